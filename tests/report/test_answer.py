@@ -8,7 +8,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
-from iolab.core.study import Study
+from iolab.core.study import AnswerKind, Study
 from iolab.report.answer import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
@@ -22,7 +22,7 @@ from iolab.report.phrases import Objection
 from iolab.report.provenance import verdicts_sentence
 from iolab.report.table import Cell
 from tests.facts import tells
-from tests.report import shared
+from tests.report import growing, shared
 
 RUNS = VerdictCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
 
@@ -275,3 +275,25 @@ def test_how_many_repeats_a_figure_has_is_said_only_where_all_are_done() -> None
     assert "mean of 3 repeats" in verdicts_sentence(RUNS, done)
     begun = replace(done, session=replace(done.session, status=SessionStatus.INTERRUPTED))
     assert "mean of 3 repeats" not in verdicts_sentence(RUNS, begun)
+
+
+def test_a_question_for_machines_is_answered_with_their_number() -> None:
+    wanted = replace(growing.STUDY, answer=AnswerKind.MACHINES)
+
+    def answer(rates: dict[int, tuple[float, ...]]) -> str:
+        points = growing.points(growing.runs(rates))
+        return answer_sentence(wanted, (figure("default", 4e4),), RUNS, (), points)
+
+    saturated = answer({1: (1e4,) * 3, 2: (2e4,) * 3, 4: (3.8e4,) * 3, 8: (4e4,) * 3})
+    assert tells(saturated, "carries 4 hosts", "38.0 k IOPS"), saturated
+    growing_on = answer({1: (1e4,) * 3, 2: (2e4,) * 3, 4: (4e4,) * 3})
+    assert tells(growing_on, "at least 4 hosts"), growing_on
+    too_few = answer({1: (1e4,) * 3, 2: (2e4,) * 3})
+    assert tells(too_few, "not known", "40 k IOPS"), too_few
+
+
+def test_one_configuration_has_no_order() -> None:
+    text = answer_sentence(
+        replace(study("one"), answer=AnswerKind.ORDER), (figure("one", 1e3),), RUNS, ()
+    )
+    assert tells(text, "no order", "1 k IOPS"), text

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from iolab.core.configuration import Objective, latency_limit_label
 from iolab.core.run import Plan, PlanCost, PlannedRun
-from iolab.core.study import Study
+from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
 from iolab.report.numbers import axis_values_text
@@ -276,6 +276,8 @@ def plan_note_texts(
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
+    if study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
+        yield "the question wants an order, and there is one configuration: add [[configuration]]"
     if (advice := repeats_advice(study, study_kinds())) is not None:
         yield advice.text
     yield from _core_limit_notes(study, facts)

@@ -49,6 +49,17 @@ class RunOrder(StrEnum):
     """Shuffled within each repeat by the recorded seed, so drift does not follow the axis."""
 
 
+class AnswerKind(StrEnum):
+    """What kind of answer the question of a study wants."""
+
+    FIGURES = "figures"
+    """The best figure of each operation; of several configurations, which is the best in what."""
+    ORDER = "order"
+    """Which configuration is the best for which workload: it takes at least two."""
+    MACHINES = "machines"
+    """How many machines a target carries, along `hosts` or `vms_per_node`."""
+
+
 class OnFailure(StrEnum):
     """What a session does when a run fails."""
 
@@ -173,6 +184,7 @@ class Study(Record, dict=True):
     `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.
     `server` is the store that clients share, None where each has its own.
     `guests` are booted for the session on every hypervisor, None where there are none to boot.
+    `answer` is what kind of answer the `question` wants.
     """
 
     id: str
@@ -192,6 +204,7 @@ class Study(Record, dict=True):
     precondition: Precondition = PLAIN
     server: ServerConfig | None = None
     guests: BootedGuests | None = None
+    answer: AnswerKind = AnswerKind.FIGURES
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

@@ -19,7 +19,7 @@ from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
-from iolab.core.study import Study
+from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_text, missing_interval_reason
@@ -153,7 +153,7 @@ def build_answer(
         ),
     )
     return Answer(
-        sentence=answer_sentence(brief.study, figures, verdict_counts, caveats),
+        sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),
         confidence_text=f"{verdicts_sentence(verdict_counts, brief)}"
         f"{_interval_widths_text(figures)}",
         best_table=_configuration_columns_table(rows, brief.study.configuration_titles, anchors)
@@ -181,7 +181,7 @@ def session_answer(
     """The answer of results, whose points are `summarise(results, study)`."""
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
-    sentence = answer_sentence(study, figures, count_verdicts(results), objections)
+    sentence = answer_sentence(study, figures, count_verdicts(results), objections, points)
     return SessionAnswer(sentence, confidence_line(figures), objections)
 
 
@@ -190,8 +190,9 @@ def answer_sentence(
     figures: Sequence[BestFigure],
     verdict_counts: VerdictCounts,
     caveats: Sequence[Objection],
+    points: Sequence[PointSummary] = (),
 ) -> str:
-    """The answer in one sentence."""
+    """The answer, of the kind that the study's question wants."""
     rows = _workload_rows(figures)
     measured = [row for row in rows if row.best is not None]
     if not verdict_counts.runs:
@@ -215,8 +216,24 @@ def answer_sentence(
         )
         reason = f" {why.message}" if why else ""
         return f"Nothing is measurable: {lost} invalid.{reason}"
+    if study.answer is AnswerKind.MACHINES:
+        from iolab.report.machines import carried_machines, machines_sentence
+
+        if carried := list(carried_machines(study, points)):
+            return machines_sentence(study, carried)
+        caveat = "How many machines the target carries is not known: too few numbers of them. "
+    elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
+        caveat = "Only one configuration was measured: there is no order. "
+    else:
+        caveat = ""
     if _has_several_configurations(figures):
-        return _wins_sentence(rows, study.configuration_titles)
+        return f"{caveat}{_wins_sentence(rows, study.configuration_titles)}"
+    return f"{caveat}{_best_figures_sentence(rows, study)}"
+
+
+def _best_figures_sentence(rows: Sequence[_WorkloadRow], study: Study) -> str:
+    """The best figure of each operation of the only configuration."""
+    measured = [row for row in rows if row.best is not None]
     owner = measured[0].cells[0].configuration
     title = study.configuration_titles.get(owner, owner)
     # An imported configuration has no name but the session's.

@@ -67,6 +67,7 @@ def build_study(
         id=heading.id,
         title=heading.title or heading.id,
         question=heading.question,
+        answer=heading.answer,
         source=heading.source,
         configurations=tuple(
             _build_configuration(table, expand_members(table.hosts, clients), nodes, tables.target)

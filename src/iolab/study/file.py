@@ -16,7 +16,7 @@ from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
-from iolab.core.study import MethodKind, OnFailure, RunOrder
+from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import PLAIN, Purge, Restore
 from iolab.core.volume import VOLUME_TYPES
 from iolab.record import Record
@@ -331,6 +331,7 @@ class HeadingTable(StudyTable):
     id: Id
     title: Title | None = None
     question: Prose = ""
+    answer: Annotated[AnswerKind, values.choice_value(AnswerKind, "answers")] = AnswerKind.FIGURES
     source: Prose = ""
 
 

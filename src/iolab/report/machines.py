@@ -1,0 +1,112 @@
+"""How many machines a target carries: the answer to a question that asks for a number of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Final
+
+from iolab.analysis.bottleneck.decision import PAYS
+from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves
+from iolab.analysis.points import Axis, PointSummary
+from iolab.core.metric import Level
+from iolab.core.study import Study
+from iolab.core.workload import HOSTS, PER_NODE, Workload
+from iolab.record import Record
+from iolab.report.best import workload_and_axis_title
+from iolab.report.numbers import axis_name_text, metric_text
+from iolab.text import list_text
+
+MACHINE_AXES: Final = (PER_NODE, HOSTS)
+"""Axes whose values are numbers of machines."""
+
+
+class CarriedMachines(Record):
+    """How many machines one workload was carried for: up to `load` on `axis` its rate grew with it.
+
+    `is_limit` is False where `load` is the most that was measured. `machine_count` are those of all
+    nodes together, `rate_text` is their rate.
+    """
+
+    configuration: str
+    title: str
+    axis: str
+    load: int
+    machine_count: int
+    is_limit: bool
+    rate_text: str
+    level: Level
+
+
+def carried_machines(study: Study, points: Sequence[PointSummary]) -> Iterator[CarriedMachines]:
+    """A row for each configuration, workload and value of its other axes that has enough loads."""
+    for configuration in study.configurations:
+        for workload in study.workloads:
+            axis = next((item.name for item in workload.sweep if item.name in MACHINE_AXES), None)
+            members = [
+                point
+                for point in points
+                if (point.key.configuration, point.key.workload) == (configuration.id, workload.id)
+                and not point.key.excluded_hosts
+            ]
+            if axis is not None and workload.headline_metric is not None:
+                for fixed, curve in trusted_curves(members, axis):
+                    if len(curve) >= BEND_LOADS_MIN:
+                        yield _carried_on_curve(workload, axis, fixed, curve)
+
+
+def _carried_on_curve(
+    workload: Workload, axis: str, fixed: Axis, curve: Sequence[PointSummary]
+) -> CarriedMachines:
+    rate = workload.headline_metric or ""
+    last = next(
+        (point for point, following in pairwise(curve) if not _pays(point, following, axis, rate)),
+        None,
+    )
+    point = curve[-1] if last is None else last
+    return CarriedMachines(
+        configuration=point.key.configuration,
+        title=workload_and_axis_title(workload, fixed),
+        axis=axis,
+        load=point.axis_load(axis),
+        machine_count=len(point.runs[0].hosts),
+        is_limit=last is not None,
+        rate_text=metric_text(point.metrics.get(rate)),
+        level=point.level,
+    )
+
+
+def _pays(point: PointSummary, following: PointSummary, axis: str, rate: str) -> bool:
+    """Whether the rate grows by more than half in proportion to the machines."""
+    low, high = point.metric_value(rate), following.metric_value(rate)
+    if not low or not high:
+        return False
+    return math.log(high / low) >= PAYS * math.log(
+        following.axis_load(axis) / point.axis_load(axis)
+    )
+
+
+def machines_sentence(study: Study, carried: Sequence[CarriedMachines]) -> str:
+    """How many machines each configuration carries, by the workload that it carries fewest for."""
+    titles = study.configuration_titles
+    texts = []
+    for owner, rows in groupby(carried, key=lambda row: row.configuration):
+        name = titles[owner] if len(study.configurations) > 1 else "The target"
+        texts.append(f"{name} carries {_fewest_text(list(rows))}")
+    return f"{'; '.join(texts)}."
+
+
+def _fewest_text(rows: Sequence[CarriedMachines]) -> str:
+    """The number of machines of the heaviest workload, then where the others end."""
+    fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
+    unit = axis_name_text(fewest.axis)
+    whole = f" ({fewest.machine_count} in all)" if fewest.axis == PER_NODE else ""
+    doubt = ", indicative" if fewest.level is Level.INDICATIVE else ""
+    place = f"{fewest.title}, {fewest.rate_text}{doubt}"
+    if not fewest.is_limit:
+        return f"at least {fewest.load} {unit}{whole}, the most that were measured ({place})"
+    text = f"{fewest.load} {unit}{whole}; beyond, more of them add little throughput ({place})"
+    more = sorted({(row.load, row.is_limit) for row in rows} - {(fewest.load, True)})
+    others = list_text([f"{'' if limit else 'at least '}{load}" for load, limit in more])
+    return f"{text}; for other workloads {others}" if others else text
