@@ -171,6 +171,22 @@ def test_a_file_system_of_each_host_is_not_a_shared_one_though_it_is_called_the_
     assert "none is shared" in item.finding.message
 
 
+def test_a_pod_without_its_volume_is_noted() -> None:
+    layer = {"network": False, "fs_type": "overlay", "mount_source": "overlay", "hidden": True}
+    volume = {"network": False, "fs_type": "xfs", "mount_source": "/dev/sda1"}
+    found = findings(host("a", target=layer), host("b", target=volume))
+    (item,) = [item for item in found if "no volume is mounted" in item.finding.message]
+    assert item.hosts == ("a",)
+    assert item.finding.state is FindingState.NOTE
+
+
+def test_root_in_a_container_is_not_advised_to_be_root() -> None:
+    container = replace(host("a"), hello=replace(HELLO, runs_end_by=None))
+    item = only("processes", container)
+    assert "CAP_SYS_ADMIN" in item.finding.message
+    assert "Run it as root" not in item.finding.hint
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_clock_beyond_the_limit_is_noted_with_its_error(sign: int) -> None:
     assert only("clock", host("a", offset_ns=sign * CLOCK_OFF_NS)).finding.state is FindingState.OK

@@ -54,7 +54,6 @@ def read_words(words: list[str]) -> argparse.Namespace:
     get.add_argument("kind", choices=["pods"])
     get.add_argument("-l", "--selector", required=True)
     get.add_argument("-o", "--output", choices=["json"], required=True)
-    get.add_argument("--request-timeout")
     run = verbs.add_parser("exec", allow_abbrev=False)
     run.add_argument("-i", "--stdin", action="store_true")
     run.add_argument("-c", "--container", required=True)

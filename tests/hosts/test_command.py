@@ -17,6 +17,7 @@ import pytest
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts.connect import CommandHost
+from iolab.hosts.process import exit_text
 from iolab.hosts.push import FOLDER, Prefix
 from tests.facts import tells
 from tests.needs import ROOT, require
@@ -170,6 +171,43 @@ def test_a_folder_of_somebody_else_is_refused(agent: Path, tmp_path: Path) -> No
     with pytest.raises(HostError, match="not a private directory"):
         visit(host_of(agent, prefix))
     assert not remote_of(agent).exists()
+
+
+def test_a_private_folder_that_inherits_setgid_is_taken(agent: Path, tmp_path: Path) -> None:
+    """A pod's volume with an fsGroup is setgid, and so is every folder made in it."""
+    prefix = tmp_path / "prefix"
+    prefix.write_text(
+        f'#!/bin/sh\n[ "$1" = stat ] && {{ echo "{os.getuid()}:2700:directory"; exit; }}\n'
+        'exec "$@"\n',
+        "utf-8",
+    )
+    prefix.chmod(0o755)
+    assert visit(host_of(agent, prefix)) == "0.0.0-scripted"
+
+
+def test_a_host_whose_tmp_cannot_be_written_gives_that_reason(agent: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "prefix"
+    prefix.write_text(
+        '#!/bin/sh\ncase "$1" in\n'
+        'mkdir) echo "mkdir: cannot create directory: Read-only file system" >&2; exit 1;;\n'
+        'stat) echo "stat: No such file or directory" >&2; exit 1;;\nesac\nexec "$@"\n',
+        "utf-8",
+    )
+    prefix.chmod(0o755)
+    with pytest.raises(HostError) as refused:
+        visit(host_of(agent, prefix))
+    assert tells(refused.value.message, "cannot be made", "c1", "Read-only file system")
+    assert tells(refused.value.hint, "/tmp", "emptyDir")
+
+
+def test_the_reason_of_a_lost_command_is_its_last_line_and_not_its_log() -> None:
+    log = (
+        b'E1128 11:19:13.167757    3095 v2.go:150] "Unhandled Error" err="next reader: websocket"\n'
+    )
+    stderr = log * 5 + b"error: Internal error occurred: connection reset\n"
+    assert exit_text(1, stderr) == "exit code 1; error: Internal error occurred: connection reset"
+    assert exit_text(1, log * 5).startswith("exit code 1; E1128 11:19:13")
+    assert exit_text(1, b"first " * 60 + b"\nlast line\n") == "exit code 1; last line"
 
 
 def test_an_upload_that_arrives_damaged_is_never_started(agent: Path, tmp_path: Path) -> None:

@@ -37,8 +37,7 @@ what every user of a site shares: Slurm's controller, a cluster's API server."""
 _SLURM_HELP: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
 
 LOOK_UP_LIMIT_S: Final = 30.0
-"""More than the 20 s that kubectl is told to wait for its cluster; a plugin that asks for a
-password waits for ever."""
+"""A cluster that answers takes a second; a plugin that asks for a password waits for ever."""
 
 LISTING_BYTES: Final = 64 << 20
 """A pod is described in about 10 kB; of a thousand pods there is room for six times as much."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,9 @@ STDERR_BYTES: Final = 64 << 10
 
 STDERR_SHOWN: Final = 300
 """Characters of that which go into a sentence."""
+
+_KLOG_LINE: Final = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] ")
+"""What Go programs of Kubernetes log beside the error that they end with."""
 
 LEASE_END_LIMIT_S: Final = 10.0
 """From the end of an agent's input to its exit: it kills its processes and removes its files."""
@@ -186,6 +190,16 @@ def exit_text(returncode: int | None, stderr: bytes) -> str:
         parts.append(f"killed by signal {-returncode}")
     elif returncode is not None:
         parts.append(f"exit code {returncode}")
-    if stderr.strip():
-        parts.append(excerpt(stderr[-STDERR_SHOWN:], STDERR_SHOWN))
+    if words := _last_lines(stderr):
+        parts.append(excerpt(words, STDERR_SHOWN))
     return "; ".join(parts)
+
+
+def _last_lines(stderr: bytes) -> str:
+    """The last whole lines that fit into a sentence; log lines of kubectl's only without others."""
+    tail = stderr[-STDERR_TAIL_BYTES:].decode("utf-8", "replace")
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    kept = [line for line in lines if not _KLOG_LINE.match(line)] or lines[-1:]
+    while len(kept) > 1 and sum(len(line) + 1 for line in kept) > STDERR_SHOWN:
+        kept = kept[1:]
+    return "\n".join(kept)

@@ -45,12 +45,16 @@ UPLOAD_LIMIT_S: Final = 120.0
 OUTPUT_LIMIT_BYTES: Final = 64 << 10
 """What a step may print; the longest expected answer is one line."""
 
-PRIVATE: Final = "700:directory"
-"""The mode and kind that the agents' folder must have, after its owner."""
+PRIVATE: Final = re.compile(r"[0-7]?700:directory")
+"""The mode and kind that the agents' folder must have, after its owner. The first digit opens it
+to nobody: a folder below a setgid one, as a pod's volume with an fsGroup is, inherits that."""
 
 PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
 """Words that mean the same to every shell: a prefix like ssh hands them to one."""
 
+_WRITABLE_TMP: Final = (
+    "The agent needs a writable /tmp there; give a pod an emptyDir volume at /tmp."
+)
 _SILENT: Final = "See that a program started there prints nothing but its own output."
 
 
@@ -121,8 +125,8 @@ class HostFiles(Protocol):
     def runner(self) -> CommandRunner:
         """The host's programs."""
 
-    async def make_folder(self, path: str) -> None:
-        """Make a folder of mode 700; what is there already is looked at afterwards."""
+    async def make_folder(self, path: str) -> str:
+        """Make a folder of mode 700, if nothing is there; why it could not, "" where it could."""
 
     async def describe(self, path: str) -> str:
         """Owner, mode and kind of what lies at a path, links not followed: `0:700:directory`."""
@@ -186,9 +190,10 @@ class CommandFiles(Record):
 
     runner: CommandRunner
 
-    async def make_folder(self, path: str) -> None:
-        """`mkdir`; its failure says no more than `describe` will."""
-        await self.runner.run("mkdir", "-m", "700", path)
+    async def make_folder(self, path: str) -> str:
+        """`mkdir`, which also fails where the folder is there."""
+        ran = await self.runner.run("mkdir", "-m", "700", path)
+        return "" if ran.code == 0 else exit_text(ran.code, ran.stderr)
 
     async def describe(self, path: str) -> str:
         """`stat` without following links."""
@@ -222,9 +227,16 @@ async def _private_folder(landing: HostFiles) -> str:
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
-    await landing.make_folder(folder)
-    described = await landing.describe(folder)
-    if described != f"{user}:{PRIVATE}":
+    failure = await landing.make_folder(folder)
+    try:
+        described = await landing.describe(folder)
+    except HostError:
+        if not failure:
+            raise
+        message = f"{folder} cannot be made on host '{host}' ({failure})."
+        raise HostError(message, _WRITABLE_TMP) from None
+    owner, _, mode = described.partition(":")
+    if owner != user or not PRIVATE.fullmatch(mode):
         message = (
             f"{folder} on host '{host}' is not a private directory of user {user} "
             f"('{excerpt(described.encode(), 80)}')."

@@ -329,14 +329,15 @@ class SftpFiles:
         self.runner = runner
         self._client = client
 
-    async def make_folder(self, path: str) -> None:
-        """A folder of mode 700, if nothing is there."""
+    async def make_folder(self, path: str) -> str:
+        """A folder of mode 700, if nothing is there; why it could not, "" where it could."""
         attributes = asyncssh.SFTPAttrs(permissions=0o700)
         try:
             async with asyncio.timeout(STEP_LIMIT_S):
                 await self._client.mkdir(path, attributes)
-        except (asyncssh.Error, OSError):
-            return  # `describe` tells whether what is there will do
+        except (asyncssh.Error, OSError) as error:
+            return excerpt(str(error) or type(error).__name__, 200)
+        return ""
 
     async def describe(self, path: str) -> str:
         """Owner, mode and kind, links not followed."""

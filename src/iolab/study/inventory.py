@@ -421,9 +421,12 @@ def parse_pod_selection(text: str) -> PodSelection:
 
 
 def list_pods_command(selection: PodSelection) -> tuple[str, ...]:
-    """The command that lists the pods, for `pods_inventory`."""
+    """The command that lists the pods, for `pods_inventory`.
+
+    Without `--request-timeout`: with it kubectl forgets the account of the pod that it runs in.
+    """
     where = (f"--namespace={selection.namespace}", f"--selector={selection.selector}")
-    return ("kubectl", "get", "pods", *where, "--output=json", "--request-timeout=20s")
+    return ("kubectl", "get", "pods", *where, "--output=json")
 
 
 def pods_inventory(selection: PodSelection, context: str | None, listing: str) -> Inventory:

@@ -407,6 +407,9 @@ def hidden_layer(view: RunView, index: int) -> CheckAnswer:
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
     if target.hidden and can_compare_with_storage(view):
         return valid(f"{below}; the storage nodes' disks are compared instead.", **evidence)
+    if target.hidden and target.fs_type == "overlay":
+        why = f"'{target.path}' on {host} is on a container's own layer (overlay), not on a volume"
+        return indicative(f"{why}; what lies below cannot be seen.", **evidence)
     if target.hidden:
         return indicative(f"{below}: it may be memory.", **evidence)
     if target.network:

@@ -25,12 +25,15 @@ ANSWER_DEADLINE_S: Final = 30.0
 ROOM_BYTES: Final = 3 << 30
 """What the bundled studies need at scale small, with room to spare."""
 
+OVERLAY: Final = "overlay"
+"""The file system of containers: what they write themselves lies in a layer of their own."""
+
 OTHER_LOAD: Final = "other load"
 LEFT: Final = "left by killed sessions"
 
 ROOT_ADDS: Final = (
-    "Root adds method.drop_caches, block devices and their purges, file systems and memory limits "
-    "of a session's own, serial numbers of disks, memory modules; nothing else needs it."
+    "Root adds cold caches for metadata and databases, block devices and their purges, file "
+    "systems and memory limits of a session's own, serial numbers of disks, memory modules."
 )
 
 
@@ -153,6 +156,11 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
         hint = "Give a path on storage; what is measured here is a RAM disk."
         message = f"{source} is on memory: {target.layers_text}"
         yield Finding("file system", FindingState.NOTE, message, hint)
+    elif target.hidden and target.fs_type == OVERLAY:
+        hint = "Mount a volume there; until then results are of the container's own file system "
+        hint += "and at best indicative."
+        message = f"no volume is mounted at {path}: it is a container's own layer ({OVERLAY})"
+        yield Finding("file system", FindingState.NOTE, message, hint)
     elif target.hidden:
         hint = "Give a path on storage that this host sees: until then results are at best "
         hint += "indicative."
@@ -211,7 +219,15 @@ def leftover_and_rights_findings(hello: Hello, left: Leftovers | None) -> Iterat
         yield Finding("processes", FindingState.OK, f"end with the agent, by a {hello.runs_end_by}")
         return
     message = "what an engine forks may outlive an agent and its keeper that are killed at once"
-    hint = "Run it as root, outside a user namespace; else the next session there ends them first."
+    if hello.uid == 0:
+        message = "root without CAP_SYS_ADMIN, as in a container: " + message
+        hint = (
+            "The next session there ends them first. Only a privileged container has cold caches "
+        )
+        hint += "for metadata and databases."
+    else:
+        hint = "Run it as root, outside a user namespace; else the next session there ends them "
+        hint += "first."
     yield Finding("processes", FindingState.NOTE, message, hint)
 
 

@@ -123,7 +123,13 @@ def _findings_of_single_hosts(hosts: Sequence[InspectedHost]) -> Iterator[FleetF
     for host in hosts:
         for finding in _host_findings(host):
             # A file system over the network is what a fleet is for; hosts are compared below.
-            over_network = finding.topic == "file system" and finding.state is FindingState.NOTE
+            target = host.facts.target
+            over_network = (
+                finding.topic == "file system"
+                and finding.state is FindingState.NOTE
+                and target is not None
+                and target.network
+            )
             if finding.state is not FindingState.OK and not over_network:
                 grouped.setdefault(finding, []).append(host.spec.name)
     for finding, names in grouped.items():
