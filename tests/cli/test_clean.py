@@ -13,7 +13,14 @@ import pytest
 import typer
 
 from iolab.cli.doctor.command import clean_command, exit_with_verdict
-from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState
+from iolab.cli.doctor.findings import (
+    LEFT,
+    OTHER_LOAD,
+    Finding,
+    FindingState,
+    Readiness,
+    readiness,
+)
 from iolab.errors import ExitCode
 from iolab.hosts.push import AGENT_VARIABLE
 from tests.cli.in_process import call
@@ -82,20 +89,16 @@ def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str
     assert "iolab clean" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("states", "code"),
-    [
-        ((FindingState.NOTE,), ExitCode.VERDICT),
-        ((FindingState.NOTE, FindingState.FAULT), ExitCode.HOST),
-    ],
-)
-def test_a_machine_that_others_load_has_an_exit_code_of_its_own(
-    states: tuple[FindingState, ...], code: ExitCode
-) -> None:
-    findings = [Finding(OTHER_LOAD, state, "CPU 99 %") for state in states]
+def test_a_machine_that_others_load_is_fit_but_busy(capsys: pytest.CaptureFixture[str]) -> None:
+    busy = Finding(OTHER_LOAD, FindingState.NOTE, "CPU 99 %")
+    assert readiness([busy]) is Readiness.BUSY
+    exit_with_verdict([busy], "")
+    assert "busy" in capsys.readouterr().err
+    fault = Finding("directory", FindingState.FAULT, "missing")
+    assert readiness([busy, fault]) is Readiness.NOT_FIT
     with pytest.raises(typer.Exit) as ended:
-        exit_with_verdict(findings, "")
-    assert ended.value.exit_code == code
+        exit_with_verdict([busy, fault], "")
+    assert ended.value.exit_code == ExitCode.HOST
 
 
 def test_a_session_is_not_kept_in_a_fifo(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ PROMISES: Final[dict[str, tuple[int, Callable[[Path], int]]]] = {
     "done": (0, run_of),
     "--fail-on": (1, fail_on),
     "worse": (1, worse),
-    "background load": (1, background_load),
+    "fit, also if busy": (0, background_load),
     "wrong command line": (2, lambda place: code_of(place, "run", "--nothing")),
     "study": (2, lambda place: run_of(place, "--set=workload.w.rw=sideways")),
     "cannot be compared": (2, unlike),

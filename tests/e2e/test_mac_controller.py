@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import ExitCode
 from tests.cli.command_line import iolab
 from tests.e2e.sessions import write_study
 from tests.facts import tells
@@ -93,7 +92,7 @@ def test_hosts_that_run_linux_are_measured_from_it(target: Path, tmp_path: Path)
     hosts.write_text(HOSTS.format(path=target), encoding="utf-8")
     study = write_study(tmp_path, STUDY)
     done = iolab("doctor", "--hosts", hosts, env=DARWIN)
-    assert done.returncode in (0, ExitCode.VERDICT), done.stdout + done.stderr  # others may be busy
+    assert done.returncode == 0, done.stdout + done.stderr
     assert tells(done.stdout + done.stderr, "linux")
     on_mac("run", study, "--hosts", hosts, "--out", session)
     assert "1 run" in on_mac("show", session)

@@ -44,13 +44,13 @@ def test_a_host_without_sshd_is_one_row_and_the_others_are_still_checked(
     rows = [line.split() for line in told.stdout.splitlines()]
     assert ["c02", "no", "answer"] in [row[:3] for row in rows]
     assert {"c01", "c03"} <= {row[0] for row in rows if row}
-    assert "Not ready: 1 fault." in told.stderr
+    assert "1 fault" in told.stderr
 
 
 def test_a_fleet_that_answers_is_ready_and_nothing_stays_there(fleet: Bed, tmp_path: Path) -> None:
     done = iolab("doctor", "--hosts", fleet.inventory, home=tmp_path)
     # The machine that they share may be busy.
-    assert done.returncode in (0, ExitCode.VERDICT), done.stdout
+    assert done.returncode == 0, done.stdout
     assert "3 hosts are one machine" in done.stdout
     for name in fleet.specs:
         fleet.wait_until_alone(name)

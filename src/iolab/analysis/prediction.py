@@ -135,8 +135,8 @@ def _refusal_reason(
     if any(point.load == load for point in measured):
         return "it was measured: see 'iolab show'"
     if len(measured) < POINTS_LEAST:
-        loads = "load is" if len(measured) == 1 else "loads are"
-        return f"{len(measured) or 'no'} {loads} sound, at least {POINTS_LEAST} must be"
+        loads = "load has" if len(measured) == 1 else "loads have"
+        return f"{len(measured) or 'no'} {loads} a sound rate, at least {POINTS_LEAST} are needed"
     if single:
         return (
             f"{single} of {len(measured)} loads have n=1, which does not tell how far runs differ; "

@@ -17,7 +17,12 @@ from iolab.text import counted_noun, list_text, percent_text, quote_value
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.published.choose import Budget, Offer, OfferEvaluation, Requirements
+    from iolab.published.choose import (
+        Budget,
+        Offer,
+        OfferEvaluation,
+        Requirements,
+    )
 
 SCALING: Final = 0.8
 """What a node beyond those that were measured adds, as a share of what one of them did: a cluster
@@ -175,6 +180,11 @@ def _margin_text(margin: float) -> str:
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
+def _by_mean_text(nodes: int | None, nodes_by_mean: int | None) -> str:
+    """That the mean asks for fewer nodes than the low end of the interval."""
+    return f" ({nodes_by_mean} by the mean)" if nodes and nodes_by_mean not in (None, nodes) else ""
+
+
 def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
@@ -184,10 +194,17 @@ def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[R
     from iolab.report.terminal import literal_text, terminal_table
 
     sized = any(fit.offer.nodes is not None for fit in fits)
+    # Without an interval the low end is the mean.
+    unsure = any(
+        part.margin_low not in (None, part.margin)
+        for fit in fits
+        for part in fit.requirement_results
+    )
     for number, fit in enumerate(fits):
         if number:
             yield ""
         size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
+        size += _by_mean_text(fit.nodes, fit.nodes_by_mean)
         if fit.nodes is None and fit.offer.nodes is not None:
             size = "no number of nodes would do"
         if fit.nodes is not None and fit.status_when_scaled.value == "unknown":
@@ -201,15 +218,22 @@ def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[R
                 literal_text(size + cost),
             ]
         )
-        rows = [
+        rows: list[list[Text | str]] = [
             [
                 Text(f"  {part.status_when_scaled.value}", _STYLES[part.status_when_scaled.value]),
                 literal_text(part.name),
                 literal_text(
                     part.message + (f" at {axis_values_text(part.axis)}" if part.axis else "")
                 ),
-                Text(DASH if part.margin is None else _margin_text(part.margin)),
-                *([Text(DASH if part.nodes is None else str(part.nodes))] if sized else []),
+                *(
+                    DASH if margin is None else _margin_text(margin)
+                    for margin in (part.margin, part.margin_low)[: 1 + unsure]
+                ),
+                *(
+                    DASH if nodes is None else str(nodes)
+                    for nodes in (part.nodes, part.nodes_by_mean)[: 1 + unsure]
+                    if sized
+                ),
             ]
             for part in fit.requirement_results
         ]
@@ -222,8 +246,8 @@ def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[R
             Column(""),
             Column("need", can_wrap=True),
             Column(state, can_wrap=True),
-            Column("margin", is_number=True),
-            *([Column("nodes", is_number=True)] if sized else []),
+            *(Column(name, is_number=True) for name in ("margin", "low end")[: 1 + unsure]),
+            *(Column(name, is_number=True) for name in ("nodes", "by mean")[: 1 + unsure] if sized),
         ]
         yield terminal_table(headings, rows)
     yield ""
@@ -259,6 +283,7 @@ def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
         "as_is": fit.status_as_measured.value,
         "answer": fit.status_when_scaled.value,
         "nodes": fit.nodes,
+        "nodes_by_mean": fit.nodes_by_mean,
         "nodes_seen": fit.offer.nodes,
         "cost": fit.cost,
         "currency": fit.offer.currency,
@@ -269,7 +294,9 @@ def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
                 "as_is": part.status_as_measured.value,
                 "answer": part.status_when_scaled.value,
                 "margin": part.margin,
+                "margin_low": part.margin_low,
                 "nodes": part.nodes,
+                "nodes_by_mean": part.nodes_by_mean,
                 "axis": dict(part.axis),
             }
             for part in fit.requirement_results

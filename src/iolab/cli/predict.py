@@ -149,29 +149,25 @@ def prediction_document(
 def _prediction_lines(
     axis: str, load: int, predicted: Sequence[CurvePrediction]
 ) -> Iterator[RenderableType]:
-    from iolab.report.numbers import axis_values_text, value_text
+    from iolab.report.numbers import axis_name_text, axis_values_text, value_text
     from iolab.report.predicted import prediction_caveat, prediction_interval_text
     from iolab.report.table import Column
     from iolab.report.terminal import QUIET_STYLE, literal_text, section_title, terminal_table
 
-    yield section_title(f"Predicted, not measured: {axis} {load}")
-    rows = []
+    refused: dict[str, list[str]] = {}
     laws: dict[str, list[str]] = {}
+    rows = []
     for curve in predicted:
         prediction = curve.prediction
         name = ", ".join(filter(None, (curve.workload, axis_values_text(curve.fixed_axis))))
-        ends = dict.fromkeys(
-            curve.measured_loads[at].load for at in (0, -1) if curve.measured_loads
-        )
-        measured = " to ".join(f"{end:g}" for end in ends) or "–"
-        cells = [name, curve.configuration, measured]
         if prediction is None:
-            rows.append([*map(literal_text, cells), literal_text("–"), literal_text("")])
-            laws.setdefault(prediction_caveat(curve, load), []).append(name)
+            refused.setdefault(curve.reason, []).append(name)
             continue
+        ends = dict.fromkeys(curve.measured_loads[at].load for at in (0, -1))
+        measured = " to ".join(f"{end:g}" for end in ends)
         span = prediction_interval_text(prediction, curve.unit)
         value = value_text(prediction.rate, curve.unit)
-        rows.append([*map(literal_text, (*cells, value, span))])
+        rows.append([*map(literal_text, (name, curve.configuration, measured, value, span))])
         law = "; ".join(
             filter(
                 None,
@@ -179,6 +175,14 @@ def _prediction_lines(
             )
         )
         laws.setdefault(f"{law}.", []).append(name)
+    place = f"{axis_name_text(axis)} {load}"
+    for reason, names in refused.items():
+        yield literal_text(f"No prediction for {place} of {_names_text(names)}: {reason}.")
+    if not rows:
+        return
+    if refused:
+        yield ""
+    yield section_title(f"Predicted, not measured: {place}")
     heads = [
         Column("workload", can_wrap=True),
         Column("configuration", is_optional=True),
@@ -188,8 +192,9 @@ def _prediction_lines(
     ]
     yield terminal_table(heads, rows)
     for text, names in laws.items():
-        yield literal_text(f"{list_text(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
-    if any(curve.prediction for curve in predicted):
-        yield literal_text(
-            "From measured points alone; measure before you rely on it.", QUIET_STYLE
-        )
+        yield literal_text(f"{_names_text(names)}: {text}")
+    yield literal_text("From measured points alone; measure before you rely on it.", QUIET_STYLE)
+
+
+def _names_text(names: Sequence[str]) -> str:
+    return list_text(list(dict.fromkeys(names)), NAMED_MOST)

@@ -235,9 +235,10 @@ class RequirementResult(Record):
     """One requirement of an offer.
 
     `status_as_measured` is the answer with the nodes that the offer was seen with, `margin` what it
-    then has over what is needed, None where unknown. `nodes` is the least number for which
-    `status_when_scaled` holds, None where nodes are unknown or no number would do. `axis` is the
-    place at which it is met.
+    then has over what is needed by its mean and `margin_low` by the low end of its interval, None
+    where unknown. `nodes` is the least number for which `status_when_scaled` holds, which the low
+    end decides, and `nodes_by_mean` the number that the mean asks for; None where nodes are unknown
+    or no number would do. `axis` is the place at which it is met.
     """
 
     name: str
@@ -247,18 +248,22 @@ class RequirementResult(Record):
     margin: float | None = None
     nodes: int | None = None
     axis: tuple[tuple[str, int | str], ...] = ()
+    margin_low: float | None = None
+    nodes_by_mean: int | None = None
 
 
 class OfferEvaluation(Record):
     """An offer against all requirements: as it was seen, and with `nodes` of its nodes at `cost`.
 
     `nodes` is None where they are not known or no number would do, `cost` where it is not known.
+    `nodes_by_mean` would do if every rate were its mean.
     """
 
     offer: Offer
     requirement_results: tuple[RequirementResult, ...]
     nodes: int | None
     cost: float | None
+    nodes_by_mean: int | None = None
 
     @property
     def status_as_measured(self) -> RequirementStatus:
@@ -289,7 +294,8 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     cost = _scaled_cost(offer, nodes)
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
-    return OfferEvaluation(offer, tuple(parts), nodes, cost)
+    by_mean = None if nodes is None else _largest_node_count(parts, offer, by_mean=True)
+    return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean)
 
 
 def sort_best_first(fits: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
@@ -380,7 +386,17 @@ def _rate_result(
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
     answer = certain if nodes else as_is
-    return RequirementResult(name, message, as_is, answer, had / need.least_rate, nodes, best.axis)
+    return RequirementResult(
+        name,
+        message,
+        as_is,
+        answer,
+        had / need.least_rate,
+        nodes,
+        best.axis,
+        margin_low=sure / need.least_rate,
+        nodes_by_mean=_nodes_needed_for_rate(need.least_rate, had, offer.nodes, scaling),
+    )
 
 
 def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
@@ -481,7 +497,15 @@ def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> i
     """Enough for every part; None where the offer's are not known or one can never be met."""
     if not offer.nodes or any(part.status_when_scaled is RequirementStatus.NO for part in parts):
         return None
-    return max((part.nodes for part in parts if part.nodes), default=offer.nodes)
+    return _largest_node_count(parts, offer, by_mean=False)
+
+
+def _largest_node_count(
+    parts: Sequence[RequirementResult], offer: Offer, *, by_mean: bool
+) -> int | None:
+    """What the part that takes most nodes takes, those of the offer where none asks for any."""
+    counts = [(part.nodes_by_mean if by_mean else None) or part.nodes for part in parts]
+    return max(filter(None, counts), default=offer.nodes)
 
 
 def _scaled_cost(offer: Offer, nodes: int | None) -> float | None:

@@ -221,3 +221,12 @@ def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
             Requirements(latencies=(LIMIT,)), offer(place), 1.0
         ).requirement_results
         assert (part.status_when_scaled, part.margin) == (answer, None)
+
+
+def test_margins_and_nodes_by_the_mean_stand_beside_those_for_sure() -> None:
+    found = evaluate_offer(needs(110), offer(seen(rate(100, 80)), nodes=4), 1.0)
+    (part,) = found.requirement_results
+    assert part.margin == pytest.approx(100 / 110)
+    assert part.margin_low == pytest.approx(80 / 110)
+    assert (part.nodes_by_mean, part.nodes) == (5, 6)
+    assert (found.nodes_by_mean, found.nodes) == (5, 6)

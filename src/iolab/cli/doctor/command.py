@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState, machine_findings
+from iolab.cli.doctor.findings import (
+    LEFT,
+    Finding,
+    FindingState,
+    Readiness,
+    machine_findings,
+    readiness,
+)
 from iolab.cli.options import AsJson, OtherHosts, read_hosts, require_absolute
 from iolab.cli.output import print_json, print_message, print_renderables
 from iolab.errors import ExitCode
@@ -74,7 +81,8 @@ def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Fi
             }
             for item in findings
         ]
-        print_json({"format": 1, "findings": answers})
+        verdict = readiness(findings).value
+        print_json({"format": 1, "verdict": verdict, "findings": answers})
         return findings
     styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
@@ -114,25 +122,16 @@ def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) ->
 
 
 def exit_with_verdict(findings: Sequence[Finding], clean: str) -> None:
-    """Say whether all is ready, with the command that cleans; typer.Exit where it is not."""
+    """Print whether all is fit, with the command that cleans; typer.Exit where it is not."""
     if any(item.topic == LEFT for item in findings):
         print_message(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
-    faults = [item for item in findings if item.state is FindingState.FAULT]
-    busy = next(
-        (
-            finding
-            for finding in findings
-            if finding.topic == OTHER_LOAD and finding.state is FindingState.NOTE
-        ),
-        None,
-    )
-    if not faults and busy is not None:
-        print_message(f"Not fit to measure now, for {busy.topic}. All else is ready.")
-        raise typer.Exit(ExitCode.VERDICT)
-    if not faults:
-        print_message("Ready.")
-        return
-    print_message(f"Not ready: {counted_noun(len(faults), 'fault')}.")
-    raise typer.Exit(
-        ExitCode.ENGINE if all(item.is_engine_fault for item in faults) else ExitCode.HOST
-    )
+    match readiness(findings):
+        case Readiness.FIT:
+            print_message("Fit to measure.")
+        case Readiness.BUSY:
+            print_message("Fit to measure, but busy: results of now are at best indicative.")
+        case Readiness.NOT_FIT:
+            faults = [item for item in findings if item.state is FindingState.FAULT]
+            print_message(f"Not fit to measure: {counted_noun(len(faults), 'fault')}.")
+            only_engines = all(item.is_engine_fault for item in faults)
+            raise typer.Exit(ExitCode.ENGINE if only_engines else ExitCode.HOST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,6 +54,23 @@ class Finding(Record):
     hint: str = ""
     is_engine_fault: bool = False
     """Whether the fault is an engine's and not the host's."""
+
+
+class Readiness(StrEnum):
+    """Whether a machine or fleet may be measured now."""
+
+    FIT = "fit"
+    BUSY = "busy"
+    """Fit, but others load it: results are at best indicative."""
+    NOT_FIT = "not fit"
+
+
+def readiness(findings: Sequence[Finding]) -> Readiness:
+    """Not fit with any fault, busy with load of others."""
+    if any(item.state is FindingState.FAULT for item in findings):
+        return Readiness.NOT_FIT
+    is_busy = any(item.topic == OTHER_LOAD and item.state is FindingState.NOTE for item in findings)
+    return Readiness.BUSY if is_busy else Readiness.FIT
 
 
 async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:

@@ -16,6 +16,7 @@ from iolab.cli.doctor.findings import (
     leftover_and_rights_findings,
     missing_fact_findings,
     probe_findings,
+    readiness,
     required_client_programs,
     target_findings,
 )
@@ -412,6 +413,7 @@ def fleet_document(
         host = inspected.results.get(spec.name)
         heading = {"name": spec.name, "role": spec.role.value, "reached": host is not None}
         hosts.append({**heading, **(_host_facts_document(host) if host else {})})
+    found = fleet_findings(inspected)
     findings = [
         {
             "what": item.finding.topic,
@@ -420,9 +422,10 @@ def fleet_document(
             "message": item.finding.message,
             "hint": item.finding.hint,
         }
-        for item in fleet_findings(inspected)
+        for item in found
     ]
-    return {"format": 1, "hosts": hosts, "findings": findings}
+    verdict = readiness([item.finding for item in found]).value
+    return {"format": 1, "verdict": verdict, "hosts": hosts, "findings": findings}
 
 
 def _host_cells(host: InspectedHost) -> list[Text | str]:
