@@ -20,7 +20,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
 from iolab.loads.fileio.workload import Job
-from iolab.report.comparison import differences_table
+from iolab.report.comparison import differences_table, ratio_with_interval_text
 from tests.cli.compared import NOISE, Target, make_target
 from tests.cli.in_process import call
 
@@ -114,9 +114,9 @@ def test_a_narrow_terminal_cuts_no_cell(tmp_path: Path) -> None:
     other = make_target(tmp_path / "B", Target(name="b", repeats=1, plan=deeper))
     done = call("compare", one, other, "--allow-differences", env={"COLUMNS": "76"})
     lines = done.stdout.splitlines()
-    assert len([line for line in lines if line.endswith("inconclusive (1)")]) == 4
+    assert len([line for line in lines if line.endswith("  ?")]) == 4
     assert max(map(len, lines)) <= 76
-    assert any(line.startswith("(1)  a single run") for line in lines)
+    assert any(line.startswith("? a single run") for line in lines)
     assert any(line.startswith("! workload-1: iodepth") for line in lines)
 
 
@@ -230,6 +230,12 @@ def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> N
     assert {row["verdict"] for row in document["rows"]} == {"better"}
     assert all(row["low"] < 1.1 < row["high"] for row in document["rows"])
     assert "'othr'" in refused(f"{both}:othr", f"{both}:only")
+    # Where there are two, neither needs to be named.
+    assert compared(both, "--metric", "iops")["rows"] == document["rows"]
+
+
+def test_one_configuration_needs_a_candidate(baseline: Path) -> None:
+    assert "1 configuration" in refused(baseline)
 
 
 def test_unknown_workloads_and_metrics_are_told_together(baseline: Path) -> None:
@@ -313,6 +319,9 @@ def test_however_narrow_a_terminal_is_a_row_is_one_line_with_its_interval(
     slower: Path, baseline: Path, columns: str
 ) -> None:
     rows = compared(baseline, slower)["rows"]
-    changes = {f"{row['ratio']:.3f}  [{row['low']:.3f}," for row in rows}
+    changes = {
+        f"{ratio_with_interval_text(row['ratio'], row['low'], row['high'])}  ✗ worse"
+        for row in rows
+    }
     text = call("compare", baseline, slower, env={"COLUMNS": columns}).stdout
     assert [change for change in changes if change not in text] == []

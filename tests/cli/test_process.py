@@ -328,7 +328,8 @@ def test_a_bug_and_an_interrupt_have_their_exit_codes(name: str, code: int, mess
 def test_characters_that_stdout_cannot_show_end_nothing(session: Path) -> None:
     done = iolab("show", session, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
-    assert "\\xb5s" in done.stdout
+    assert " us" in done.stdout
+    assert "\\" not in done.stdout
 
 
 @contextmanager

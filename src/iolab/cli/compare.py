@@ -19,7 +19,7 @@ from iolab.cli.output import (
     report_damage_and_remedy,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
-from iolab.text import counted_noun, list_text, one_line, quote_value
+from iolab.text import capitalised, counted_noun, list_text, one_line, quote_value
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 NAMED_MOST: Final = 6
 """Points named with what is said of all of them; the document of --json has all."""
+
+SIDE_NAME_MAX: Final = 14
+"""Characters of a side's name at the head of its column; longer ones are `baseline` and so on."""
 
 SENTENCES_MAX: Final = 8
 """Points told in a sentence under the rows."""
@@ -138,8 +141,13 @@ def compare(
         str, typer.Argument(metavar="BASELINE", help=f"What to compare with: {_SIDE_HELP}")
     ],
     candidate: Annotated[
-        str, typer.Argument(metavar="CANDIDATE", help=f"What is compared: {_SIDE_HELP}")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[CANDIDATE]",
+            help=f"What is compared: {_SIDE_HELP} Left out, the other of two configurations.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     workload: Workloads = None,
     metric: Annotated[
@@ -168,10 +176,12 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two sessions point by point, with intervals."""
+    """Compare two sessions, or the configurations of one, point by point with intervals."""
     from iolab.analysis.comparison import compare_sides
     from iolab.stats.comparison import ComparisonVerdict
 
+    if candidate is None:
+        baseline, candidate = _sides_of_one_session(baseline)
     sides = (open_side(baseline), open_side(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
@@ -184,6 +194,21 @@ def compare(
     _print_comparison(compared, CompareFormat.JSON if as_json else kind)
     worse = compared.verdict_counts.get(ComparisonVerdict.WORSE, 0)
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
+
+
+def _sides_of_one_session(name: str) -> tuple[str, str]:
+    """Both configurations of a session; UsageError where it has not two."""
+    directory, configuration = split_session_and_configuration(name)
+    ids = [item.id for item in open_session(directory).study.configurations]
+    others = [item for item in ids if item != configuration]
+    if len(ids) != 2 or len(others) != (2 if configuration is None else 1):
+        raise UsageError(
+            f"{quote_value(name)} has {counted_noun(len(ids), 'configuration')}, and no candidate "
+            "is named.",
+            "Name a baseline and a candidate.",
+        )
+    first = configuration or ids[0]
+    return f"{directory}:{first}", f"{directory}:{next(item for item in ids if item != first)}"
 
 
 def _print_comparison(compared: ComparisonResult, kind: CompareFormat | None) -> None:
@@ -229,6 +254,7 @@ def comparison_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
         comparison_sentences,
         differences_table,
         geometric_mean_texts,
+        ratio_with_interval_text,
     )
     from iolab.report.terminal import (
         QUIET_STYLE,
@@ -250,14 +276,16 @@ def comparison_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
         yield section_title(differences.title)
         yield report_table_for_terminal(differences)
         if any(difference.forbids_comparison for difference in compared.differences):
-            yield literal_text("! forbids the comparison; it was made all the same, as asked.")
+            yield literal_text("! makes them incomparable; --allow-differences was given.")
     yield ""
-    yield from _comparison_table(compared)
-    for summary in compared.summaries:
-        metric, ratio, interval = geometric_mean_texts(summary)
-        yield Text(f"{metric}: {ratio} {interval}")
-    yield from _skipped_point_lines(compared)
+    yield _comparison_table(compared)
     yield literal_text(_verdict_counts_text(compared), QUIET_STYLE)
+    yield from _reason_lines(compared.rows)
+    for summary in compared.summaries:
+        subject, overall = geometric_mean_texts(summary)[0], summary.overall
+        ratio = ratio_with_interval_text(overall.ratio, overall.low, overall.high)
+        yield Text(f"{capitalised(subject)}: {ratio}")
+    yield from _skipped_point_lines(compared)
     if not compared.same_session:
         yield ""
         sentences = list(comparison_sentences(compared))
@@ -274,47 +302,67 @@ def _side_text(side: ComparisonSide) -> str:
     return f"{where}, {utc_minute_text(side.created_real_ns)} UTC"
 
 
-def _comparison_table(compared: ComparisonResult) -> Iterator[RenderableType]:
-    """The rows, each point's under its name, and the reasons by their numbers."""
+def _comparison_table(compared: ComparisonResult) -> RenderableType:
+    """A row a point and metric; metrics after the first stand below their point."""
     from rich.text import Text
 
-    from iolab.report.comparison import HEADINGS, comparison_row_texts
+    from iolab.report.comparison import (
+        comparison_row_texts,
+        ratio_with_interval_text,
+        short_side_names,
+    )
     from iolab.report.phrases import metric_column_name
     from iolab.report.table import Column
-    from iolab.report.terminal import GroupedTable, literal_text, section_title, styled_verdict
+    from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
+    from iolab.stats.comparison import ComparisonVerdict
 
     reasons = _numbered_reasons(compared.rows)
     levels = {row.level for row in compared.rows}
-    points: dict[str, list[list[Text | str]]] = {}
+    rows: list[list[Text | str]] = []
+    last_point = ""
     for row in compared.rows:
-        point, _, baseline, candidate, _, interval, verdict_word = comparison_row_texts(row)
-        cells = (baseline, candidate, f"{row.comparison.ratio:.3f}", interval)
-        note = reasons.get(row.comparison.reason)
-        verdict_text = Text(verdict_word, style=_verdict_style(row.comparison.verdict))
-        verdict_text.append(f" ({note})" if note else "", style="dim")
-        runs = "/".join(map(str, row.comparison.runs))
-        points.setdefault(point, []).append(
+        texts = comparison_row_texts(row)
+        is_first, last_point = texts.point != last_point, texts.point
+        note = reasons.get(row.comparison.reason, 0) if len(reasons) > 1 else 0
+        is_open = row.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
+        # The line below explains the question mark, whose word would be the widest.
+        word = texts.marked_verdict.split()[0] if is_open else texts.marked_verdict
+        mark = Text(word, style=_verdict_style(row.comparison.verdict))
+        mark.append(f" ({note})" if note else "", style="dim")
+        name = texts.point if is_first else f"  {metric_column_name(row.metric)}"
+        rows.append(
             [
-                literal_text(f"  {metric_column_name(row.metric)}"),
-                *map(literal_text, cells),
-                literal_text(runs),
-                verdict_text,
+                literal_text(name),
+                literal_text(texts.baseline),
+                literal_text(texts.candidate),
+                ratio_with_interval_text(
+                    row.comparison.ratio, row.comparison.low, row.comparison.high
+                ),
+                mark,
                 *([styled_verdict(row.level)] if len(levels) > 1 else []),
             ]
         )
-    heads = [Column(HEADINGS[1], can_wrap=True)]
-    heads += [Column(name, is_number=True) for name in HEADINGS[2:-2]]
-    heads.append(Column(HEADINGS[-2], is_number=True, is_optional=True, moves_below=True))
-    heads += [Column("runs", is_number=True, is_optional=True), Column(HEADINGS[-1])]
-    heads += [Column("trust")] if len(levels) > 1 else []
-    yield GroupedTable(heads, [(section_title(point), rows) for point, rows in points.items()])
-    if len(levels) == 1:
-        yield Text("Every pair of runs is ").append_text(styled_verdict(levels.pop())).append(".")
-    yield ""
+    names = short_side_names(compared)
+    if max(map(len, names)) > SIDE_NAME_MAX:
+        names = ("baseline", "candidate")
+    heads = [Column("workload", can_wrap=True)]
+    heads += [Column(one_line(name), is_number=True) for name in names]
+    heads += [Column("ratio (95 %)", is_number=True), Column("")]
+    heads += [Column("trust", is_optional=True)] if len(levels) > 1 else []
+    return GroupedTable(heads, [(None, rows)])
+
+
+def _reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
+    """Why rows are inconclusive, by the numbers beside them, and what all of them are worth."""
+    from iolab.report.terminal import QUIET_STYLE, literal_text
+
+    reasons = _numbered_reasons(rows)
     for reason, number in reasons.items():
-        yield literal_text(f"({number})  {reason}")
-    if reasons:
-        yield ""
+        name = f"({number})" if len(reasons) > 1 else "?"
+        yield literal_text(f"{name} {reason}", QUIET_STYLE)
+    levels = {row.level for row in rows}
+    if len(levels) == 1:
+        yield literal_text(f"All of these runs are {levels.pop().value}.", QUIET_STYLE)
 
 
 def _numbered_reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
@@ -353,14 +401,16 @@ def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
 
 
 def _verdict_counts_text(compared: ComparisonResult) -> str:
-    from iolab.stats.comparison import ComparisonVerdict
+    """How many rows have which mark, which explains the marks."""
+    from iolab.report.comparison import marked_verdict_text
 
     parts = [
-        f"{compared.verdict_counts.get(verdict, 0)} {verdict.value}"
-        for verdict in ComparisonVerdict
+        marked_verdict_text(verdict, str(number))
+        for verdict, number in compared.verdict_counts.items()
+        if number
     ]
     total = counted_noun(len(compared.rows), "comparison")
-    return f"{total}: {', '.join(parts)}; intervals of 95 %, verdicts corrected after Holm."
+    return f"{total}: {', '.join(parts)}. Verdicts are corrected after Holm."
 
 
 def _verdict_style(verdict: ComparisonVerdict) -> str:

@@ -55,6 +55,21 @@ PAGER: Final = ("less", "-FRX")
 """Shows what fits on the screen at once, keeps colours, and leaves the text where it was."""
 
 _AS_JSON_ESCAPES: Final = "iolab.json"
+
+_AS_PLAIN_CHARACTERS: Final = "iolab.plain"
+_PLAIN_CHARACTERS: Final[Mapping[str, str]] = (
+    dict.fromkeys("–—−▼─▂", "-")
+    | dict.fromkeys("✗✕×", "x")
+    | dict.fromkeys("•●◆▅", "*")
+    | dict.fromkeys("✓▲▃", "+")
+    | dict.fromkeys("━▄", "=")
+    | dict.fromkeys("“”", '"')
+    | dict.fromkeys("‘’", "'")
+    | {"±": "+-", "µ": "u", "≈": "~", "≤": "<=", "≥": ">=", "…": "...", "·": "-", "→": "->"}
+    | {"█": "@", "▇": "%", "▆": "#", "▁": "_"}
+)
+"""What our own texts have beyond ASCII, and what stands for it where an encoding lacks it."""
+
 NO_ROOM: Final = "Give a place that may be written to and has room."
 
 DAMAGED_SHOWN_MAX: Final = 50
@@ -180,6 +195,21 @@ def _json_escape_handler(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_AS_JSON_ESCAPES, _json_escape_handler)
 
 
+def _plain_character_handler(error: UnicodeError) -> tuple[str, int]:
+    """What stands for a character that the encoding of a terminal or file lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    plain = (
+        _PLAIN_CHARACTERS.get(character) or character.encode("ascii", "backslashreplace").decode()
+        for character in characters
+    )
+    return "".join(plain), error.end
+
+
+codecs.register_error(_AS_PLAIN_CHARACTERS, _plain_character_handler)
+
+
 def print_raw(text: str) -> None:
     """Print a result exactly as it is: a file that goes through a pipe."""
     _write(sys.stdout, text)
@@ -264,7 +294,7 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+            reconfigure(errors=_AS_PLAIN_CHARACTERS)
 
 
 def _write(stream: TextIO, text: str) -> None:

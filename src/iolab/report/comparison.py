@@ -24,6 +24,7 @@ from iolab.analysis.pairs import ComparedMetric, SkippedPoint
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better
+from iolab.record import Record
 from iolab.report.numbers import (
     finite_or_none,
     flat_record_document,
@@ -51,6 +52,16 @@ FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
 
 HEADINGS: Final = ("point", "metric", "baseline", "candidate", "ratio", "interval", "verdict")
+
+RATIO_SHORT_FROM: Final = 1.1
+"""Ratios from here on have two digits after the point."""
+
+VERDICT_MARKS: Final = {
+    ComparisonVerdict.BETTER: "✓",
+    ComparisonVerdict.WORSE: "✗",
+    ComparisonVerdict.SAME: "=",
+    ComparisonVerdict.INCONCLUSIVE: "?",
+}
 
 DIFFERENCE_WORKLOADS_SHOWN: Final = 6
 """Workloads named with what differs alike in all of them; others are counted."""
@@ -110,18 +121,57 @@ def interval_text(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
-def comparison_row_texts(row: ComparedMetric) -> tuple[str, ...]:
-    """A row's cells for people, as HEADINGS names them."""
+class ComparisonRowTexts(Record):
+    """A row's cells for people."""
+
+    point: str
+    metric: str
+    baseline: str
+    candidate: str
+    ratio: str
+    interval: str
+    verdict: str
+    marked_verdict: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As HEADINGS names them."""
+        return (
+            *(self.point, self.metric, self.baseline, self.candidate),
+            *(self.ratio, self.interval, self.verdict),
+        )
+
+
+def comparison_row_texts(row: ComparedMetric) -> ComparisonRowTexts:
+    """A row's cells for people."""
     comparison = row.comparison
-    return (
-        point_text(row.workload, row.axis),
-        metric_phrase(row.metric),
-        metric_text(row.baseline),
-        metric_text(row.candidate),
-        ratio_with_percent_text(comparison.ratio),
-        interval_text(comparison.low, comparison.high),
-        comparison.verdict.value,
+    return ComparisonRowTexts(
+        point=point_text(row.workload, row.axis),
+        metric=metric_phrase(row.metric),
+        baseline=metric_text(row.baseline),
+        candidate=metric_text(row.candidate),
+        ratio=ratio_with_percent_text(comparison.ratio),
+        interval=interval_text(comparison.low, comparison.high),
+        verdict=comparison.verdict.value,
+        marked_verdict=marked_verdict_text(comparison.verdict),
     )
+
+
+def ratio_with_interval_text(ratio: float, low: float | None, high: float | None) -> str:
+    """A ratio with its interval in little room: `0.935 (0.758–1.15)`."""
+    if low is None or high is None:
+        return _ratio_text(ratio)
+    return f"{_ratio_text(ratio)} ({_ratio_text(low)}–{_ratio_text(high)})"
+
+
+def _ratio_text(ratio: float) -> str:
+    """Three digits of a ratio; near 1, where thousandths matter, four."""
+    return f"{ratio:.3f}" if ratio < RATIO_SHORT_FROM else f"{ratio:.2f}"
+
+
+def marked_verdict_text(verdict: ComparisonVerdict, count: str = "") -> str:
+    """A verdict after its mark: `▲ better`; with a count `▲ 3 better`."""
+    return " ".join(filter(None, (VERDICT_MARKS[verdict], count, verdict.value)))
 
 
 def geometric_mean_texts(summary: MetricSummary) -> tuple[str, str, str]:
@@ -136,7 +186,7 @@ def comparison_sentences(compared: ComparisonResult) -> Iterator[str]:
 
     The faster side is named first; where the interval holds no difference, that is said instead.
     """
-    names = _short_side_names(compared)
+    names = short_side_names(compared)
     points: set[tuple[str, Axis]] = set()
     for row in compared.rows:
         if (row.workload, row.axis) in points:
@@ -163,7 +213,7 @@ def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> 
     return f"{first} and {second} cannot be told apart: {ratio:.2f}{interval}{why} ({place})"
 
 
-def _short_side_names(compared: ComparisonResult) -> tuple[str, str]:
+def short_side_names(compared: ComparisonResult) -> tuple[str, str]:
     """How the two sides are called: by configuration within a session, else by session."""
     baseline, candidate = compared.baseline, compared.candidate
     if baseline.session == candidate.session:
@@ -233,7 +283,11 @@ def comparison_markdown(compared: ComparisonResult) -> str:
     heads = tuple(heading.capitalize() for heading in HEADINGS)
     if compared.rows:
         parts.append(
-            table_markdown(untitled_text_table(heads, map(comparison_row_texts, compared.rows)))
+            table_markdown(
+                untitled_text_table(
+                    heads, (comparison_row_texts(row).cells for row in compared.rows)
+                )
+            )
         )
     if compared.summaries:
         means = map(geometric_mean_texts, compared.summaries)
@@ -429,8 +483,8 @@ def _add_junit_case(suite: ET.Element, point: str, metric: str) -> ET.Element:
 
 def _junit_message(row: ComparedMetric) -> str:
     """What the row says: `worse: iops 0.900 (-10.0 %) [0.891, 0.911]`."""
-    _, metric, _, _, ratio, interval, verdict = comparison_row_texts(row)
-    return _xml_safe(f"{verdict}: {metric} {ratio} {interval}")
+    texts = comparison_row_texts(row)
+    return _xml_safe(f"{texts.verdict}: {texts.metric} {texts.ratio} {texts.interval}")
 
 
 def _junit_values_text(row: ComparedMetric) -> str:

@@ -204,7 +204,7 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
 
 def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
     comparison = compared.comparison
-    _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(compared)
+    _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(compared).cells
     needs_reason = (
         comparison.verdict is ComparisonVerdict.INCONCLUSIVE or comparison.reason == SAME_SESSION
     )
