@@ -41,7 +41,7 @@ from iolab.guests.tables import (
 )
 from iolab.hosts.rates import derive_series
 from iolab.report.charts.run_series import build_timeline
-from iolab.report.hardware import configuration_tables, group_identical_hosts
+from iolab.report.hardware import group_identical_hosts, hardware_tables
 from iolab.report.results import TEXT_COLUMNS, columns_csv, node_document, node_result_columns
 from iolab.report.table import Table
 from tests.analysis.records import healthy
@@ -173,10 +173,11 @@ def test_guests_whose_disks_are_not_equally_full_are_alike() -> None:
 
 
 def test_few_clients_are_all_named() -> None:
-    (one,) = kpi().study.configurations
-    table = configuration_tables((one, one))[0]
+    study = kpi().study
+    twice = replace(study, configurations=study.configurations * 2)
+    (table,) = hardware_tables(twice, {})
     assert [cell.text for cell in table.rows[0]] == ["Clients", *["client-1 and client-2"] * 2]
-    assert configuration_tables((one,)) == ()  # its hosts are told of by themselves
+    assert [width for _, width, _ in table.merged_cells(table.rows[0])] == [1, 2]
 
 
 def test_a_disk_that_nodes_of_one_kernel_share_counts_once(source: GuestSource) -> None:

@@ -20,7 +20,7 @@ from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Points, series_styles
-from iolab.report.formats.html import ReportPage, build_report_page
+from iolab.report.page import ReportPage, build_report_page
 from iolab.report.runs import NAMES_SHOWN
 from iolab.store.documents import Manifest
 from tests.facts import tells

@@ -12,8 +12,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.report.brief import Brief
-from iolab.report.formats.html import ReportPage, build_report_page, render_html
+from iolab.report.formats.html import render_html
 from iolab.report.gather import SessionSource
+from iolab.report.page import ReportPage, build_report_page
 from tests.guests.guest_session import EMULATED, MIXES, GuestSource, fleet
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
 from tests.loads.metadata.metadata_session import MetadataSource, kpi_with_metadata

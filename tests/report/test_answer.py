@@ -10,16 +10,20 @@ from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import AnswerKind, Study
 from iolab.report.answer import (
-    CONFIGURATION_COLUMNS_MAX,
-    INDISTINGUISHABLE_MARK,
     answer_sentence,
     build_answer,
     confidence_line,
 )
 from iolab.report.best import BestFigure, VerdictCounts, best_point_headlines, gravest_objection
+from iolab.report.matrix import (
+    CONFIGURATION_COLUMNS_MAX,
+    INDISTINGUISHABLE_MARK,
+    marks_note,
+    workload_rows,
+)
 from iolab.report.numbers import metric_text
 from iolab.report.phrases import Objection
-from iolab.report.provenance import verdicts_sentence
+from iolab.report.provenance import repeats_sentence
 from iolab.report.table import Cell
 from tests.facts import tells
 from tests.report import growing, shared
@@ -58,6 +62,18 @@ def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tu
     return list(build_answer(brief, found, RUNS, (), None).best_table.rows)
 
 
+def noted(*found: BestFigure) -> str:
+    """What stands below the matrix, without of whom differences are."""
+    return marks_note(workload_rows(found), {})
+
+
+def test_one_reason_of_some_rows_stands_in_these_rows() -> None:
+    one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
+    sure = (figure("one", 1e3, title="writes"), figure("two", 2e3, title="writes"))
+    open_row, sure_row = told(one, two, *sure)
+    assert (open_row[0].note, sure_row[0].note) == ("too few repeats", "")
+
+
 def test_the_surely_better_one_is_bold_and_alone() -> None:
     (row,) = told(figure("one", 1000.0), figure("two", 1200.0))
     assert [cell.is_bold for cell in row[1:]] == [False, True]
@@ -88,7 +104,7 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
     (row,) = told(one, two)
     assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
-    assert row[0].note == "too few repeats"
+    assert noted(one, two) == "No row has a winner: too few repeats."
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
     assert text == "Two leads in 1 of 1 workload (by 1 %; too few repeats)."
 
@@ -97,7 +113,7 @@ def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     one, two = figure("one", 1000.0, missing=1), figure("two", 1200.0)
     (row,) = told(one, two)
     assert not any(cell.is_bold for cell in row)
-    assert "missing or invalid" in row[0].note
+    assert "missing or invalid" in noted(one, two)
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
     assert tells(text, "Two leads", "20 %", "missing or invalid")
 
@@ -180,16 +196,15 @@ def test_nothing_sound_is_said_to_be_nothing() -> None:
 def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
     page = shared.page("sweep").answer
     row = next(row for row in page.best_table.rows if "70/30" in row[0].text)
-    heads = [column.title for column in page.best_table.columns]
     best = next(
         one
         for one in best_point_headlines(shared.brief("sweep").study, shared.brief("sweep").points)
         if one.workload.id == "rand-70-30-4k"
     ).best
     assert best is not None
-    for name, key in (("Latency mean", "lat_ns_mean"), ("Latency p99.5", "lat_ns_p99_5")):
+    for name, key in (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5")):
         read, write = (metric_text(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
-        assert row[heads.index(name)].text == f"{read} read / {write} write"
+        assert f"{name} {read} read / {write} write" in row[1].note
 
 
 def test_columns_of_latencies_are_in_the_order_of_percentiles() -> None:
@@ -272,9 +287,9 @@ def test_how_many_repeats_a_figure_has_is_said_only_where_all_are_done() -> None
     brief = shared.brief("sweep")
     method = replace(brief.study.method, repeats=3)
     done = replace(brief, study=replace(brief.study, method=method))
-    assert "mean of 3 repeats" in verdicts_sentence(RUNS, done)
+    assert "mean of 3 repeats" in repeats_sentence(RUNS, done)
     begun = replace(done, session=replace(done.session, status=SessionStatus.INTERRUPTED))
-    assert "mean of 3 repeats" not in verdicts_sentence(RUNS, begun)
+    assert "mean of 3 repeats" not in repeats_sentence(RUNS, begun)
 
 
 def test_a_question_for_machines_is_answered_with_their_number() -> None:

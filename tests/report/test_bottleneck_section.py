@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from iolab.analysis.findings import best_point_findings
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section
 from iolab.report.brief import Brief
-from iolab.report.formats.html import build_report_page
 from iolab.report.formats.markdown import render_appendix
 from iolab.report.gather import BOTTLENECK_RUNS_MAX
+from iolab.report.page import build_report_page
 from tests.report import shared
 
 

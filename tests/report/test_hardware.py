@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from iolab.core.host import MachineFacts
-from iolab.report.hardware import group_identical_hosts, hardware_table, host_table
+from iolab.report.hardware import group_identical_hosts, hardware_tables, host_table
 from tests.report.machines import facts_of
+from tests.report.studies import one_configuration
+from tests.report.synthetic import study_of
 
 EC2 = MachineFacts("Amazon EC2", "i4i.2xlarge", "i-1")
 
@@ -25,6 +27,8 @@ def test_instances_of_two_types_stand_side_by_side() -> None:
         name: replace(facts_of(name), machine=machine)
         for name, machine in (("a", EC2), ("b", EC2), ("c", small))
     }
-    (row,) = (cells for cells in hardware_table(facts).rows if cells[0].text == "Machine")
-    assert [cell.text for cell in row[1:]] == ["Amazon EC2 i4i.2xlarge", "Amazon EC2 i4i.xlarge"]
+    study = study_of("s", "S", "?", one_configuration(*facts), ())
+    (table,) = hardware_tables(study, facts)
+    (row,) = (cells for cells in table.rows if cells[0].text == "Machine")
+    assert row[1].text == "Amazon EC2 i4i.2xlarge (a and b); Amazon EC2 i4i.xlarge (c)"
     assert [names for names, _ in group_identical_hosts(facts)] == [["a", "b"], ["c"]]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
-from iolab.report.formats.html import ReportPage, build_report_page
+from iolab.report.page import ReportPage, build_report_page
 from iolab.report.runs import ROWS_MAX, RUNS_SHOWN
 from tests.facts import tells
 from tests.report import shared

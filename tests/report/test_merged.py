@@ -12,9 +12,9 @@ from iolab.analysis.resumed import session_index
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
 from iolab.report.brief import SessionUnion
-from iolab.report.formats.html import build_report_page
 from iolab.report.gather import SessionSource
 from iolab.report.merged import SESSIONS_MAX, merge_sessions, number_duplicates, session_union_of
+from iolab.report.page import build_report_page
 from tests.report.made import build_brief
 from tests.report.several import (
     briefed,

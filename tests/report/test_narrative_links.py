@@ -20,14 +20,14 @@ from tests.report.studies import pair, sweep
 SOURCE = sweep(("alpha", "beta"), seconds=6)
 
 
-def section() -> str:
-    found = re.search(r'<section id="findings">(.*?)</section>', shared.html("two"), re.S)
+def section(anchor: str = "findings") -> str:
+    found = re.search(rf'<section id="{anchor}">(.*?)</section>', shared.html("two"), re.S)
     assert found
     return found[1]
 
 
 def test_every_sentence_leads_to_runs_of_the_page() -> None:
-    sentences = re.findall(r"<li>(.*?)</li>", section(), re.S)
+    sentences = re.findall(r"<li>(.*?)</li>", section() + section("more-findings"), re.S)
     assert len(sentences) > SENTENCES_SHOWN
     for one in sentences:
         anchors = re.findall(r'href="#([^"]+)"', one)
@@ -36,11 +36,12 @@ def test_every_sentence_leads_to_runs_of_the_page() -> None:
         assert all(f'id="{anchor}"' in shared.html("two") for anchor in anchors)
 
 
-def test_the_first_stand_open_and_the_others_are_folded() -> None:
-    shown, _, folded = section().partition("<details>")
-    assert shown.count("<li>") == SENTENCES_SHOWN
-    assert folded.count("<li>") > 0
-    assert f"{folded.count('<li>')} more</summary>" in folded
+def test_the_bottom_line_stands_open_and_the_other_findings_in_the_appendix() -> None:
+    brief, _, appendix = shared.html("two").partition('<details class="appendix"')
+    assert 'id="findings"' in brief
+    assert "<details" not in section()
+    assert section().count("<li>") == SENTENCES_SHOWN
+    assert 'id="more-findings"' in appendix
 
 
 def test_runs_are_named_with_their_configuration_where_there_are_several() -> None:

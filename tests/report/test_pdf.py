@@ -61,7 +61,7 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     answer = shared.page("pair").answer
     assert squeezed(told().study.title) in first
     assert squeezed(answer.sentence) in first
-    assert squeezed(answer.confidence_text) in first
+    assert all(squeezed(text) in first for text in answer.trust_texts)
     assert all(squeezed(cell.text) in first for row in answer.best_table.rows for cell in row)
 
 
@@ -102,7 +102,7 @@ def test_the_appendix_says_once_what_all_runs_have() -> None:
 
 
 def test_every_part_is_there() -> None:
-    for heading in ("Caveats", "Load and latency", "Bottlenecks", "Test configuration", "Method"):
+    for heading in ("Caveats", "Load and latency", "Bottlenecks", "Hardware", "Method"):
         assert squeezed(heading) in brief_text()
     for heading in (
         "All caveats",

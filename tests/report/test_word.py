@@ -7,8 +7,8 @@ import io
 from docx import Document
 from msgspec.structs import replace
 
-from iolab.report.formats.html import build_report_page
 from iolab.report.formats.word import render_docx
+from iolab.report.page import build_report_page
 from iolab.report.user_text import UserText
 from tests.report import shared
 from tests.report.hostile import SCRIPT
@@ -21,14 +21,14 @@ def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> No
     assert {
         brief.study.title,
         page.answer.sentence,
-        page.answer.confidence_text,
+        *page.answer.trust_texts,
         "Why we ask.",
     } <= set(text)
-    assert {"Load and latency", "Bottlenecks", "Test configuration", "Method"} <= set(text)
+    assert {"Load and latency", "Bottlenecks", "Hardware", "Method", "Bottom line"} <= set(text)
     rows = [[cell.text for cell in row.cells] for row in made.tables[0].rows]
     assert rows[0] == [column.title for column in page.answer.best_table.columns]
     assert rows[1:] == [[cell.one_line_text for cell in row] for row in page.answer.best_table.rows]
-    charts = [*((page.answer.chart,) if page.answer.chart else ())]
+    charts = [*page.answer.charts]
     charts += [one for group in page.workload_charts for one in group.figures]
     charts += [one for part in page.sections for group in part.groups for one in group.figures]
     assert len(made.inline_shapes) == len(charts)

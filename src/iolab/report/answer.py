@@ -7,36 +7,40 @@ stands there as not measurable, with the reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from iolab.analysis.points import PointSummary
-from iolab.analysis.value import improvement_factor
 from iolab.core.configuration import DEFAULT_CONFIGURATION
-from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import Better
+from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
-from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_text, missing_interval_reason
+from iolab.report.fast_facts import FastFact, fast_facts
+from iolab.report.matrix import (
+    NOT_MEASURABLE,
+    WorkloadRow,
+    best_figures_by_operation,
+    marks_note,
+    matrix_table,
+    workload_rows,
+)
+from iolab.report.numbers import TOO_FEW_REPEATS, metric_text, missing_interval_reason
 from iolab.report.phrases import (
     Objection,
     merge_objections,
     run_with_configuration_text,
     titles_if_several,
 )
-from iolab.report.table import Cell, Column, Table, columns_of, verdict_cell, without_empty_columns
+from iolab.report.table import Table
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
     from iolab.report.brief import Brief, LoadKinds
     from iolab.report.charts.chart import Figure, ReportSection
-    from iolab.report.charts.series import RunAnchors
 
 CAVEATS_SHOWN: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -50,20 +54,9 @@ DOMINANT_OTHER_SHARE: Final = 0.5
 WINNERS_SHOWN: Final = 2
 """Configurations named in the answer; others are counted."""
 
-CONFIGURATION_COLUMNS_MAX: Final = 4
-"""Configurations that get a column each; more are rows, of figures alone."""
-
 CHART_BARS_MIN: Final = 2
 """A chart of one bar says no more than its number."""
 
-LATENCY_COLUMNS_MAX: Final = 4
-"""Columns of latencies; workloads of one engine have the same two."""
-
-INDISTINGUISHABLE_MARK: Final = "≈ "
-"""Before a figure that cannot be told from the best of its row."""
-
-_NOT_MEASURABLE: Final = "not measurable"
-_NO_VALUE: Final = "no run has a value"
 _OPERATIONS: Final = ("1/s", "ops/s")
 """Units of rates that have their latency in the answer; of large blocks it says their size."""
 
@@ -78,17 +71,19 @@ _OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class Answer(Record):
-    """The first page; `chart` is None where there are too few figures for one.
+    """The first page: the answer, how far it can be trusted, its figures and their charts.
 
-    `failed_runs_text` is a sentence on runs that did not end well. `caveats` are those of the
-    `caveat_count` that there are which touch a figure of the page, the gravest of them.
+    `trust_texts` are sentences on runs, repeats, intervals, and on what is wrong with the session
+    as a whole. `failed_runs_text` is a sentence on runs that did not end well. `caveats` are those
+    of the `caveat_count` that there are which touch a figure of the page, the gravest of them.
     """
 
     sentence: str
-    confidence_text: str
+    trust_texts: tuple[str, ...]
+    facts: tuple[FastFact, ...]
     best_table: Table
     table_note: str
-    chart: Figure | None
+    charts: tuple[Figure, ...]
     failed_runs_text: str
     caveats: tuple[Objection, ...]
     caveat_count: int
@@ -97,30 +92,6 @@ class Answer(Record):
     def hidden_caveat_count(self) -> int:
         """Caveats that the appendix alone has."""
         return self.caveat_count - len(self.caveats)
-
-
-class _WorkloadRow(Record):
-    """A workload's figures; `best` is that of the best among those that are not invalid.
-
-    `indistinguishable` cannot be told from it by their intervals. `open_reason` says why a lead has
-    no interval; `lead` is how much the best is better than the next, as a share.
-    """
-
-    title: str
-    cells: tuple[BestFigure, ...]
-    best: BestFigure | None = None
-    indistinguishable: tuple[BestFigure, ...] = ()
-    open_reason: str = ""
-    lead: float = 0.0
-
-    @property
-    def figure_count(self) -> int:
-        """How many configurations have a figure."""
-        return sum(cell.is_sound for cell in self.cells)
-
-    def figure_of_configuration(self, configuration: str) -> BestFigure | None:
-        """The figure of that configuration."""
-        return next((cell for cell in self.cells if cell.configuration == configuration), None)
 
 
 class AnswerSource(Record):
@@ -139,10 +110,10 @@ def build_answer(
     best_charts: ReportSection | None,
 ) -> Answer:
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
-    from iolab.report.provenance import verdicts_sentence
+    from iolab.report.provenance import repeats_sentence, verdicts_sentence
 
-    rows, anchors = _workload_rows(figures), brief.run_anchors
-    several = _has_several_configurations(figures)
+    rows, anchors = workload_rows(figures), brief.run_anchors
+    titles = brief.study.configuration_titles
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in figures}
     touching = sorted(
@@ -152,15 +123,18 @@ def build_answer(
             not _concerns_quoted_run(caveat, quoted),
         ),
     )
+    trust = (
+        verdicts_sentence(verdict_counts),
+        repeats_sentence(verdict_counts, brief),
+        _interval_widths_text(figures).strip(),
+    )
     return Answer(
         sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),
-        confidence_text=f"{verdicts_sentence(verdict_counts, brief)}"
-        f"{_interval_widths_text(figures)}",
-        best_table=_configuration_columns_table(rows, brief.study.configuration_titles, anchors)
-        if several
-        else _single_configuration_table(rows, anchors),
-        table_note=_marks_note(rows) if several else "",
-        chart=_largest_best_chart(figures, best_charts),
+        trust_texts=tuple(filter(None, trust)),
+        facts=fast_facts(brief, rows),
+        best_table=matrix_table(rows, titles, anchors, brief.series_styles),
+        table_note=marks_note(rows, titles),
+        charts=_best_charts(figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
@@ -193,7 +167,7 @@ def answer_sentence(
     points: Sequence[PointSummary] = (),
 ) -> str:
     """The answer, of the kind that the study's question wants."""
-    rows = _workload_rows(figures)
+    rows = workload_rows(figures)
     measured = [row for row in rows if row.best is not None]
     if not verdict_counts.runs:
         return "Nothing is measured yet."
@@ -231,7 +205,7 @@ def answer_sentence(
     return f"{caveat}{_best_figures_sentence(rows, study)}"
 
 
-def _best_figures_sentence(rows: Sequence[_WorkloadRow], study: Study) -> str:
+def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     """The best figure of each operation of the only configuration."""
     measured = [row for row in rows if row.best is not None]
     owner = measured[0].cells[0].configuration
@@ -240,7 +214,7 @@ def _best_figures_sentence(rows: Sequence[_WorkloadRow], study: Study) -> str:
     name = "The target" if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
     unknown = len(rows) - len(measured)
-    lost = f" {counted_noun(unknown, 'figure')} {_NOT_MEASURABLE}." if unknown else ""
+    lost = f" {counted_noun(unknown, 'figure')} {NOT_MEASURABLE}." if unknown else ""
     # A rate that was asked for is no limit of the target.
     verb = (
         "serves"
@@ -266,7 +240,7 @@ def confidence_line(figures: Sequence[BestFigure]) -> str:
     groups = (
         (Level.VALID.value, [figure for figure in sound if figure.level is Level.VALID]),
         (Level.INDICATIVE.value, [figure for figure in sound if figure.level is Level.INDICATIVE]),
-        (_NOT_MEASURABLE, [figure for figure in figures if not figure.is_sound]),
+        (NOT_MEASURABLE, [figure for figure in figures if not figure.is_sound]),
     )
     parts = [
         f"{len(figures)} {name}{_check_codes_text(figures)}" for name, figures in groups if figures
@@ -325,43 +299,6 @@ def _concerns_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bo
     return any(run.key in quoted for run in objection.runs)
 
 
-def _workload_rows(figures: Iterable[BestFigure]) -> list[_WorkloadRow]:
-    """The figures of each workload, and which is the best of them."""
-    grouped: dict[str, list[BestFigure]] = {}
-    for figure in figures:
-        grouped.setdefault(figure.workload, []).append(figure)
-    return [_build_workload_row(cells) for cells in grouped.values()]
-
-
-def _build_workload_row(figures: Sequence[BestFigure]) -> _WorkloadRow:
-    sound = [cell for cell in figures if cell.is_sound]
-    title = figures[0].title
-    if not sound:
-        return _WorkloadRow(title, tuple(figures))
-    best = _best_of_metric(sound)
-    others = [cell for cell in sound if cell is not best]
-    ahead = [(cell, improvement_factor(best.value, cell.value, best.better)) for cell in others]
-    lead = min((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
-    if others and any(cell.unsound_point_count for cell in sound):
-        return _WorkloadRow(
-            title,
-            tuple(figures),
-            best,
-            open_reason="a point is missing or invalid",
-            lead=lead,
-        )
-    if any(times is None or times.low is None for _, times in ahead):
-        return _WorkloadRow(title, tuple(figures), best, open_reason=TOO_FEW_REPEATS, lead=lead)
-    alike = tuple(cell for cell, times in ahead if times and (times.low or 0.0) <= 1)
-    return _WorkloadRow(title, tuple(figures), best, alike, lead=lead)
-
-
-def _best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
-    """The best of figures of one metric."""
-    pick = min if figures[0].better is Better.LOWER else max
-    return pick(figures, key=lambda figure: figure.value.value or 0.0)
-
-
 def _best_per_operation_texts(
     figures: Sequence[BestFigure], *, with_title: bool, with_level: bool
 ) -> Iterator[str]:
@@ -370,7 +307,7 @@ def _best_per_operation_texts(
     Figures of mixed operations stand where no other has their unit. Without `with_title` the title
     of the study has the workload's; `with_level` marks what is indicative.
     """
-    for figure in _best_per_operation(figures):
+    for figure in best_figures_by_operation(figures):
         texts = (
             [f"at {text} {name}" for name, text in figure.latencies[:1]]
             if figure.value.unit in _OPERATIONS
@@ -383,16 +320,7 @@ def _best_per_operation_texts(
         yield f"{metric_text(figure.value)} ({note})" if note else metric_text(figure.value)
 
 
-def _best_per_operation(figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
-    """The best figure of each unit and operation, in the order of the figures."""
-    for unit in dict.fromkeys(figure.value.unit for figure in figures):
-        of_unit = [figure for figure in figures if figure.value.unit == unit]
-        plain = [figure for figure in of_unit if not figure.is_mixed] or of_unit
-        for operation in dict.fromkeys(figure.operation for figure in plain):
-            yield _best_of_metric([figure for figure in plain if figure.operation == operation])
-
-
-def _wins_sentence(rows: Sequence[_WorkloadRow], titles: Mapping[str, str]) -> str:
+def _wins_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
     """Who is the best in how many workloads, by how much, and where no interval confirms it."""
     compared = [row for row in rows if row.figure_count > 1]
     clear = [row for row in compared if not row.indistinguishable and not row.open_reason]
@@ -410,7 +338,7 @@ def _wins_sentence(rows: Sequence[_WorkloadRow], titles: Mapping[str, str]) -> s
 
 
 def _leaders_texts(
-    rows: Sequence[_WorkloadRow],
+    rows: Sequence[WorkloadRow],
     titles: Mapping[str, str],
     verb: str,
     of: str,
@@ -459,145 +387,21 @@ def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
-def _configuration_columns_table(
-    rows: Sequence[_WorkloadRow], titles: Mapping[str, str], anchors: RunAnchors
-) -> Table:
-    """A row for each workload, a column for each configuration."""
-    measured = {cell.configuration for row in rows for cell in row.cells}
-    owners = [name for name in titles if name in measured]
-    if len(owners) > CONFIGURATION_COLUMNS_MAX:
-        return _workload_columns_table(rows, {name: titles[name] for name in owners}, anchors)
-    heads = (Column("Workload"), *(Column(titles[name], is_number=True) for name in owners))
-    cells = tuple(
-        (
-            Cell(row.title, note=row.open_reason),
-            *(_figure_cell(row, name, anchors) for name in owners),
-        )
-        for row in rows
-    )
-    return Table("The best of each workload", heads, cells)
-
-
-def _workload_columns_table(
-    rows: Sequence[_WorkloadRow], titles: Mapping[str, str], anchors: RunAnchors
-) -> Table:
-    """A row for each configuration, a column for each workload, and no more than the figures."""
-    heads = (Column("Configuration"), *(Column(row.title, is_number=True) for row in rows))
-    cells = tuple(
-        (Cell(title), *(_figure_only_cell(row, name, anchors) for row in rows))
-        for name, title in titles.items()
-    )
-    return Table("The best of each workload", heads, cells)
-
-
-def _figure_only_cell(row: _WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
-    """A figure without what is known beside it, but for its verdict."""
-    figure = row.figure_of_configuration(configuration)
-    doubted = figure is not None and figure.level is Level.INDICATIVE
-    return replace(_figure_cell(row, configuration, anchors), note="indicative" if doubted else "")
-
-
-def _figure_cell(row: _WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
-    """A figure with its interval, its latency and where it was reached."""
-    figure = row.figure_of_configuration(configuration)
-    if figure is None or figure.level is None:
-        return Cell(_NOT_MEASURABLE, note=_NO_VALUE)
-    anchor = anchors.get(figure.run) if figure.run else None
-    if not figure.is_sound:
-        return Cell(_NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
-    is_decided = not row.open_reason and not row.indistinguishable and row.figure_count > 1
-    under = [
-        *(f"{name} {text}" for name, text in figure.latencies),
-        figure.axis_text,
-        _half_width_text(figure.value),
-    ]
-    under += ["indicative"] if figure.level is Level.INDICATIVE else []
-    text = (
-        f"{INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ''}"
-        f"{metric_text(figure.value)}"
-    )
-    note = " · ".join(filter(None, under))
-    return Cell(text, anchor=anchor, note=note, is_bold=is_decided and figure is row.best)
-
-
-def _half_width_text(metric: Metric) -> str:
-    half = metric.half_width
-    return (
-        ""
-        if half is None
-        else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}").replace(
-            " ", "\N{NO-BREAK SPACE}"
-        )
-    )
-
-
-def _marks_note(rows: Sequence[_WorkloadRow]) -> str:
-    """What the marks of the matrix say."""
-    notes = []
-    if any(
-        row.figure_count > 1 and not row.open_reason and not row.indistinguishable for row in rows
-    ):
-        notes.append("Bold: the best of its row.")
-    if any(row.indistinguishable for row in rows):
-        notes.append("≈: not distinguishable from the best.")
-    return " ".join(notes)
-
-
-def _percentile_sort_key(name: str) -> float:
-    """By which latencies stand in order: the mean first, then `p99`, `p99.5`."""
-    return float(name[1:]) if name.startswith("p") else 0.0
-
-
-def _single_configuration_table(rows: Sequence[_WorkloadRow], anchors: RunAnchors) -> Table:
-    """Of one configuration: a row for each workload, what is known of it in columns."""
-    cells = [(row.title, cell) for row in rows for cell in row.cells]
-    codes = {figure.objection[0] for _, figure in cells if not figure.is_sound}
-    sound = [figure for _, figure in cells if figure.is_sound]
-    every = dict.fromkeys(name for figure in sound for name, _ in figure.latencies)
-    names = sorted(list(every)[:LATENCY_COLUMNS_MAX], key=_percentile_sort_key)
-    heads = (
-        *columns_of(("Workload",), ("Best",)),
-        *columns_of(("Verdict", "At"), ("95 % interval", *(f"Latency {name}" for name in names))),
-    )
-    lines = []
-    for title, best in cells:
-        anchor = anchors.get(best.run) if best.run else None
-        latencies = dict(best.latencies)
-        nothing = [Cell(DASH)] * (2 + len(names))
-        if best.level is None:
-            lost = Cell(_NOT_MEASURABLE, note=_NO_VALUE)
-            lines.append((Cell(title), lost, Cell(DASH), *nothing))
-            continue
-        figure = Cell(metric_text(best.value), is_bold=True)
-        rest = [
-            Cell(best.axis_text or DASH),
-            Cell(_half_width_text(best.value) or _run_count_text(best.value)),
-            *(Cell(latencies.get(name, DASH)) for name in names),
-        ]
-        if not best.is_sound:
-            figure = Cell(_NOT_MEASURABLE, note=best.objection[1] if len(codes) > 1 else "")
-            rest = nothing
-        lines.append((Cell(title), figure, verdict_cell(best.level, anchor), *rest))
-    return without_empty_columns(Table("The best of each workload", heads, tuple(lines)))
-
-
-def _run_count_text(metric: Metric) -> str:
-    return f"n={metric.n}" if metric.n is not None else DASH
-
-
-def _largest_best_chart(
+def _best_charts(
     best_figures: Sequence[BestFigure], best_charts: ReportSection | None
-) -> Figure | None:
-    """Of the charts of best figures, one for each unit, that of the most that are sound."""
+) -> tuple[Figure, ...]:
+    """The charts of best figures, one for each unit, that have figures to compare."""
     if (
         best_charts is None
         or not best_charts.groups
         or not any(best.is_sound for best in best_figures)
     ):
-        return None
-    figures = [(_sound_row_count(figure.table), figure) for figure in best_charts.groups[0].figures]
-    most, chart = max(figures, key=lambda pair: pair[0], default=(0, None))
-    return chart if most >= CHART_BARS_MIN else None
+        return ()
+    return tuple(
+        figure
+        for figure in best_charts.groups[0].figures
+        if _sound_row_count(figure.table) >= CHART_BARS_MIN
+    )
 
 
 def _sound_row_count(table: Table) -> int:

@@ -1,6 +1,6 @@
-"""Brief and appendix as one list of blocks, for every form that is read from top to bottom.
+"""Brief and appendix as one list of blocks, in the order in which they are read.
 
-Paper, Markdown and Word walk it; pages have links, runs that open, and a layout of their own.
+Every form walks the brief; pages have an appendix of their own, with runs that open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from iolab.core.metric import Level
 from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
-from iolab.report.formats.html import ReportPage
+from iolab.report.fast_facts import FastFact
+from iolab.report.narrative import LinkedSentence
+from iolab.report.page import ReportPage
 from iolab.report.phrases import (
     Objection,
     objection_runs_text,
@@ -27,10 +29,11 @@ from iolab.text import counted_noun
 
 
 class Heading(Record):
-    """A heading; the title of the whole is of level 0."""
+    """A heading; the title of the whole is of level 0. Links lead to one with an `anchor`."""
 
     text: str
     level: int
+    anchor: str = ""
 
 
 class Style(Enum):
@@ -46,12 +49,16 @@ class Style(Enum):
 
 
 class Paragraph(Record):
-    """A text; `verdict` stands before it, `note` after or below it."""
+    """A text; `verdict` stands before it, `note` after or below it.
+
+    On a page `links`, anchors and names, stand after it.
+    """
 
     text: str
     style: Style = Style.PLAIN
     verdict: Level | None = None
     note: str = ""
+    links: tuple[tuple[str, str], ...] = ()
 
 
 class UserText(Record):
@@ -91,7 +98,35 @@ class Landscape(Record):
     blocks: tuple[Heading | Table, ...]
 
 
-Block = Heading | Paragraph | UserText | Code | Table | Figures | Drawing | Landscape
+class FastFacts(Record):
+    """A few figures to remember, beside each other."""
+
+    facts: tuple[FastFact, ...]
+
+
+class Columns(Record):
+    """Blocks beside each other where there is room: the main ones on the left."""
+
+    left: tuple[Heading | Paragraph, ...]
+    right: tuple[Heading | Paragraph, ...]
+
+
+BasicBlock = Heading | Paragraph | UserText | Code | Table | Figures | Drawing
+Block = BasicBlock | Landscape | FastFacts | Columns
+
+
+def in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
+    """The blocks one below the other, for forms that place nothing side by side."""
+    for block in blocks:
+        match block:
+            case Landscape():
+                yield from block.blocks
+            case FastFacts():
+                yield from (Paragraph(fact.text, Style.ITEM) for fact in block.facts)
+            case Columns():
+                yield from (*block.left, *block.right)
+            case _:
+                yield block
 
 
 def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Block]:
@@ -99,42 +134,37 @@ def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Blo
     yield Heading(f"{brief.study.title}{part}", 0)
     yield from _paragraphs(brief.study.question)
     yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
-    yield from (Paragraph(alert, Style.ALERT) for alert in page.alerts)
 
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
-    """The brief: answer, charts, what was measured and how."""
+    """The brief: the answer and its figures, what limits them, what was measured and how."""
     yield from _user_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
-    groups = [group for group in page.workload_charts if group.figures or group.table]
-    if groups:
-        yield Heading("Load and latency", 1)
-        styles = brief.series_styles.values()
-        legends = [style.legend_text for style in styles if style.label != style.title]
-        names = f"{'; '.join(legends)}." if legends else ""
-        yield from _notes(f"{page.chart_notes} {names}".strip())
-    for group in groups:
-        yield from _group_blocks(group, in_brief=True)
+    yield from _workload_chart_blocks(page)
     yield from _section_blocks(page.sections, in_brief=True)
-    yield Heading("Test configuration", 1)
+    yield Heading("Hardware", 1, "configuration")
+    yield from page.hardware_tables
     if page.topology:
         yield Drawing(page.topology.alt_text)
-    yield from page.configuration_tables
-    if page.host_tables_by_names:
-        yield page.hardware_table
-    yield Heading("Method", 1)
+    else:
+        yield Paragraph("No host was reached yet.")
+    if page.session_tables:
+        yield Heading("Sessions", 1, "sessions")
+        yield from page.session_tables
+    yield Heading("Method", 1, "method")
     yield page.method_table
+    yield from _first_caveat_blocks(page)
+    yield from _bottom_line_blocks(page)
     if brief.user_text.conclusion:
-        yield Heading("Conclusion", 1)
+        yield Heading("Conclusion", 1, "conclusion")
         yield from _user_blocks(brief.user_text.conclusion)
 
 
 def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) -> Iterator[Block]:
     """Every caveat, run, host and job behind the brief; `runs` are the details of each run."""
-    if page.findings:
-        yield Heading("Key findings", 1)
-        yield from _notes(page.findings_note)
-        yield from (Paragraph(finding.text, Style.ITEM) for finding in page.findings)
+    if page.further_findings:
+        yield Heading("More findings", 1)
+        yield from map(_finding_block, page.further_findings)
     if page.gain_tables:
         yield Heading("Gains", 1)
     for table, note in page.gain_tables:
@@ -162,25 +192,66 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
 
 
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:
-    """The answer, its confidence, the best of each workload, and the gravest caveats."""
+    """The answer beside how far it can be trusted, its facts, the matrix and its charts."""
     answer = page.answer
-    yield Paragraph(answer.sentence, Style.STRONG)
-    yield from _paragraphs(answer.confidence_text)
-    yield _without_title(answer.best_table)
-    yield from _notes(answer.table_note)
-    if answer.chart:
-        yield Figures((answer.chart,), has_table_before=True)
-    if answer.caveats or answer.failed_runs_text:
-        yield Heading("Caveats", 1)
-        if answer.failed_runs_text:
-            yield Paragraph(answer.failed_runs_text, Style.ITEM)
-        yield from map(_objection_block, answer.caveats)
-        if answer.hidden_caveat_count:
-            more = counted_noun(answer.hidden_caveat_count, "more caveat")
-            yield Paragraph(f"{more} in the appendix.")
-    if page.session_tables:
-        yield Heading("Sessions", 1)
-        yield from page.session_tables
+    yield Columns(
+        (Heading("Answer", 1, "answer"), Paragraph(answer.sentence, Style.STRONG)),
+        (
+            Heading("Trust", 1, "trust"),
+            *_paragraphs(*answer.trust_texts),
+            *(Paragraph(alert, Style.ALERT) for alert in page.alerts),
+        ),
+    )
+    if answer.facts:
+        yield FastFacts(answer.facts)
+    if answer.best_table.rows:
+        yield Heading("Results", 1, "matrix")
+        yield _without_title(answer.best_table)
+        yield from _notes(answer.table_note)
+    if answer.charts:
+        yield Figures(answer.charts, has_table_before=True)
+
+
+def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
+    """The charts of all workloads as one group, after the tables that some of them have."""
+    groups = [group for group in page.workload_charts if group.figures or group.table]
+    if not groups:
+        return
+    yield Heading("Load and latency", 1, "charts")
+    for group in groups:
+        if group.table:
+            yield group.table
+            yield from _notes(group.note)
+    figures = tuple(figure for group in groups for figure in group.figures)
+    if figures:
+        yield Figures(figures)
+
+
+def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
+    """The caveats that touch a figure of the first page."""
+    answer = page.answer
+    if not answer.caveats and not answer.failed_runs_text:
+        return
+    yield Heading("Caveats", 1, "caveats")
+    if answer.failed_runs_text:
+        yield Paragraph(answer.failed_runs_text, Style.ITEM, Level.INVALID)
+    yield from map(_objection_block, answer.caveats)
+    if answer.hidden_caveat_count:
+        more = counted_noun(answer.hidden_caveat_count, "more caveat")
+        yield Paragraph(f"{more} in the appendix.", Style.NOTE)
+
+
+def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
+    """The first findings, each with its runs."""
+    if not page.findings:
+        return
+    yield Heading("Bottom line", 1, "findings")
+    yield from map(_finding_block, page.findings)
+    yield from _notes(page.findings_note)
+
+
+def _finding_block(finding: LinkedSentence) -> Paragraph:
+    return Paragraph(finding.text, Style.ITEM, links=finding.links)
 
 
 def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
@@ -205,7 +276,7 @@ def _section_blocks(
     sections: Iterable[ReportSection], *, in_brief: bool = False
 ) -> Iterator[Block]:
     for section in sections:
-        yield Heading(section.title, 1)
+        yield Heading(section.title, 1, section.anchor)
         yield from _notes(section.introduction)
         for group in section.groups:
             if group.figures or group.table or not in_brief:

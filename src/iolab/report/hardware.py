@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
+from iolab.core.study import Study
 from iolab.report.numbers import DASH
-from iolab.report.table import Cell, Column, Table, columns_of, row_of, select_columns
+from iolab.report.table import Cell, Table, columns_of, row_of, select_columns
+from iolab.study.targets import facts_by_host
 from iolab.text import counted_noun, list_text
 from iolab.units import format_bytes
 
@@ -31,26 +32,17 @@ MODELS_SHOWN: Final = 4
 CLIENTS_MAX: Final = 16
 """Clients named for a configuration; a fleet's others are counted."""
 
-_CONFIGURATION_FACT_NAMES: Final = (
-    "Clients",
-    "Path",
-    "Nodes",
-    "Raw capacity",
-    "Usable capacity",
-    "Cost",
-)
+_CONFIGURATION_FACT_NAMES: Final = ("Nodes", "Raw capacity", "Usable capacity", "Cost")
 
-_HOST_FACTS_COUNT: Final = 2
-"""The first so many are told of the hosts of a single configuration."""
-
-_FACTS_SHOWN: Final = (
+_HOST_FACT_NAMES: Final = (
     "Machine",
     "Processor",
     "Memory",
     "Network",
-    "Disks",
     "System",
     "Virtual machine",
+    "Disks",
+    "Target",
 )
 
 
@@ -186,38 +178,42 @@ def _nic_row(nic: NicFacts) -> tuple[Cell, ...]:
     return row_of(nic.name, nic.driver or DASH, speed, str(nic.mtu), "up" if nic.up else "down")
 
 
-def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Table, ...]:
-    """What the study compares, side by side: a column for each configuration.
+def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table, ...]:
+    """What was measured: a column for each configuration, in which equal cells are merged.
 
-    Many have a row each, of what differs, after a table of what is the same in all of them.
+    `facts` are by the keys of `targets_of_study`. Of many configurations each has a row, of what
+    differs, after a table of what is the same in all of them.
     """
-    extra = list(
-        dict.fromkeys(
-            name for configuration in configurations for name, _ in configuration.hardware
-        )
-    )
+    owners = study.configurations
+    extra = list(dict.fromkeys(name for owner in owners for name, _ in owner.hardware))
+    names = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra, *_HOST_FACT_NAMES)
     every = zip(
-        (*_CONFIGURATION_FACT_NAMES, *extra),
-        *(_configuration_fact_texts(configuration, extra) for configuration in configurations),
+        names,
+        *(
+            (
+                list_text(owner.hosts, CLIENTS_MAX),
+                *_configuration_fact_texts(owner, extra),
+                *_host_fact_texts(facts_by_host(study, facts, owner.id)),
+            )
+            for owner in owners
+        ),
         strict=True,
     )
-    named = islice(every, _HOST_FACTS_COUNT if len(configurations) == 1 else 0, None)
-    shown = [(name, texts) for name, *texts in named if any(text != DASH for text in texts)]
-    if len(configurations) <= COLUMNS_MAX:
-        heads = (Column("What"), *(Column(configuration.title) for configuration in configurations))
-        return _tables_with_rows(
-            Table("Configurations", heads, tuple(row_of(n, *texts) for n, texts in shown))
-        )
+    shown = [(name, texts) for name, *texts in every if any(text != DASH for text in texts)]
+    if len(owners) <= COLUMNS_MAX:
+        heads = ("What", *(owner.title if len(owners) > 1 else "As found" for owner in owners))
+        rows = tuple(row_of(name, *texts) for name, texts in shown)
+        return _tables_with_rows(Table("Hardware", columns_of(heads), rows, merges_equal=True))
     alike = [row_of(name, texts[0]) for name, texts in shown if len(set(texts)) == 1]
     differ = [(name, texts) for name, texts in shown if len(set(texts)) > 1]
-    heads = columns_of(("Configuration", *(name for name, _ in differ)))
+    heads = ("Configuration", *(name for name, _ in differ))
     rows = tuple(
-        row_of(configuration.title, *(texts[number] for _, texts in differ))
-        for number, configuration in enumerate(configurations)
+        row_of(owner.title, *(texts[number] for _, texts in differ))
+        for number, owner in enumerate(owners)
     )
     return _tables_with_rows(
-        Table("All configurations", columns_of(("What", "How")), tuple(alike)),
-        Table("Configurations", heads, rows if differ else ()),
+        Table("All configurations", columns_of(("What", "As found")), tuple(alike)),
+        Table("Configurations", columns_of(heads), rows if differ else ()),
     )
 
 
@@ -227,14 +223,33 @@ def _configuration_fact_texts(
     """The facts of a configuration, in the order of their names and `extra_hardware_names`."""
     hardware = dict(configuration.hardware)
     return (
-        list_text(configuration.hosts, CLIENTS_MAX),
-        configuration.path or DASH,
         _integer_or_dash(configuration.nodes),
         _terabytes_or_dash(configuration.capacity.raw_tb),
         _terabytes_or_dash(configuration.capacity.usable_tb),
         _cost_text(configuration),
         *(hardware.get(name, DASH) for name in extra_hardware_names),
     )
+
+
+def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
+    """What its hosts are, by `_HOST_FACT_NAMES`; where they differ each text with its hosts."""
+    if not facts:
+        return (DASH,) * len(_HOST_FACT_NAMES)
+    by_host = {name: _one_host_fact_texts(host) for name, host in facts.items()}
+    return tuple(
+        _texts_with_hosts({name: texts[place] for name, texts in by_host.items()})
+        for place in range(len(_HOST_FACT_NAMES))
+    )
+
+
+def _texts_with_hosts(texts: Mapping[str, str]) -> str:
+    hosts: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        hosts.setdefault(text, []).append(name)
+    if len(hosts) == 1:
+        return next(iter(hosts))
+    parts = [f"{text} ({list_text(names, HOSTS_SHOWN)})" for text, names in hosts.items()]
+    return "; ".join(parts)
 
 
 def _tables_with_rows(*tables: Table) -> tuple[Table, ...]:
@@ -259,41 +274,18 @@ def _cost_text(configuration: Configuration) -> str:
     )
 
 
-def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
-    """What the hosts are; those of which the same is told stand together, whatever their targets.
-
-    Up to `COLUMNS_MAX` of them have a column each, more a row.
-    """
-    groups: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
-    for name, host in facts.items():
-        names, targets = groups.setdefault(_machine_fact_texts(host), ([], []))
-        names.append(name)
-        targets.append(_target_filesystem_text(host.target))
-    parts = [
-        (list_text(names, HOSTS_SHOWN), *machine, "; ".join(dict.fromkeys(targets)))
-        for machine, (names, targets) in groups.items()
-    ]
-    heads = ("Hosts", *_FACTS_SHOWN, "Target")
-    if len(parts) > COLUMNS_MAX:
-        return Table("Hosts", columns_of(heads), tuple(row_of(*part) for part in parts))
-    heading, *rows = (
-        row_of(head, *(part[place] for part in parts)) for place, head in enumerate(heads)
-    )
-    shown = tuple(cells for cells in rows if any(cell.text != DASH for cell in cells[1:]))
-    return Table("Hosts", tuple(Column(cell.text) for cell in heading), shown)
-
-
-def _machine_fact_texts(host: HostFacts) -> tuple[str, ...]:
-    """What is told of a machine, by the names in `_FACTS_SHOWN`."""
+def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:
+    """What a machine and its target are, by `_HOST_FACT_NAMES`."""
     kernel = host.kernel
     return (
         host.machine.product_text or DASH,
         _cpu_text(host.cpu),
         _memory_text(host.memory),
         _network_ports_text(host),
-        _disk_models_text(host),
         f"{kernel.os}, Linux {kernel.release}",
-        kernel.hypervisor or "no",
+        kernel.hypervisor or DASH,
+        _disk_models_text(host),
+        _target_filesystem_text(host.target),
     )
 
 

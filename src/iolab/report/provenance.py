@@ -25,6 +25,16 @@ from iolab.store.documents import SessionDocument
 from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
 
+_ENGINE: Final = "Engine"
+_OTHER_LINE: Final = "Load"
+_METHOD_LINES: Final[Mapping[str, tuple[str, ...]]] = {
+    "Runs": ("Runs", "Order"),
+    "Duration": ("Duration", "Warm-up", "Settle"),
+    "Caches": ("Caches", "Files"),
+    "Telemetry": ("Telemetry", "Idle watch", "Generator limit"),
+}
+"""The lines of the short method, and what each is made of; all else is of the load."""
+
 LABELS_SHOWN: Final = 8
 """Sessions named under the title; the table has them all."""
 
@@ -51,7 +61,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Hosts", _host_count_text(brief)),
         ("Runs", _runs_done_text(brief.results, brief.plan)),
         *((("Scale", brief.study.scale),) if brief.study.scale else ()),
-        _session_id_row(brief),
+        *_session_labels_rows(brief),
         *(
             ("Engine", text)
             for kind in brief.kinds.reports_of_study(brief.study)
@@ -71,8 +81,8 @@ def session_alerts(brief: Brief) -> tuple[str, ...]:
     )
 
 
-def verdicts_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
-    """How many runs there are, and how far they can be trusted."""
+def verdicts_sentence(verdict_counts: VerdictCounts) -> str:
+    """How many runs there are, of which verdicts, and how many did not end well."""
     if not verdict_counts.runs:
         return "No run is committed yet."
     parts = [
@@ -92,17 +102,20 @@ def verdicts_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
         )
         if number
     ]
-    number = _repeat_count_text(brief)
-    sound = (
-        ", without those that are invalid" if verdict_counts.invalid < verdict_counts.runs else ""
-    )
-    left_out = sound if verdict_counts.invalid else ""
-    means = f" A figure is the geometric mean of {number} repeats{left_out}."
-    means = means if number != "1" else ""
     return (
         f"{counted_noun(verdict_counts.runs, 'run')}: {', '.join(parts)}"
-        f"{'; of these ' + ', '.join(ended) if ended else ''}.{means}"
+        f"{'; of these ' + ', '.join(ended) if ended else ''}."
     )
+
+
+def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
+    """How many repeats stand behind a figure; empty for single runs."""
+    number = _repeat_count_text(brief)
+    if not verdict_counts.runs or number == "1":
+        return ""
+    has_sound = 0 < verdict_counts.invalid < verdict_counts.runs
+    left_out = ", without those that are invalid" if has_sound else ""
+    return f"A figure is the geometric mean of {number} repeats{left_out}."
 
 
 def _repeat_count_text(brief: Brief) -> str:
@@ -154,11 +167,10 @@ def load_hosts_text(study: Study, hosts: Sequence[str]) -> str:
     return f"{words}, and {others} more" if others else words
 
 
-def _session_id_row(brief: Brief) -> tuple[str, str]:
+def _session_labels_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
+    """The sessions of a report on several, by their labels."""
     labels = [member.label for member in brief.sessions.members]
-    if not labels:
-        return ("Session", brief.session.id)
-    return ("Sessions", f"{len(labels)}: {list_text(labels, LABELS_SHOWN)}")
+    return (("Sessions", f"{len(labels)}: {list_text(labels, LABELS_SHOWN)}"),) if labels else ()
 
 
 def _runs_done_text(results: Sized, plan: Plan) -> str:
@@ -501,6 +513,23 @@ def session_methods_table(brief: Brief) -> Table:
         row_of(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True)
     )
     return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
+
+
+def short_method_table(table: Table) -> Table:
+    """A table of the method in five lines: what belongs together stands in one."""
+    lines: dict[str, list[list[str]]] = {name: [] for name in (_OTHER_LINE, *_METHOD_LINES)}
+    for name, *cells in table.rows:
+        line = next((line for line, names in _METHOD_LINES.items() if name.text in names), "")
+        texts = [cell.text for cell in cells]
+        lines[line or _OTHER_LINE].append(
+            texts if name.text in (line, _ENGINE) else [f"{name.text}: {text}" for text in texts]
+        )
+    rows = tuple(
+        row_of(line, *("; ".join(texts) for texts in zip(*parts, strict=True)))
+        for line, parts in lines.items()
+        if parts
+    )
+    return replace(table, rows=rows, merges_equal=True)
 
 
 def _method_rows_by_name(brief: Brief, member: MemberSession) -> dict[str, str]:

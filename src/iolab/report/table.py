@@ -17,14 +17,20 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.record import Record
+from iolab.report.charts.palette import FAINT, Token
 from iolab.report.numbers import DASH, verdict_mark
 from iolab.text import escape_invisible
+
+NAMES_HEADING: Final = "What"
+"""The heading of a first column that holds names of what stands beside them."""
+
+STACKED_ROWS_MAX: Final = 40
+"""Rows up to which a narrow screen shows cells one below the other; longer tables scroll."""
 
 HTML_ROWS_MAX: Final = 3000
 """Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
 
 _NUMBER_CLASS: Final = ' class="n"'
-_PLAIN_CLASS: Final = ' class="plain"'
 
 _MARKDOWN_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
 """What begins markup, also that of GitHub, which makes links of bare addresses."""
@@ -50,11 +56,18 @@ class Column(Record):
     moves_below: bool = False
 
 
+class CellBar(Record):
+    """A bar below a figure: its length as a share of the longest, in a colour of its own."""
+
+    share: float
+    token: Token
+
+
 class Cell(Record):
     """A text; with `level` it is a verdict, with `anchor` it leads to a place in the report.
 
     `note` stands below it in small type; `is_bold` is what stands out in its row. `html` is HTML
-    of our own that stands for the text on a page.
+    of our own that stands for the text on a page. `difference` stands beside the text, `bar` below.
     """
 
     text: str
@@ -63,23 +76,42 @@ class Cell(Record):
     note: str = ""
     is_bold: bool = False
     html: str = ""
+    difference: str = ""
+    bar: CellBar | None = None
 
     @property
     def one_line_text(self) -> str:
         """All of it in one line, for forms without small type."""
-        return f"{self.text} ({self.note})" if self.note else self.text
+        note = "; ".join(filter(None, (self.difference, self.note)))
+        return f"{self.text} ({note})" if note else self.text
 
 
 class Table(Record):
     """Rows of cells under their columns, all of one length.
 
-    `groups` are titles, each with the place of the row that it stands above.
+    `groups` are titles, each with the place of the row that it stands above. With `merges_equal`
+    neighbouring cells of a row that are the same are shown as one, where a form can do that.
     """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     groups: tuple[tuple[int, str], ...] = ()
+    merges_equal: bool = False
+
+    def merged_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
+        """(place, width, cell) of each cell of a row; the first column stands alone."""
+        place = 0
+        while place < len(cells):
+            width = 1
+            while (
+                self.merges_equal
+                and 0 < place < len(cells) - width
+                and cells[place + width] == cells[place]
+            ):
+                width += 1
+            yield place, width, cells[place]
+            place += width
 
 
 def columns_of(
@@ -134,18 +166,11 @@ def verdict_cell(level: Level, anchor: str | None = None) -> Cell:
     return Cell(level.value, level, anchor)
 
 
-def table_html(
-    table: Table,
-    anchors: Collection[str] = (),
-    *,
-    plain: bool = False,
-    caption: bool = False,
-    stacked: bool = False,
-) -> str:
+def table_html(table: Table, anchors: Collection[str] = (), *, caption: bool = False) -> str:
     """The table for a page; cells lead to those of their `anchors` that it has.
 
-    A `plain` one has names in its first column. Of a `stacked` one cells with a value bear the
-    name of their column, so that a narrow screen can show them one below the other.
+    Cells of a table that is not long bear the names of their columns, so that a narrow screen can
+    show them one below the other.
     """
     title = _escape_html(table.title)
     heads = "".join(
@@ -153,12 +178,18 @@ def table_html(
         f'scope="col"{_NUMBER_CLASS if column.is_number else ""}>{_escape_html(column.title)}</th>'
         for column in table.columns
     )
+    stacked = len(table.columns) > 2 and len(table.rows) <= STACKED_ROWS_MAX
+    classes = [
+        *(["plain"] if table.columns[0].title == NAMES_HEADING else []),
+        *(["matrix"] if any(cell.bar for cells in table.rows for cell in cells) else []),
+        *(["stack"] if stacked else []),
+    ]
     kinds = ["n" if column.is_number else "t" for column in table.columns]
     rows = [
         "".join(
-            f'<td class="{kind}"{_data_name_attribute(column, cell) if stacked else ""}>'
+            f"<td{_cell_attributes(table, place, width, cell if stacked else None)}>"
             f"{_cell_html(cell, anchors)}</td>"
-            for kind, column, cell in zip(kinds, table.columns, cells, strict=True)
+            for place, width, cell in table.merged_cells(cells)
         )
         for cells in table.rows[:HTML_ROWS_MAX]
     ]
@@ -175,13 +206,20 @@ def table_html(
     above = f"<caption>{title}</caption>\n" if caption else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">\n'
-        f"<table{_PLAIN_CLASS if plain else ''}>\n{above}"
+        f'<table class="{" ".join(classes)}">\n{above}'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
     )
 
 
-def _data_name_attribute(column: Column, cell: Cell) -> str:
-    return "" if cell.text == DASH else f' data-name="{_escape_html(column.title)}"'
+def _cell_attributes(table: Table, place: int, width: int, stacked_cell: Cell | None) -> str:
+    """Its class and width; of one that may be stacked the names of its columns, if it has any."""
+    kind = "n" if table.columns[place].is_number else "t"
+    attributes = f' class="{kind}"' + (f' colspan="{width}"' if width > 1 else "")
+    if stacked_cell is None or stacked_cell.text in ("", DASH):
+        return attributes
+    covers_all = place == 0 or width == len(table.columns) - 1 > 1
+    names = [] if covers_all else [one.title for one in table.columns[place : place + width]]
+    return f'{attributes} data-name="{_escape_html(", ".join(names))}"'
 
 
 def verdict_badge_html(level: Level, anchor: str | None = None) -> str:
@@ -200,7 +238,19 @@ def _cell_html(cell: Cell, anchors: Collection[str]) -> str:
         text = cell.html or _escape_html(cell.text)
         text = f'<a href="#{_escape_html(anchor)}">{text}</a>' if anchor else text
         text = f"<b>{text}</b>" if cell.is_bold else text
+    if cell.difference:
+        text += f' <span class="difference">{_escape_html(cell.difference)}</span>'
+    text += _bar_svg(cell.bar) if cell.bar else ""
     return f"{text}<small>{_escape_html(cell.note)}</small>" if cell.note else text
+
+
+def _bar_svg(bar: CellBar) -> str:
+    """A bar as wide as its share of the cell; what it says stands in the figure above."""
+    return (
+        '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect width="100" height="6" fill="{FAINT.css}"/>'
+        f'<rect width="{100 * bar.share:.1f}" height="6" fill="{bar.token.css}"/></svg>'
+    )
 
 
 def _escape_html(text: str) -> str:
@@ -276,7 +326,14 @@ def table_typst_data(table: Table, title: str | None = None) -> dict[str, Any]:
         "columns": [
             {"title": column.title, "number": column.is_number} for column in table.columns
         ],
-        "rows": [[_cell_typst_data(cell) for cell in cells] for cells in table.rows],
+        "rows": [
+            [
+                {**_cell_typst_data(cell), "width": width}
+                for _, width, cell in table.merged_cells(cells)
+            ]
+            for cells in table.rows
+        ],
+        "groups": [{"row": place, "title": text} for place, text in table.groups],
     }
 
 
@@ -288,4 +345,10 @@ def verdict_typst_data(level: Level) -> dict[str, str]:
 def _cell_typst_data(cell: Cell) -> dict[str, Any]:
     if cell.level is not None:
         return {"level": verdict_typst_data(cell.level)}
-    return {"text": cell.text, "under": cell.note, "strong": cell.is_bold}
+    return {
+        "text": cell.text,
+        "under": cell.note,
+        "strong": cell.is_bold,
+        "difference": cell.difference,
+        "bar": None if cell.bar is None else [round(cell.bar.share, 4), cell.bar.token.light],
+    }

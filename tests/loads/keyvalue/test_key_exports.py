@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
-from iolab.report.formats.html import build_report_page
+from iolab.report.page import build_report_page
 from iolab.report.results import columns_csv, result_columns
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import SHAPE
@@ -137,7 +137,7 @@ def test_published_results_are_named_as_such() -> None:
     told = published_tables(read_published(text))
     brief = replace(shared.brief("paced"), published=told, details={})
     page = build_report_page(brief)
-    assert ("published", "Published elsewhere", True) in page.table_of_contents
+    assert ("published", "Published elsewhere") in page.appendix_contents
     assert page.published is not None
     assert page.published.results.rows[0][2].text == "840,097"
     html = shared.drawn(brief)

@@ -26,7 +26,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import series_styles
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw_inline_svg
-from iolab.report.formats.html import build_report_page
+from iolab.report.page import build_report_page
 from iolab.report.results import columns_csv, result_columns
 from iolab.report.runs import slowest_and_fastest_shares_table
 from tests.facts import tells

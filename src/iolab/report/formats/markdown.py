@@ -11,22 +11,23 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.blocks import (
+    BasicBlock,
     Block,
     Code,
     Drawing,
     Figures,
     Heading,
-    Landscape,
     Paragraph,
     Style,
     UserText,
     appendix_blocks,
     brief_blocks,
+    in_reading_order,
     title_blocks,
 )
 from iolab.report.brief import Brief
-from iolab.report.formats.html import build_report_page, distinct_figure_tables
 from iolab.report.numbers import verdict_mark
+from iolab.report.page import build_report_page, distinct_figure_tables
 from iolab.report.table import Table
 from iolab.report.table import escape_markdown as text
 from iolab.report.table import table_markdown as table_text
@@ -58,7 +59,7 @@ def render_appendix(brief: Brief) -> str:
 def _join_blocks(blocks: Iterable[Block]) -> str:
     lines: list[str] = []
     in_list = False
-    for block in blocks:
+    for block in in_reading_order(blocks):
         is_item = isinstance(block, Paragraph) and block.style is Style.ITEM
         for number, line in enumerate(_block_lines(block)):
             if lines and not (number == 0 and is_item and in_list):
@@ -68,7 +69,7 @@ def _join_blocks(blocks: Iterable[Block]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _block_lines(block: Block) -> Iterator[str]:
+def _block_lines(block: BasicBlock) -> Iterator[str]:
     """The block's paragraphs: an empty line parts them."""
     match block:
         case Heading():
@@ -88,8 +89,6 @@ def _block_lines(block: Block) -> Iterator[str]:
             yield from _table_lines(block)
         case Figures():
             yield from _figure_lines(block)
-        case Landscape():
-            yield from (line for part in block.blocks for line in _block_lines(part))
 
 
 def _figure_lines(block: Figures) -> Iterator[str]:

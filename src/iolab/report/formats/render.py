@@ -24,7 +24,9 @@ from iolab.errors import ReportError
 from iolab.report.blocks import (
     Block,
     Code,
+    Columns,
     Drawing,
+    FastFacts,
     Figures,
     Heading,
     Landscape,
@@ -38,13 +40,13 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import svg_document
-from iolab.report.formats.html import (
+from iolab.report.numbers import DASH
+from iolab.report.page import (
     ReportPage,
     build_report_page,
     factor_out_shared_notes,
     page_figures,
 )
-from iolab.report.numbers import DASH
 from iolab.report.phrases import (
     run_with_configuration_text,
     titles_if_several,
@@ -181,8 +183,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 def _typeset_document(
     frame: dict[str, Any], blocks: Iterable[Block], figures: _FigureFiles
 ) -> bytes:
-    drawn = [part for block in blocks for part in _block_data(block, figures)]
-    document = _escape_invisible_texts({**frame, "blocks": drawn})
+    document = _escape_invisible_texts({**frame, "blocks": _blocks_data(blocks, figures)})
     return typeset(_TEMPLATE.read_text(encoding="utf-8"), document, figures.files)
 
 
@@ -208,11 +209,30 @@ def _block_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]
         case Figures():
             found = figures.add_figures(block.figures, without_finding=not block.is_detailed)
             yield {"kind": "charts", "figures": found, "centred": block.has_table_before}
-        case Landscape():
-            parts = [data for part in block.blocks for data in _block_data(part, figures)]
-            yield {"kind": "landscape", "blocks": parts}
         case Drawing():
             yield {"kind": "drawing", "alt": block.alt_text, "file": DRAWING}
+        case Landscape() | FastFacts() | Columns():
+            yield _layout_data(block, figures)
+
+
+def _layout_data(block: Landscape | FastFacts | Columns, figures: _FigureFiles) -> dict[str, Any]:
+    """What stands beside other things, or on pages of its own."""
+    match block:
+        case FastFacts():
+            facts = [
+                {"value": fact.value, "label": fact.label, "note": fact.note}
+                for fact in block.facts
+            ]
+            return {"kind": "facts", "facts": facts}
+        case Columns():
+            left, right = (_blocks_data(side, figures) for side in (block.left, block.right))
+            return {"kind": "columns", "left": left, "right": right}
+        case Landscape():
+            return {"kind": "landscape", "blocks": _blocks_data(block.blocks, figures)}
+
+
+def _blocks_data(blocks: Iterable[Block], figures: _FigureFiles) -> list[dict[str, Any]]:
+    return [data for block in blocks for data in _block_data(block, figures)]
 
 
 def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
@@ -224,7 +244,6 @@ def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> 
         "title": brief.study.title,
         "question": brief.study.question,
         "facts": [list(pair) for pair in page.facts],
-        "alerts": list(page.alerts),
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
     }
 
@@ -378,8 +397,7 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
             for group in page.chart_groups
             for table in (group.table, *(extra for extra, _ in group.detail_tables))
         ),
-        *page.configuration_tables,
-        page.hardware_table,
+        *page.hardware_tables,
         page.method_table,
         *page.job_tables,
         *page.result_tables,

@@ -14,23 +14,23 @@ from docx.shared import Inches, Pt
 
 from iolab.errors import ReportError
 from iolab.report.blocks import (
-    Block,
+    BasicBlock,
     Code,
     Drawing,
     Figures,
     Heading,
-    Landscape,
     Paragraph,
     Style,
     UserText,
     brief_blocks,
+    in_reading_order,
     title_blocks,
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.formats.html import build_report_page
 from iolab.report.formats.render import figure_pngs
 from iolab.report.numbers import verdict_mark
+from iolab.report.page import build_report_page
 from iolab.report.table import Cell, Table
 from iolab.report.user_text import markdown_to_blocks
 from iolab.text import escape_invisible
@@ -58,14 +58,15 @@ def render_docx(brief: Brief) -> bytes:
     document.core_properties.title = escape_invisible(brief.study.title)
     document.core_properties.author = ""
     page = build_report_page(brief)
-    for block in (*title_blocks(brief, page), *brief_blocks(brief, page)):
+    every = (*title_blocks(brief, page), *brief_blocks(brief, page))
+    for block in in_reading_order(every):
         _add_block(document, block)
     written = io.BytesIO()
     document.save(written)
     return written.getvalue()
 
 
-def _add_block(document: Document, block: Block) -> None:
+def _add_block(document: Document, block: BasicBlock) -> None:
     match block:
         case Heading():
             document.add_heading(escape_invisible(block.text), block.level)
@@ -87,9 +88,6 @@ def _add_block(document: Document, block: Block) -> None:
             _add_table(document, block)
         case Figures():
             _add_figures(document, block.figures)
-        case Landscape():
-            for part in block.blocks:
-                _add_block(document, part)
 
 
 def _add_figures(document: Document, figures: Sequence[Figure]) -> None:

@@ -233,15 +233,6 @@ function toggle(token) {
 const charts = [...document.querySelectorAll('figure > script[type="application/json"]')]
   .map(stageOf);
 legend();
-if (charts.length) {
-  const section = document.getElementById("charts") || charts[0].stage.closest("section");
-  const lede = section && section.querySelector(".lede");
-  if (lede) {
-    lede.after(made("p", "small keys", "Point at a chart for its values, or move along its points "
-      + "with the arrow keys. Drag across a part of it to enlarge that; Esc or a double click "
-      + "shows all again."));
-  }
-}
 
 // Paper shows everything, and nothing of the pointer.
 function onPaper() {

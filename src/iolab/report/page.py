@@ -1,0 +1,239 @@
+"""A brief arranged for all its forms: what stands in the brief itself, and what in its appendix."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from iolab.core.metric import Result
+from iolab.core.run import RunStatus
+from iolab.record import Record
+from iolab.report.answer import Answer, build_answer
+from iolab.report.best import count_verdicts
+from iolab.report.brief import Brief, PublishedTables
+from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
+from iolab.report.charts.topology import TopologyDrawing, topology_drawing
+from iolab.report.hardware import (
+    disks_table,
+    group_identical_hosts,
+    hardware_tables,
+    host_table,
+    nics_table,
+)
+from iolab.report.maxima import ANCHOR as MAXIMA
+from iolab.report.narrative import (
+    SENTENCES_SHOWN,
+    LinkedSentence,
+    factor_out_common_doubt,
+    linked_sentences,
+)
+from iolab.report.phrases import Objection, merge_objections, titles_if_several
+from iolab.report.provenance import (
+    HowToRepeat,
+    how_to_repeat,
+    run_folders_table,
+    session_alerts,
+    session_fact_rows,
+    session_methods_table,
+    session_tables,
+    short_method_table,
+    study_with_workload_versions,
+)
+from iolab.report.runs import RunSection, run_charts_note, run_sections
+from iolab.report.sections import all_workload_charts, report_sections
+from iolab.report.table import Table
+from iolab.text import counted_noun, list_text
+
+MAX_FAILURES: Final = 12
+"""Failed runs told one by one; the results table has them all."""
+
+_SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
+
+FURTHER: Final = "further"
+
+
+class ReportPage(Record):
+    """A brief arranged: what its blocks are made of, and what its appendix holds.
+
+    `findings` are the first ones; `further_findings` and `appendix_sections` are of the appendix.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    alerts: tuple[str, ...]
+    answer: Answer
+    topology: TopologyDrawing | None
+    gain_tables: tuple[tuple[Table, str], ...]
+    findings: tuple[LinkedSentence, ...]
+    further_findings: tuple[LinkedSentence, ...]
+    findings_note: str
+    objections: tuple[Objection, ...]
+    failures: tuple[Result, ...]
+    hidden_failures_text: str
+    workload_charts: tuple[ChartGroup, ...]
+    chart_notes: str
+    sections: tuple[ReportSection, ...]
+    appendix_sections: tuple[ReportSection, ...]
+    result_tables: tuple[Table, ...]
+    runs: tuple[RunSection, ...]
+    runs_note: str
+    hardware_tables: tuple[Table, ...]
+    guest_tables: tuple[Table, ...]
+    host_tables_by_names: tuple[tuple[str, tuple[Table, ...]], ...]
+    method_table: Table
+    job_tables: tuple[Table, ...]
+    published: PublishedTables | None
+    session_tables: tuple[Table, ...]
+    run_folders: Table | None
+    how_to_repeat: tuple[HowToRepeat, ...]
+
+    @property
+    def appendix_contents(self) -> Iterator[tuple[str, str]]:
+        """Anchor and title of each part of the appendix."""
+        if self.further_findings:
+            yield "more-findings", "More findings"
+        yield "know", "All caveats"
+        if self.gain_tables:
+            yield "gains", "Gains"
+        yield from ((section.anchor, section.title) for section in self.appendix_sections)
+        if self.published:
+            yield "published", "Published elsewhere"
+        yield "results", "Every run"
+        if self.runs:
+            yield "runs", "Runs in detail"
+        yield "hosts", "Hosts and workloads"
+        yield "repeat", "How to repeat it"
+
+    @property
+    def chart_groups(self) -> Iterator[ChartGroup]:
+        """Every group of charts, of the brief and its appendix."""
+        yield from self.workload_charts
+        for section in (*self.sections, *self.appendix_sections):
+            yield from section.groups
+
+
+def build_report_page(brief: Brief) -> ReportPage:
+    """The brief arranged; pure, and the same for the same brief."""
+    kinds = brief.kinds.reports_of_study(brief.study)
+    failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
+    workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
+    sentences, doubt = factor_out_common_doubt(linked_sentences(brief))
+    every_section = report_sections(brief)
+    in_brief = tuple(section for section in every_section if not section.in_appendix)
+    backing = (
+        *appendix_chart_sections(workloads, in_brief),
+        *(section for section in every_section if section.in_appendix),
+    )
+    gains = tuple(gain for kind in kinds for gain in kind.gain_tables(brief))
+    caveats = merge_objections(brief.results, titles_if_several(brief.study))
+    bests = next((section for section in every_section if section.anchor == MAXIMA), None)
+    hidden = len(failures) - MAX_FAILURES
+    more = f"{counted_noun(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
+    study = study_with_workload_versions(brief)
+    return ReportPage(
+        facts=session_fact_rows(brief),
+        alerts=session_alerts(brief),
+        answer=build_answer(
+            brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
+        ),
+        topology=topology_drawing(brief),
+        gain_tables=gains,
+        findings=sentences[:SENTENCES_SHOWN],
+        further_findings=sentences[SENTENCES_SHOWN:],
+        findings_note=doubt,
+        objections=caveats,
+        failures=failures[:MAX_FAILURES],
+        hidden_failures_text=more,
+        workload_charts=workloads,
+        chart_notes=notes,
+        sections=in_brief,
+        appendix_sections=backing,
+        result_tables=_result_tables(brief),
+        runs=run_sections(brief, (link for sentence in sentences for link, _ in sentence.links)),
+        runs_note=run_charts_note(brief),
+        hardware_tables=hardware_tables(brief.study, brief.facts),
+        guest_tables=brief.kinds.booted_hosts.host_tables(brief),
+        host_tables_by_names=_host_tables_by_names(brief),
+        method_table=short_method_table(session_methods_table(brief)),
+        job_tables=tuple(table for kind in kinds for table in kind.job_tables(brief, study)),
+        published=brief.published,
+        session_tables=session_tables(brief.sessions),
+        run_folders=run_folders_table(brief),
+        how_to_repeat=how_to_repeat(brief),
+    )
+
+
+def _result_tables(brief: Brief) -> tuple[Table, ...]:
+    """Every run, a table for each kind of load."""
+    by_kind = brief.kinds.results_by_report(brief.results)
+    return tuple(
+        kind.result_table(brief.study, own, brief.run_anchors) for kind, own in by_kind.items()
+    )
+
+
+def _host_tables_by_names(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
+    """The tables of each kind of host under the names of those that are of it."""
+    return tuple(
+        (
+            list_text(names, 8),
+            (host_table(facts), disks_table(names, facts), nics_table(facts)),
+        )
+        for names, facts in group_identical_hosts(brief.facts)
+    )
+
+
+def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], str]:
+    """The groups without what the notes of several charts say alike, and that once for all.
+
+    Why figures have no interval is said of all on the first page.
+    """
+    sentences = [_SENTENCES.split(figure.note) for group in groups for figure in group.figures]
+    counted = Counter(
+        sentence for note in sentences for sentence in dict.fromkeys(note) if sentence
+    )
+    few = {sentence for sentence in counted if sentence.startswith(NO_INTERVAL)}
+    shared = [
+        sentence for sentence, number in counted.items() if number > 1 and sentence not in few
+    ]
+    dropped = {*shared, *few}
+
+    def own(figure: Figure) -> Figure:
+        kept = (sentence for sentence in _SENTENCES.split(figure.note) if sentence not in dropped)
+        return replace(figure, note=" ".join(kept))
+
+    stripped = tuple(replace(group, figures=tuple(map(own, group.figures))) for group in groups)
+    return stripped, " ".join(shared)
+
+
+def appendix_chart_sections(
+    workloads: Sequence[ChartGroup], sections: Sequence[ReportSection]
+) -> Iterator[ReportSection]:
+    """What backs the charts of the brief: their other charts and tables, as one section."""
+    groups = (*workloads, *(group for section in sections for group in section.groups))
+    further = tuple(
+        replace(group, table=None, note="", figures=group.appendix_figures, appendix_figures=())
+        for group in groups
+        if group.appendix_figures or any(table.rows for table, _ in group.detail_tables)
+    )
+    if further:
+        shared, notes = factor_out_shared_notes(further)
+        yield ReportSection(FURTHER, "More of each workload", notes, shared)
+
+
+def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
+    """The tables behind figures that stand together, without those that others hold."""
+    tables = list(dict.fromkeys(figure.table for figure in figures))
+    heads = {table: {column.title for column in table.columns} for table in tables}
+    return [table for table in tables if not any(heads[table] < heads[other] for other in tables)]
+
+
+def page_figures(page: ReportPage) -> Iterator[Figure]:
+    """Every figure of the page."""
+    yield from page.answer.charts
+    for group in page.chart_groups:
+        yield from group.figures
+    for run in page.runs:
+        yield from run.figures
