@@ -98,7 +98,7 @@ def test_studies_are_listed() -> None:
 
 @pytest.mark.parametrize("study", [study.id for study in bundled_studies()])
 def test_bundled_studies_are_right(study: str) -> None:
-    assert f"{study} is right" in printed("check", study, "--scale", "small")
+    assert f"{study} is valid" in printed("check", study, "--scale", "small")
 
 
 def test_check_counts() -> None:

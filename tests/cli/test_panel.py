@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.console import Console
 
-from iolab.cli.live import panel_lines, sparkline
+from iolab.cli.live import panel_lines
 from iolab.cli.progress import SessionProgress
 from iolab.core.events import CpuUseReported, IntervalReported, Phase, PhaseStarted, RunPreparing
+from iolab.report.terminal import sparkline
 from tests.cli.command_line import PLAN, RESULTS
 
 NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"

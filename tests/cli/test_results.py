@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
 from iolab.analysis.points import summarise
-from iolab.cli.details import run_detail_lines
-from iolab.cli.results import OBJECTIONS_MAX, answer_lines, result_lines
+from iolab.cli.details import latency_histogram_text, run_detail_lines
+from iolab.cli.results import OBJECTIONS_MAX, WHY_NOT_VALID, answer_lines, result_lines
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -20,6 +20,7 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
 from iolab.registry import report_kinds
 from iolab.report.answer import session_answer
+from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import metric_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable
@@ -151,7 +152,7 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
         judged(RESULTS[2], FINE),
     ]
     lines = drawn(result_lines(STUDY, results))
-    below = lines[lines.index("What the verdicts rest on") :]
+    below = lines[lines.index(WHY_NOT_VALID) :]
     assert below[1].split()[:2] == ["invalid", "buffered-io,"]
     assert "1 of 3 runs" in below[1]
     assert "The page cache answered." in below[1]
@@ -298,3 +299,29 @@ def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width:
     for key in ("iops", "lat_ns_mean", "lat_ns_p99"):
         assert metric_text(point.metrics[key], bare_rate=True) in text
     assert f"verdict {point.level.value}" in text
+
+
+def test_a_latency_histogram_has_its_peak_where_most_are_and_ends_at_its_percentile() -> None:
+    tail = tuple(10 ** (step / 10) for step in range(31))
+    # Nine of ten I/Os take 100 to 110 us, the others up to 10 ms.
+    curve = LatencyCurve(
+        "read",
+        10**6,
+        tail,
+        tuple(
+            1e5 + 1e3 * step if step <= 10 else 1.1e5 * 10 ** ((step - 10) / 10.2)
+            for step in range(31)
+        ),
+    )
+    text = latency_histogram_text(curve)
+    first, blocks, *last = text.split(" ")[0], text.split()[2], *text.split()[3:]
+    assert first == "100"
+    assert blocks.index("█") < len(blocks) / 10
+    assert last[0] == "p99.9"
+    assert latency_histogram_text(curve.truncated_at(10)) == ""
+
+
+def test_checks_are_counted_in_a_line() -> None:
+    results = [judged(RESULTS[0], SHORT, FINE), judged(RESULTS[1], FINE)]
+    (line,) = [line for line in drawn(ending(results, "S"), 80) if line.startswith("Checks")]
+    assert line.split() == ["Checks", "✓", "1", "✗", "1", "–", "0:", SHORT.code]

@@ -166,7 +166,7 @@ def test_where_runs_differ_in_numbers_those_are_said_to_be_of_the_first() -> Non
     (differing,) = merge_objections([run, replace(other, verdict=worse)])
     assert (differing.message, objection_runs_text(differing)) == (
         check.message,
-        "all 2 runs (figures of the first)",
+        "all 2 runs (values from the first run)",
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from iolab.cli.results import WHY_NOT_VALID
 from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_with_latency
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
@@ -23,13 +27,17 @@ from iolab.report.terminal import (
     report_table_for_terminal,
     run_label,
     section_title,
+    sparkline,
     styled_verdict,
     terminal_table,
 )
 from iolab.text import one_line
+from iolab.units import format_ns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from iolab.report.charts.series import LatencyCurve
 
 _MARKS: Final = {
     "lat_ns_": "",
@@ -40,17 +48,30 @@ _MARKS: Final = {
 }
 """What a metric's key says of a subject, and the words before its value beside the unit."""
 
+HISTOGRAM_BLOCKS: Final = 40
+"""Blocks of a latency histogram, which then fits a line of 80 columns."""
+
+BLOCK_LOG_MIN: Final = 0.04
+"""How wide a block is at least, as a logarithm: two bins of the stored latencies."""
+
+TAIL_MIN: Final = 99.9
+"""A histogram that ends below p99 would leave out what it is looked at for."""
+
 MIXED: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
 
 _WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
-def run_detail_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
+def run_detail_lines(
+    results: Sequence[Result],
+    read_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
+) -> Iterator[RenderableType]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
     What a valid check says and rests on is in the report's appendix and in `show --json`. What
-    checks have in common in several runs stands before them, and not in each again.
+    checks have in common in several runs stands before them, and not in each again. `read_curves`
+    gives the latencies of a run by operation, which are drawn as a histogram.
     """
     shared = _shared_check_texts(results)
     if len(results) > 1:
@@ -65,11 +86,43 @@ def run_detail_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
         place = f"points/{result.digest}/run-{result.repeat}"
         yield literal_text(f"{place}: {result.verdict.basis_text}", QUIET_STYLE)
-        yield name_value_grid(_known_metric_rows(result.metrics))
+        histograms = [
+            (curve.name, text)
+            for curve in read_curves(result)
+            if (text := latency_histogram_text(curve))
+        ]
+        yield name_value_grid([*_known_metric_rows(result.metrics), *histograms])
         if len(result.hosts) > 1:
             yield from _host_share_lines(result)
         yield from report_kinds().booted_hosts.run_terminal_screen(result)
         yield from _run_check_lines(result, shared)
+
+
+def latency_histogram_text(curve: LatencyCurve) -> str:
+    """Latencies on a logarithmic scale up to the last percentile that the I/Os support.
+
+    As `35.0 µs ▁▂▇█▄▂▁▁ p99.9 4.00 ms`; empty where that is no tail.
+    """
+    if not curve.tail or curve.tail[-1] < TAIL_MIN or not 0 < curve.lat_ns[0] < curve.lat_ns[-1]:
+        return ""
+    shares = [1 - 1 / tail for tail in curve.tail]
+    logs = [math.log(latency) for latency in curve.lat_ns]
+    count = min(max(int((logs[-1] - logs[0]) / BLOCK_LOG_MIN), 1), HISTOGRAM_BLOCKS)
+    width = (logs[-1] - logs[0]) / count
+    below = [_interpolated_share(logs[0] + width * at, logs, shares) for at in range(count + 1)]
+    blocks = sparkline([high - low or None for low, high in pairwise(below)], count)
+    last = f"p{100 * shares[-1]:.6g} {format_ns(curve.lat_ns[-1])}"
+    return f"{format_ns(curve.lat_ns[0])} {blocks} {last}"
+
+
+def _interpolated_share(log: float, logs: Sequence[float], shares: Sequence[float]) -> float:
+    """Which share of the I/Os is below a latency, by the line through the nearest known ones."""
+    after = bisect_right(logs, log)
+    if after in (0, len(logs)):
+        return shares[min(after, len(logs) - 1)]
+    before = after - 1
+    part = (log - logs[before]) / (logs[after] - logs[before])
+    return shares[before] + part * (shares[after] - shares[before])
 
 
 class _SharedCheckTexts(Record):
@@ -136,11 +189,14 @@ def _all_runs_check_lines(
     if shared.passed_codes:
         codes = literal_text(", ".join(sorted(shared.passed_codes)), QUIET_STYLE)
         rows.append(
-            [styled_verdict(Level.VALID), literal_text("wherever they looked: ").append_text(codes)]
+            [
+                styled_verdict(Level.VALID),
+                literal_text("passed in all runs where they apply: ").append_text(codes),
+            ]
         )
     if rows:
         yield ""
-        yield section_title("What the verdicts rest on")
+        yield section_title(WHY_NOT_VALID)
         yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
@@ -219,5 +275,6 @@ def _metric_with_interval_text(metric: Metric) -> str:
     text = metric_text(metric)
     if metric.low is not None and metric.high is not None:
         low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)
-        text += f" ({metric_text(low)} to {metric_text(high)}, n = {metric.n})"
+        count = "" if metric.n is None else f", n = {metric.n}"
+        text += f" ({metric_text(low)} to {metric_text(high)}{count})"
     return text

@@ -28,7 +28,7 @@ from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
 from iolab.registry import report_kinds
 from iolab.report.numbers import DASH, metric_text, steadiness_text
-from iolab.report.terminal import QUIET_STYLE, run_label, styled_verdict
+from iolab.report.terminal import QUIET_STYLE, run_label, sparkline, styled_verdict
 from iolab.text import one_line, percent_text
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions
     from rich.live import Live
 
-_BARS: Final = "▁▂▃▄▅▆▇█"
-_ASCII_BARS: Final = "_.:-=+*#"
 _LABEL: Final = 11
 _VALUE: Final = 11
 """Widths of the name and the value of a figure, so that they do not jump as numbers change."""
@@ -63,19 +61,6 @@ def panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
         lines += _load_lines(progress, width, ascii_only=options.ascii_only)
     lines += _result_lines(progress.results, width)
     return Group(*(_truncate_line(line, width) for line in lines))
-
-
-def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
-    """The last `width` values as bars from zero to their greatest; a gap where one is unknown."""
-    bars = _ASCII_BARS if ascii_only else _BARS
-    last = list(values)[-width:] if width > 0 else []
-    top = max((value for value in last if value is not None), default=0.0)
-    if top <= 0:
-        return bars[0] * len(last)
-    return "".join(
-        " " if value is None else bars[min(int(value / top * len(bars)), len(bars) - 1)]
-        for value in last
-    )
 
 
 def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> str:

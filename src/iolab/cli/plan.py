@@ -195,7 +195,7 @@ def check(
         )
     )
     name = "" if study == read.id else f"study {read.id}, "
-    sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
+    sentence = f"{study} is valid: {name}scale {read.scale}, {counted}."
     print_renderables(
         *(literal_text(one_line(text)) for text in (sentence, *forecast.text_lines()))
     )

@@ -34,7 +34,7 @@ from iolab.report.terminal import (
     styled_verdict,
     terminal_table,
 )
-from iolab.text import capitalised, counted_noun, one_line
+from iolab.text import capitalised, counted_noun, list_text, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,8 +59,13 @@ _WITHOUT_REASON: Final = {
 }
 """What is said of a run that ended without a reason of its own."""
 
-OBJECTIONS_MAX: Final = 4
-"""Objections told under the results, the gravest first; --details tells all."""
+OBJECTIONS_MAX: Final = 2
+"""Objections under the results, the gravest first; --details has all."""
+
+WHY_NOT_VALID: Final = "Why runs are not valid"
+
+CODES_SHOWN: Final = 4
+"""Checks named in the line that counts them; others are counted."""
 
 _NEXT: Final = "Next    "
 
@@ -209,7 +214,7 @@ def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType
     if not objections:
         return
     yield ""
-    yield section_title("What the verdicts rest on")
+    yield section_title(WHY_NOT_VALID)
     shown = objections[:OBJECTIONS_MAX]
     rows: list[list[Text | str]] = []
     for objection in shown:
@@ -249,6 +254,7 @@ def answer_lines(
     rows: list[tuple[str, Text | str]] = [
         ("Result", literal_text(answer.sentence, "bold")),
         ("Sure", literal_text(answer.confidence)),
+        ("Checks", _check_counts_text(results)),
     ]
     limits = _best_point_bottlenecks(study, points, results)
     if limits:
@@ -266,6 +272,25 @@ def answer_lines(
     for number, command in enumerate((*resume, report, *explain)):
         name = " " * len(_NEXT) if number else _NEXT
         yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
+
+
+def _check_counts_text(results: Sequence[Result]) -> Text:
+    """How many checks passed, objected to a run or did not apply, as `✓ 31  ✗ 1  – 6: CODE`."""
+    codes = {check.code for result in results for check in result.verdict.checks}
+    objecting = [
+        code
+        for objection in merge_objections(results)
+        for code in (objection.code, *objection.equivalent_codes)
+    ]
+    failed = dict.fromkeys(objecting)
+    passed = {code for result in results for code in result.verdict.passed_codes} - failed.keys()
+    text = Text(f"✓ {len(passed)}", style="green")
+    text.append(f"  ✗ {len(failed)}", style="bold red" if failed else QUIET_STYLE)
+    text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)
+    if failed:
+        named = list_text(list(failed), CODES_SHOWN)
+        text.append(f": {one_line(named)}", style="not bold default")
+    return text
 
 
 def _best_point_bottlenecks(

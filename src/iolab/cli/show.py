@@ -19,7 +19,7 @@ from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
 
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from iolab.core.metric import Level, Result
     from iolab.core.study import Study
     from iolab.errors import ExitCode
+    from iolab.report.charts.series import LatencyCurve
     from iolab.store.reader import SessionReader
     from iolab.study.repeats import RepeatsAdvice
 
 NEAREST_MAX: Final = 3
 """Codes that are named for one that is none."""
+
+HISTOGRAM_RUNS_MAX: Final = 200
+"""Runs whose latencies are drawn by --details: to read one takes a hundredth of a second."""
 
 PAGE_WIDTH: Final = 80
 """Lines of text that are longer are hard to read."""
@@ -155,7 +159,7 @@ def print_session(
         *result_lines(study, results, summaries, repeats=repeats, details=details),
         *report_kinds().booted_hosts.terminal_screen(study, summaries),
         *load_lines(study, results),
-        *(run_detail_lines(results) if details else ()),
+        *(run_detail_lines(results, _latency_curves_reader(reader, results)) if details else ()),
         *(
             answer_lines(
                 answer,
@@ -170,6 +174,27 @@ def print_session(
             else ()
         ),
     )
+
+
+def _latency_curves_reader(
+    reader: SessionReader, results: Sequence[Result]
+) -> Callable[[Result], Sequence[LatencyCurve]]:
+    """Reads the latencies of a run by operation; of none where there are very many runs."""
+    from iolab.errors import StoreError
+    from iolab.registry import report_kinds
+    from iolab.report.gather import read_run_record
+
+    def read_curves(result: Result) -> Sequence[LatencyCurve]:
+        if len(results) > HISTOGRAM_RUNS_MAX:
+            return ()
+        try:
+            manifest = reader.manifest(*result.key)
+            record = read_run_record(reader, result.key, manifest, with_counters=False)
+        except StoreError:  # the reader has reported the damage
+            return ()
+        return report_kinds().report_of_result(result).latency_curves(record, "").per_operation
+
+    return read_curves
 
 
 def print_times(reader: SessionReader) -> None:

@@ -189,7 +189,7 @@ def answer_sentence(
             else "no workload has a figure that is not"
         )
         reason = f" {why.message}" if why else ""
-        return f"Nothing is measurable: {lost} invalid.{reason}"
+        return f"No usable result: {lost} invalid.{reason}"
     if study.answer is AnswerKind.MACHINES:
         from iolab.report.machines import carried_machines, machines_sentence
 

@@ -168,7 +168,7 @@ def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
         ComparisonVerdict.SAME: "the same in {}",
-        ComparisonVerdict.INCONCLUSIVE: "neither better nor worse for sure in {}",
+        ComparisonVerdict.INCONCLUSIVE: "no significant difference in {}",
     }
     parts = [words[verdict].format(number) for verdict, number in tally.verdict_counts if number]
     total = sum(number for _, number in tally.verdict_counts)
@@ -181,8 +181,8 @@ def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
     )
     return (
         f"By {metric_phrase(tally.metric)} over {counted_noun(total, 'point')}, "
-        f"{names.title(tally.candidate)} is {list_text(parts)} against "
-        f"{names.title(tally.baseline)}{skipped}."
+        f"{names.title(tally.candidate)} against {names.title(tally.baseline)}: "
+        f"{list_text(parts)}{skipped}."
     )
 
 

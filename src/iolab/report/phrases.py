@@ -70,7 +70,7 @@ class Objection(Record):
     @property
     def numbers_note(self) -> str:
         """What is added to the runs where the sentence has other numbers for each."""
-        return " (figures of the first)" if self.has_other_numbers else ""
+        return " (values from the first run)" if self.has_other_numbers else ""
 
     @property
     def is_everywhere(self) -> bool:

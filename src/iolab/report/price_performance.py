@@ -291,7 +291,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
         for ratio in ratios
     }
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
-    money = ("Servers", "Network", "Storage", "Cost", "Raw for money", "Usable for money")
+    money = ("Servers", "Network", "Storage", "Cost", "Raw per cost", "Usable per cost")
     paid = any(configuration.cost is not None for configuration in configurations)
     rows = []
     for configuration in configurations:

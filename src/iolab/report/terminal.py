@@ -54,8 +54,24 @@ COLUMN_WIDTH_MIN: Final = 12
 VERDICT_WIDTH_MIN: Final = 10
 """A verdict; what else is said of a run goes on below."""
 
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_ASCII_BARS: Final = "_.:-=+*#"
+
 STEADY_SHOWN: Final = 0.0005
 """A smaller half-width of an interval is no more than rounding."""
+
+
+def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = False) -> str:
+    """The last `width` values as bars from zero to their greatest; a gap where one is unknown."""
+    bars = _ASCII_BARS if ascii_only else _BARS
+    last = list(values)[-width:] if width > 0 else []
+    top = max((value for value in last if value is not None), default=0.0)
+    if top <= 0:
+        return bars[0] * len(last)
+    return "".join(
+        " " if value is None else bars[min(int(value / top * len(bars)), len(bars) - 1)]
+        for value in last
+    )
 
 
 def literal_text(text: str, style: str = "") -> Text:

@@ -271,7 +271,9 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
         text += f"; other work took {percent_text(others)} of the cores that they may use"
     if rest >= STARVED_BAD:
         return invalid(f"{text}: most of each latency is that wait.", **evidence)
-    return indicative(f"{text}: latencies hold that wait, and rates lack it.", **evidence)
+    return indicative(
+        f"{text}: latencies are too high by that wait, and rates too low.", **evidence
+    )
 
 
 def _processor_wait_share(use: ProcessorUse) -> float | None:
