@@ -37,39 +37,36 @@ from tests.site_parts import PLACE
 from tests.study.studies import SMALL, workload
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8")
-HEADINGS: dict[str, type[StudyTable]] = {
-    "## Top level": file.HeadingTable,
-    "## `[target]`": TargetTable,
-    "## `[precondition]`": PreconditionTable,
-    "## `[[configuration]]`": file.ConfigurationTable,
-    "### `capacity`": file.CapacityTable,
-    "### `cost`": file.CostTable,
-    "## `[[host]]`": file.HostTable,
-    "## `[[workload]]`": FileTable,
-    "### Metadata workloads": MetadataTable,
-    "### db_bench workloads": DbBenchTable,
-    "### YCSB workloads": YcsbTable,
-    "### `mix`": MixTable,
-    "## `[server]`": ServerTable,
-    "## `[vm]`": VmTable,
-    "## `[method]`": MethodTable,
-    "## `[telemetry]`": file.TelemetryTable,
+REFERENCE = ROOT / "docs" / "reference"
+TOML = re.compile(r"^```toml\n(.*?)^```", re.M | re.S)
+HEADINGS: dict[tuple[str, str], type[StudyTable]] = {
+    ("study.md", "## Top level"): file.HeadingTable,
+    ("study.md", "## `[target]`"): TargetTable,
+    ("study.md", "## `[precondition]`"): PreconditionTable,
+    ("study.md", "## `[[configuration]]`"): file.ConfigurationTable,
+    ("study.md", "### `capacity`"): file.CapacityTable,
+    ("study.md", "### `cost`"): file.CostTable,
+    ("study.md", "## `[[host]]`"): file.HostTable,
+    ("study.md", "## `[telemetry]`"): file.TelemetryTable,
+    ("study/file-io.md", "## `[[workload]]`"): FileTable,
+    ("study/metadata.md", "## `[[workload]]`"): MetadataTable,
+    ("study/db_bench.md", "## `[[workload]]`"): DbBenchTable,
+    ("study/ycsb.md", "## `[[workload]]`"): YcsbTable,
+    ("study/ycsb.md", "## `mix`"): MixTable,
+    ("study/ycsb.md", "## `[server]`"): ServerTable,
+    ("study/guests.md", "## `[vm]`"): VmTable,
+    ("study/method.md", "## `[method]`"): MethodTable,
 }
 
 
-def rows(heading: str) -> dict[str, list[str]]:
+def rows(page: str, heading: str) -> dict[str, list[str]]:
     """The rows of the first table under a heading, by the name in their first cell."""
-    after = PAGE.split(f"\n{heading}\n", 1)[1]
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    after = text.split(f"\n{heading}\n", 1)[1]
     section = re.split(r"\n#", after, maxsplit=1)[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     found = [line.strip("| ").split(" | ") for line in lines]
     return {cells[0].strip("`"): cells for cells in found}
-
-
-def common(heading: str) -> set[str]:
-    """Keys of every workload, which stand in the table of file I/O alone."""
-    return {"id", "title", "indicator"} if heading.endswith(" workloads") else set()
 
 
 def test_the_schema_is_the_generated_one() -> None:
@@ -92,30 +89,43 @@ def test_the_schema_finds_what_the_loader_finds(line: str) -> None:
     assert not validator.is_valid(tomllib.loads(workload(line)))
 
 
-@pytest.mark.parametrize("heading", HEADINGS)
-def test_every_key_is_documented_and_no_other(heading: str) -> None:
-    assert set(rows(heading)) == set(HEADINGS[heading].model_fields) - common(heading)
+@pytest.mark.parametrize(("page", "heading"), HEADINGS)
+def test_every_key_is_documented_and_no_other(page: str, heading: str) -> None:
+    assert set(rows(page, heading)) == set(HEADINGS[page, heading].model_fields)
 
 
-@pytest.mark.parametrize("heading", HEADINGS)
-def test_required_keys_are_documented_as_such(heading: str) -> None:
-    fields = HEADINGS[heading].model_fields
-    said = {key for key, cells in rows(heading).items() if cells[3] == "required"}
-    assert said == {key for key, field in fields.items() if field.is_required()} - common(heading)
+@pytest.mark.parametrize(("page", "heading"), HEADINGS)
+def test_required_keys_are_documented_as_such(page: str, heading: str) -> None:
+    fields = HEADINGS[page, heading].model_fields
+    required = {key for key, cells in rows(page, heading).items() if cells[3] == "required"}
+    assert required == {key for key, field in fields.items() if field.is_required()}
 
 
-def test_the_example_is_a_study() -> None:
-    example = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)[0]
-    study = parse_study(example, "first.toml", LoadOptions("/mnt/target"))
-    assert len(make_plan(study).runs) == 3
+def documented_studies() -> dict[str, str]:
+    """Every complete study of the documentation by its page and place there."""
+    return {
+        f"{page.stem}-{number}": block
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        for number, block in enumerate(TOML.findall(page.read_text(encoding="utf-8")), 1)
+        if block.startswith("format = 1") and "[[workload]]" in block
+    }
+
+
+@pytest.mark.parametrize("text", documented_studies().values(), ids=documented_studies())
+def test_a_study_of_the_documentation_can_be_planned(text: str) -> None:
+    assert make_plan(parse_study(text, "first.toml", LoadOptions(path_required=False))).runs
 
 
 def test_documented_defaults_are_the_real_ones() -> None:
-    for heading in ("## `[method]`", "## `[target]`", "## `[telemetry]`"):
-        table = HEADINGS[heading]
+    for page, heading in (
+        ("study/method.md", "## `[method]`"),
+        ("study.md", "## `[target]`"),
+        ("study.md", "## `[telemetry]`"),
+    ):
+        table = HEADINGS[page, heading]
         written = {
             key: cells[3].strip("`")
-            for key, cells in rows(heading).items()
+            for key, cells in rows(page, heading).items()
             if cells[3].startswith("`") and cells[3] != "`--path`"
         }
         text = "\n".join(
@@ -130,7 +140,7 @@ def test_documented_defaults_are_the_real_ones() -> None:
 @pytest.mark.parametrize(
     ("page", "options"),
     [
-        ("study.md", FIO_OPTIONS),
+        ("study/file-io.md", FIO_OPTIONS),
         ("engines/db_bench.md", DB_BENCH_OPTIONS),
         ("engines/ycsb.md", YCSB_OPTIONS),
     ],

@@ -229,7 +229,7 @@ def check_method(document: StudyDocument, method: MethodTable) -> None:
         stopping_rule_from(method)
     except ValueError as error:
         message = f"The stopping rule contradicts itself: {str(error).replace('_s ', ' ')}."
-        hint = "docs/reference/study.md says how its keys go together."
+        hint = "docs/reference/study/method.md says how its keys go together."
         document.add_fault(("method",), message, hint)
 
 

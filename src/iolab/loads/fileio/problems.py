@@ -116,7 +116,7 @@ def _file_size_problems(workload: FileTable) -> Iterator[Problem]:
 def _option_advice(option: str) -> str | None:
     """What to do about an option that is none, None where the nearest that is one is named."""
     if option not in ADVICE and nearest_word(option, FIO_OPTIONS) is None:
-        return "docs/reference/study.md lists the options that are."
+        return "docs/reference/study/file-io.md lists the options."
     return ADVICE.get(option)
 
 
