@@ -14,6 +14,7 @@ from iolab.cli.progress import SessionProgress
 from iolab.core.events import CpuUseReported, IntervalReported, Phase, PhaseStarted, RunPreparing
 from iolab.report.terminal import sparkline
 from tests.cli.command_line import PLAN, RESULTS
+from tests.facts import tells
 
 NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
 
@@ -47,14 +48,14 @@ def test_it_says_where_the_session_stands() -> None:
     for part in ("run 3/6", "workload-1, iodepth 1, bs 16k", "measure", "89 k", "4 MB/s", "143 µs"):
         assert part in text
     assert "34 %" in text
-    assert "ETA" in text
+    assert tells(text.splitlines()[0], "study", "%", "left")
     assert text.count("valid") == 2
 
 
 @pytest.mark.parametrize("width", [20, 80, 300])
 def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
     states = (measuring(), measuring(study="s" * 200), SessionProgress("s", 1, 0, 1, 0, 1, 0, 0.0))
-    for state, lines in zip(states, (11, 11, 2), strict=True):
+    for state, lines in zip(states, (12, 12, 2), strict=True):
         found = drawn(state, width)
         assert len(found) == lines
         assert max(cell_len(line) for line in found) <= width
@@ -72,4 +73,14 @@ def test_a_sparkline_stands_on_zero() -> None:
     assert sparkline([80.0, 100.0], 10) == "▇█"
     assert sparkline([0.0, 0.0], 10) == "▁▁"
     assert sparkline([1.0, None, 1.0], 10) == "█ █"
+    assert sparkline([None, None], 10) == "  "
     assert sparkline([0.0, 1.0], 10, ascii_only=True).isascii()
+
+
+def test_the_bar_on_top_counts_runs_and_the_part_of_the_current_one() -> None:
+    run = PLAN.runs[2]
+    started = SessionProgress("s", 4, 1, 1, 0.0, 10.0, 0.0, now_s=0.0, overhead_s=0.0)
+    half = started.after_event(RunPreparing(run), 0.0).at_time(5.0)
+    assert half.done_share == pytest.approx(1.5 / 4)
+    assert half.at_time(1e6).done_share == pytest.approx(2 / 4)
+    assert replace(started, ended_run_count=4).done_share == 1

@@ -40,6 +40,13 @@ _LABEL: Final = 11
 _VALUE: Final = 11
 """Widths of the name and the value of a figure, so that they do not jump as numbers change."""
 
+_GAP: Final = 2
+_BAR_LEAST: Final = 16
+"""Blanks between parts of a line; a bar keeps so many characters beside a long name."""
+
+_RESULT_COLUMNS: Final = (("IOPS", 8), ("bandwidth", 10), ("mean", 9))
+"""Headings of the last results, each with the width of its column."""
+
 WIDEST: Final = 120
 """A wider terminal does not make a better picture."""
 
@@ -53,10 +60,10 @@ def panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
     Within a run their number does not depend on the phase, so the panel does not jump.
     """
     width = min(options.max_width, WIDEST)
-    lines = [
-        _heading_line(progress, width),
-        _phase_line(progress, width, ascii_only=options.ascii_only),
-    ]
+    lines = [_session_line(progress, width, ascii_only=options.ascii_only)]
+    if progress.run is not None:
+        lines.append(_run_line(progress, progress.run))
+    lines.append(_phase_line(progress, width, ascii_only=options.ascii_only))
     if progress.run is not None:
         lines += _load_lines(progress, width, ascii_only=options.ascii_only)
     lines += _result_lines(progress.results, width)
@@ -78,19 +85,25 @@ def _run_name(of: Point | Result, repeat: int) -> str:
     return f"{one_line(of.configuration)}: {name}"
 
 
-def _heading_line(progress: SessionProgress, width: int) -> Text:
-    text = Text(one_line(progress.study), style="bold")
-    if progress.run is not None:
-        more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
-        text.append(f"  run {progress.run.order}/{progress.run_count}{more}  ", style=QUIET_STYLE)
-        point = progress.run.point
-        text.append(_run_name(point, progress.run.repeat), style="bold")
+def _session_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
+    """The study, how much of its plan is over, and the time left."""
     least = "at least " if progress.runs_most > progress.run_count else ""
-    eta = f"ETA {least}{format_duration_s(round(progress.remaining_s))}"
-    text.truncate(max(width - len(eta) - 1, 0), overflow="ellipsis")
-    text.append(" " * max(width - text.cell_len - len(eta), 1))
-    text.append(eta, style=QUIET_STYLE)
+    left = f"{least}{format_duration_s(round(progress.remaining_s))} left"
+    share = f"{100 * progress.done_share:3.0f} %"
+    room = width - len(share) - len(left) - 2 * _GAP
+    text = Text(one_line(progress.study), style="bold")
+    text.truncate(max(room - _BAR_LEAST - _GAP, room // 3, 0), overflow="ellipsis")
+    bar = max(room - text.cell_len - _GAP, 0)
+    text.append(" " * _GAP)
+    text.append(progress_bar(progress.done_share, bar, ascii_only=ascii_only), style="not bold")
+    text.append(f"{' ' * _GAP}{share}{' ' * _GAP}{left}", style="not bold")
     return text
+
+
+def _run_line(progress: SessionProgress, run: PlannedRun) -> Text:
+    more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
+    text = Text(f"{f'run {run.order}/{progress.run_count}{more}':<{_LABEL}} ", style=QUIET_STYLE)
+    return text.append(_run_name(run.point, run.repeat), style="not dim bold")
 
 
 def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
@@ -177,25 +190,30 @@ def _cpu_line(progress: SessionProgress) -> Text:
 def _result_lines(results: Sequence[Result], width: int) -> Iterator[Text]:
     if not results:
         return
-    yield Text("last results", style=QUIET_STYLE)
-    configuration = DEFAULT_CONFIGURATION
     names = [run_label(result.workload, result.axis, result.repeat) for result in results]
-    room = min(max(len(name) for name in names), max(width - 48, 16))
-    for name, result in zip(names, results, strict=True):
+    texts = [report_kinds().report_of_result(r).operation_rates_text(r) for r in results]
+    room = min(max(len("last results") - 2, *map(len, names)), max(width - 44, 16))
+    heading = f"{'last results':<{room + 2}}"
+    if not all(texts):
+        heading += "".join(f"{name:>{columns}}" for name, columns in _RESULT_COLUMNS)
+    yield Text(heading, style=QUIET_STYLE)
+    configuration = DEFAULT_CONFIGURATION
+    for name, result, rates in zip(names, results, texts, strict=True):
         if result.configuration != configuration:  # beside the name there is no room for it
             configuration = result.configuration
             yield Text(f"  {one_line(configuration)}:", style=QUIET_STYLE)
         text = Text(f"  {name:<{room}.{room}}")
-        if (
-            rates := report_kinds().report_of_result(result).operation_rates_text(result)
-        ) is not None:
-            text.append(f" {rates}  ")
+        if rates is not None:
+            text.append(f"  {rates}")
         else:
-            text.append(f" {metric_text(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
-            text.append(f" {metric_text(result.metrics.get('bw_bytes_per_s')):>9}")
-            text.append(f" {metric_text(result.metrics.get('lat_ns_mean')):>8}  ")
-        text.append_text(styled_verdict(result.verdict.level))
-        yield text
+            cells = (
+                metric_text(result.metrics.get("iops"), bare_rate=True),
+                metric_text(result.metrics.get("bw_bytes_per_s")),
+                metric_text(result.metrics.get("lat_ns_mean")),
+            )
+            for cell, (_, columns) in zip(cells, _RESULT_COLUMNS, strict=True):
+                text.append(f"{cell:>{columns}}")
+        yield text.append("  ").append_text(styled_verdict(result.verdict.level))
 
 
 def _truncate_line(line: Text, width: int) -> Text:

@@ -287,9 +287,23 @@ class SessionProgress(Record):
         return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._expected_run_s
 
     @property
+    def _seconds_per_run(self) -> float:
+        """As the runs so far took, else as expected."""
+        return self.timed_s / self.timed_runs if self.timed_runs else self._expected_run_s
+
+    @property
+    def done_share(self) -> float:
+        """Which share of the plan's runs is over, with the part of the current one."""
+        if not self.run_count:
+            return 0.0
+        in_run_s = self.now_s - self.run_since_s if self.run is not None else 0.0
+        part = min(in_run_s / self._seconds_per_run, 1.0) if self._seconds_per_run > 0 else 0.0
+        return min((self.ended_run_count + part) / self.run_count, 1.0)
+
+    @property
     def remaining_s(self) -> float:
         """Seconds until the plan is through: by the runs timed so far, else as foretold."""
-        each = self.timed_s / self.timed_runs if self.timed_runs else self._expected_run_s
+        each = self._seconds_per_run
         left = self.run_count - self.ended_run_count
         if self.run is not None and left > 0:
             current = max(each - (self.now_s - self.run_since_s), 0.0)

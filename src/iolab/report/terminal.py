@@ -66,10 +66,10 @@ def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = 
     bars = _ASCII_BARS if ascii_only else _BARS
     last = list(values)[-width:] if width > 0 else []
     top = max((value for value in last if value is not None), default=0.0)
-    if top <= 0:
-        return bars[0] * len(last)
     return "".join(
-        " " if value is None else bars[min(int(value / top * len(bars)), len(bars) - 1)]
+        " "
+        if value is None
+        else bars[min(int(value / top * len(bars)), len(bars) - 1) if top > 0 else 0]
         for value in last
     )
 
