@@ -322,9 +322,8 @@ impl<'a> Pump<'a> {
         look: Option<Instant>,
         tell: &mut impl FnMut(Event),
     ) {
-        let timeout_ms = deadline.or(look).map_or(-1, |deadline| {
-            deadline.saturating_duration_since(Instant::now()).as_millis() as i32 + 1
-        });
+        let timeout =
+            deadline.or(look).map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let wanted = [
             self.stdout.as_ref().map(|pipe| (pipe.as_fd(), READABLE)),
             self.stderr.as_ref().map(|pipe| (pipe.as_fd(), READABLE)),
@@ -332,7 +331,7 @@ impl<'a> Pump<'a> {
             deadline.is_none().then(|| (self.started.ended.as_fd(), READABLE)),
         ];
         // A poll that fails has no memory; the pipes are then tried all the same.
-        let [stdout, stderr, stdin, _] = poll(wanted, timeout_ms).unwrap_or([true; 4]);
+        let [stdout, stderr, stdin, _] = poll(wanted, timeout).unwrap_or([true; 4]);
         if stdout {
             self.take(Stream::Stdout, tell);
         }

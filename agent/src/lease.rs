@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+
 use crate::error::{Context, Error, Result, sentence};
 use crate::job::Job;
 use crate::ledgers::Ledgers;
@@ -232,9 +234,9 @@ impl Lease {
 
     /// Open a folder; below a scratch folder that is held, through that and by no link.
     pub fn open_folder(&self, path: &Path) -> Result<File> {
-        let flags = libc::O_DIRECTORY;
+        let flags = OFlags::DIRECTORY;
         match self.below_held(path)? {
-            None => OpenOptions::new().read(true).custom_flags(flags).open(path),
+            None => OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path),
             Some((folder, rest)) if rest.as_os_str().is_empty() => Ok(folder),
             Some((folder, rest)) => open_beneath(Some(&folder), &rest, flags),
         }
@@ -250,7 +252,7 @@ impl Lease {
         let doing = format_args!("reach {}", path.display()).to_string();
         let folder = match above {
             None => folder,
-            Some(above) => open_beneath(Some(&folder), above, libc::O_DIRECTORY).context(&doing)?,
+            Some(above) => open_beneath(Some(&folder), above, OFlags::DIRECTORY).context(&doing)?,
         };
         let last = rest.file_name().unwrap_or(OsStr::new("."));
         let real = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(last);

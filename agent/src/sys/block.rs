@@ -1,13 +1,13 @@
 //! Blocks of a file moved by one blocking system call each, and what a file wants of them.
 
-use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Result};
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::{self as calls, AtFlags, CWD, FallocateFlags, OFlags, SeekFrom, StatxFlags};
+use rustix::io::Errno;
 
 use crate::sys::buffer::Block;
 use crate::sys::check;
@@ -15,8 +15,6 @@ use crate::sys::file::open_beneath;
 
 /// `_IOR(0x12, 114, size_t)` of linux/fs.h.
 const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
-/// `_IO(0x12, 104)` of linux/fs.h.
-const BLKSSZGET: libc::Ioctl = 0x1268;
 
 /// How a target is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,10 +34,10 @@ pub struct Opening {
 
 /// Open a target.
 pub fn open_target(path: &Path, how: Opening) -> Result<File> {
-    let direct = if how.direct { libc::O_DIRECT } else { 0 };
-    let alone = if how.alone { libc::O_EXCL } else { 0 };
-    let own = if how.create { libc::O_NOFOLLOW } else { 0 };
-    let flags = direct | alone | own;
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::DIRECT, how.direct);
+    flags.set(OFlags::EXCL, how.alone);
+    flags.set(OFlags::NOFOLLOW, how.create);
     if path.is_relative() && !how.links {
         return open_relative(path, how, flags);
     }
@@ -49,20 +47,24 @@ pub fn open_target(path: &Path, how: Opening) -> Result<File> {
         options.create(true).truncate(false).mode(0o600);
     }
     // Reads need not be noted in the file, as only its owner may say.
-    match options.custom_flags(flags | libc::O_NOATIME).open(path) {
+    match options.custom_flags(raw(flags | OFlags::NOATIME)).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            options.custom_flags(flags).open(path)
+            options.custom_flags(raw(flags)).open(path)
         }
         opened => opened,
     }
 }
 
+/// The flags of an open as Rust's own library takes them.
+fn raw(flags: OFlags) -> i32 {
+    flags.bits() as i32
+}
+
 /// A file of the working directory, which is ours: no link in it leads anywhere.
-fn open_relative(path: &Path, how: Opening, flags: i32) -> Result<File> {
-    let access = if how.writes { libc::O_RDWR } else { libc::O_RDONLY };
-    let make = if how.create { libc::O_CREAT } else { 0 };
-    let flags = flags | access | make;
-    match open_beneath(None, path, flags | libc::O_NOATIME) {
+fn open_relative(path: &Path, how: Opening, mut flags: OFlags) -> Result<File> {
+    flags |= if how.writes { OFlags::RDWR } else { OFlags::RDONLY };
+    flags.set(OFlags::CREATE, how.create);
+    match open_beneath(None, path, flags | OFlags::NOATIME) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open_beneath(None, path, flags),
         opened => opened,
     }
@@ -96,8 +98,7 @@ pub fn read_block_now(file: &File, block: Block, offset: u64) -> Result<usize> {
 
 /// Have all that was written to a file be kept.
 pub fn keep(file: &File) -> Result<()> {
-    // SAFETY: fsync of an open descriptor touches no memory.
-    check(unsafe { libc::fsync(file.as_raw_fd()) }).map(drop)
+    Ok(calls::fsync(file)?)
 }
 
 /// Give back a range: discarded on a device, a hole in a file.
@@ -105,10 +106,8 @@ pub fn trim_range(file: &File, is_device: IsDevice, offset: u64, bytes: u64) -> 
     if is_device == IsDevice::Yes {
         return discard(file, offset, bytes);
     }
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    let (fd, offset, bytes) = (file.as_raw_fd(), offset as i64, bytes as i64);
-    // SAFETY: fallocate of an open descriptor touches no memory.
-    check(unsafe { libc::fallocate64(fd, mode, offset, bytes) }).map(drop)
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(calls::fallocate(file, mode, offset, bytes)?)
 }
 
 /// Whether a target is a block device.
@@ -122,13 +121,10 @@ pub enum IsDevice {
 
 /// Make a file at least so long, its blocks reserved where the file system can do that.
 pub fn allocate(file: &File, bytes: u64) -> Result<()> {
-    // SAFETY: fallocate of an open descriptor touches no memory.
-    let made = check(unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, bytes as i64) });
-    match made.map_err(|error| error.raw_os_error()) {
-        Err(Some(libc::EOPNOTSUPP)) if file.metadata()?.len() < bytes => file.set_len(bytes),
-        Ok(_) | Err(Some(libc::EOPNOTSUPP)) => Ok(()),
-        Err(Some(errno)) => Err(io::Error::from_raw_os_error(errno)),
-        Err(None) => Err(io::Error::other("fallocate failed")),
+    match calls::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Err(Errno::OPNOTSUPP) if file.metadata()?.len() < bytes => file.set_len(bytes),
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -142,26 +138,17 @@ pub fn device_bytes(device: &File) -> Result<u64> {
 
 /// The smallest unit in which a block device takes I/O.
 pub fn device_sector_bytes(device: &File) -> Result<u64> {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the request writes one int.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKSSZGET, &raw mut bytes) })?;
-    Ok(bytes as u64)
+    Ok(u64::from(calls::ioctl_blksszget(device)?))
 }
 
 /// The processors that this thread may run on.
 #[must_use]
 pub fn allowed_processors() -> usize {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: the set is valid for writing, of the size told, and zeros are a value.
-    let count = unsafe {
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr());
-        libc::CPU_COUNT(&set.assume_init())
-    };
-    // More processors than the set has room for: the call fails and the set is empty.
-    if count > 0 {
-        return count as usize;
+    match rustix::thread::sched_getaffinity(None) {
+        Ok(set) if set.count() > 0 => set.count() as usize,
+        // More processors than the set has room for.
+        _ => std::thread::available_parallelism().map_or(1, usize::from),
     }
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// `_IOWR('f', 11, struct fiemap)` of linux/fs.h.
@@ -179,7 +166,6 @@ const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
 const EXTENTS_PER_CALL: usize = 256;
 /// cachestat has the same number on every architecture (Linux 6.5).
 const SYS_CACHESTAT: libc::c_long = 451;
-const STATX_DIOALIGN: u32 = 0x2000;
 /// Bytes mapped at a time to count resident pages: 256 Ki pages, a 256 KiB answer.
 const MINCORE_WINDOW_BYTES: u64 = 1 << 30;
 
@@ -293,14 +279,8 @@ pub struct Lasting {
 /// What is promised of a file; nothing where it is not known.
 #[must_use]
 pub fn lasting(file: &File) -> Lasting {
-    let mut stat = MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: `stat` is valid for writing; zeros are a value, should the call fail.
-    let magic = unsafe {
-        libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr());
-        #[allow(clippy::unnecessary_cast, reason = "its type differs between C libraries")]
-        let magic = stat.assume_init().f_type as i64;
-        magic & 0xFFFF_FFFF
-    };
+    #[allow(clippy::unnecessary_cast, reason = "its type differs between architectures")]
+    let magic = calls::fstatfs(file).map_or(0, |stat| stat.f_type as i64 & 0xFFFF_FFFF);
     let mut attributes = [0_u32; 7];
     // SAFETY: the request writes a structure of 28 bytes.
     let asked =
@@ -323,15 +303,14 @@ pub enum Part {
 
 /// The first offset from `from` on that is stored or a hole; None past the last of it.
 pub fn seek(file: &File, from: u64, part: Part) -> io::Result<Option<u64>> {
-    let whence = match part {
-        Part::Stored => libc::SEEK_DATA,
-        Part::Hole => libc::SEEK_HOLE,
+    let part = match part {
+        Part::Stored => SeekFrom::Data(from),
+        Part::Hole => SeekFrom::Hole(from),
     };
-    // SAFETY: lseek of an open descriptor touches no memory.
-    match check(unsafe { libc::lseek64(file.as_raw_fd(), from as i64, whence) }) {
-        Ok(offset) => Ok(Some(offset as u64)),
-        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
-        Err(error) => Err(error),
+    match calls::seek(file, part) {
+        Ok(offset) => Ok(Some(offset)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -402,15 +381,8 @@ fn resident_in_window(file: &File, offset: u64, length: u64, page_bytes: u64) ->
 /// The alignment of offsets that direct I/O needs on a file; None where the kernel cannot say.
 #[must_use]
 pub fn direct_alignment(path: &Path) -> Option<u64> {
-    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    let mut stat = MaybeUninit::<libc::statx>::zeroed();
-    // SAFETY: the path ends with NUL; `stat` is valid for writing and zeros are a value.
-    let stat = unsafe {
-        let stat_pointer = stat.as_mut_ptr();
-        libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, STATX_DIOALIGN, stat_pointer);
-        stat.assume_init()
-    };
-    let known = stat.stx_mask & STATX_DIOALIGN != 0 && stat.stx_dio_offset_align != 0;
+    let stat = calls::statx(CWD, path, AtFlags::empty(), StatxFlags::DIOALIGN).ok()?;
+    let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && stat.stx_dio_offset_align != 0;
     known.then(|| u64::from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)))
 }
 

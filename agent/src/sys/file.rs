@@ -1,15 +1,23 @@
 //! Files by descriptor: locks, names relative to an open folder, space, advice.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, IntoRawFd};
 use std::path::{Component, Path};
 
+use rustix::fs::{
+    self as calls, Access, Advice, AtFlags, CWD, FileType, FlockOperation, MemfdFlags, Mode,
+    OFlags, ResolveFlags, StatVfsMountFlags, StatxFlags,
+};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
 use crate::sys::check;
+
+/// Rights of a new file: its owner's alone.
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Space of a file system, as for a user without reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,119 +58,79 @@ pub struct Mount {
 
 /// Open a folder itself, not one that a symbolic link names.
 pub fn open_folder(path: &Path) -> io::Result<File> {
-    open_at(None, path.as_os_str(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW)
+    open_at(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
 }
 
 /// Open a folder inside an open folder, never through a symbolic link.
 pub fn open_folder_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<File> {
-    open_at(Some(folder), name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW)
+    open_at(folder, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
 }
 
 /// Open a file inside an open folder for reading and writing, made if missing, never a link.
 pub fn open_file_in(folder: &File, name: &str) -> io::Result<File> {
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    open_at(Some(folder), name.as_ref(), flags)
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    open_at(folder, name, flags)
 }
-
-/// Of linux/openat2.h.
-#[repr(C)]
-struct OpenHow {
-    flags: u64,
-    mode: u64,
-    resolve: u64,
-}
-const RESOLVE_NO_MAGICLINKS: u64 = 2;
-const RESOLVE_NO_SYMLINKS: u64 = 4;
-const RESOLVE_BENEATH: u64 = 8;
 
 /// Open what has this relative path below an open folder (None: the working directory): through no
 /// symbolic link, and not out of the folder.
-pub fn open_beneath(folder: Option<&File>, path: &Path, flags: i32) -> io::Result<File> {
-    let name = c_path(path)?;
-    let at = folder.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
-    let resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
-    let mode = if flags & libc::O_CREAT == 0 { 0 } else { 0o600 };
-    let how = OpenHow { flags: (flags | libc::O_CLOEXEC) as u64, mode, resolve };
-    // SAFETY: the name ends with NUL, the structure has the kernel's layout and its size is told;
-    // the new descriptor is owned by nobody else.
-    let opened = unsafe {
-        let size = size_of::<OpenHow>();
-        check(libc::syscall(libc::SYS_openat2, at, name.as_ptr(), &raw const how, size))
-            .map(|fd| File::from_raw_fd(fd as i32))
-    };
-    match opened {
+pub fn open_beneath(folder: Option<&File>, path: &Path, flags: OFlags) -> io::Result<File> {
+    let at = folder.map_or(CWD, File::as_fd);
+    let resolve = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+    match calls::openat2(at, path, flags | OFlags::CLOEXEC, mode, resolve) {
         // Before Linux 5.6 there is none, and where system calls are filtered it may not be known.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-            walk_beneath(folder, path, flags)
-        }
-        opened => opened,
+        Err(Errno::NOSYS | Errno::PERM) => walk_beneath(folder, path, flags),
+        opened => Ok(opened?.into()),
     }
 }
 
 /// The same, folder by folder.
-fn walk_beneath(folder: Option<&File>, path: &Path, flags: i32) -> io::Result<File> {
+fn walk_beneath(folder: Option<&File>, path: &Path, flags: OFlags) -> io::Result<File> {
     let mut names = Vec::new();
     for part in path.components() {
         match part {
             Component::Normal(name) => names.push(name),
             Component::CurDir => {}
-            _ => return Err(io::Error::from_raw_os_error(libc::EXDEV)),
+            _ => return Err(Errno::XDEV.into()),
         }
     }
     let last = names.pop().unwrap_or(OsStr::new("."));
-    let mut here = None;
+    let mut here: Option<File> = None;
     for name in names {
-        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        here = Some(open_at(here.as_ref().or(folder), name, flags)?);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        here = Some(open_at(here.as_ref().or(folder).map_or(CWD, File::as_fd), name, flags)?);
     }
-    open_at(here.as_ref().or(folder), last, flags | libc::O_NOFOLLOW)
+    open_at(here.as_ref().or(folder).map_or(CWD, File::as_fd), last, flags | OFlags::NOFOLLOW)
 }
 
 /// A file that lies nowhere but in memory, as long as anybody has it open; the name is for people
 /// who look. A program that is started does not inherit it.
 pub fn memory_file(name: &CStr) -> io::Result<File> {
-    // SAFETY: the name ends with NUL; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
-        Ok(File::from_raw_fd(fd))
-    }
+    Ok(calls::memfd_create(name, MemfdFlags::CLOEXEC)?.into())
 }
 
-fn open_at(folder: Option<&File>, name: &std::ffi::OsStr, flags: i32) -> io::Result<File> {
-    let name = c_string(name.as_bytes())?;
-    let at = folder.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
-    // SAFETY: the name ends with NUL; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::openat(at, name.as_ptr(), flags | libc::O_CLOEXEC, 0o600))?;
-        Ok(File::from_raw_fd(fd))
-    }
+fn open_at(folder: impl AsFd, name: impl Arg, flags: OFlags) -> io::Result<File> {
+    Ok(calls::openat(folder, name, flags | OFlags::CLOEXEC, FILE_MODE)?.into())
 }
 
 /// Remove a name from an open folder; a folder must be empty.
 pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: Entry) -> io::Result<()> {
-    let name = c_string(name.as_bytes())?;
-    let flags = if entry.is_folder { libc::AT_REMOVEDIR } else { 0 };
-    // SAFETY: the name ends with NUL and the folder is open.
-    check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
-    Ok(())
+    let flags = if entry.is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    Ok(calls::unlinkat(folder, name, flags)?)
 }
 
 /// What a name in an open folder is; a symbolic link is told as itself.
 pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
-    let name = c_string(name.as_bytes())?;
-    let mut stat = MaybeUninit::<libc::statx>::zeroed();
-    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_INO | libc::STATX_MNT_ID;
-    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
-    // SAFETY: the name ends with NUL; `stat` is valid for writing and read only on success.
-    let stat = unsafe {
-        check(libc::statx(folder.as_raw_fd(), name.as_ptr(), flags, wanted, stat.as_mut_ptr()))?;
-        stat.assume_init()
-    };
-    let kind = u32::from(stat.stx_mode) & libc::S_IFMT;
-    let id = if stat.stx_mask & libc::STATX_MNT_ID == 0 { 0 } else { stat.stx_mnt_id };
+    let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::INO | StatxFlags::MNT_ID;
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let stat = calls::statx(folder, name, flags, wanted)?;
+    let kind = FileType::from_raw_mode(u32::from(stat.stx_mode));
+    let has_mount = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    let id = if has_mount { stat.stx_mnt_id } else { 0 };
     Ok(Entry {
-        is_folder: kind == libc::S_IFDIR,
-        size_bytes: if kind == libc::S_IFREG { stat.stx_size } else { 0 },
+        is_folder: kind == FileType::Directory,
+        size_bytes: if kind == FileType::RegularFile { stat.stx_size } else { 0 },
         inode: stat.stx_ino,
         mount: Mount { device: (stat.stx_dev_major, stat.stx_dev_minor), id },
     })
@@ -176,7 +144,11 @@ pub struct Locked(File);
 impl Locked {
     /// Take the exclusive lock without waiting; the file comes back when somebody else holds it.
     pub fn take(file: File) -> io::Result<Result<Self, File>> {
-        Ok(if lock_now(&file, libc::LOCK_EX)? { Ok(Self(file)) } else { Err(file) })
+        Ok(if lock_now(&file, FlockOperation::NonBlockingLockExclusive)? {
+            Ok(Self(file))
+        } else {
+            Err(file)
+        })
     }
 }
 
@@ -196,7 +168,7 @@ impl Drop for Locked {
 
 /// Whether somebody holds the exclusive lock of a file (open for reading is enough).
 pub fn is_locked(file: &File) -> io::Result<bool> {
-    let free = lock_now(file, libc::LOCK_SH)?;
+    let free = lock_now(file, FlockOperation::NonBlockingLockShared)?;
     if free {
         unlock(file);
     }
@@ -204,141 +176,88 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
 }
 
 fn unlock(file: &File) {
-    // SAFETY: flock of an open descriptor touches no memory.
-    let _ = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+    let _ = calls::flock(file, FlockOperation::Unlock);
 }
 
-fn lock_now(file: &File, kind: i32) -> io::Result<bool> {
-    // SAFETY: flock of an open descriptor touches no memory.
-    match check(unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) }) {
-        Ok(_) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(false),
-        Err(error) => Err(error),
+fn lock_now(file: &File, kind: FlockOperation) -> io::Result<bool> {
+    match calls::flock(file, kind) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Space of the file system that holds `path`.
 pub fn space(path: &Path) -> io::Result<Space> {
-    let path = c_path(path)?;
-    let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the path ends with NUL; `stat` is valid for writing and read only on success.
-    let stat = unsafe {
-        check(libc::statvfs(path.as_ptr(), stat.as_mut_ptr()))?;
-        stat.assume_init()
-    };
+    let stat = calls::statvfs(path)?;
     let unit = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };
     Ok(Space {
         total_bytes: stat.f_blocks.saturating_mul(unit),
         free_bytes: stat.f_bavail.saturating_mul(unit),
         free_inodes: (stat.f_files != 0).then_some(stat.f_favail),
         used_inodes: (stat.f_files != 0).then_some(stat.f_files.saturating_sub(stat.f_ffree)),
-        read_only: stat.f_flag & libc::ST_RDONLY != 0,
+        read_only: stat.f_flag.contains(StatVfsMountFlags::RDONLY),
     })
 }
 
 /// Whether this process may make files in a folder, as the kernel judges it.
 #[must_use]
 pub fn may_write(folder: &Path) -> bool {
-    has_access(folder, libc::W_OK | libc::X_OK)
+    calls::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
 /// Whether this process may write to a file, as the kernel judges it.
 #[must_use]
 pub fn may_change(file: &Path) -> bool {
-    has_access(file, libc::W_OK)
-}
-
-fn has_access(path: &Path, rights: i32) -> bool {
-    let Ok(path) = c_path(path) else { return false };
-    // SAFETY: the path ends with NUL.
-    unsafe { libc::access(path.as_ptr(), rights) == 0 }
+    calls::access(file, Access::WRITE_OK).is_ok()
 }
 
 /// Ask the kernel to forget the cached pages of a file.
 pub fn forget_pages(file: &File) -> io::Result<()> {
-    // SAFETY: advice on an open descriptor touches no memory.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
+    Ok(calls::fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
 /// Write everything dirty on every file system.
 pub fn sync_all() {
-    // SAFETY: sync has no preconditions.
-    unsafe { libc::sync() };
-}
-
-fn c_string(bytes: &[u8]) -> io::Result<CString> {
-    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
-}
-
-/// A path as the kernel takes it.
-pub(super) fn c_path(path: &Path) -> io::Result<CString> {
-    c_string(path.as_os_str().as_bytes())
+    calls::sync();
 }
 
 /// Make a folder.
 pub fn make_folder(folder: &File, name: &CStr) -> io::Result<()> {
-    // SAFETY: the name ends with NUL and the folder is open.
-    check(unsafe { libc::mkdirat(folder.as_raw_fd(), name.as_ptr(), 0o700) })?;
-    Ok(())
+    Ok(calls::mkdirat(folder, name, Mode::RWXU)?)
 }
 
 /// Remove an empty folder.
 pub fn remove_folder(folder: &File, name: &CStr) -> io::Result<()> {
-    unlink(folder, name, libc::AT_REMOVEDIR)
+    Ok(calls::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Make a file that must not be there yet and open it for writing.
 pub fn create_file(folder: &File, name: &CStr) -> io::Result<File> {
-    open(folder, name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    open_at(folder, name, flags | OFlags::NOFOLLOW)
 }
 
 /// Open a file for reading.
 pub fn open_file(folder: &File, name: &CStr) -> io::Result<File> {
-    open(folder, name, libc::O_RDONLY)
+    open_at(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
 /// Read a file's attributes, and throw them away.
 pub fn stat_file(folder: &File, name: &CStr) -> io::Result<()> {
-    let mut stat = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the name ends with NUL; `stat` is valid for writing and never read.
-    check(unsafe {
-        libc::fstatat(
-            folder.as_raw_fd(),
-            name.as_ptr(),
-            stat.as_mut_ptr(),
-            libc::AT_SYMLINK_NOFOLLOW,
-        )
-    })?;
+    calls::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(())
 }
 
 /// Remove a file.
 pub fn remove_file(folder: &File, name: &CStr) -> io::Result<()> {
-    unlink(folder, name, 0)
+    Ok(calls::unlinkat(folder, name, AtFlags::empty())?)
 }
 
 /// Close a file and hear what a network file system has to say only then.
 pub fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor was owned by `file` alone and is not used again.
     check(unsafe { libc::close(file.into_raw_fd()) })?;
-    Ok(())
-}
-
-fn open(folder: &File, name: &CStr, flags: i32) -> io::Result<File> {
-    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name ends with NUL; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::openat(folder.as_raw_fd(), name.as_ptr(), flags, 0o600))?;
-        Ok(File::from_raw_fd(fd))
-    }
-}
-
-fn unlink(folder: &File, name: &CStr, flags: i32) -> io::Result<()> {
-    // SAFETY: the name ends with NUL and the folder is open.
-    check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
     Ok(())
 }
 
@@ -358,13 +277,13 @@ mod tests {
         let open = open_folder(folder.path()).unwrap();
         for way in [open_beneath, walk_beneath] {
             let opened = |path: &str, flags| way(Some(&open), Path::new(path), flags);
-            assert!(opened("a/b/file", libc::O_RDONLY).is_ok());
-            assert!(opened("a/b/./file", libc::O_RDONLY).is_ok());
-            assert!(opened("a", libc::O_RDONLY | libc::O_DIRECTORY).is_ok());
-            assert!(opened("a/b/new", libc::O_RDWR | libc::O_CREAT).is_ok());
+            assert!(opened("a/b/file", OFlags::RDONLY).is_ok());
+            assert!(opened("a/b/./file", OFlags::RDONLY).is_ok());
+            assert!(opened("a", OFlags::RDONLY | OFlags::DIRECTORY).is_ok());
+            assert!(opened("a/b/new", OFlags::RDWR | OFlags::CREATE).is_ok());
             let outer = outside.path().join("precious").display().to_string();
             for path in ["a/link/precious", "a/b/other", "a/../../x", "..", &outer] {
-                let flags = libc::O_RDWR | libc::O_CREAT;
+                let flags = OFlags::RDWR | OFlags::CREATE;
                 let error = opened(path, flags).unwrap_err().raw_os_error().unwrap();
                 assert!([libc::ELOOP, libc::EXDEV, libc::ENOTDIR].contains(&error), "{path}");
             }

@@ -1,4 +1,7 @@
-//! The one door to libc: each call wrapped once, with owned types and `io::Error` outside.
+//! The one door to the kernel, with owned types and `io::Error` outside.
+//!
+//! Calls are rustix's, which are safe; those it has none for (fork and exec, signal handlers, maps,
+//! most ioctls, `wait4`, rings of perf events) are libc's, each wrapped once.
 //!
 //! `unsafe` is allowed here and, in the native engine, where its rings, buffers and clock are.
 #![allow(unsafe_code)]

@@ -4,14 +4,19 @@ use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::ptr;
 use std::sync::Mutex;
 
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, UnmountFlags,
+    fsconfig_create, fsmount, fsopen, mount_change, unmount as unmount_with,
+};
+use rustix::process::{chroot, fchdir};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
 use super::check;
-use super::file::c_path;
 use super::thread::lock;
 use crate::error::sentence;
 
@@ -60,16 +65,14 @@ pub struct OwnMounts {
 impl OwnMounts {
     /// Move the calling thread into a new one.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: unshare touches no memory. Of many threads it concerns the calling one alone.
-        check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+        // SAFETY: the files that are open stay shared. Of many threads it concerns the calling one.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
         let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/")?;
         let own = Self { namespace: File::open("/proc/thread-self/ns/mnt")?, root };
         // How mounts spread can be told of mount points alone, which the root need not be.
         own.enter_top()?;
-        let (nothing, flags) = (ptr::null(), libc::MS_REC | libc::MS_SLAVE);
-        // SAFETY: the target ends with NUL; with these flags the other texts are not read.
         let told =
-            check(unsafe { libc::mount(nothing, c"/".as_ptr(), nothing, flags, ptr::null()) });
+            mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM);
         own.enter_root()?;
         told?;
         Ok(own)
@@ -82,21 +85,16 @@ impl OwnMounts {
     }
 
     fn enter_top(&self) -> io::Result<()> {
-        // SAFETY: neither call touches memory. The first gives this thread its own working
-        // directory, without which the kernel does not permit the second.
-        unsafe {
-            check(libc::unshare(libc::CLONE_FS))?;
-            check(libc::setns(self.namespace.as_raw_fd(), libc::CLONE_NEWNS))?;
-        }
+        // SAFETY: the files that are open stay shared. This thread gets its own working directory,
+        // without which the kernel does not permit the second call.
+        unsafe { unshare_unsafe(UnshareFlags::FS) }?;
+        move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::Mount))?;
         Ok(())
     }
 
     fn enter_root(&self) -> io::Result<()> {
-        // SAFETY: the first takes a descriptor, the path of the second ends with NUL.
-        unsafe {
-            check(libc::fchdir(self.root.as_raw_fd()))?;
-            check(libc::chroot(c".".as_ptr()))?;
-        }
+        fchdir(&self.root)?;
+        chroot(c".")?;
         Ok(())
     }
 }
@@ -136,41 +134,21 @@ pub fn follow() -> io::Result<()> {
 
 /// Mount a block device, without times of access.
 pub fn mount_device(device: &Path, at: &Path, kind: &CStr, options: &CStr) -> io::Result<()> {
-    let (device, at) = (c_path(device)?, c_path(at)?);
-    // SAFETY: all four texts end with NUL and outlive the call.
-    check(unsafe {
-        let (device, at, kind) = (device.as_ptr(), at.as_ptr(), kind.as_ptr());
-        libc::mount(device, at, kind, libc::MS_NOATIME, options.as_ptr().cast())
-    })?;
-    Ok(())
+    Ok(rustix::mount::mount(device, at, kind, MountFlags::NOATIME, options)?)
 }
 
 /// Show a folder at another place as well.
 #[cfg(test)]
 pub fn mount_bound(folder: &Path, at: &Path) -> io::Result<()> {
-    let (folder, at) = (c_path(folder)?, c_path(at)?);
-    let (kind, options) = (ptr::null(), ptr::null());
-    // SAFETY: both paths end with NUL; with this flag the other texts are not read.
-    check(unsafe { libc::mount(folder.as_ptr(), at.as_ptr(), kind, libc::MS_BIND, options) })?;
-    Ok(())
+    Ok(rustix::mount::mount_bind(folder, at)?)
 }
 
 /// A tracefs of one's own that is mounted nowhere: files of it are opened below the descriptor.
 pub fn unseen_tracefs() -> io::Result<File> {
-    /// Of linux/mount.h.
-    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
-    const CLOEXEC: libc::c_uint = 1;
-    let none = ptr::null::<libc::c_char>();
-    // SAFETY: the name ends with NUL; the other calls pass no memory. Each descriptor is the
-    // kernel's newest and owned from here on.
-    unsafe {
-        let made = check(libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC))?;
-        let made = File::from_raw_fd(made as i32);
-        let fd = made.as_raw_fd();
-        check(libc::syscall(libc::SYS_fsconfig, fd, FSCONFIG_CMD_CREATE, none, none, 0))?;
-        let mounted = check(libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0))?;
-        Ok(File::from_raw_fd(mounted as i32))
-    }
+    let made = fsopen(c"tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(made.as_fd())?;
+    let mounted = fsmount(made.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    Ok(mounted.into())
 }
 
 /// How a mount is ended.
@@ -184,11 +162,11 @@ pub enum Unmount {
 
 /// End a mount; links are not followed.
 pub fn unmount(at: &Path, how: Unmount) -> io::Result<()> {
-    let at = c_path(at)?;
-    let detach = if how == Unmount::Detached { libc::MNT_DETACH } else { 0 };
-    // SAFETY: the path ends with NUL.
-    check(unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW | detach) })?;
-    Ok(())
+    let detach = match how {
+        Unmount::Detached => UnmountFlags::DETACH,
+        Unmount::Free => UnmountFlags::empty(),
+    };
+    Ok(unmount_with(at, UnmountFlags::NOFOLLOW | detach)?)
 }
 
 /// The number of a loop device that is free at this moment; `control` is /dev/loop-control.
@@ -275,6 +253,7 @@ mod tests {
     #[test]
     fn a_path_that_no_kernel_takes_is_an_error() {
         let odd = Path::new("/a\0b");
-        assert_eq!(c_path(odd).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        let error = unmount(odd, Unmount::Free).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -4,12 +4,21 @@ use std::ffi::{CString, NulError};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::event::{self, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, FdFlags};
+use rustix::pipe::PipeFlags;
+use rustix::process::{self as calls, PidfdFlags, Signal};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::{fs, io as descriptors, pipe as pipes, stdio};
 
 use super::{check, signal};
 
@@ -58,15 +67,13 @@ pub fn own_file() -> Option<&'static Path> {
 /// The user whose rights this process has.
 #[must_use]
 pub fn own_user() -> u32 {
-    // SAFETY: geteuid has no preconditions.
-    unsafe { libc::geteuid() }
+    calls::geteuid().as_raw()
 }
 
 /// The group whose rights this process has.
 #[must_use]
 pub fn own_group() -> u32 {
-    // SAFETY: getegid has no preconditions.
-    unsafe { libc::getegid() }
+    calls::getegid().as_raw()
 }
 
 /// The parent's process id.
@@ -111,46 +118,39 @@ pub fn fork_into_new_pids() -> io::Result<()> {
 
 /// Have forks of the calling thread be in a PID namespace; it starts threads in its own alone.
 pub fn fork_into(namespace: &File) -> io::Result<()> {
-    // SAFETY: setns touches no memory, and of many threads it concerns the calling one alone.
-    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWPID) })?;
-    Ok(())
+    // Of many threads it concerns the calling one alone.
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?)
 }
 
 /// A pipe: where to read, and where to write.
 pub fn pipe() -> io::Result<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: two descriptors are written; nobody else owns them.
-    unsafe {
-        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
-        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
-    }
+    let (reader, writer) = pipes::pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((reader.into(), writer.into()))
 }
 
 /// Leave the terminal and its Ctrl-C; a process that leads its group already cannot, and need not.
 pub fn leave_terminal() {
-    // SAFETY: setsid has no preconditions.
-    unsafe { libc::setsid() };
+    let _ = calls::setsid();
 }
 
 /// Become the parent of every orphan among the descendants.
 pub fn adopt_orphans() -> io::Result<()> {
-    // SAFETY: this prctl takes one flag and touches no memory.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1_u64, 0_u64, 0_u64, 0_u64) })?;
-    Ok(())
+    Ok(calls::set_child_subreaper(Some(calls::getpid()))?)
 }
 
 /// Receive `signal` when the thread that started this process ends.
 pub fn die_with_parent(signal: i32) -> io::Result<()> {
-    // SAFETY: this prctl takes a signal number and touches no memory.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as u64, 0_u64, 0_u64, 0_u64) })?;
-    Ok(())
+    let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
+    Ok(calls::set_parent_process_death_signal(Some(signal))?)
 }
 
 /// Send a signal; a process that is gone already is fine.
 pub fn kill(pid: Pid, signal: i32) {
-    if pid > 1 {
-        // SAFETY: sending a signal has no memory effect here; 0, 1 and groups are excluded.
-        unsafe { libc::kill(pid, signal) };
+    // 0, 1 and groups are excluded.
+    if let (2.., Some(pid), Some(signal)) =
+        (pid, calls::Pid::from_raw(pid), Signal::from_named_raw(signal))
+    {
+        let _ = calls::kill_process(pid, signal);
     }
 }
 
@@ -158,19 +158,15 @@ pub fn kill(pid: Pid, signal: i32) {
 ///
 /// ESRCH when there is none, ENOSYS before Linux 5.3.
 pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers; the new descriptor is owned by nobody else.
-    unsafe {
-        let fd = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
-        Ok(OwnedFd::from_raw_fd(fd as i32))
-    }
+    let pid = calls::Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    Ok(calls::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// Send a signal to the process of a handle; one that is gone already is fine.
 pub fn signal_process(process: &OwnedFd, signal: i32) {
-    let nothing = std::ptr::null::<libc::siginfo_t>();
-    let fd = process.as_raw_fd();
-    // SAFETY: the descriptor is open; without details of the signal no memory is read.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, nothing, 0) };
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        let _ = calls::pidfd_send_signal(process, signal);
+    }
 }
 
 /// Reap one ended child, whichever; None when none has ended or there is none.
@@ -265,30 +261,25 @@ pub struct Surroundings {
 pub fn start_alone(command: &mut Command, program: Program, surroundings: Surroundings) {
     let parent = own_pid();
     let prepare = move || {
-        check(
-            // SAFETY: setsid is async-signal-safe and a forked child never leads a group.
-            unsafe { libc::setsid() },
-        )?;
+        calls::setsid()?; // A forked child never leads a group.
         signal::restore_defaults();
         die_with_parent(libc::SIGKILL)?;
-        // SAFETY: getppid is async-signal-safe.
-        if ![parent, OUT_OF_SIGHT].contains(&unsafe { libc::getppid() }) {
+        let parent_now = calls::getppid().map_or(OUT_OF_SIGHT, |pid| pid.as_raw_nonzero().get());
+        if ![parent, OUT_OF_SIGHT].contains(&parent_now) {
             // The parent died before the line above took effect: nobody would end this process.
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            return Err(Errno::SRCH.into());
         }
-        // SAFETY: fchdir of an open descriptor is async-signal-safe.
-        check(unsafe { libc::fchdir(surroundings.folder.as_raw_fd()) })?;
+        calls::fchdir(&surroundings.folder)?;
         if let Some(token) = &surroundings.token {
-            // SAFETY: fcntl is async-signal-safe. Without the flag exec leaves it open.
-            check(unsafe { libc::fcntl(token.as_raw_fd(), libc::F_SETFD, 0) })?;
+            descriptors::fcntl_setfd(token, FdFlags::empty())?; // So that exec leaves it open.
         }
         if let Some(door) = &surroundings.door {
-            // SAFETY: write is async-signal-safe; one readable byte. Zero means the writer itself.
-            check(unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) })?;
+            descriptors::write(door, b"0")?; // Zero means the writer itself.
         }
         Err(program.become_it())
     };
-    // SAFETY: the closure calls async-signal-safe functions only and does not allocate.
+    // SAFETY: the closure makes bare system calls, calls async-signal-safe functions else, and does
+    // not allocate.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -300,59 +291,55 @@ pub fn exit_now(code: i32) -> ! {
 
 /// A counter that `poll` can wait for.
 pub fn event() -> io::Result<OwnedFd> {
-    // SAFETY: eventfd returns a new descriptor that nobody else owns.
-    unsafe {
-        let fd = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+    Ok(event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Make an event readable for ever.
 pub fn raise(event: &OwnedFd) {
-    let one = 1_u64.to_ne_bytes();
-    // SAFETY: eight readable bytes, an open descriptor; a full counter is readable as well.
-    unsafe { libc::write(event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    // A full counter is readable as well.
+    let _ = descriptors::write(event, &1_u64.to_ne_bytes());
 }
 
 /// Wait until one of the descriptors can be read (or, where wanted, written).
 ///
-/// Returns for each whether it is ready; None descriptors never are. A negative `timeout_ms`
-/// waits for ever.
+/// Returns for each whether it is ready; None descriptors never are. Without a timeout it waits for
+/// ever.
 pub fn poll<const N: usize>(
-    wanted: [Option<(BorrowedFd<'_>, i16)>; N],
-    timeout_ms: i32,
+    wanted: [Option<(BorrowedFd<'_>, PollFlags)>; N],
+    timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut set = wanted.map(|entry| {
-        let (fd, events) = entry.map_or((-1, 0), |(fd, events)| (fd.as_raw_fd(), events));
-        libc::pollfd { fd, events, revents: 0 }
-    });
-    // SAFETY: `set` holds N valid entries; the descriptors are borrowed for the whole call.
-    match check(unsafe { libc::poll(set.as_mut_ptr(), N as libc::nfds_t, timeout_ms) }) {
-        Ok(_) => Ok(set.map(|entry| entry.revents != 0)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
-        Err(error) => Err(error),
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let mut set: Vec<PollFd<'_>> =
+        wanted.iter().flatten().map(|&(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+    match event::poll(&mut set, timeout.as_ref()) {
+        Ok(_) => {
+            let mut ready = set.iter().map(|entry| !entry.revents().is_empty());
+            Ok(wanted.map(|entry| entry.is_some() && ready.next() == Some(true)))
+        }
+        Err(Errno::INTR) => Ok([false; N]),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Wait to read.
-pub const READABLE: i16 = libc::POLLIN;
+pub const READABLE: PollFlags = PollFlags::IN;
 /// Wait to write.
-pub const WRITABLE: i16 = libc::POLLOUT;
+pub const WRITABLE: PollFlags = PollFlags::OUT;
 
 /// Let reads and writes of a descriptor return at once.
 pub fn never_block(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: flags of an open descriptor are read and written; no memory is passed.
-    unsafe {
-        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
-    }
-    Ok(())
+    let flags = fs::fcntl_getfl(fd)?;
+    Ok(fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
 
 /// Put `with` in the place of the standard descriptor `number`.
 pub fn replace_standard(number: i32, with: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: both are open descriptors; dup2 replaces one that Rust does not own.
-    check(unsafe { libc::dup2(with.as_raw_fd(), number) })?;
+    match number {
+        0 => stdio::dup2_stdin(with)?,
+        1 => stdio::dup2_stdout(with)?,
+        2 => stdio::dup2_stderr(with)?,
+        _ => return Err(Errno::BADF.into()),
+    }
     Ok(())
 }
 

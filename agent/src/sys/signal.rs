@@ -3,6 +3,8 @@
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 const TAKEN: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// Signals from here on have no default that anybody inherits otherwise.
@@ -22,8 +24,7 @@ pub enum Seen {
 /// Block the signals that `wait` takes, in this thread and those it will start.
 pub fn block() {
     for signal in TAKEN {
-        // SAFETY: sets no handler. An ignored signal would be dropped although it is blocked.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        set(signal, Action::Default); // Ignored, it would be dropped although it is blocked.
     }
     let set = taken();
     // SAFETY: `set` is an initialised signal set; the old mask is not asked for.
@@ -50,21 +51,18 @@ pub fn wait(patience: Duration) -> Seen {
 
 /// Have the waiting thread see `End`: the way out for a thread that finds nobody listening.
 pub fn ask_self_to_end() {
-    // SAFETY: sending a signal to the own process has no memory effect.
-    unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
+    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TERM);
 }
 
 /// Have this process end by its signal when it writes to a pipe that nobody reads any more, which
 /// Rust has it ignore.
 pub fn end_without_reader() {
-    // SAFETY: sets no handler.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    set(libc::SIGPIPE, Action::Default);
 }
 
 /// Have children that end be nobody's to wait for.
 pub fn never_mind_children() {
-    // SAFETY: sets no handler.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    set(libc::SIGCHLD, Action::Ignore);
 }
 
 /// Give a new process the defaults. Async-signal-safe: for the time between fork and exec.
@@ -73,8 +71,7 @@ pub fn never_mind_children() {
 /// script, HUP under nohup - would stay ignored over exec.
 pub(super) fn restore_defaults() {
     for signal in 1..FIRST_REAL_TIME {
-        // SAFETY: sets no handler; for KILL and STOP the call fails, which is as it should be.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        set(signal, Action::Default); // For KILL and STOP it fails, which is as it should be.
     }
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before it is read; both calls are signal-safe.
@@ -82,6 +79,22 @@ pub(super) fn restore_defaults() {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
     }
+}
+
+/// What happens at a signal without a handler.
+#[derive(Clone, Copy)]
+enum Action {
+    Default,
+    Ignore,
+}
+
+fn set(signal: i32, action: Action) {
+    let action = match action {
+        Action::Default => libc::SIG_DFL,
+        Action::Ignore => libc::SIG_IGN,
+    };
+    // SAFETY: sets no handler, and is async-signal-safe.
+    unsafe { libc::signal(signal, action) };
 }
 
 fn taken() -> libc::sigset_t {

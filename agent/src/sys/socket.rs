@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-use super::check;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 /// Connect to the socket of that name in an open folder, at once or not at all.
 ///
@@ -14,19 +14,11 @@ use super::check;
 /// EAGAIN where the listener has its hands full.
 pub fn connect_in(folder: &File, name: &str) -> io::Result<UnixStream> {
     let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
-    let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as _, sun_path: [0; 108] };
-    if path.len() >= address.sun_path.len() || path.contains('\0') {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(path.bytes()) {
-        *to = from as libc::c_char;
-    }
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the new descriptor is owned by nobody else.
-    let stream = unsafe { UnixStream::from_raw_fd(check(libc::socket(libc::AF_UNIX, kind, 0))?) };
-    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: a whole address, which ends with NUL, and its own size.
-    check(unsafe { libc::connect(stream.as_raw_fd(), (&raw const address).cast(), size) })?;
+    let address = SocketAddrUnix::new(path).map_err(|_| Errno::NAMETOOLONG)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &address)?;
+    let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
     Ok(stream)
 }

@@ -2,11 +2,15 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::check;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::set_current_timer_slack;
+
 use super::time::SECOND_NS;
 
 /// Lock; a thread that panicked left nothing half done that others could not go on with.
@@ -66,8 +70,7 @@ pub fn process_usage() -> Usage {
 
 /// Have waits of this thread end as soon after their time as the kernel can.
 pub fn wake_sharply() {
-    // SAFETY: this prctl takes one number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0_u64, 0_u64, 0_u64) };
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Give the calling thread a table of open files of its own, with standard ones and `kept` alone.
@@ -110,17 +113,13 @@ fn nanoseconds(time: libc::timeval) -> u64 {
 
 /// Have this process be allowed at least `count` open files; EMFILE when its hard limit is lower.
 pub fn allow_open_files(count: u64) -> io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for writing.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    if limit.rlim_cur >= count {
+    let limit = getrlimit(Resource::Nofile);
+    let allows = |bound: Option<u64>| bound.is_none_or(|bound| bound >= count);
+    if allows(limit.current) {
         return Ok(());
     }
-    if limit.rlim_max < count {
-        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+    if !allows(limit.maximum) {
+        return Err(Errno::MFILE.into());
     }
-    limit.rlim_cur = count;
-    // SAFETY: `limit` is a valid limit for the whole call.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
-    Ok(())
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(count), ..limit })?)
 }

@@ -2,6 +2,10 @@
 
 use std::mem::MaybeUninit;
 
+use rustix::io::Errno;
+use rustix::thread::{ClockId, clock_nanosleep_absolute};
+use rustix::time::Timespec;
+
 /// Nanoseconds of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
@@ -47,24 +51,9 @@ pub fn own_cpu_ns() -> u64 {
 
 /// Sleep until `CLOCK_REALTIME` shows `until_ns`; returns at once when that is in the past.
 pub fn sleep_until_real(until_ns: u64) {
-    let until = libc::timespec {
-        tv_sec: (until_ns / SECOND_NS) as _,
-        tv_nsec: (until_ns % SECOND_NS) as libc::c_long,
-    };
-    loop {
-        // SAFETY: `until` is a valid timespec for the whole call; no remainder is asked for.
-        let result = unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_REALTIME,
-                libc::TIMER_ABSTIME,
-                &raw const until,
-                std::ptr::null_mut(),
-            )
-        };
-        if result != libc::EINTR {
-            return;
-        }
-    }
+    let until =
+        Timespec { tv_sec: (until_ns / SECOND_NS) as _, tv_nsec: (until_ns % SECOND_NS) as _ };
+    while clock_nanosleep_absolute(ClockId::Realtime, &until) == Err(Errno::INTR) {}
 }
 
 /// Kernel ticks a second in /proc/stat (`USER_HZ`); 100 where the system does not say.
