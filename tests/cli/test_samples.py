@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ROOT, pages, sampled, unpack
+from tests.samples import ROOT, pages, prepare, sampled
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("samples")
-    unpack(made)
+    prepare(made)
     return made
 
 
