@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.app import COMMANDS
+from iolab.cli.commands import COMMANDS
 from iolab.errors import ExitCode
 from iolab.hosts.push import AGENT_VARIABLE, agent_binary
 from tests.cli.command_line import environment

@@ -31,12 +31,14 @@ from tests.cli.in_process import call
 MINE = """
 import os, signal, sys
 from iolab.__main__ import main
-from iolab.cli.app import COMMANDS
+from iolab.cli.commands import COMMANDS, Command, Group
 divide = lambda: 1 / 0
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 fill = lambda: bytearray(1 << 30)
 thread = lambda: __import__("threading").Thread(target=int).start()
-COMMANDS |= {name: f"__main__:{name}" for name in ("divide", "interrupt", "fill", "thread")}
+add = lambda name: COMMANDS.update({name: Command(name, f"__main__:{name}", Group.READ)})
+for name in ("divide", "interrupt", "fill", "thread"):
+    add(name)
 main()
 """
 """The command with more: a bug, one that Ctrl-C stops, one that takes a GiB, one with a thread."""
@@ -293,7 +295,7 @@ def test_memory_that_runs_out_while_an_error_is_told_is_told() -> None:
         "def starve():\n"
         "    resource.setrlimit(resource.RLIMIT_AS, (1, resource.RLIM_INFINITY))\n"
         "    return [bytearray(1 << 20) for _ in range(1000)]\n"
-        "COMMANDS['starve'] = '__main__:starve'\nmain()",
+        "add('starve')\nmain()",
     )
     done = subprocess.run(
         [sys.executable, "-c", limited, "starve"],
@@ -401,7 +403,7 @@ def test_completion_is_shown_for_the_shell() -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("iolab s", ["show", "serve", "studies"]),
+        ("iolab s", ["studies", "show", "serve"]),
         ("iolab run clu", ["cluster-kpi"]),
         ("iolab export S --format par", ["parquet"]),
     ],

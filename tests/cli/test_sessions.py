@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.cli.app import COMMANDS
-from iolab.cli.help import GROUPS
+from iolab.cli.commands import COMMANDS
 from iolab.errors import ExitCode
 from iolab.store.durable import SessionLock
 from tests.cli.command_line import make_session
@@ -95,11 +94,6 @@ def test_rm_refuses_a_link_and_a_session_that_is_being_written(tmp_path: Path) -
     with SessionLock(session):
         assert call("rm", session, "--yes").returncode == ExitCode.STORE
     assert call("show", session).returncode == 0
-
-
-def test_every_command_stands_in_one_group_of_the_help() -> None:
-    grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(COMMANDS)
 
 
 def test_help_has_no_type_of_python() -> None:

@@ -44,9 +44,9 @@ generator_limit = false
 A_BUG: Final = """
 import sys
 from iolab.__main__ import main
-from iolab.cli.app import COMMANDS
+from iolab.cli.commands import COMMANDS, Command, Group
 bug = lambda: 1 / 0
-COMMANDS["bug"] = "__main__:bug"
+COMMANDS["bug"] = Command("bug", "__main__:bug", Group.READ)
 main()
 """
 

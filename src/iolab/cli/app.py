@@ -16,47 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from iolab.cli.commands import COMMANDS, Work, command_of
 from iolab.cli.help import GroupedCommands, PlainCommand
-from iolab.cli.limited import READERS, require_address_space
+from iolab.cli.limited import require_address_space
 from iolab.cli.output import paged, print_message, print_result, run_with_error_handling
 from iolab.cli.settings import read_settings
 
 if TYPE_CHECKING:
     from iolab.cli.settings import Settings
-
-COMMANDS: Final = {
-    "init": "iolab.cli.plan:init",
-    "check": "iolab.cli.plan:check",
-    "plan": "iolab.cli.plan:plan",
-    "run": "iolab.cli.run:run",
-    "bench": "iolab.cli.bench:bench",
-    "demo": "iolab.cli.run:demo",
-    "resume": "iolab.cli.run:resume",
-    "import": "iolab.cli.exchange:import_",
-    "ls": "iolab.cli.sessions:ls",
-    "show": "iolab.cli.show:show",
-    "explain": "iolab.cli.show:explain",
-    "report": "iolab.cli.report:report",
-    "export": "iolab.cli.exchange:export",
-    "serve": "iolab.cli.serve:serve",
-    "rm": "iolab.cli.sessions:rm",
-    "compare": "iolab.cli.compare:compare",
-    "history": "iolab.cli.compare:history",
-    "reference": "iolab.cli.reference:reference",
-    "audit": "iolab.cli.reference:audit",
-    "predict": "iolab.cli.predict:predict",
-    "choose": "iolab.cli.choose:choose",
-    "doctor": "iolab.cli.doctor.command:doctor",
-    "clean": "iolab.cli.clean:clean",
-    "calibrate": "iolab.cli.calibrate:calibrate",
-    "studies": "iolab.cli.plan:studies",
-}
-"""Every command, and the function that runs it; `iolab.cli.help.GROUPS` has their order."""
-
-PAGED: Final = frozenset(
-    {"ls", "show", "explain", "compare", "history", "plan", "reference", "audit", "doctor"}
-)
-"""Commands whose output goes through a pager: they print results and ask no question."""
 
 NO_COLOR: Final = "--no-color"
 
@@ -82,7 +49,7 @@ def create_app(names: Iterable[str] = COMMANDS, settings: Settings | None = None
     )
     app.callback()(_root_callback)
     for name in names:
-        module, function = COMMANDS[name].split(":")
+        module, function = COMMANDS[name].function.split(":")
         app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
     return app
 
@@ -93,14 +60,14 @@ def run_command_line(argv: Sequence[str]) -> int:
     def invoke_app() -> object:
         require_address_space(argv)
         words = [word for word in argv if word != NO_COLOR]
-        named = [name for name in words[:1] if name in COMMANDS]
+        command = command_of(words)
         settings = read_settings(tuple(COMMANDS))
         if len(words) < len(argv) or not settings.has_color:
             os.environ["NO_COLOR"] = "1"  # rich and the engines follow it
-        app = create_app(named or COMMANDS, settings)
+        app = create_app(COMMANDS if command is None else (command.name,), settings)
         # The pager shows results once they are all there.
         with (
-            paged(settings.pager, wanted=bool(named) and named[0] in PAGED),
+            paged(settings.pager, wanted=command is not None and command.is_paged),
             announce_slow_command(argv),
         ):
             return app(args=words, prog_name="iolab", standalone_mode=False)
@@ -111,7 +78,8 @@ def run_command_line(argv: Sequence[str]) -> int:
 @contextmanager
 def announce_slow_command(argv: Sequence[str], silent_s: float = SILENT_S) -> Iterator[None]:
     """Print a line on a terminal when a reading command takes longer than `silent_s`."""
-    if not (sys.stderr.isatty() and READERS & {*argv[:1]}):
+    command = command_of(argv)
+    if not sys.stderr.isatty() or command is None or command.work is not Work.READS:
         yield
         return
     timer = Timer(silent_s, lambda: print_message("Working: this takes a while."))

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+from iolab.cli.commands import COMMANDS, Group
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
 
 OPTIONS: Final = "Options"
 """The heading of options that belong to no group."""
-
-GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Measure": ("init", "check", "plan", "run", "bench", "demo", "resume", "studies"),
-    "Read results": (
-        *("ls", "show", "explain", "report", "compare", "history", "predict", "choose"),
-        *("export", "serve", "rm"),
-    ),
-    "Hosts": ("doctor", "clean", "calibrate"),
-    "Results of others": ("import", "reference", "audit"),
-}
-"""Every command below the heading that the help has it under, in their order."""
 
 _PLAIN_TYPES: Final = {
     "<str>": "TEXT",
@@ -37,18 +27,18 @@ class GroupedCommands(TyperGroup):
     """The app's help: each group of commands under its heading."""
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the groups; a command that is in none is a bug, which a test finds."""
+        """Write the groups, each under its heading."""
         names = self.list_commands(ctx)
         width = max(len(name) for name in names)
         limit = formatter.width - 6 - width
-        for heading, members in GROUPS.items():
+        for group in Group:
             rows = [
                 (name.ljust(width), self.commands[name].get_short_help_str(limit))
-                for name in members
-                if name in names
+                for name, command in COMMANDS.items()
+                if name in names and command.group is group
             ]
             if rows:
-                with formatter.section(heading):
+                with formatter.section(group.value):
                     formatter.write_dl(rows)
 
 

@@ -14,20 +14,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-READERS: Final = frozenset(
-    (
-        *("check", "plan", "import", "show", "explain", "report", "export", "compare", "history"),
-        *("reference", "audit", "predict", "choose", "studies"),
-    )
-)
-"""Commands that run in a child process under a limit. Commands that make load or serve do not:
-what a session starts must be a child of the process that the user sees."""
-
-LOADERS: Final = frozenset(("run", "bench", "demo", "resume", "calibrate"))
-"""Commands that make load; a thread or library that runs out of memory ends them with a signal."""
+from iolab.cli.commands import Work, command_of
 
 LOADER_BYTES_LEAST: Final = 1536 << 20
-"""Address space that they need: the stacks and arenas of threads took most of 1 GiB."""
+"""Address space that commands need which make load: stacks and arenas of threads took 1 GiB."""
 
 _FAULTS: Final = frozenset(
     (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
@@ -41,7 +31,7 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """Run a command and return its exit code; reading commands under a limit run in a child."""
     limits = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-    if all(limit == resource.RLIM_INFINITY for limit in limits) or not READERS & {*argv[:1]}:
+    if all(limit == resource.RLIM_INFINITY for limit in limits) or not _does(argv, Work.READS):
         return command(argv)
     completion, completion_end = os.pipe()
     try:
@@ -66,7 +56,7 @@ def require_address_space(argv: Sequence[str]) -> None:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_LEAST:
         return
-    if LOADERS & {*argv[:1]} and not {"-h", "--help"} & {*argv}:
+    if _does(argv, Work.LOADS) and not {"-h", "--help"} & {*argv}:
         from iolab.errors import HostError
         from iolab.units import format_bytes
 
@@ -75,6 +65,11 @@ def require_address_space(argv: Sequence[str]) -> None:
             f"'{argv[0]}' needs {format_bytes(LOADER_BYTES_LEAST)}.",
             "Raise the limit: `ulimit -v unlimited`.",
         )
+
+
+def _does(argv: Sequence[str], work: Work) -> bool:
+    command = command_of(argv)
+    return command is not None and command.work is work
 
 
 def _run_in_child(
