@@ -7,7 +7,7 @@ or turn around what stands beside it. Markup is escaped by the form that has it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final
 from unicodedata import category
@@ -108,6 +108,27 @@ def list_text(names: Iterable[str], limit: int | None = None) -> str:
         parts[limit:] = [f"{len(parts) - limit} more"]
     between = "; " if any("," in part for part in parts) else ", "
     return " and ".join((between.join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
+
+
+def distinct_parts(names: Sequence[str], breaks: str = " ") -> tuple[list[str], str]:
+    """What tells names apart, and what all of them begin or end with.
+
+    Parts end at one of the `breaks`, and each name keeps at least one.
+    """
+    if len(set(names)) < 2:
+        return list(names), ""
+    pattern = re.compile(f"[^{re.escape(breaks)}]+[{re.escape(breaks)}]*")
+    parts = [pattern.findall(name) or [name] for name in names]
+
+    def differ(place: int) -> bool:
+        return len({part[place].rstrip(breaks) for part in parts}) > 1
+
+    least = min(map(len, parts)) - 1
+    head = next((place for place in range(least) if differ(place)), least)
+    tail = next((place for place in range(least - head) if differ(-1 - place)), least - head)
+    common = (*parts[0][:head], *parts[0][len(parts[0]) - tail :])
+    kept = ["".join(part[head : len(part) - tail]).rstrip(breaks) for part in parts]
+    return kept, "".join(common).strip(breaks)
 
 
 def percent_text(share: float, *, signed: bool = False) -> str:

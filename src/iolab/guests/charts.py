@@ -27,7 +27,7 @@ from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, w
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
-from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, rate_and_latency_chart
+from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_chart
 from iolab.report.charts.palette import series_token
 from iolab.report.table import Table
 from iolab.text import counted_noun, list_text
@@ -127,9 +127,7 @@ def _group_curve_figures(
     name, note = highest_common_percentile_and_note(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
     tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
-    figure = rate_and_latency_chart(
-        group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail
-    )
+    figure = load_chart(group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
     several = len({point.key.configuration for point in group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
     yield replace(figure, note=notes, by_configuration=several)

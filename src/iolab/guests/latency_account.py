@@ -10,22 +10,15 @@ from typing import Final
 
 from iolab.core.metric import LatencyLayer, Level
 from iolab.record import Record
-from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, plot_label
-from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
-from iolab.report.charts.scale import LEFT, PLOT_WIDTH
+from iolab.report.charts.chart import Figure
+from iolab.report.charts.palette import Token, series_token
+from iolab.report.charts.rows import StackPiece, StackRow, stacked_bars
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, columns_of, row_of
-from iolab.text import capitalised, counted_noun, excerpt
+from iolab.text import capitalised, counted_noun
 
 MAX_RUNS: Final = 6
 """Runs drawn; the others stand in the table alone."""
-
-HEAD: Final = 26
-TITLE: Final = 20
-BAR: Final = 15
-STEP: Final = 20
-FOOT: Final = 6
-_CHARACTER: Final = 6.8
 
 _NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
     (None, LatencyLayer.DEVICE): "device",
@@ -155,34 +148,18 @@ def latency_account_chart(
         return None
     runs = list(dict.fromkeys(account.run for account in drawable))
     drawn = [[account for account in drawable if account.run == run] for run in runs[:MAX_RUNS]]
-    marks, top = _legend_marks(drawable), 0.0
-    for group in drawn:
-        marks.append(_text_mark(group[0].run, 0, top + 13, INK))
-        top += TITLE
-        for account in group:
-            marks += _account_bar_marks(account, top)
-            top += STEP
-        top += 4
-    height = top + FOOT
+    rows = [
+        _account_row(account, with_run=account is group[0]) for group in drawn for account in group
+    ]
+    legend = [(name, StackPiece(0.0, _PARTS[name].token)) for name in part_names(drawable)]
     return Figure(
         subject=subject,
         title="Where the latency arises",
         finding=caveat + _largest_parts_sentence(drawn),
         note=_account_chart_note(drawable, len(runs) - len(drawn)),
-        plots=(Plot(round(height), marks, top=HEAD),),
+        plots=stacked_bars(rows, legend),
         table=layers_table(accounts),
     )
-
-
-def _legend_marks(accounts: Iterable[LatencyAccount]) -> list[Mark]:
-    """The parts in the order in which bars have them, over the bars, a square of colour before."""
-    marks: list[Mark] = []
-    x = -LEFT + 4.0
-    for name in part_names(accounts):
-        marks.append(_bar_piece(x, x + 9, -18, -9, _PARTS[name].token))
-        marks.append(_text_mark(name, x + 13, -9, MUTED))
-        x += 13 + _CHARACTER * len(name) + 8
-    return marks
 
 
 def part_names(accounts: Iterable[LatencyAccount]) -> list[str]:
@@ -191,31 +168,18 @@ def part_names(accounts: Iterable[LatencyAccount]) -> list[str]:
     return [name for name in _PARTS if name in used]
 
 
-def _account_bar_marks(account: LatencyAccount, top: float) -> list[Mark]:
-    """The bar's parts with their times where they have room, before it the direction."""
-    middle = top + BAR / 2
-    marks = [_text_mark(account.direction, -6, middle, MUTED, "end", MIDDLE)]
-    for part in account.parts:
-        start, end = (PLOT_WIDTH * edge / account.total_ns for edge in (part.low_ns, part.high_ns))
-        if end - start < 0.4:
-            continue
-        marks.append(_bar_piece(start, end, top, top + BAR, _PARTS[part.name].token))
-        text = value_text(part.duration_ns, "ns")
-        if end - start > _CHARACTER * len(text) + 6:
-            marks.append(_text_mark(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
-    whole_text = plot_label(value_text(account.total_ns, "ns"))
-    return [*marks, _text_mark(whole_text, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
-
-
-def _bar_piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
-    """A piece of a bar with a rim of paper, so that pieces are told apart without their colours."""
-    return Boxes(token=token, boxes=[(x, y, x2, y2)], has_rim=True)
-
-
-def _text_mark(
-    text: str, x: float, y: float, token: Token, align: str = "start", down: float = ABOVE
-) -> Mark:
-    return TextMark(token=token, places=[(x, y, excerpt(text, 48))], align=align, dy=down)
+def _account_row(account: LatencyAccount, *, with_run: bool) -> StackRow:
+    """The parts with their times as shares of the whole, so that all bars are equally long."""
+    pieces = (
+        StackPiece(
+            part.duration_ns / account.total_ns,
+            _PARTS[part.name].token,
+            value_text(part.duration_ns, "ns"),
+        )
+        for part in account.parts
+    )
+    total = value_text(account.total_ns, "ns")
+    return StackRow(tuple(pieces), account.run if with_run else "", account.direction, total)
 
 
 def _largest_parts_sentence(drawn: Sequence[Sequence[LatencyAccount]]) -> str:

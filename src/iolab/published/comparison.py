@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, worst_level
@@ -23,8 +25,8 @@ from iolab.published.sets import (
     method_descriptions,
 )
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import RatioDot, ratio_dot_chart
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
+from iolab.report.charts.rows import Dot, DotRow, dot_chart, group_by
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
     DASH,
@@ -170,13 +172,12 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     figures = request.figures
     pairs = matched_figures(brief.study, brief.points, figures)
     styles, anchors = brief.series_styles, brief.run_anchors
-    charts = tuple(
-        _ratio_chart(
-            owner, [pair for pair in pairs if pair.printed.owner.name == owner], styles, anchors
-        )
+    by_owner = {
+        owner: [pair for pair in pairs if pair.printed.owner.name == owner]
         for owner in measured_systems(figures)
-        if any(pair.printed.owner.name == owner for pair in pairs)
-    )
+    }
+    drawn = (_ratio_chart(owner, own, styles, anchors) for owner, own in by_owner.items() if own)
+    charts = tuple(replace(figure, columns=6) for figure in drawn if figure is not None)
     source = f"Published by: {request.published.source or DASH}."
     owned = [figure.owner for figure in figures]
     note = f"{source}{_unmeasured_figures_note(figures, pairs)}"
@@ -211,27 +212,21 @@ def _ratio_chart(
     pairs: Sequence[MatchedFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
-) -> Figure:
+) -> Figure | None:
     """What was published of one product, cluster or client, drawn and as a table."""
-    several = len(styles) > 1
     basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
-    dots = [
-        RatioDot(
-            _ratio_dot_name(pair, styles if several else {}),
-            styles[pair.configuration.id].token,
-            pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio,
-            pair.level,
-        )
-        for pair in pairs
+    rows = [
+        DotRow(name, tuple(_ratio_dot(pair, basis, styles) for pair in own))
+        for name, own in group_by(pairs, _ratio_row_title).items()
     ]
     table = _ratio_table(owner, pairs, styles, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
-    return ratio_dot_chart(
-        subject=owner,
-        title=f"Beside {owner}, for {words}",
+    return dot_chart(
+        owner,
+        f"Times the published figures of {owner}, for {words}",
+        rows,
         finding=_ratios_sentence(owner, pairs, basis, words),
         note=_LATENCIES if any(pair.printed.better is Better.LOWER for pair in pairs) else "",
-        dots=dots,
         table=table,
     )
 
@@ -254,10 +249,14 @@ def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, w
     return f"For {words}, {list_text(parts)} what is published of {owner}; {trust} here."
 
 
-def _ratio_dot_name(figure: MatchedFigure, styles: SeriesStyles) -> str:
-    name = f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
-    style = styles.get(figure.configuration.id)
-    return f"{name}: {style.title}" if style else name
+def _ratio_row_title(figure: MatchedFigure) -> str:
+    return f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
+
+
+def _ratio_dot(figure: MatchedFigure, basis: Basis, styles: SeriesStyles) -> Dot:
+    style = styles[figure.configuration.id]
+    ratio = figure.shares.get(basis, figure.shares[Basis.WHOLE]).ratio
+    return Dot(style.label, style.token, ratio, figure.level, title=style.title)
 
 
 def _ratio_table(

@@ -20,8 +20,8 @@ from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
 from iolab.record import Record
 from iolab.report.best import Headline
-from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bar_chart
 from iolab.report.charts.chart import ChartGroup, ReportSection
+from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, group_by
 from iolab.report.charts.run import host_metric_values
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
@@ -98,31 +98,29 @@ def _maxima_note(table: Table) -> str:
 
 
 def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
-    """A group of bars for each workload, of figures of one unit."""
+    """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
     groups = group_by(peaks, lambda peak: peak.maximum.workload).values()
     better = peaks[0].maximum.better
     best = "Lowest" if better is Better.LOWER else "Best"
-    title = f"{best} {common_label(peak.maximum.metric for peak in peaks) or 'figures'}"
-    return horizontal_bar_chart(
+    return dot_chart(
         "Best figures",
-        f"{title}, and where it was reached",
+        f"{best} {common_label(peak.maximum.metric for peak in peaks) or 'figures'}",
         [
-            BarGroup(own[0].maximum.title, tuple(_peak_bar(peak, styles) for peak in own))
+            DotRow(own[0].maximum.title, tuple(_peak_dot(peak, styles) for peak in own))
             for own in groups
         ],
         finding=_best_configurations_sentence(peaks, styles),
         table=maxima_table(brief.study.configurations, peaks, brief.run_anchors),
-        show_names=len(styles) > 1,
         better=better,
     )
 
 
-def _peak_bar(peak: PeakFigure, styles: SeriesStyles) -> Bar:
+def _peak_dot(peak: PeakFigure, styles: SeriesStyles) -> Dot:
     style, best = styles[peak.maximum.configuration], peak.maximum
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
-    return Bar(style.label, style.token, best.value, best.level, place, style.title)
+    return Dot(style.label, style.token, best.value, best.level, place, style.title)
 
 
 def _best_configurations_sentence(peaks: Sequence[PeakFigure], styles: SeriesStyles) -> str:
@@ -160,21 +158,16 @@ def _client_share_chart(
             continue
         alone, fleet = styles[pair.single_client.configuration], styles[pair.fleet.configuration]
         note = f"each of {pair.fleet.hosts}"
-        bars = (
-            Bar(
-                alone.label,
-                alone.token,
-                pair.single_client.value,
-                pair.single_client.level,
-                "alone",
-            ),
-            Bar(fleet.label, fleet.token, share, pair.fleet.level, note),
+        one = pair.single_client
+        dots = (
+            Dot("alone", alone.token, one.value, one.level, "alone", alone.title),
+            Dot(note, fleet.token, share, pair.fleet.level, note, fleet.title),
         )
-        groups.append(BarGroup(pair.fleet.title, bars))
+        groups.append(DotRow(pair.fleet.title, dots))
         kept = percent_text(pair.scaling_efficiency.value or 0.0)
         who = f"{note} hosts of {fleet.title}" if len(styles) > 1 else note
         sentences.append(f"{pair.fleet.title}: {who} does {kept} of what one does alone")
-    return horizontal_bar_chart(
+    return dot_chart(
         "One client and the fleet",
         "One client alone, and the mean of a host in the fleet",
         groups,

@@ -15,8 +15,8 @@ from iolab.core.resources import ResourceUse, RunResources
 from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bar_chart
 from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
+from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, group_by
 from iolab.report.gather import SessionSource, read_run_record
 from iolab.report.maxima import join_statements
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text, value_text
@@ -33,7 +33,7 @@ _SECTION_INTRODUCTION: Final = (
     "Computed from measured points of the same workload and configuration, each curve by itself; "
     "measure before you rely on it. The interval holds nine of ten loads that were held out."
 )
-_CHART_NOTE: Final = "Hatched: predicted, not measured. Lines: the 90 % interval."
+_CHART_NOTE: Final = "Hollow: predicted, not measured. Lines: the 90 % interval."
 
 
 class RequestedLoad(Record):
@@ -186,21 +186,20 @@ def _curve_title(outcome: CurvePrediction, brief: Brief) -> str:
 def _prediction_charts(
     title: str, outcomes: Sequence[CurvePrediction], brief: Brief
 ) -> tuple[Figure, ...]:
-    """Bars that are hatched as those of points that are not valid."""
+    """Dots that are hollow, as those of points that are not valid."""
     styles = brief.series_styles
 
     def draw(own: list[CurvePrediction]) -> Figure | None:
         groups = group_by(own, lambda outcome: _curve_title(outcome, brief))
-        figure = horizontal_bar_chart(
+        figure = dot_chart(
             "Predicted",
             f"Predicted at {title}",
             [
-                BarGroup(name, tuple(_prediction_bar(outcome, styles) for outcome in rows))
+                DotRow(name, tuple(_prediction_dot(outcome, styles) for outcome in rows))
                 for name, rows in groups.items()
             ],
             finding=join_statements([_prediction_sentence(outcome, brief) for outcome in own]),
             table=_predicted_rates_table(title, own, brief),
-            show_names=len(styles) > 1,
         )
         return figure and replace(figure, note=_CHART_NOTE)
 
@@ -225,7 +224,7 @@ def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
     return f"{_curve_title(outcome, brief)}: {rate}{who}, 90 % interval {low} to {high}"
 
 
-def _prediction_bar(outcome: CurvePrediction, styles: SeriesStyles) -> Bar:
+def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
     style, prediction = styles[outcome.configuration], outcome.prediction
     value = (
         Metric(None, outcome.unit)
@@ -233,4 +232,4 @@ def _prediction_bar(outcome: CurvePrediction, styles: SeriesStyles) -> Bar:
         else Metric(prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.runs)
     )
     level = worst_level((outcome.level, Level.INDICATIVE))
-    return Bar(style.label, style.token, value, level, "predicted", style.title)
+    return Dot(style.label, style.token, value, level, "predicted", style.title)

@@ -24,9 +24,9 @@ from iolab.analysis.value import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import common_label
-from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bar_chart
 from iolab.report.charts.chart import ChartGroup, ReportSection
-from iolab.report.charts.cost import PurchasedConfiguration, procurement_cost_chart
+from iolab.report.charts.cost import procurement_cost_chart, value_for_money_chart
+from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, group_by
 from iolab.report.charts.series import RunAnchors
 from iolab.report.maxima import PeakFigure, brief_peaks, join_statements, titles_by_id
 from iolab.report.numbers import DASH, metric_text, quotient_interval_text, quotient_text
@@ -92,18 +92,55 @@ def _purchase_charts(
 ) -> ChartGroup:
     """Cost and capacity of all, with what is not told of some."""
     table = purchase_table(configurations)
-    bought = [PurchasedConfiguration(owner, styles[owner.id].token) for owner in configurations]
     figures = [
-        procurement_cost_chart(money, bought, table) for money in cost_currencies(configurations)
+        figure
+        for currency in cost_currencies(configurations)
+        for figure in _money_charts(currency, configurations, peaks, styles, anchors, table)
     ]
+    columns = {1: 12, 2: 6}.get(len(figures), 4)
     every = rates_per_size_table(configurations, peaks, anchors)
     return ChartGroup(
         "Cost and capacity",
-        tuple(figure for figure in figures if figure is not None),
+        tuple(replace(figure, columns=columns) for figure in figures),
         table,
         _purchase_note(configurations),
         () if every is None else ((every, ""),),
     )
+
+
+def _money_charts(
+    currency: str,
+    configurations: Sequence[Configuration],
+    peaks: Sequence[PeakFigure],
+    styles: SeriesStyles,
+    anchors: RunAnchors,
+    table: Table,
+) -> Iterator[Figure]:
+    """The cost of all, and what they give for it: capacity, and the highest rate of each unit."""
+    cost = procurement_cost_chart(currency, configurations, styles, table)
+    if cost is not None:
+        yield cost
+    priced = [
+        configuration
+        for configuration in configurations
+        if configuration.cost is not None and configuration.cost.currency == currency
+    ]
+    capacities = group_by(capacity_quotients(priced), lambda quotient: quotient.maximum.metric)
+    capacity = capacities.get("usable_tb") or capacities.get("raw_tb") or []
+    rates = [
+        quotient
+        for quotient in rate_quotients(priced, [peak.maximum for peak in peaks])
+        if quotient.size.size_measure is SizeMeasure.COST and quotient.maximum.has_valid_level
+    ]
+    verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
+    titles = {name: style.title for name, style in styles.items()}
+    for own in group_by(rates, lambda quotient: quotient.value.unit).values():
+        best = max(own, key=lambda quotient: quotient.maximum.value.value or 0.0)
+        alike = [quotient for quotient in own if quotient.kind == best.kind]
+        numbers = quotient_table(best.size.unit_text, alike, titles, verdicts)
+        figure = value_for_money_chart(capacity, alike, styles, numbers)
+        if figure is not None:
+            yield figure
 
 
 def _left_out_note(titles: Sequence[str]) -> str:
@@ -137,7 +174,10 @@ def _quotient_chart_groups(
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Iterator[ChartGroup]:
-    """A group of charts for each measure; the one that decides is for the brief."""
+    """A group of charts for each measure; the one that decides is for the brief, but of money.
+
+    Of money the brief has charts of cost.
+    """
     every = [
         *rate_quotients(configurations, [peak.maximum for peak in peaks]),
         *capacity_quotients(configurations),
@@ -150,7 +190,7 @@ def _quotient_chart_groups(
         own = [quotient for quotient in every if quotient.size.unit_text == per]
         draw = partial(_quotient_chart, per, styles, verdicts)
         figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
-        first = own[0].size.size_measure is shown
+        first = own[0].size.size_measure is shown is not SizeMeasure.COST
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
         elif figures:
@@ -163,7 +203,7 @@ def _quotient_chart(
     verdicts: Mapping[Maximum, Cell],
     quotients: Sequence[Quotient],
 ) -> Figure | None:
-    """Quotients of one unit by one measure, a group of bars for each workload."""
+    """Quotients of one unit by one measure, a row for each workload."""
     titles = {name: style.title for name, style in styles.items()}
     by_workload = group_by(
         quotients, lambda quotient: (quotient.maximum.workload, quotient.maximum.metric)
@@ -175,19 +215,18 @@ def _quotient_chart(
         if is_capacity
         else common_label(quotient.maximum.metric for quotient in quotients)
     )
-    return horizontal_bar_chart(
+    return dot_chart(
         "Price/performance",
         f"{capitalised(of)} for each {per_unit}" if of else f"Figures for each {per_unit}",
         [
-            BarGroup(
-                _quotient_title(own[0]), tuple(_quotient_bar(quotient, styles) for quotient in own)
+            DotRow(
+                _quotient_title(own[0]), tuple(_quotient_dot(quotient, styles) for quotient in own)
             )
             for own in groups
         ],
         finding=_largest_quotients_sentence(groups, styles),
         table=quotient_table(per_unit, quotients, titles, verdicts),
         per_unit=per_unit,
-        show_names=len(styles) > 1,
     )
 
 
@@ -197,9 +236,9 @@ def _quotient_title(quotient: Quotient) -> str:
     )
 
 
-def _quotient_bar(quotient: Quotient, styles: SeriesStyles) -> Bar:
+def _quotient_dot(quotient: Quotient, styles: SeriesStyles) -> Dot:
     style = styles[quotient.maximum.configuration]
-    return Bar(style.label, style.token, quotient.value, quotient.maximum.level, title=style.title)
+    return Dot(style.label, style.token, quotient.value, quotient.maximum.level, title=style.title)
 
 
 def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: SeriesStyles) -> str:

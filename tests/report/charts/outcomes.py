@@ -7,7 +7,6 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
-from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Workload
 from iolab.loads.fileio.workload import Access
@@ -53,4 +52,4 @@ def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
 def rate_figure(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
     """What a workload is run for against an axis."""
     rate = rate_quantity(workload.rate_metric)
-    return quantity_chart(workload.title, axis, lines, rate, metric_spec(rate.key).unit)
+    return quantity_chart(workload.title, axis, lines, rate)

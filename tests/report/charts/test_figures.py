@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
-from iolab.report.charts.bars import BARS_MAX, Bar, BarGroup, horizontal_bar_chart
 from iolab.report.charts.chart import (
+    LABEL_CHARACTERS,
     LINE_GAP,
-    Arrows,
     Figure,
     LineSegments,
     Mark,
     Points,
-    TextMark,
+    short_configuration_names,
     spread_positions,
 )
 from iolab.report.charts.chart import Line as LineMark
@@ -38,6 +38,7 @@ from iolab.report.charts.lines import (
     remaining_line_groups,
 )
 from iolab.report.charts.palette import SERIES
+from iolab.report.charts.rows import DOTS_MAX, Dot, DotRow, dot_chart
 from iolab.report.charts.run import TABLE_ROWS, timeline_chart
 from iolab.report.charts.scale import axis_number_text, linear_scale, log_scale, time_ticks
 from iolab.report.charts.series import LatencyCurve, Panel, PanelLine, Timeline
@@ -147,35 +148,53 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
     assert best_lines(many[:2], "iops") == many[:2]
 
 
-def test_of_many_bars_the_best_are_drawn() -> None:
-    bars = tuple(Bar(f"c{i}", SERIES[0], Metric(1.0 + i, "1/s"), Level.VALID) for i in range(30))
-    for better, names in (
-        (Better.HIGHER, [f"c{i}" for i in range(30 - BARS_MAX, 30)]),
-        (Better.LOWER, [f"c{i}" for i in range(BARS_MAX)]),
-    ):
-        groups = [BarGroup("reads", bars)]
+def test_of_many_dots_the_best_are_drawn() -> None:
+    dots = tuple(Dot(f"c{i}", SERIES[0], Metric(1.0 + i, "1/s"), Level.VALID) for i in range(40))
+    for better, least in ((Better.HIGHER, 41 - DOTS_MAX), (Better.LOWER, 1)):
+        rows = [DotRow("reads", dots)]
         table = Table("t", (), ())
-        figure = horizontal_bar_chart("s", "t", groups, finding="", table=table, better=better)
+        figure = dot_chart("s", "t", rows, finding="", table=table, better=better)
         assert figure is not None
-        assert f"{BARS_MAX} of 30 bars" in figure.note
-        texts = [text for one in marks(figure, TextMark) for _, _, text in one.places]
-        assert [text for text in texts if text.startswith("c")] == names
+        assert f"{DOTS_MAX} of 40 dots" in figure.note
+        (drawn,) = marks(figure, Points)
+        assert min(x for x, _ in drawn.places) == least
 
 
-def test_a_label_that_has_no_room_is_written_out_below_and_never_cut() -> None:
-    long = "a configuration of fifty characters, block_size 16k"
+def test_of_long_names_what_tells_them_apart_stands_beside_the_lines() -> None:
+    names = (
+        "array-of-the-cellar small blocks, queue 16",
+        "array-of-the-cellar large blocks, queue 16",
+    )
     many = [
         ChartLine(name, token, (), lines()[0].points)
-        for name, token in zip((long, "short"), SERIES, strict=False)
+        for name, token in zip(names, SERIES, strict=False)
     ]
     figure = rate_figure(WORKLOAD, "iodepth", many)
-    assert figure.long_label_letters == {long: "A"}
+    assert [end.text for end in figure.plots[0].end_labels] == ["small", "large"]
+    assert "array-of-the-cellar" in figure.title
     svg = draw_inline_svg(figure).svg
-    assert f">A: {long}<" in svg
-    assert ">short<" in svg
+    assert ">small<" in svg
     assert "…" not in svg
-    assert f'viewBox="0 0 {figure.width} {figure.height_with_key}"' in svg
-    assert figure.height_with_key > figure.height
+
+
+def test_configurations_are_called_by_what_tells_them_apart() -> None:
+    def names(*titles: str) -> list[str]:
+        return short_configuration_names(
+            [Configuration(f"c-{i}", title, ("h",), "/t") for i, title in enumerate(titles)]
+        )
+
+    assert names("Alpha", "Beta") == ["Alpha", "Beta"]
+    assert names("Mainstream (7450 PRO 7.68 TB)", "Fast (9400 PRO 7.68 TB)") == [
+        "Mainstream",
+        "Fast",
+    ]
+    assert names("One and the same chassis, 7450", "One and the same chassis, 9400") == [
+        "7450",
+        "9400",
+    ]
+    same = names(*["a long title that nothing tells from another"] * 2)
+    assert len(set(same)) == 2
+    assert max(map(len, same)) <= LABEL_CHARACTERS
 
 
 def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:
@@ -221,9 +240,6 @@ def test_every_value_lies_within_its_scale(values: list[float]) -> None:
         shares = [scale.fraction(scale.scaled(value)) for value in values]
         assert min(shares) >= -1e-9
         assert max(shares) <= 1 + 1e-9
-        assert scale.value_at(scale.fraction(scale.scaled(values[0]))) == pytest.approx(
-            scale.scaled(values[0])
-        )
         assert scale.low <= scale.ticks[0] <= scale.ticks[-1] <= scale.high * (1 + 1e-9)
 
 
@@ -246,21 +262,8 @@ def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
         ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
         ([none], "No point has both values."),
     ):
-        figure = latency_tradeoff_chart(
-            "s", "iodepth", drawn, rate_quantity("iops"), "1/s", (MEAN,)
-        )
+        figure = latency_tradeoff_chart("s", "iodepth", drawn, rate_quantity("iops"), (MEAN,))
         assert figure.finding.startswith(message)
-
-
-def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back() -> None:
-    found = points([result(1, 20_000.0), result(4, 90_000.0), result(8, 50_000.0)])
-    drawn = [ChartLine("c", SERIES[0], (), found)]
-    figure = latency_tradeoff_chart("s", "iodepth", drawn, rate_quantity("iops"), "1/s", (MEAN,))
-    (heads,) = marks(figure, Arrows)
-    (_, _, forth), (_, _, back) = heads.places
-    assert 0 < forth < 180
-    assert -180 < back < 0
-    assert figure.title.endswith("against IOPS")
 
 
 @pytest.mark.parametrize("decades", [4, 5, 6, 7])

@@ -6,67 +6,64 @@ from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import Bar, BarGroup, horizontal_bar_chart
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.cost import PurchasedConfiguration, procurement_cost_chart
+from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
+from iolab.report.charts.cost import procurement_cost_chart
 from iolab.report.charts.palette import SERIES
+from iolab.report.charts.rows import Dot, DotRow, dot_chart
 from iolab.report.table import Table, columns_of, row_of
 
 TABLE: Final = Table("Figures", columns_of(("What",)), (row_of("all"),))
 
 
-def bought() -> list[PurchasedConfiguration]:
+def bought() -> list[Configuration]:
     """Three configurations: two in euros, one of them without capacity, and one in yen."""
     return [
-        PurchasedConfiguration(
-            Configuration(
-                "a",
-                "Mainstream",
-                ("c",),
-                "/t",
-                6,
-                Capacity(461.0, 304.0),
-                ProcurementCost("EUR", 180e3, 40e3, 130e3),
-            ),
-            SERIES[0],
+        Configuration(
+            "a",
+            "Mainstream",
+            ("c",),
+            "/t",
+            6,
+            Capacity(461.0, 304.0),
+            ProcurementCost("EUR", 180e3, 40e3, 130e3),
         ),
-        PurchasedConfiguration(
-            Configuration(
-                "b", "High capacity", ("c",), "/t", cost=ProcurementCost("EUR", 0.0, 40e3, 260e3)
-            ),
-            SERIES[1],
+        Configuration(
+            "b", "High capacity", ("c",), "/t", cost=ProcurementCost("EUR", 0.0, 40e3, 260e3)
         ),
-        PurchasedConfiguration(
-            Configuration(
-                "c", "Elsewhere", ("c",), "/t", cost=ProcurementCost("JPY", 1e6, 1e6, 1e6)
-            ),
-            SERIES[2],
-        ),
+        Configuration("c", "Elsewhere", ("c",), "/t", cost=ProcurementCost("JPY", 1e6, 1e6, 1e6)),
     ]
 
 
-def groups() -> tuple[BarGroup, ...]:
+def styles(*configurations: Configuration) -> SeriesStyles:
+    """A colour each."""
+    return {
+        one.id: ConfigurationStyle(one.title, token)
+        for one, token in zip(configurations, SERIES, strict=False)
+    }
+
+
+def groups() -> tuple[DotRow, ...]:
     """Two workloads; of one configuration each verdict, an interval, a rounding and no value."""
     return (
-        BarGroup(
+        DotRow(
             "Random read",
             (
-                Bar(
+                Dot(
                     "Mainstream",
                     SERIES[0],
                     Metric(642.0, "1/s", 600.0, 700.0, 3),
                     Level.VALID,
                     "at iodepth 16",
                 ),
-                Bar("High capacity", SERIES[1], Metric(202.0, "1/s"), Level.INVALID),
-                Bar("Printed", SERIES[2], Metric(1052.0, "1/s", 1000.0, 1100.0)),
+                Dot("High capacity", SERIES[1], Metric(202.0, "1/s"), Level.INVALID),
+                Dot("Printed", SERIES[2], Metric(1052.0, "1/s", 1000.0, 1100.0)),
             ),
         ),
-        BarGroup(
+        DotRow(
             "Random write",
             (
-                Bar("Mainstream", SERIES[0], Metric(308.0, "1/s", n=1), Level.INDICATIVE),
-                Bar("High capacity", SERIES[1], Metric(None, "1/s"), Level.INVALID),
+                Dot("Mainstream", SERIES[0], Metric(308.0, "1/s", n=1), Level.INDICATIVE),
+                Dot("High capacity", SERIES[1], Metric(None, "1/s"), Level.INVALID),
             ),
         ),
     )
@@ -74,7 +71,7 @@ def groups() -> tuple[BarGroup, ...]:
 
 def value_figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
-    lying = horizontal_bar_chart(
+    lying = dot_chart(
         "Price/performance",
         "IOPS for each TB raw",
         groups(),
@@ -82,7 +79,7 @@ def value_figures() -> dict[str, Figure]:
         table=TABLE,
         per_unit="TB raw",
     )
-    cost = procurement_cost_chart("EUR", bought(), TABLE)
+    cost = procurement_cost_chart("EUR", bought(), styles(*bought()), TABLE)
     assert lying is not None
     assert cost is not None
     return {"value": lying, "cost": cost}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -50,8 +49,8 @@ from iolab.report.charts.lines import (
     ChartQuantity,
     latency_chart,
     lines_sentence,
+    load_chart,
     quantity_chart,
-    rate_and_latency_chart,
     rate_quantity,
     remaining_line_groups,
 )
@@ -70,8 +69,6 @@ LARGEST_NOTE: Final = (
     "The largest of several gains is large by chance too: its interval holds for all cells of its "
     "row at once, and is wider than that of its cell alone."
 )
-
-UNIT: Final = "ops/s"
 
 _SERVICE_NOTE: Final = (
     "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
@@ -402,10 +399,13 @@ def _gain_tables(
 
 
 def chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
-    """One line a configuration, in the order in which they were measured."""
-    by_configuration: dict[str, list[PointSummary]] = {}
-    for point in group.points:
-        by_configuration.setdefault(point.key.configuration, []).append(point)
+    """One line a configuration, in the study's order."""
+    measured = {point.key.configuration for point in group.points}
+    by_configuration = {
+        name: [point for point in group.points if point.key.configuration == name]
+        for name in styles
+        if name in measured
+    }
     return [
         ChartLine(
             styles[name].label,
@@ -427,15 +427,15 @@ def _main_charts(
     styles: SeriesStyles,
     gained: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
-    """Rate and latency over the load, and one against the other."""
+    """Rate and latency over the load."""
     axis = group.axis
     metrics = [point.metrics for point in group.points]
     rate, main = rate_quantity(group.workload.rate_metric), main_operation(metrics)
     if main not in timed_operations(metrics):
-        yield quantity_chart(group.title, axis, lines, rate, UNIT)
+        yield quantity_chart(group.title, axis, lines, rate)
         return
     tail = percentile_for_chart(group.workload.job, metrics, main)
-    figure = rate_and_latency_chart(
+    figure = load_chart(
         group.title,
         axis,
         lines,
@@ -444,17 +444,16 @@ def _main_charts(
         _latency_quantity(main, tail),
     )
     yield replace(figure, finding=figure.finding + gain_sentence(gained, group, styles))
-    yield next(_tradeoff_charts(group, lines, main))
 
 
 def _appendix_charts(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
-    """The tail against the rate where it has a chart of its own, and other operations."""
+    """Latency against the rate, and other operations."""
     axis = group.axis
     metrics = [point.metrics for point in group.points]
     main = main_operation(metrics)
     operations = [operation for operation in timed_operations(metrics) if not operation.is_intended]
     if main in operations:
-        yield from islice(_tradeoff_charts(group, lines, main), 1, None)
+        yield from _tradeoff_charts(group, lines, main)
     for operation in operations:
         if operation is not main:
             tail = percentile_for_chart(group.workload.job, metrics, operation)
@@ -482,7 +481,6 @@ def _tradeoff_charts(
             group.axis,
             lines,
             rate,
-            UNIT,
             part,
             note=note if pair[1] in part else "",
         )

@@ -6,16 +6,14 @@ to and what a pointer is told of it, so that nothing is found out from a drawing
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
-from string import ascii_uppercase
-from textwrap import wrap
 from typing import Final
 
 from msgspec.structs import replace
 
+from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.record import Record
@@ -23,7 +21,7 @@ from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
 from iolab.report.table import Table
-from iolab.text import escape_invisible, excerpt
+from iolab.text import distinct_parts, escape_invisible, excerpt
 
 HEAD: Final = 32
 """Room for the unit over a plot."""
@@ -31,13 +29,21 @@ BOTTOM: Final = 40
 """Room for the labels and the title under a plot."""
 LINE_GAP: Final = 13.5
 """The least distance of two labels' middles: a line of type of 12 units."""
-LABEL_CHARACTERS: Final = 13
+LABEL_CHARACTERS: Final = 18
 """What fits beside a plot at 12 units."""
-KEY_CHARACTERS: Final = 58
-"""What fits into a line as wide as a chart."""
-KEY_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
-KEY_ROOM: Final = 6
-"""Room under the key."""
+CHARACTER: Final = 6.6
+"""The width of a character of 12 units, generously."""
+LABEL_GAP: Final = 10.0
+"""From a plot to the labels beside it: half a marker has room."""
+LEAST_RIGHT: Final = 14.0
+"""Beside a plot without labels: half of its last tick's name."""
+
+COLUMN_WIDTHS: Final = {4: WIDTH, 6: 608, 12: 1240}
+"""Units of a figure by its columns: a page is 12 columns of 81 units with 24 between them.
+
+A drawing is never scaled there, so that all letters of a page have one size. A phone shows every
+figure with the width of four columns, and paper two of these side by side.
+"""
 
 MIDDLE: Final = 4.0
 BELOW: Final = 9.0
@@ -108,12 +114,6 @@ class Points(Mark, kw_only=True):
     is_small: bool = False
 
 
-class Arrows(Mark, kw_only=True):
-    """Heads of arrows: x, y, and degrees clockwise from upwards."""
-
-    places: Sequence[tuple[float, float, float]]
-
-
 class LineSegments(Mark, kw_only=True):
     """Straight pieces (x, y, x2, y2), each end at the plot's own where it is None."""
 
@@ -131,6 +131,18 @@ class Boxes(Mark, kw_only=True):
     boxes: Sequence[tuple[float | None, float | None, float | None, float | None]]
     levels: Sequence[Level | None] = ()
     has_rim: bool = False
+
+
+class Bars(Mark, kw_only=True):
+    """Bars from zero up to each place, side by side with those of other series.
+
+    `slot` is which of how many bars at the same x they are. Those whose level is not valid are
+    hatched; a tip's intervals are lines through their ends.
+    """
+
+    places: Sequence[tuple[float, float]]
+    slot: tuple[int, int] = (0, 1)
+    levels: Sequence[Level | None] = ()
 
 
 class Band(Mark, kw_only=True):
@@ -165,6 +177,7 @@ class Plot(Record):
     """Marks on two axes; without an axis their places are units from the upper left corner.
 
     `title` is what it shows, where that is not the chart's own title; `top` its place in the chart.
+    `right` is what it leaves free beside it, by default what its labels take.
     """
 
     height: float
@@ -177,6 +190,7 @@ class Plot(Record):
     top: float = HEAD
     left: float = LEFT
     width: float = PLOT_WIDTH
+    right: float | None = None
 
     def x_position(self, value: float | None, edge: float = 0.0) -> float:
         """Units from the left to a value of x."""
@@ -190,12 +204,20 @@ class Plot(Record):
             return edge
         return self.height * (1 - self.y.fraction(value)) if self.y else value
 
+    def resized(self, width: float) -> Plot:
+        """The plot that wide; without an axis of x it stays as it is."""
+        if self.x is None:
+            return self
+        end = self.x.end_offset + width - self.width
+        return replace(self, width=width, x=replace(self.x, end_offset=end))
+
 
 class Figure(Record):
     """A chart with its words and its numbers.
 
     `subject` is what it is a chart of, `finding` what it shows, `note` how to read it. With
-    `by_configuration` its colours tell configurations apart.
+    `by_configuration` its colours tell configurations apart. It is as wide as `columns` of the 12
+    that a page has.
     """
 
     subject: str
@@ -205,47 +227,45 @@ class Figure(Record):
     plots: tuple[Plot, ...]
     table: Table
     by_configuration: bool = False
+    columns: int = 4
 
     @property
     def width(self) -> int:
-        """All charts are equally wide."""
-        return WIDTH
+        """Units of its columns."""
+        return COLUMN_WIDTHS[self.columns]
 
     @property
     def height(self) -> int:
         """Down to the lowest plot's end, with what stands under it where it has an axis."""
-        ends = (plot.top + plot.height + (BOTTOM if plot.x else 0) for plot in self.plots)
+        ends = (
+            plot.top + plot.height + (BOTTOM if plot.x and plot.x.has_labels else 0)
+            for plot in self.plots
+        )
         return round(max(ends))
 
     @property
-    def long_label_letters(self) -> dict[str, str]:
-        """The labels beside plots that are too long to stand there, each with the letter that does.
-
-        They are written out below the plots.
-        """
-        ends = (escape_invisible(end.text) for plot in self.plots for end in plot.end_labels)
-        long = dict.fromkeys(text for text in ends if len(text) > LABEL_CHARACTERS)
-        return dict(zip(long, ascii_uppercase, strict=False))
+    def narrow(self) -> Figure:
+        """The same as phones and paper show it: four columns wide."""
+        return replace(self, columns=4)
 
     @property
-    def label_key_lines(self) -> tuple[str, ...]:
-        """The key as it is written below the plots, lines of what fits there."""
-        return tuple(
-            line
-            for text, letter in self.long_label_letters.items()
-            for line in wrap(f"{letter}: {text}", KEY_CHARACTERS, subsequent_indent=KEY_INDENT)
-        )
-
-    @property
-    def height_with_key(self) -> int:
-        """With the key."""
-        lines = len(self.label_key_lines)
-        return self.height + (round(lines * LINE_GAP) + KEY_ROOM if lines else 0)
+    def fitted_plots(self) -> tuple[Plot, ...]:
+        """Its plots as wide as the figure and the labels beside them allow."""
+        labels = [plot_label(end.text) for plot in self.plots for end in plot.end_labels]
+        longest = max(map(len, labels), default=0)
+        right = LABEL_GAP + CHARACTER * longest if labels else LEAST_RIGHT
+        right = max((plot.right for plot in self.plots if plot.right is not None), default=right)
+        return tuple(plot.resized(self.width - plot.left - right) for plot in self.plots)
 
     @property
     def alt_text(self) -> str:
         """The alternative text: subject, title and finding."""
-        return f"{self.subject}: {self.title}. {self.finding}"
+        return f"{self.heading}. {self.finding}"
+
+    @property
+    def heading(self) -> str:
+        """Subject and title, once where they are the same."""
+        return self.title if self.title == self.subject else f"{self.subject}: {self.title}"
 
 
 def spread_positions(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -312,6 +332,21 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> li
     ]
 
 
+def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[str]:
+    """What marks of points that are not valid say, as far as there are any."""
+    found = set(levels)
+    hatched = "Hatched or hollow" if has_bars else "Hollow"
+    crossed = "Hatched or crossed" if has_bars else "Crossed"
+    return [
+        *(
+            [f"{hatched}: indicative, shows the direction only."]
+            if Level.INDICATIVE in found
+            else []
+        ),
+        *([f"{crossed}: invalid, not what was asked."] if Level.INVALID in found else []),
+    ]
+
+
 def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
     lacking = Counter(
@@ -369,7 +404,8 @@ class ConfigurationStyle(Record):
     @property
     def legend_text(self) -> str:
         """Its title, with what charts call it where that is another name."""
-        return self.title if self.label == self.title else f"{self.label}: {self.title}"
+        is_told = self.title.startswith(self.label)
+        return self.title if is_told else f"{self.label}: {self.title}"
 
 
 SeriesStyles = Mapping[str, ConfigurationStyle]
@@ -378,28 +414,29 @@ SeriesStyles = Mapping[str, ConfigurationStyle]
 
 def series_styles(study: Study) -> SeriesStyles:
     """Each configuration's look, the colours in the study's order."""
-    ids = _short_configuration_names([configuration.id for configuration in study.configurations])
+    names = short_configuration_names(study.configurations)
     return {
-        configuration.id: ConfigurationStyle(
-            configuration.title,
-            series_token(index),
-            "" if len(configuration.title) <= LABEL_CHARACTERS else name,
-        )
-        for index, (configuration, name) in enumerate(zip(study.configurations, ids, strict=True))
+        configuration.id: ConfigurationStyle(configuration.title, series_token(index), name)
+        for index, (configuration, name) in enumerate(zip(study.configurations, names, strict=True))
     }
 
 
-def _short_configuration_names(ids: Sequence[str]) -> list[str]:
-    """Names that fit beside a plot: the ids, what tells them apart, or else their numbers."""
-    if all(len(text) <= LABEL_CHARACTERS for text in ids):
-        return list(ids)
-    parts = [re.findall(r"[^-_.]+[-_.]*", text) or [text] for text in ids]
-    alike = 0
-    while len(ids) > 1 and all(len(part) > alike + 1 for part in parts):
-        if len({part[alike] for part in parts}) > 1:
-            break
-        alike += 1
-    names = ["".join(part[alike:]) for part in parts]
-    if all(len(name) <= LABEL_CHARACTERS for name in names):
-        return names
-    return [f"No. {number}" for number in range(1, len(ids) + 1)]
+def short_configuration_names(configurations: Sequence[Configuration]) -> list[str]:
+    """Names that fit beside a plot: titles, those without brackets, what tells them apart, or ids.
+
+    Where nothing fits, what tells the titles apart is cut, and names that are then alike are
+    numbered.
+    """
+    titles = [escape_invisible(configuration.title) for configuration in configurations]
+    ids = [configuration.id for configuration in configurations]
+    plain = [title.partition(" (")[0] for title in titles]
+    apart = distinct_parts(titles)[0]
+    for names in (titles, plain, apart, ids, distinct_parts(ids, "-_.")[0]):
+        are_short = all(0 < len(name) <= LABEL_CHARACTERS for name in names)
+        if are_short and len(set(names)) == len(names):
+            return names
+    cut = [plot_label(name) for name in apart]
+    return [
+        name if cut.count(name) == 1 else f"{excerpt(name, LABEL_CHARACTERS - 4)} {number}"
+        for number, name in enumerate(cut, 1)
+    ]

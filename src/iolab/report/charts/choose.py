@@ -10,7 +10,6 @@ from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import LoadCurve, knee_findings
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
-from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
 from iolab.report.best import Headline, best_point_headlines
@@ -27,8 +26,8 @@ from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
     latency_chart,
+    load_chart,
     quantity_chart,
-    rate_and_latency_chart,
     rate_quantity,
     remaining_line_groups,
 )
@@ -101,10 +100,10 @@ def axis_charts(
     curves: Sequence[LoadCurve] = (),
     knees: Knees = MappingProxyType({}),
 ) -> tuple[list[Figure], list[Figure]]:
-    """Rate and latency over the load, and one against the other; none for a workload of one point.
+    """Rate and latency over the load, then what is for the appendix; none for one point alone.
 
-    Against sizes and mixes only the former: their points are different loads, and no curve. Of many
-    lines the best stand in the first charts, and the others in further ones.
+    That is one against the other, but of sizes and mixes, whose points are different loads and no
+    curve, and the lines that the first chart has no room for.
     """
     axis = main_axis([point.key.axis for point in points])
     if axis is None:
@@ -115,41 +114,34 @@ def axis_charts(
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
     lines = _chart_lines(points, axis, styles, own, knees)
-    others = [
-        figure
-        for further in remaining_line_groups(lines, workload.rate_metric)
-        for figure in _line_charts(workload, axis, further)
-    ]
-    return _line_charts(workload, axis, lines), others
+    figures, others = _line_charts(workload, axis, lines)
+    for further in remaining_line_groups(lines, workload.rate_metric):
+        for part in _line_charts(workload, axis, further):
+            others += part
+    return figures, others
 
 
-def _line_charts(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> list[Figure]:
+def _line_charts(
+    workload: Workload, axis: str, lines: Sequence[ChartLine]
+) -> tuple[list[Figure], list[Figure]]:
+    """Rate and latency over the load, and for the appendix one against the other."""
     points = [point for line in lines for point in line.points]
     has_latency = any(_has_metric_value(point, "lat_ns_mean") for point in points)
     has_load = any(_has_metric_value(point, "iops") for point in points)
     rate = rate_quantity(workload.rate_metric)
     if not has_latency:
-        title = workload.title
-        return (
-            [quantity_chart(title, axis, lines, rate, metric_spec(rate.key).unit)]
-            if has_load
-            else []
-        )
+        return ([quantity_chart(workload.title, axis, lines, rate)] if has_load else []), []
     if not has_load:
-        return [latency_chart(workload.title, axis, lines)]
-    figures = [rate_and_latency_chart(workload.title, axis, lines, rate)]
+        return [latency_chart(workload.title, axis, lines)], []
+    figures = [load_chart(workload.title, axis, lines, rate)]
     if axis not in workload.job.load_axes:
-        return figures
+        return figures, []
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
     limit = workload.search_goal.limit
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
-    unit = metric_spec(rate.key).unit
-    return [
-        *figures,
-        latency_tradeoff_chart(workload.title, axis, lines, rate, unit, shown, limit=limit),
-    ]
+    return figures, [latency_tradeoff_chart(workload.title, axis, lines, rate, shown, limit=limit)]
 
 
 def main_axis(axes: Sequence[Axis]) -> str | None:
@@ -175,7 +167,8 @@ def _chart_lines(
 ) -> list[ChartLine]:
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
-    for point in points:
+    order = list(styles)
+    for point in sorted(points, key=lambda one: order.index(one.key.configuration)):
         fixed = tuple(pair for pair in point.key.axis if pair[0] != axis)
         grouped.setdefault((point.key.configuration, fixed), []).append(point)
     combinations = list(dict.fromkeys(fixed for _, fixed in grouped))

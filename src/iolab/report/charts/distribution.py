@@ -13,7 +13,7 @@ from typing import Final
 from iolab.record import Record
 from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, MarkTip, Plot, Points
 from iolab.report.charts.palette import Token
-from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
+from iolab.report.charts.scale import ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import DASH
 from iolab.report.table import Table, columns_of, row_of
@@ -31,21 +31,16 @@ MARKS: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 99.999)
 
 _TICKS: Final[tuple[tuple[float, str], ...]] = (
     (2, "50 %"),
-    (1e4, "99.99 %"),
-    (100, "99 %"),
     (10, "90 %"),
+    (100, "99 %"),
     (1000, "99.9 %"),
+    (1e4, "99.99 %"),
     (1e5, "99.999 %"),
     (1e6, "99.9999 %"),
 )
-"""Percentiles and their names, those first that no axis may lack: published ones end at 99.99."""
+"""Tails with the names of their percentiles."""
 _SLACK: Final = 1e-6
 """Percentiles and their tails are inverse to each other only up to rounding."""
-
-_CHARACTER: Final = 7.2
-"""The width of a character of 12 units, generously."""
-_BETWEEN: Final = 2.0
-"""The least room between two names."""
 
 
 class StyledLatencyCurve(Record):
@@ -128,18 +123,8 @@ def _curve_marks(line: StyledLatencyCurve, scale: Scale, tail_max: float) -> lis
 
 
 def _percentile_ticks(tail_max: float) -> list[tuple[float, str]]:
-    """The named percentiles within reach, in their order, as far as their names have room."""
-    decades = max(math.log10(tail_max), 1.0)
-    kept: list[tuple[float, float, str]] = []
-    for tail, text in _TICKS:
-        at, half = math.log10(tail) / decades * PLOT_WIDTH, _CHARACTER * len(text) / 2
-        fits = all(
-            abs(at - other) >= half + _CHARACTER * len(name) / 2 + _BETWEEN
-            for _, other, name in kept
-        )
-        if tail <= tail_max and fits:
-            kept.append((tail, at, text))
-    return [(tail, text) for tail, _, text in sorted(kept)]
+    """The named percentiles within reach."""
+    return [(tail, text) for tail, text in _TICKS if tail <= tail_max]
 
 
 def _percentile_axis(tail_max: float, noun: str) -> ChartAxis:

@@ -1,4 +1,4 @@
-"""Throughput and latency against the axis: one line a configuration, one marker a point.
+"""Figures against an axis: one line a configuration, one marker a point; rates also as bars.
 
 A marker stands at the point's published value and tells the verdict by its shape: a filled circle
 is valid, a hollow diamond indicative, a cross invalid. A bar through it is its 95 % interval; where
@@ -22,8 +22,9 @@ from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
-    LINE_GAP,
+    LABEL_CHARACTERS,
     Band,
+    Bars,
     Figure,
     LineEndLabel,
     LineSegments,
@@ -33,9 +34,10 @@ from iolab.report.charts.chart import (
     Plot,
     Points,
     error_bar_notes,
+    not_valid_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.palette import Token
+from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, log_scale, parameter_axis
 from iolab.report.numbers import (
     axis_name_text,
@@ -46,7 +48,7 @@ from iolab.report.numbers import (
 )
 from iolab.report.phrases import load_estimate_text, metric_phrase
 from iolab.report.table import Cell, Table, columns_of, row_of
-from iolab.text import capitalised, escape_invisible
+from iolab.text import capitalised, distinct_parts, escape_invisible
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90
@@ -58,6 +60,11 @@ MAX_LINES: Final = 6
 of their own (`remaining_line_groups`)."""
 MAX_TAILS: Final = 4
 """Of more lines than this the tails would hide the means, and stand in the table."""
+BARS_MAX: Final = 40
+BAR_GROUPS_MAX: Final = 8
+"""Bars, and values of the axis, that have room in four columns."""
+DASHED_BAR_OPACITY: Final = 0.55
+"""Of the bars of lines that are dashed."""
 
 _BAND: Final = 0.14
 _UPRIGHT: Final = 0.6
@@ -90,11 +97,15 @@ class ChartLine(Record):
 
 
 class ChartQuantity(Record):
-    """One metric drawn against the axis, by its key; `label` is what stands beside its line."""
+    """One metric drawn against the axis, by its key; `label` is what stands beside its line.
+
+    `unit` is that of a metric that no catalogue has.
+    """
 
     key: str
     name: str
     label: str = ""
+    unit: str = ""
 
 
 MEAN: Final = ChartQuantity("lat_ns_mean", "mean latency", "mean")
@@ -124,6 +135,21 @@ def best_lines(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
     return [line for line in lines if line in ranked]
 
 
+def with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine], str]:
+    """The lines by names that fit beside a plot, and what all names have in common.
+
+    Where names are too long only what tells them apart stands there.
+    """
+    names = [escape_invisible(line.name) for line in lines]
+    if all(len(name) <= LABEL_CHARACTERS for name in names):
+        return list(lines), ""
+    short, common = distinct_parts(names)
+    return [
+        replace(line, name=name, title=line.full_name)
+        for line, name in zip(lines, short, strict=True)
+    ], common
+
+
 def remaining_line_groups(lines: Sequence[ChartLine], metric_key: str) -> Iterator[list[ChartLine]]:
     """The other lines, as many together as a chart has room for."""
     drawn = best_lines(lines, metric_key)
@@ -140,38 +166,10 @@ def hidden_lines_note(lines: Sequence[ChartLine], drawn: Sequence[ChartLine]) ->
 
 
 def quantity_chart(
-    subject: str, axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity, unit: str
+    subject: str, axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity
 ) -> Figure:
-    """One metric against `axis`; latencies, whose unit is ns, on a logarithmic scale."""
-    drawn = best_lines(lines, quantity.key)
-    values = [v for line in drawn for v in drawn_metric_values(line, quantity.key)]
-    scale = log_scale(unit, values) if unit == "ns" else linear_scale(unit, values)
-    x = load_axis_of_lines(drawn, axis, quantity)
-    plots = [_quantity_plot(drawn, axis, quantity, scale, x)]
-    return _line_chart(subject, axis, lines, drawn, (quantity,), plots)
-
-
-def rate_and_latency_chart(
-    subject: str,
-    axis: str,
-    lines: Sequence[ChartLine],
-    rate: ChartQuantity,
-    mean: ChartQuantity = MEAN,
-    tail: ChartQuantity = TAIL,
-) -> Figure:
-    """What is done a second, and under it what that takes: rate and two latencies against `axis`.
-
-    The mean is solid, the tail dashed, on a logarithmic scale.
-    """
-    drawn = best_lines(lines, rate.key)
-    if len({line.token for line in drawn}) == len(drawn):
-        drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    scale = linear_scale(metric_spec(rate.key).unit, _drawn_metric_values(drawn, rate), ticks=3)
-    x = load_axis_of_lines(drawn, axis, rate, mean, tail)
-    above = _quantity_plot(drawn, axis, rate, scale, replace(x, has_labels=False))
-    below = replace(_latency_plot(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
-    plots = [replace(plot, height=PANEL_HEIGHT) for plot in (above, below)]
-    return _line_chart(subject, axis, lines, drawn, (rate, mean, tail), plots)
+    """One metric against `axis`; latencies on a logarithmic scale."""
+    return line_chart(subject, axis, lines, ((quantity,),))
 
 
 def latency_chart(
@@ -182,13 +180,172 @@ def latency_chart(
     tail: ChartQuantity = TAIL,
 ) -> Figure:
     """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
-    drawn = best_lines(lines, mean.key)
-    plot = _latency_plot(drawn, axis, mean, tail, load_axis_of_lines(drawn, axis, mean, tail))
-    return _line_chart(subject, axis, lines, drawn, (mean, tail), [plot])
+    return line_chart(subject, axis, lines, ((mean, tail),))
+
+
+def load_chart(
+    subject: str,
+    axis: str,
+    lines: Sequence[ChartLine],
+    rate: ChartQuantity,
+    mean: ChartQuantity = MEAN,
+    tail: ChartQuantity = TAIL,
+) -> Figure:
+    """What is done a second, and under it what that takes: rate and two latencies.
+
+    Its title is the workload's: charts of several workloads stand side by side.
+    """
+    return replace(line_chart(subject, axis, lines, ((rate,), (mean, tail))), title=subject)
+
+
+def line_chart(
+    subject: str,
+    axis: str,
+    lines: Sequence[ChartLine],
+    panels: Sequence[tuple[ChartQuantity, ...]],
+) -> Figure:
+    """Plots over each other on one axis, each of one quantity or of two, the second dashed.
+
+    Over another plot rates are bars where they have room, so that they start at zero and few
+    lines cross.
+    """
+    quantities = tuple(quantity for panel in panels for quantity in panel)
+    drawn, common = with_short_names(best_lines(lines, quantities[0].key))
+    if len({line.token for line in drawn}) == len(drawn):
+        drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
+    in_steps = len(panels) > 1 and _bars_have_room(drawn, axis)
+    x = load_axis_of_lines(drawn, axis, *quantities, in_steps=in_steps)
+    height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
+    plots = []
+    for index, panel in enumerate(panels):
+        is_last = index == len(panels) - 1
+        draw = _bars_plot if in_steps and not is_last else _lines_plot
+        plot = draw(drawn, axis, panel, replace(x, has_labels=is_last), height)
+        plots.append(replace(plot, top=HEAD + index * (PANEL_HEIGHT + PANEL_GAP)))
+    *others, last = [quantity.name for quantity in quantities]
+    name = f"{', '.join(others)} and {last}" if others else last
+    return Figure(
+        subject=subject,
+        title=", ".join(
+            filter(None, (f"{capitalised(name)} against {axis_name_text(axis)}", common))
+        ),
+        finding=lines_sentence(axis, drawn, quantities[0]),
+        note=" ".join(_line_chart_notes(lines, drawn, panels, has_bars=in_steps)),
+        plots=tuple(plots),
+        table=quantities_table(subject, axis, lines, quantities),
+        by_configuration=True,
+    )
+
+
+def _bars_have_room(lines: Sequence[ChartLine], axis: str) -> bool:
+    """Whether a bar for each line and value is wide enough, and nothing stands between values."""
+    values = {point_axis_value(point, axis) for line in lines for point in line.points} - {None}
+    return (
+        len(values) * len(lines) <= BARS_MAX
+        and len(values) <= BAR_GROUPS_MAX
+        and all(line.curve is None for line in lines)
+    )
+
+
+def _bars_plot(
+    drawn: Sequence[ChartLine],
+    axis: str,
+    panel: tuple[ChartQuantity, ...],
+    x: ChartAxis,
+    height: float,
+) -> Plot:
+    """Bars of one quantity, those of all lines side by side at each value of the axis."""
+    (quantity,) = panel
+    scale = _scale_of_quantities(drawn, panel)
+    marks: list[Mark] = []
+    for index, line in enumerate(drawn):
+        points = points_on_axis(line, axis, quantity.key)
+        ends = [scale_interval(interval, scale) for _, _, interval, _ in points]
+        marks.append(
+            Bars(
+                token=line.token,
+                places=[(at, scale.scaled(value)) for at, value, _, _ in points],
+                slot=(index, len(drawn)),
+                levels=[level for *_, level in points],
+                tip=MarkTip(line.full_name if len(drawn) > 1 else "", ends),
+                opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
+            )
+        )
+    return Plot(height, marks, replace(x, has_line=True), scale)
+
+
+def _lines_plot(
+    drawn: Sequence[ChartLine],
+    axis: str,
+    panel: tuple[ChartQuantity, ...],
+    x: ChartAxis,
+    height: float,
+) -> Plot:
+    """One or two quantities of all lines: of many lines the first alone."""
+    solid, *dashed = panel if len(drawn) <= MAX_TAILS else panel[:1]
+    scale = _scale_of_quantities(drawn, (solid, *dashed))
+    alone = len(drawn) == 1
+    marks: list[Mark] = []
+    ends: list[LineEndLabel] = []
+    tails: list[LineEndLabel] = []
+    for line in drawn:
+        own = solid.label if alone else line.full_name
+        marks += line_and_point_marks(line, axis, solid.key, scale, own)
+        if dashed or not alone:
+            ends += line_end_labels(line, axis, solid.key, scale, own if alone else line.name)
+        for tail in dashed:
+            thin = replace(line, dash=(4, 3), curve=None)
+            name = tail.label if alone else f"{line.full_name}, {tail.label}"
+            marks += line_and_point_marks(thin, axis, tail.key, scale, name)
+            tails += line_end_labels(thin, axis, tail.key, scale, tail.label)
+    highest = max(tails, key=lambda end: end.value, default=None)
+    if highest is not None:  # one name for all that are dashed
+        ends.append(highest if alone else replace(highest, token=MUTED))
+    words = f"{solid.label}, dashed {dashed[0].label}" if dashed and not alone else ""
+    unit = f"{scale.unit}, {words}" if words else ""
+    return Plot(height, marks, x, scale, ends, unit=unit)
+
+
+def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQuantity]) -> Scale:
+    """The scale of everything that is drawn of them."""
+    values = [
+        v
+        for line in lines
+        for quantity in quantities
+        for v in drawn_metric_values(line, quantity.key)
+    ]
+    unit = quantities[0].unit or metric_spec(quantities[0].key).unit
+    return (
+        log_scale(unit, values, max_ticks=5)
+        if unit == "ns"
+        else linear_scale(unit, values, ticks=3)
+    )
+
+
+def _line_chart_notes(
+    lines: Sequence[ChartLine],
+    drawn: Sequence[ChartLine],
+    panels: Sequence[tuple[ChartQuantity, ...]],
+    *,
+    has_bars: bool,
+) -> Iterator[str]:
+    """How to read marks that are in the chart, and what is not in it."""
+    quantities = [quantity for panel in panels for quantity in panel]
+    if len(panels[-1]) > 1 and len(drawn) > MAX_TAILS:
+        yield f"Latency: {panels[-1][0].label}; {panels[-1][1].label} is in the table."
+    points = [point for line in lines for point in line.points]
+    levels = {point.level for line in drawn for point in line.points}
+    yield from not_valid_notes(levels, has_bars=has_bars)
+    yield from error_bar_notes(
+        p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities
+    )
+    curves = [line.curve for line in drawn if line.curve is not None]
+    yield from (text for one in quantities if (text := prediction_note(curves, one.key)))
+    yield from hidden_lines_note(lines, drawn)
 
 
 def load_axis_of_lines(
-    lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity
+    lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity, in_steps: bool = False
 ) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
     keys = {quantity.key for quantity in quantities}
@@ -202,95 +359,11 @@ def load_axis_of_lines(
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
     guessed = [float(point.load) for curve in curves for point in curve.points]
     return parameter_axis(
-        axis, [*measured, *guessed], max((line.nodes for line in lines), default=1)
+        axis,
+        [*measured, *guessed],
+        max((line.nodes for line in lines), default=1),
+        in_steps=in_steps,
     )
-
-
-def _drawn_metric_values(lines: Sequence[ChartLine], *quantities: ChartQuantity) -> list[float]:
-    return [
-        v
-        for line in lines
-        for quantity in quantities
-        for v in drawn_metric_values(line, quantity.key)
-    ]
-
-
-def _quantity_plot(
-    drawn: Sequence[ChartLine], axis: str, quantity: ChartQuantity, scale: Scale, x: ChartAxis
-) -> Plot:
-    """One quantity of all lines, each with its name where there are several."""
-    several = len(drawn) > 1
-    marks: list[Mark] = []
-    ends: list[LineEndLabel] = []
-    for line in drawn:
-        marks += line_and_point_marks(
-            line, axis, quantity.key, scale, line.full_name if several else ""
-        )
-        ends += line_end_labels(line, axis, quantity.key, scale, line.name) if several else []
-    return Plot(HEIGHT, marks, x, scale, ends)
-
-
-def _latency_plot(
-    drawn: Sequence[ChartLine], axis: str, mean: ChartQuantity, tail: ChartQuantity, x: ChartAxis
-) -> Plot:
-    """Two latencies of these lines; of many the first alone."""
-    with_tail = len(drawn) <= MAX_TAILS
-    scale = log_scale(
-        "ns", _drawn_metric_values(drawn, mean, *([tail] if with_tail else [])), max_ticks=5
-    )
-    alone = len(drawn) == 1
-    marks: list[Mark] = []
-    ends: list[LineEndLabel] = []
-    for line in drawn:
-        thin = replace(line, dash=(4, 3), curve=None)
-        marks += line_and_point_marks(
-            line, axis, mean.key, scale, mean.label if alone else line.full_name
-        )
-        name = tail.label if alone else f"{line.full_name}, {tail.label}"
-        marks += line_and_point_marks(thin, axis, tail.key, scale, name) if with_tail else []
-        ends += line_end_labels(line, axis, mean.key, scale, mean.label if alone else line.name)
-        if alone or 2 * len(drawn) * LINE_GAP <= PANEL_HEIGHT:  # else the note says what is dashed
-            ends += line_end_labels(thin, axis, tail.key, scale, tail.label)
-    return Plot(HEIGHT, marks, x, scale, ends)
-
-
-def _line_chart(
-    subject: str,
-    axis: str,
-    lines: Sequence[ChartLine],
-    drawn: Sequence[ChartLine],
-    quantities: tuple[ChartQuantity, ...],
-    plots: Sequence[Plot],
-) -> Figure:
-    """The chart around its plots of the lines that are `drawn`, with its sentence and its table."""
-    shown = quantities if len(drawn) <= MAX_TAILS or len(quantities) < 2 else quantities[:-1]
-    *others, last = [quantity.name for quantity in shown]
-    name = f"{', '.join(others)} and {last}" if others else last
-    curves = [line.curve for line in drawn if line.curve is not None]
-    notes = [_dash_note(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
-    points = [point for line in lines for point in line.points]
-    notes += error_bar_notes(
-        p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities
-    )
-    notes += [text for quantity in quantities if (text := prediction_note(curves, quantity.key))]
-    notes += hidden_lines_note(lines, drawn)
-    return Figure(
-        subject=subject,
-        title=f"{capitalised(name)} against {axis_name_text(axis)}",
-        finding=lines_sentence(axis, drawn, quantities[0]),
-        note=" ".join(notes),
-        plots=tuple(plots),
-        table=quantities_table(subject, axis, lines, quantities),
-        by_configuration=True,
-    )
-
-
-def _dash_note(quantities: Sequence[ChartQuantity], lines: int) -> str:
-    """Which line is which; of many lines only one latency is drawn."""
-    solid, dashed = quantities
-    if lines > MAX_TAILS:
-        return f"Latency: {solid.label}; {dashed.label} is in the table."
-    return f"Solid: {solid.label}; dashed: {dashed.label}."
 
 
 def line_and_point_marks(

@@ -13,11 +13,11 @@ from iolab.record import Record
 from iolab.report.charts.series import Panel
 from iolab.report.numbers import DIGITS, axis_name_text
 
-WIDTH: Final = 420
-"""Of every chart: on a phone of 375 px type of 12 units is about 10 px, in a column 14 px."""
+WIDTH: Final = 384
+"""Of a chart of four columns: a phone of 390 px shows it nearly as large."""
 LEFT: Final = 46
 RIGHT: Final = 96
-"""Room for the labels at the end of the lines."""
+"""Room for the labels at the end of the lines, before a chart is fitted to its own."""
 PLOT_WIDTH: Final = WIDTH - LEFT - RIGHT
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -26,8 +26,8 @@ _OF_LARGEST: Final = 3.0
 beside a plot."""
 
 _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
-    "1/s": ((1e6, "million IOPS"), (1e3, "thousand IOPS"), (1.0, "IOPS")),
-    "ops/s": ((1e6, "million ops/s"), (1e3, "thousand ops/s"), (1.0, "ops/s")),
+    "1/s": ((1e6, "M IOPS"), (1e3, "k IOPS"), (1.0, "IOPS")),
+    "ops/s": ((1e6, "M ops/s"), (1e3, "k ops/s"), (1.0, "ops/s")),
     "frames/s": ((1e6, "million/s"), (1e3, "thousand/s"), (1.0, "a second")),
     "bytes/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
@@ -36,26 +36,21 @@ _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "waiting": ((1.0, "waiting"),),
     "celsius": ((1.0, "°C"),),
     "TB": ((1.0, "TB"),),
+    "": ((1.0, "times"),),
 }
-
-LABELS_MAX: Final = 8
-"""Up to so many values are all labelled, as study files choose them."""
 
 _SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
 _LOG_AXES: Final = _SIZE_AXES | {"iodepth", "numjobs", "threads"}
-
-_CHARACTER: Final = 6.6
-"""Units of a digit at 12 units."""
-
-_GAP: Final = 9.0
-"""The least room between two labels."""
 
 _PADDING: Final = 10
 """Units between the ends of the plot and the first and the last value."""
 
 
 class Scale(Record):
-    """A range of values in a unit that reads well: values are divided by `divisor`."""
+    """A range of values in a unit that reads well: values are divided by `divisor`.
+
+    `stops` are values that stand equally far apart, with half of that beyond the first and last.
+    """
 
     divisor: float
     unit: str
@@ -63,6 +58,7 @@ class Scale(Record):
     high: float
     ticks: tuple[float, ...]
     is_logarithmic: bool = False
+    stops: tuple[float, ...] = ()
 
     def scaled(self, value: float) -> float:
         """The value in the scale's unit."""
@@ -70,19 +66,14 @@ class Scale(Record):
 
     def fraction(self, value: float) -> float:
         """Where a value (in the scale's unit) stands: 0 at its low end, 1 at its high one."""
+        if self.stops:
+            return (_stop_index(self.stops, value) + 0.5) / len(self.stops)
         if self.high <= self.low:
             return 0.5
         if self.is_logarithmic:
             low, high = math.log(self.low), math.log(self.high)
             return (math.log(max(value, self.low)) - low) / (high - low)
         return (value - self.low) / (self.high - self.low)
-
-    def value_at(self, fraction: float) -> float:
-        """The value that stands at a share of the length; the inverse of `fraction`."""
-        if self.is_logarithmic:
-            low, high = math.log(self.low), math.log(self.high)
-            return math.exp(low + fraction * (high - low))
-        return self.low + fraction * (self.high - self.low)
 
 
 class ChartAxis(Record):
@@ -109,6 +100,20 @@ class ChartAxis(Record):
         return self.start_offset + (self.end_offset - self.start_offset) * self.scale.fraction(
             value
         )
+
+    @property
+    def band_width(self) -> float:
+        """Units that each stop of its scale has."""
+        return (self.end_offset - self.start_offset) / max(len(self.scale.stops), 1)
+
+
+def _stop_index(stops: Sequence[float], value: float) -> float:
+    """The place of a value among the stops, between two of them in proportion."""
+    after = next((i for i, stop in enumerate(stops) if stop >= value), len(stops) - 1)
+    if after == 0 or stops[after] <= value:
+        return float(after)
+    low, high = stops[after - 1], stops[after]
+    return after - (high - value) / (high - low)
 
 
 def axis_number_text(value: float) -> str:
@@ -201,23 +206,25 @@ def time_ticks(span_s: float) -> tuple[float, ...]:
     return tuple(float(i * step) for i in range(int(span_s // step) + 1))
 
 
-def parameter_axis(axis: str, values: Iterable[float], nodes: int = 1) -> ChartAxis:
+def parameter_axis(
+    axis: str, values: Iterable[float], nodes: int = 1, *, in_steps: bool = False
+) -> ChartAxis:
     """A varied parameter: doublings for depths and sizes, even steps otherwise.
 
     With several `nodes` its values are of each of them: labels tell those of all, then of one.
+    With `in_steps` values stand equally far apart, as bars do.
     """
     ordered = sorted(set(values)) or [1.0]
     log = axis in _LOG_AXES and ordered[0] > 0
     text = _axis_label_formatter(axis, nodes)
-    kept = _values_with_label_space(
-        ordered, text, show_all=len(ordered) <= LABELS_MAX and nodes == 1, is_logarithmic=log
-    )
+    padding = 0 if in_steps else _PADDING
+    stops = tuple(ordered) if in_steps else ()
     return ChartAxis(
-        Scale(1.0, "", ordered[0], ordered[-1], (), log),
-        tuple((value, text(value)) for value in kept),
+        Scale(1.0, "", ordered[0], ordered[-1], (), log, stops),
+        tuple((value, text(value)) for value in ordered),
         f"VMs on {nodes} nodes (on each)" if nodes > 1 else axis_name_text(axis),
-        start_offset=_PADDING,
-        end_offset=PLOT_WIDTH - _PADDING,
+        start_offset=padding,
+        end_offset=PLOT_WIDTH - padding,
     )
 
 
@@ -232,28 +239,3 @@ def _size_text(value: float) -> str:
     units = ((2**30, "g"), (2**20, "m"), (2**10, "k"))
     size, name = next((unit for unit in units if value >= unit[0]), (1, ""))
     return f"{value / size:.6g}{name}"
-
-
-def _values_with_label_space(
-    values: Sequence[float],
-    label_of: Callable[[float], str],
-    *,
-    show_all: bool,
-    is_logarithmic: bool,
-) -> list[float]:
-    """The first, the last, and as many between them as have room."""
-    if show_all:
-        return list(values)
-    places = [math.log2(value) if is_logarithmic else value for value in values]
-    span = max(places[-1] - places[0], 1e-9)
-    room = PLOT_WIDTH - 2 * _PADDING
-    at = [room * (place - places[0]) / span for place in places]
-    widths = [_CHARACTER * len(label_of(value)) for value in values]
-    last = len(values) - 1
-    kept = [0]
-    for index in range(1, last):
-        before = at[index] - at[kept[-1]] - (widths[index] + widths[kept[-1]]) / 2
-        after = at[last] - at[index] - (widths[index] + widths[last]) / 2
-        if min(before, after) >= _GAP:
-            kept.append(index)
-    return [values[index] for index in dict.fromkeys([*kept, last])]

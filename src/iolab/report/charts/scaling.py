@@ -44,7 +44,7 @@ from iolab.report.numbers import interval_and_runs_text, metric_text, value_text
 from iolab.report.table import Cell, Table, columns_of, row_of
 from iolab.text import capitalised, counted_noun, escape_invisible, list_text, percent_text
 
-EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
+EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host", unit="share")
 _NAMED: Final = 3
 """Of more lines the ideals are named by the note alone, for room."""
 _LAW_SAMPLES: Final = 32
@@ -124,7 +124,7 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
 def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
     lines = [curve.efficiency_chart_line for curve in curves]
-    figure = quantity_chart(subject, HOSTS, lines, EFFICIENCY, "share")
+    figure = quantity_chart(subject, HOSTS, lines, EFFICIENCY)
     steps = [step for curve in curves[:MAX_LINES] for step in curve.scaling.steps]
     full = LineSegments(token=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import singledispatchmethod
 from html import escape
 from typing import Any, Final
@@ -18,10 +18,12 @@ from iolab.core.metric import Level
 from iolab.record import Record
 from iolab.report.charts.chart import (
     ABOVE,
+    CHARACTER,
+    LABEL_GAP,
     LINE_GAP,
     MIDDLE,
-    Arrows,
     Band,
+    Bars,
     Boxes,
     Figure,
     Line,
@@ -47,9 +49,11 @@ _LABEL_LEFT: Final = -6.0
 _LABEL_DOWN: Final = 15.0
 _TITLE_DOWN: Final = 30.0
 _TICK: Final = 4.0
-_END_GAP: Final = 10.0
-"""From a plot to the labels beside it: half a marker has room."""
-_UNIT_LEFT: Final = -42.0
+_TICK_GAP: Final = 9.0
+"""The least room between two names of ticks."""
+_BAR_GAP: Final = 0.24
+"""The part of the room of an x that its bars leave free."""
+_BAR_MOST: Final = 34.0
 _SMALL: Final = 0.55
 """How strong single runs stand behind what is published of them."""
 
@@ -68,26 +72,33 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
 
     The JSON holds no `<`, so that it can stand in a page as a block of data.
     """
-    pen = _SvgWriter(lambda token: token.css, _hideable_series(figure))
-    body = pen.figure_body(figure)
-    head = f'class="chart" role="img" aria-label="{escape(escape_invisible(figure.alt_text))}"'
-    return SvgDrawing(_svg_element(figure, head, body), _marks_json(figure))
+    views = [(figure, "")]
+    if figure.columns > figure.narrow.columns:
+        views = [(figure, " wide"), (figure.narrow, " narrow")]
+    toggled = _hideable_series(figure)
+    alt = escape(escape_invisible(figure.alt_text))
+    drawings = [
+        _svg_element(
+            view,
+            f'class="chart{name}" role="img" aria-label="{alt}"',
+            _SvgWriter(lambda token: token.css, toggled).figure_body(view),
+        )
+        for view, name in views
+    ]
+    return SvgDrawing("".join(drawings), _marks_json(figure))
 
 
 def svg_document(figure: Figure, *, font: str = "sans-serif") -> str:
     """The figure as an SVG document of its own, in the colours of light paper."""
     body = _SvgWriter(lambda token: token.light, frozenset()).figure_body(figure)
-    head = (
-        f'xmlns="http://www.w3.org/2000/svg" width="{figure.width}" '
-        f'height="{figure.height_with_key}" '
-        f'font-family="{font}"'
-    )
+    head = f'xmlns="http://www.w3.org/2000/svg" font-family="{font}"'
     return _svg_element(figure, head, body)
 
 
 def _svg_element(figure: Figure, head: str, body: str) -> str:
-    size = f'viewBox="0 0 {figure.width} {figure.height_with_key}" font-size="{FONT}"'
-    return f'<svg {head} {size} fill="none">{body}</svg>'
+    size = f'width="{figure.width}" height="{figure.height}"'
+    box = f'viewBox="0 0 {figure.width} {figure.height}" font-size="{FONT}"'
+    return f'<svg {head} {size} {box} fill="none">{body}</svg>'
 
 
 def _mark_series(mark: Mark) -> Token | None:
@@ -110,16 +121,10 @@ class _SvgWriter:
         self.paint = paint
         self.toggled = toggled
         self.tips = 0
-        self.key: Mapping[str, str] = {}
 
     def figure_body(self, figure: Figure) -> str:
-        self.key = figure.long_label_letters
-        drawn = [self._plot_group(plot, index) for index, plot in enumerate(figure.plots)]
-        lines = (
-            self._text_element(text, 0, figure.height + LINE_GAP * (number + 1), INK)
-            for number, text in enumerate(figure.label_key_lines)
-        )
-        return "".join((*drawn, *lines))
+        plots = enumerate(figure.fitted_plots)
+        return "".join(self._plot_group(plot, index) for index, plot in plots)
 
     def _plot_group(self, plot: Plot, index: int) -> str:
         inside = [
@@ -129,7 +134,9 @@ class _SvgWriter:
             *self._y_axis_and_end_labels(plot),
         ]
         place = f"translate({_coord(plot.left)},{_coord(plot.top)})"
-        return _element_text("g", "".join(inside), data_plot=index, transform=place)
+        return _element_text(
+            "g", "".join(inside), data_plot=index, data_w=_coord(plot.width), transform=place
+        )
 
     def _grid_lines(self, plot: Plot) -> str:
         """Lines at the ticks, behind everything."""
@@ -172,7 +179,7 @@ class _SvgWriter:
         down = _coord(plot.height + _LABEL_DOWN)
         labels = [
             _element_text("text", _escape_xml(text), transform=f"translate({_coord(x)},{down})")
-            for x, text in _visible_ticks(plot)
+            for x, text in ticks_with_room(_visible_ticks(plot))
         ]
         yield _element_text("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
         x, anchor = ((axis.start_offset + axis.end_offset) / 2, "middle")
@@ -197,15 +204,14 @@ class _SvgWriter:
         if plot.title:
             yield self._text_element(f"{plot.title}, {unit}", 0, ABOVE - 7, INK)
         elif unit:
-            yield self._text_element(unit, _UNIT_LEFT, ABOVE - 10, MUTED)
+            yield self._text_element(unit, 4 - plot.left, ABOVE - 10, MUTED)
         wanted = [plot.y_position(end.value) for end in plot.end_labels]
         for end, y in zip(
             plot.end_labels, spread_positions(wanted, LINE_GAP, 0, plot.height), strict=True
         ):
             whose = self._hideable_series_name(end.token)
-            name = escape_invisible(end.text)
-            name = self.key.get(name) or plot_label(name)
-            text = self._text_element(name, plot.width + _END_GAP, y + MIDDLE, end.token)
+            name = plot_label(end.text)
+            text = self._text_element(name, plot.width + LABEL_GAP, y + MIDDLE, end.token)
             yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
 
     def _text_element(
@@ -257,19 +263,43 @@ class _SvgWriter:
                     plot,
                 )
             case Boxes():
-                doubted = [
-                    piece
-                    for box, level in zip(_box_corners(mark, plot), mark.levels, strict=False)
-                    if level not in (None, Level.VALID)
-                    for piece in hatching_lines(*box)
-                ]
-                path = "".join(
-                    f"M{_coord(x)},{_coord(y)}L{_coord(x2)},{_coord(y2)}"
-                    for x, y, x2, y2 in doubted
+                return self._hatching(_box_corners(mark, plot), mark.levels)
+            case Bars():
+                corners = list(_bar_corners(mark, plot))
+                return self._hatching(corners, mark.levels) + self._bar_intervals(
+                    mark, corners, plot
                 )
-                look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
-                return _element_text("path", d=path, **look) if path else ""
         return ""
+
+    def _hatching(
+        self,
+        corners: Iterable[tuple[float, float, float, float]],
+        levels: Sequence[Level | None],
+    ) -> str:
+        """Strokes of paper over boxes that are not valid."""
+        doubted = [
+            piece
+            for box, level in zip(corners, levels, strict=False)
+            if level not in (None, Level.VALID)
+            for piece in hatching_lines(*box)
+        ]
+        path = "".join(
+            f"M{_coord(x)},{_coord(y)}L{_coord(x2)},{_coord(y2)}" for x, y, x2, y2 in doubted
+        )
+        look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
+        return _element_text("path", d=path, **look) if path else ""
+
+    def _bar_intervals(
+        self, mark: Bars, corners: Sequence[tuple[float, float, float, float]], plot: Plot
+    ) -> str:
+        intervals = mark.tip.intervals if mark.tip else ()
+        path = "".join(
+            f"M{_coord((x + x2) / 2)},{_coord(plot.y_position(ends[1]))}"
+            f"V{_coord(plot.y_position(ends[0]))}"
+            for (x, _, x2, _), ends in zip(corners, intervals, strict=False)
+            if ends
+        )
+        return _element_text("path", d=path, stroke=self.paint(INK)) if path else ""
 
     @singledispatchmethod
     def _mark_elements(self, mark: Mark, plot: Plot) -> str:
@@ -321,25 +351,6 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: Arrows, plot: Plot) -> str:
-        heads = [
-            _element_text(
-                "path",
-                transform=f"translate({_coord(plot.x_position(x))},{_coord(plot.y_position(y))}) "
-                ""
-                ""
-                ""
-                ""
-                ""
-                f"rotate({angle:.0f})",
-                d="M0,-2.3L1.9,1.9L-1.9,1.9Z",
-                fill=self.paint(mark.token),
-            )
-            for x, y, angle in mark.places
-        ]
-        return "".join(heads)
-
-    @_mark_elements.register
     def _(self, mark: LineSegments, plot: Plot) -> str:
         path = []
         for x, y, x2, y2 in mark.segments:
@@ -356,19 +367,28 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
+    def _(self, mark: Bars, plot: Plot) -> str:
+        return self._rectangles(_bar_corners(mark, plot), {"fill": self.paint(mark.token)})
+
+    @_mark_elements.register
     def _(self, mark: Boxes, plot: Plot) -> str:
         look = {
             "fill": self.paint(mark.token),
             "stroke": self.paint(PAPER) if mark.has_rim else None,
         }
-        drawn = [
+        return self._rectangles(_box_corners(mark, plot), look)
+
+    def _rectangles(
+        self, corners: Iterable[tuple[float, float, float, float]], look: Mapping[str, str | None]
+    ) -> str:
+        drawn = (
             _element_text(
                 "path",
                 d=f"M{_coord(x)},{_coord(y)}h{_coord(x2 - x)}v{_coord(y2 - y)}h{_coord(x - x2)}Z",
                 **look,
             )
-            for x, y, x2, y2 in _box_corners(mark, plot)
-        ]
+            for x, y, x2, y2 in corners
+        )
         return "".join(drawn)
 
     @_mark_elements.register
@@ -412,6 +432,24 @@ def _visible_ticks(plot: Plot) -> list[tuple[float, str]]:
     return [(axis.offset_of(at), text) for at, text in axis.ticks if low <= at <= high * (1 + 1e-9)]
 
 
+def ticks_with_room(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """The first name, the last one, and as many between them as have room."""
+    if not ticks:
+        return []
+    last = ticks[-1]
+    kept = [ticks[0]] if len(ticks) > 1 else []
+    for tick in ticks[1:-1]:
+        if _has_room(kept[-1], tick) and _has_room(tick, last):
+            kept.append(tick)
+    return [*kept, last]
+
+
+def _has_room(left: tuple[float, str], right: tuple[float, str]) -> bool:
+    """Whether both names have room beside each other."""
+    width = CHARACTER * (len(left[1]) + len(right[1])) / 2
+    return right[0] - left[0] - width >= _TICK_GAP
+
+
 def plot_unit(plot: Plot) -> str:
     """The unit of its values."""
     return plot.unit or (plot.y.unit if plot.y else "")
@@ -422,6 +460,16 @@ def _box_corners(boxes: Boxes, plot: Plot) -> Iterator[tuple[float, float, float
     for x, y, x2, y2 in boxes.boxes:
         top, bottom = sorted((plot.y_position(y), plot.y_position(y2, plot.height)))
         yield plot.x_position(x), top, plot.x_position(x2, plot.width), bottom
+
+
+def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
+    """Likewise of each bar: those of one x stand side by side about its middle."""
+    index, count = bars.slot
+    room = plot.x.band_width if plot.x else plot.width
+    width = min(room * (1 - _BAR_GAP) / count, _BAR_MOST)
+    for x, value in bars.places:
+        left = plot.x_position(x) + (index - count / 2) * width
+        yield left + 0.5, plot.y_position(value), left + width - 0.5, plot.height
 
 
 def _known_places(line: Line) -> list[tuple[float, float]]:
@@ -525,8 +573,8 @@ def _marks_json(figure: Figure) -> str:
 
 def _plot_document(plot: Plot) -> dict[str, Any]:
     """A plot's size, what it shows, and what its axis is."""
-    document: dict[str, Any] = {"w": plot.width, "h": plot.height}
-    document |= {
+    document: dict[str, Any] = {
+        "h": plot.height,
         "t": escape_invisible(plot.title),
         "u": escape_invisible(plot_unit(plot)),
         "k": plot.x.tip_kind if plot.x else "",
@@ -568,7 +616,7 @@ def _mark_coordinates(mark: Mark) -> tuple[list[float], list[float]]:
     match mark:
         case Line():
             places = _known_places(mark)
-        case Points():
+        case Points() | Bars():
             places = list(mark.places)
         case Boxes():
             places = [(x2 or 0.0, y or 0.0) for _, y, x2, _ in mark.boxes]

@@ -90,7 +90,7 @@ def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
     if not figures:
         return []
     pictures = [
-        {"file": f"{number}.svg", "width": figure.width, "height": figure.height_with_key}
+        {"file": f"{number}.svg", "width": figure.width, "height": figure.height}
         for number, figure in enumerate(figures)
     ]
     files = {f"{number}.svg": _paper_svg(figure) for number, figure in enumerate(figures)}

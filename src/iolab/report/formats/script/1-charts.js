@@ -41,7 +41,8 @@ let active = null;
 
 function stageOf(block) {
   const figure = block.parentElement;
-  const svg = figure.querySelector("svg.chart");
+  const drawings = [...figure.querySelectorAll("svg.chart")];
+  const svg = drawings.find((one) => one.getBoundingClientRect().width) || drawings[0];
   const stage = made("div", "stage");
   svg.replaceWith(stage);
   stage.append(svg);
@@ -82,7 +83,8 @@ function plotOf(chart, told, index) {
   if (!group.querySelector("[data-m]")) return null;
   const over = drawn("g", { class: "over" });
   group.append(over);
-  return { ...told, index, chart, group, over, a: 0, b: told.w, moved: null, fresh: [] };
+  const w = Number(group.dataset.w);
+  return { ...told, w, index, chart, group, over, a: 0, b: w, moved: null, fresh: [] };
 }
 
 function pointOf(mark, x, i, px, py) {

@@ -1,0 +1,397 @@
+"""Rows below each other on one axis: dots of configurations, and bars stacked of parts.
+
+A row of dots is a workload with a lane for each configuration, so that dots of nearly the same
+value stay apart; a line through a dot is its interval, and its value stands beside it. The first
+row names the configurations, so that no legend is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from textwrap import wrap
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
+from iolab.record import Record
+from iolab.report.charts.chart import (
+    CHARACTER,
+    LINE_GAP,
+    MIDDLE,
+    Boxes,
+    Figure,
+    LineSegments,
+    Mark,
+    MarkTip,
+    Plot,
+    Points,
+    TextMark,
+    missing_interval_notes,
+    not_valid_notes,
+    plot_label,
+)
+from iolab.report.charts.palette import INK, MUTED, RULE, Token
+from iolab.report.charts.scale import (
+    PLOT_WIDTH,
+    ChartAxis,
+    Scale,
+    linear_scale,
+    log_scale,
+    value_axis_of_scale,
+)
+from iolab.report.table import Table
+from iolab.text import counted_noun, distinct_parts, escape_invisible, excerpt
+
+HEAD: Final = 10
+LANE: Final = 15.0
+"""The height of a dot with its value."""
+ROW_GAP: Final = 9.0
+NAME_CHARACTERS: Final = 20
+NAME_LINES: Final = 3
+"""A longer name is cut."""
+VALUE_CHARACTERS: Final = 8
+BESIDE: Final = 9.0
+"""From a dot to what stands beside it."""
+
+ROWS_MAX: Final = 16
+"""More rows make a chart longer than a page; the others stand in the table."""
+DOTS_MAX: Final = 36
+"""Dots of all rows together that a page has room for."""
+ROW_DOTS_LEAST: Final = 4
+"""Of each row."""
+
+LOGARITHMIC_RATIO: Final = 30
+"""Values that are so many times as large as others would hide them on a linear axis."""
+SMALL_RATIO: Final = 1.5
+"""An axis of ratios reaches so far either way of 1, so that small differences look small."""
+
+BAR: Final = 15.0
+LEGEND: Final = 16.0
+HEADING_CHARACTERS: Final = 52
+POINTS_HEIGHT: Final = 190
+PIECE_LEAST: Final = 0.002
+"""The least share of a bar that is drawn."""
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Rows of one key together, keys and rows in their order."""
+    groups: dict[K, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def charts_by_unit(
+    rows: Iterable[T], unit: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
+) -> tuple[Figure, ...]:
+    """A chart for each unit that rows have, side by side over the width of a page."""
+    drawn = [figure for own in group_by(rows, unit).values() if (figure := draw(own)) is not None]
+    columns = {1: 12, 2: 6}.get(len(drawn), 4)
+    return tuple(replace(figure, columns=columns) for figure in drawn)
+
+
+class Dot(Record):
+    """One configuration's figure; `note` is told of it, as where it was reached.
+
+    `level` is None for what nobody judged, `title` the whole name where `name` is a short one.
+    """
+
+    name: str
+    token: Token
+    value: Metric
+    level: Level | None = None
+    note: str = ""
+    title: str = ""
+
+
+class DotRow(Record):
+    """The dots of one workload."""
+
+    title: str
+    dots: tuple[Dot, ...]
+
+
+class _Lane(Record):
+    """A dot with its row and the middle of its place."""
+
+    dot: Dot
+    row: DotRow
+    y: float
+
+
+def dot_chart(
+    subject: str,
+    title: str,
+    rows: Sequence[DotRow],
+    *,
+    finding: str,
+    table: Table,
+    per_unit: str = "",
+    better: Better = Better.HIGHER,
+    note: str = "",
+) -> Figure | None:
+    """The dots of all rows on one scale, of many the best; None where none has a value.
+
+    All values have one unit, none for ratios, which have a line at 1. `per_unit` is what they are
+    told for: `TB raw`.
+    """
+    most = max(ROW_DOTS_LEAST, DOTS_MAX // max(min(len(rows), ROWS_MAX), 1))
+    leading = [replace(row, dots=_best_dots(row.dots, most, better)) for row in rows]
+    drawn = [row for row in leading if row.dots][:ROWS_MAX]
+    if not drawn:
+        return None
+    dots = [dot for row in drawn for dot in row.dots]
+    scale = _value_scale(dots)
+    names, common = distinct_parts([escape_invisible(row.title) for row in drawn])
+    lanes, texts, height = _lay_out(drawn, names)
+    unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
+    x = replace(
+        value_axis_of_scale(scale),
+        title=excerpt(unit, 2 * NAME_CHARACTERS),
+        has_grid=True,
+        has_line=False,
+        is_title_left=True,
+    )
+    marks = [*_reference_marks(dots), *_lane_marks(lanes, scale), *texts]
+    left = CHARACTER * max((len(text) for one in texts for *_, text in one.places), default=0)
+    total = sum(bool(_value_and_ends(dot)) for row in rows for dot in row.dots)
+    notes = [note, _dots_note(dots, total)]
+    return Figure(
+        subject=subject,
+        title=f"{title} ({common})" if common else title,
+        finding=finding,
+        note=" ".join(filter(None, notes)),
+        plots=(
+            Plot(
+                height, marks, x, top=HEAD, left=left + 16, right=CHARACTER * VALUE_CHARACTERS + 12
+            ),
+        ),
+        table=table,
+        by_configuration=True,
+    )
+
+
+def _best_dots(dots: Sequence[Dot], most: int, better: Better) -> tuple[Dot, ...]:
+    """As many of the dots that have a value, in their order; those that are invalid last."""
+    sign = 1.0 if better is Better.HIGHER else -1.0
+    measured = [dot for dot in dots if _value_and_ends(dot)]
+    ranked = sorted(
+        measured, key=lambda dot: (dot.level is Level.INVALID, -sign * (dot.value.value or 0.0))
+    )[:most]
+    return tuple(dot for dot in measured if dot in ranked)
+
+
+def _value_and_ends(dot: Dot) -> list[float]:
+    """Everything of a dot that must fit the scale; empty where it has no value."""
+    if dot.value.value is None:
+        return []
+    return [dot.value.value, *(dot.value.interval_to_show or ())]
+
+
+def _value_scale(dots: Sequence[Dot]) -> Scale:
+    """From zero; logarithmic for ratios, and where the largest would hide the smallest."""
+    values = [end for dot in dots for end in _value_and_ends(dot)]
+    positive = [value for value in values if value > 0]
+    if not dots[0].value.unit:
+        scale = log_scale("", [*positive, 1 / SMALL_RATIO, SMALL_RATIO], max_ticks=7)
+        return replace(scale, ticks=tuple(sorted({*scale.ticks, 1.0})))
+    if positive and max(positive) > LOGARITHMIC_RATIO * min(positive):
+        return log_scale(dots[0].value.unit, positive, max_ticks=5)
+    return linear_scale(dots[0].value.unit, values, ticks=3)
+
+
+def _lay_out(
+    rows: Sequence[DotRow], names: Sequence[str]
+) -> tuple[list[_Lane], list[TextMark], float]:
+    """Each dot with its place, the names left of their rows, and the height of all."""
+    lanes: list[_Lane] = []
+    texts: list[TextMark] = []
+    top = 0.0
+    for row, name in zip(rows, names, strict=True):
+        lines = wrap(name, NAME_CHARACTERS)[:NAME_LINES] or [""]
+        height = max(LANE * len(row.dots), LINE_GAP * len(lines))
+        first = top + (height - LANE * (len(row.dots) - 1)) / 2
+        lanes += [_Lane(dot, row, first + LANE * i) for i, dot in enumerate(row.dots)]
+        start = top + (height - LINE_GAP * (len(lines) - 1)) / 2
+        places = [(0.0, start + LINE_GAP * i, line) for i, line in enumerate(lines)]
+        texts.append(
+            TextMark(token=INK, places=places, align="end", dx=-12, dy=MIDDLE, is_fixed=True)
+        )
+        top += height + ROW_GAP
+    return lanes, texts, round(top)
+
+
+def _reference_marks(dots: Sequence[Dot]) -> list[Mark]:
+    """Of ratios an upright where both are the same."""
+    upright = LineSegments(token=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
+    return [] if dots[0].value.unit else [upright]
+
+
+def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
+    """Under all dots a line to follow; then those of each configuration with what is beside them.
+
+    Names stand where the line is long enough, else behind the values.
+    """
+    base = None if scale.is_logarithmic else 0.0
+    for lane in lanes:
+        end = None if base is None else scale.scaled(lane.dot.value.value or 0.0)
+        yield LineSegments(token=RULE, segments=[(base, lane.y, end, lane.y)], width=1)
+    are_named = len({lane.dot.token for lane in lanes}) > 1
+    for token in dict.fromkeys(lane.dot.token for lane in lanes):
+        own = [lane for lane in lanes if lane.dot.token == token]
+        places = [(scale.scaled(lane.dot.value.value or 0.0), lane.y) for lane in own]
+        spread = [
+            (scale.scaled(ends[0]), lane.y, scale.scaled(ends[1]), lane.y)
+            for lane in own
+            if (ends := lane.dot.value.interval_to_show) is not None
+        ]
+        if spread:
+            yield LineSegments(token=token, segments=spread, width=3, opacity=0.45)
+        texts = [", ".join(filter(None, (lane.row.title, lane.dot.note))) for lane in own]
+        tip = MarkTip(own[0].dot.title or own[0].dot.name, texts=texts)
+        levels = [lane.dot.level or Level.VALID for lane in own]
+        yield Points(token=token, places=places, levels=levels, tip=tip)
+        rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
+        values = [
+            (end, y, _dot_value_text(lane.dot, scale))
+            for lane, end, (_, y) in zip(own, rights, places, strict=True)
+        ]
+        yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
+        if are_named:
+            name = plot_label(own[0].dot.name)
+            inside = scale.fraction(places[0][0]) * PLOT_WIDTH > CHARACTER * len(name) + BESIDE
+            dx = -BESIDE if inside else BESIDE + CHARACTER * (len(values[0][2]) + 1)
+            yield TextMark(
+                token=token,
+                places=[(places[0][0], places[0][1], name)],
+                align="end" if inside else "start",
+                dx=dx,
+                dy=MIDDLE,
+                has_rim=True,
+            )
+
+
+def _dot_value_text(dot: Dot, scale: Scale) -> str:
+    value = scale.scaled(dot.value.value or 0.0)
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
+
+
+def _dots_note(dots: Sequence[Dot], total: int) -> str:
+    notes = []
+    spread = [dot.value for dot in dots if dot.value.interval_to_show is not None]
+    if any(not value.is_bin_bound for value in spread):
+        notes.append("Lines through dots: 95 % intervals.")
+    if any(value.is_bin_bound for value in spread):
+        notes.append("A line through a dot is what rounding leaves open.")
+    notes += missing_interval_notes([dot.value for dot in dots], "dots")
+    notes += not_valid_notes({dot.level for dot in dots if dot.level})
+    if len(dots) < total:
+        notes.append(
+            f"The best of each, {len(dots)} of {counted_noun(total, 'dot')}; the table has all."
+        )
+    return " ".join(notes)
+
+
+class StackPiece(Record):
+    """A part of a bar: `text` stands in it where it has room."""
+
+    amount: float
+    token: Token
+    text: str = ""
+    opacity: float = 1.0
+
+
+class StackRow(Record):
+    """A bar of parts; `heading` stands over it, `name` before and `total` behind it."""
+
+    pieces: tuple[StackPiece, ...]
+    heading: str = ""
+    name: str = ""
+    total: str = ""
+
+
+def stacked_bars(
+    rows: Sequence[StackRow], legend: Sequence[tuple[str, StackPiece]]
+) -> tuple[Plot, Plot]:
+    """What the parts are, and the bars below each other on one scale."""
+    high = max((sum(piece.amount for piece in row.pieces) for row in rows), default=0.0) or 1.0
+    x = ChartAxis(Scale(1.0, "", 0.0, high, ()), (), has_line=False, has_labels=False)
+    marks: list[Mark] = []
+    top = 0.0
+    for row in rows:
+        if row.heading:
+            text = (0.0, top + 11, excerpt(row.heading, HEADING_CHARACTERS))
+            marks.append(TextMark(token=INK, places=[text], is_fixed=True))
+            top += LINE_GAP + 3
+        marks += _stack_marks(row, top, high)
+        top += BAR + ROW_GAP
+    left = CHARACTER * max((len(row.name) for row in rows), default=0)
+    right = CHARACTER * max((len(row.total) for row in rows), default=0)
+    keys = Plot(LEGEND, list(_legend_marks(legend)), top=4, left=2)
+    bars = Plot(
+        round(top), marks, x, top=LEGEND + 10, left=left + 8 if left else 2, right=right + BESIDE
+    )
+    return keys, bars
+
+
+def _legend_marks(legend: Sequence[tuple[str, StackPiece]]) -> Iterator[Mark]:
+    """The parts in the order in which bars have them, a square of colour before each."""
+    widths = [24 + CHARACTER * len(name) for name, _ in legend]
+    for (name, piece), left in zip(legend, accumulate([0.0, *widths]), strict=False):
+        square = [(left, 2.0, left + 9, 11.0)]
+        yield Boxes(token=piece.token, boxes=square, opacity=piece.opacity, has_rim=True)
+        yield TextMark(token=MUTED, places=[(left + 13, 11, name)])
+
+
+def _stack_marks(row: StackRow, top: float, high: float) -> Iterator[Mark]:
+    """A bar's parts with their texts where they have room, before and behind it what it is."""
+    middle, start = top + BAR / 2, 0.0
+    for piece in row.pieces:
+        end = start + piece.amount
+        if piece.amount > PIECE_LEAST * high:
+            box = [(start, top, end, top + BAR)]
+            yield Boxes(token=piece.token, boxes=box, opacity=piece.opacity, has_rim=True)
+        if PLOT_WIDTH * piece.amount / high > CHARACTER * len(piece.text) + 6:
+            place = [((start + end) / 2, middle, piece.text)]
+            yield TextMark(token=INK, places=place, align="middle", dy=MIDDLE, has_rim=True)
+        start = end
+    if row.name:
+        place = [(0.0, middle, row.name)]
+        yield TextMark(token=MUTED, places=place, align="end", dx=-6, dy=MIDDLE, is_fixed=True)
+    if row.total:
+        yield TextMark(token=INK, places=[(start, middle, row.total)], dx=6, dy=MIDDLE)
+
+
+def labelled_points(
+    points: Sequence[tuple[str, Token, Metric, Metric, Level | None]], per_unit: str
+) -> Plot:
+    """One figure against another, a point a configuration with its name beside it."""
+    x_scale = linear_scale(points[0][2].unit, [x.value or 0.0 for _, _, x, _, _ in points], ticks=3)
+    y_scale = linear_scale(points[0][3].unit, [y.value or 0.0 for *_, y, _ in points], ticks=3)
+    marks: list[Mark] = []
+    for name, token, x, y, level in points:
+        at = x_scale.scaled(x.value or 0.0), y_scale.scaled(y.value or 0.0)
+        left = x_scale.fraction(at[0]) > 0.5
+        marks.append(
+            Points(token=token, places=[at], levels=[level or Level.VALID], tip=MarkTip(name))
+        )
+        marks.append(
+            TextMark(
+                token=token,
+                places=[(*at, plot_label(name))],
+                align="end" if left else "start",
+                dx=-BESIDE if left else BESIDE,
+                dy=MIDDLE,
+                has_rim=True,
+            )
+        )
+    across = replace(
+        value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}"
+    )
+    return Plot(POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {per_unit}")
