@@ -30,7 +30,7 @@ def test_a_drawing_scales_and_says_what_it_shows(name: str) -> None:
     svg = draw_inline_svg(figure).svg
     assert f'viewBox="0 0 {figure.width} {figure.height}"' in svg
     assert 'role="img"' in svg
-    assert f'aria-label="{figure.subject}: {figure.title}. ' in svg
+    assert f'aria-label="{figure.heading}. ' in svg
 
 
 def test_every_panel_of_a_timeline_is_drawn_within_the_picture() -> None:

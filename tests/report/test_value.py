@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
-from iolab.report.charts.chart import Boxes, ChartGroup
+from iolab.report.charts.chart import ChartGroup, Points
 from iolab.report.price_performance import price_performance_section
 from iolab.report.table import Table
 from tests.report import shared
@@ -61,18 +61,23 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
         ["Sequential write", "Fast", "12 GB/s", "20 MB/s", "30 MB/s", "2 GB/s", "20 MB/s",
          "valid"],
     ]  # fmt: skip
-    names = [one.title for one in found["For each 1000 EUR"].figures]
+    names = [one.title for one in found["For each 1000 EUR"].appendix_figures]
     assert names == [
         "IOPS for each 1000 EUR",
         "Bandwidth for each 1000 EUR",
         "Capacity for each 1000 EUR",
     ]
-    assert "Fast has the most, 1.50 k" in found["For each 1000 EUR"].figures[0].finding
+    assert "Fast has the most, 1.50 k" in found["For each 1000 EUR"].appendix_figures[0].finding
 
 
 def test_what_was_bought_stands_beside_its_cost() -> None:
     found = groups(session(TWO, RATES))["Cost and capacity"]
-    assert len(found.figures) == 1
+    cost, reads, writes = found.figures
+    assert [figure.columns for figure in found.figures] == [4, 4, 4]
+    assert "Plain 300 k EUR" in cost.finding
+    assert "Random read" in reads.title
+    assert "Plain 1 k IOPS and 1.33 TB" in reads.finding
+    assert "Fast 20 MB/s" in writes.finding
     assert cells(found.table)[0] == [
         "Plain", "6", "600 TB", "400 TB", "100 TB", "150,000 EUR", "30,000 EUR", "120,000 EUR",
         "300,000 EUR", "2 TB for 1000 EUR", "1.33 TB for 1000 EUR",
@@ -84,7 +89,7 @@ def test_currencies_have_charts_of_their_own_and_the_note_says_so() -> None:
     found = groups(session((TWO[0], yen), RATES))
     assert {"For each 1000 EUR", "For each 1000 JPY"} <= set(found)
     for money in ("EUR", "JPY"):
-        for figure in found[f"For each 1000 {money}"].figures:
+        for figure in found[f"For each 1000 {money}"].appendix_figures:
             assert len({row[1].text for row in figure.table.rows}) == 1
             assert "has the most" not in figure.finding
     assert len(found["Cost and capacity"].figures) == 2
@@ -115,7 +120,7 @@ def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     (figure, *_) = found["For each TB raw"].appendix_figures
     assert told(figure.table, "Verdict") == ["valid", "invalid"]
     assert "Plain has the most" in figure.finding
-    assert "Hatched" in figure.note
+    assert "Crossed" in figure.note
     levels[("plain", "rand-read-4k", 8)] = Level.INVALID
     (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_figures
     assert figure.finding == "Random read: 1.50 k IOPS (Fast), invalid."
@@ -135,8 +140,8 @@ def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
     (figure, bandwidth) = found["For each TB raw"].appendix_figures
-    bars = [one.boxes[0][2] for one in figure.plots[0].marks if isinstance(one, Boxes)]
-    assert [round(1000 * (one or 0)) for one in bars] == pytest.approx([3526, 11068, 14323], abs=1)
+    dots = [one.places[0][0] for one in figure.plots[0].marks if isinstance(one, Points)]
+    assert [round(1000 * one) for one in dots] == pytest.approx([3526, 11068, 14323], abs=1)
     assert "seq-read-1m: performance has the most, 493 MB/s" in bandwidth.finding
 
 

@@ -116,7 +116,10 @@ def _money_charts(
     anchors: RunAnchors,
     table: Table,
 ) -> Iterator[Figure]:
-    """The cost of all, and what they give for it: capacity, and the highest rate of each unit."""
+    """The cost of all, and what they give for it: capacity, and one rate of each unit.
+
+    That is of the study's first workload that has the unit.
+    """
     cost = procurement_cost_chart(currency, configurations, styles, table)
     if cost is not None:
         yield cost
@@ -135,9 +138,8 @@ def _money_charts(
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     titles = {name: style.title for name, style in styles.items()}
     for own in group_by(rates, lambda quotient: quotient.value.unit).values():
-        best = max(own, key=lambda quotient: quotient.maximum.value.value or 0.0)
-        alike = [quotient for quotient in own if quotient.kind == best.kind]
-        numbers = quotient_table(best.size.unit_text, alike, titles, verdicts)
+        alike = [quotient for quotient in own if quotient.kind == own[0].kind]
+        numbers = quotient_table(own[0].size.unit_text, alike, titles, verdicts)
         figure = value_for_money_chart(capacity, alike, styles, numbers)
         if figure is not None:
             yield figure

@@ -41,7 +41,7 @@ def test_every_value_has_a_dot_a_number_and_each_configuration_its_name_once() -
     assert {"642", "read", "write"} <= set(texts(figure))
     for name in ("Mainstream", "High capacity", "Printed"):
         assert texts(figure).count(name) == 1
-    assert figure.title.endswith("(Random)")
+    assert figure.title.endswith(": Random")
 
 
 def test_dots_of_one_row_have_a_lane_each() -> None:

@@ -121,7 +121,7 @@ def value_for_money_chart(
     )
     return Figure(
         subject="Value for money",
-        title=f"{title} and {what} capacity for {money}",
+        title=f"{title}, and {what} capacity",
         finding=f"For {money}: {list_text(sentences, _NAMED)}.",
         note="",
         plots=(plot,),

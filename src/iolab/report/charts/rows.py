@@ -33,7 +33,7 @@ from iolab.report.charts.chart import (
     not_valid_notes,
     plot_label,
 )
-from iolab.report.charts.palette import INK, MUTED, RULE, Token
+from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
 from iolab.report.charts.scale import (
     PLOT_WIDTH,
     ChartAxis,
@@ -164,7 +164,7 @@ def dot_chart(
     notes = [note, _dots_note(dots, total)]
     return Figure(
         subject=subject,
-        title=f"{title} ({common})" if common else title,
+        title=title if not common or common.lower() in title.lower() else f"{title}: {common}",
         finding=finding,
         note=" ".join(filter(None, notes)),
         plots=(
@@ -358,8 +358,9 @@ def _stack_marks(row: StackRow, top: float, high: float) -> Iterator[Mark]:
             box = [(start, top, end, top + BAR)]
             yield Boxes(token=piece.token, boxes=box, opacity=piece.opacity, has_rim=True)
         if PLOT_WIDTH * piece.amount / high > CHARACTER * len(piece.text) + 6:
+            token = PAPER if piece.opacity == 1 else INK
             place = [((start + end) / 2, middle, piece.text)]
-            yield TextMark(token=INK, places=place, align="middle", dy=MIDDLE, has_rim=True)
+            yield TextMark(token=token, places=place, align="middle", dy=MIDDLE)
         start = end
     if row.name:
         place = [(0.0, middle, row.name)]
