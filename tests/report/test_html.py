@@ -121,11 +121,11 @@ def test_ids_are_unique_and_every_anchor_leads_somewhere(page: str) -> None:
 
 
 def test_every_chart_has_words_and_a_table(page: str) -> None:
-    figures = re.findall(r"<figure class="c\d+">.*?</figure>", page, re.S)
+    figures = re.findall(r"<figure .*?</figure>", page, re.S)
     assert len(figures) > 20
     assert all(len(re.findall(r'aria-label="[^"]{20,}"', figure)) >= 1 for figure in figures)
     appendix = page[page.index('id="appendix"') :]
-    backing = re.findall(r"<figure class="c\d+">.*?</figure>", appendix, re.S)
+    backing = re.findall(r"<figure .*?</figure>", appendix, re.S)
     assert all(figure.count("<table") == 1 for figure in backing)
     charts = page[page.index('id="charts"') : page.index('id="configuration"')]
     groups = re.findall(r'<div class="charts">.*?</details>', charts, re.S)
