@@ -19,7 +19,7 @@ from iolab.guests.tables import guest_fleets_by_run
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Points, series_styles
+from iolab.report.charts.chart import Bars, series_styles
 from iolab.report.page import ReportPage, build_report_page
 from iolab.report.runs import NAMES_SHOWN
 from iolab.store.documents import Manifest
@@ -52,18 +52,19 @@ def page() -> ReportPage:
 
 
 def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
-    titles = {
-        item.title: [figure.title for figure in item.figures] for item in page.workload_charts
-    }
+    charts = {item.title: item.figures for item in page.workload_charts}
     more = {
         item.title: [figure.title for figure in item.appendix_figures]
         for item in page.workload_charts
     }
     for mix in ("Random reads", "70 % reads, 30 % writes"):
-        (load,) = titles[mix]
-        assert tells(load, "IOPS", "mean latency", "tail latency", "VMs per node")
+        (load,) = charts[mix]
+        assert load.title == mix
+        heads = " ".join(column.title for column in load.table.columns)
+        assert tells(heads, "IOPS", "mean latency", "tail latency", "VMs per node")
         assert more[mix] == ["Where the latency arises"]
-    assert titles["One node from inside"] == ["node-1 from inside over time"]
+    (inside,) = charts["One node from inside"]
+    assert inside.title == "node-1 from inside over time"
 
 
 def test_a_median_is_called_no_tail(source: GuestSource) -> None:
@@ -74,7 +75,7 @@ def test_a_median_is_called_no_tail(source: GuestSource) -> None:
     ]
     charts = fleet_charts(replace(group, points=tuple(few)), series_styles(source.study), (), "")
     assert charts is not None
-    assert "median latency" in charts.figures[0].title
+    assert "median latency" in [column.title for column in charts.figures[0].table.columns]
 
 
 def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
@@ -285,8 +286,8 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
     page = build_report_page(build_brief(source))
     figure = page.workload_charts[0].figures[0]
     assert figure.finding.endswith("; at worst indicative.")
-    points = [one for one in figure.plots[0].marks if isinstance(one, Points)]
-    assert [Level.INDICATIVE in one.levels for one in points] == [True]
+    (bars,) = (one for one in figure.plots[0].marks if isinstance(one, Bars))
+    assert Level.INDICATIVE in bars.levels
 
 
 def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:

@@ -416,7 +416,9 @@ def series_styles(study: Study) -> SeriesStyles:
     """Each configuration's look, the colours in the study's order."""
     names = short_configuration_names(study.configurations)
     return {
-        configuration.id: ConfigurationStyle(configuration.title, series_token(index), name)
+        configuration.id: ConfigurationStyle(
+            configuration.title, series_token(index), "" if name == configuration.title else name
+        )
         for index, (configuration, name) in enumerate(zip(study.configurations, names, strict=True))
     }
 
