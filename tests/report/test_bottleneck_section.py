@@ -6,13 +6,19 @@ import re
 
 from msgspec.structs import replace
 
-from iolab.analysis.findings import best_point_findings
-from iolab.report.bottleneck import ANCHOR, bottlenecks_section
+from iolab.analysis.bottleneck.decision import LoadStep, decide_bottleneck
+from iolab.analysis.findings import BottleneckFinding, best_point_findings
+from iolab.core.metric import Level
+from iolab.core.resources import RunResources
+from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix
 from iolab.report.gather import BOTTLENECK_RUNS_MAX
 from iolab.report.page import build_report_page
+from tests.analysis.bottleneck.planted import QUIET, cores, disk, record, watched
+from tests.facts import tells
 from tests.report import shared
+from tests.report.test_limit_words import BENT
 
 
 def whole() -> Brief:
@@ -37,9 +43,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
     assert first["In flight"].text.endswith(" of 64")
     assert group.table is not None
-    assert len(group.table.rows) < len(rows)  # what they have in common stands once
-    told = ", ".join(row[1].text for row in group.table.rows)
-    assert all(row["Workload"].text in told for row in rows)
+    assert [row[0].text for row in group.table.rows] == ["Not known"]  # of all, and once
     assert all(row[-1].text.endswith(".") for row in group.table.rows)  # what to do next
     texts = [cell.text for cell in names.rows[0]]
     assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
@@ -53,15 +57,42 @@ def test_one_configuration_is_not_named() -> None:
     assert group.table is not None
     assert "Configuration" not in [column.title for column in group.table.columns]
     by_limit = {row[0].text: row[1].text for row in group.table.rows}
-    assert "Read latency" in by_limit["one I/O at a time"]
-    assert "Read bandwidth" in by_limit["not known"]
+    assert "Read latency" in by_limit["One I/O at a time"]
+    assert "Read bandwidth" in by_limit["Not known"]
+
+
+def limit(owner: str, workload: str, seen: RunResources, step: LoadStep) -> BottleneckFinding:
+    decision = decide_bottleneck(seen, step)
+    return BottleneckFinding(owner, workload, (), decision, seen, None, Level.VALID, ())
+
+
+def test_a_configuration_has_one_row_with_the_figures_of_what_limits_it() -> None:
+    busy = watched(record({**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}))
+    full = watched(record({**QUIET, **disk(1.0, each_ns=776_000)}))
+    study = shared.brief("two").study
+    found = [
+        limit("alpha", "rand-read-4k", busy, BENT),
+        limit("alpha", "rand-write-4k", busy, BENT),
+        limit("alpha", "seq-read-128k", full, BENT),
+        limit("beta", "rand-read-4k", full, BENT),
+    ]
+    table = bottlenecks_table(study, found, ())
+    alpha, beta = table.rows
+    assert [alpha[0].text, beta[0].text] == ["Alpha", "Beta"]
+    assert tells(alpha[1].text, "Processors", "Random read 4 KiB", "Random write 4 KiB", "device")
+    processors, _, device = alpha[2].text.partition("device nvme0n1: ")
+    assert tells(processors, "97 %")
+    assert "device" not in processors  # of the resource that is named, and of no other
+    assert tells(device, "100 %")
+    assert beta[1].text == "Device nvme0n1"
+    assert "core" not in beta[2].text
 
 
 def test_the_page_and_its_text_have_the_section() -> None:
     page = shared.drawn(shared.undrawn(whole()))
     found = re.search(rf'<section id="{ANCHOR}".*?</section>', page, re.S)
     assert found
-    assert "Random read 4 KiB" in found[0]
+    assert "What to do next" in found[0]
     assert "nvme1n1 of client-1" in render_appendix(whole())
 
 

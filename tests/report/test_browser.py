@@ -112,7 +112,7 @@ def test_what_to_do_next_stands_on_a_phone_without_scrolling(
 ) -> None:
     page, _ = shown(browser, written(folder, "two"), viewport={"width": 375, "height": 800})
     edges = page.evaluate(
-        """[...document.querySelectorAll('[aria-label=Bottlenecks] td:last-child')].map(
+        """[...document.querySelectorAll('#limits td:last-child')].map(
              cell => cell.getBoundingClientRect().right)"""
     )
     assert edges

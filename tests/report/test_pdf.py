@@ -102,7 +102,7 @@ def test_the_appendix_says_once_what_all_runs_have() -> None:
 
 
 def test_every_part_is_there() -> None:
-    for heading in ("Caveats", "Load and latency", "Bottlenecks", "Hardware", "Method"):
+    for heading in ("Caveats", "Load and latency", "What limits it", "Hardware", "Method"):
         assert squeezed(heading) in brief_text()
     for heading in (
         "All caveats",

@@ -24,7 +24,7 @@ def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> No
         *page.answer.trust_texts,
         "Why we ask.",
     } <= set(text)
-    assert {"Load and latency", "Bottlenecks", "Hardware", "Method", "Bottom line"} <= set(text)
+    assert {"Load and latency", "What limits it", "Hardware", "Method", "Bottom line"} <= set(text)
     rows = [[cell.text for cell in row.cells] for row in made.tables[0].rows]
     assert rows[0] == [column.title for column in page.answer.best_table.columns]
     assert rows[1:] == [[cell.one_line_text for cell in row] for row in page.answer.best_table.rows]

@@ -326,7 +326,10 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
 
 
 def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[KneeFinding]:
-    """For each curve over one axis of load, the first step that no longer pays."""
+    """For each curve over one axis of load, the first step that no longer pays.
+
+    Where none pays from the first load on, the curve bends below what was measured: it has no knee.
+    """
     for workload, configuration, members in _points_by_workload_and_configuration(study, points):
         rate = workload.headline_metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
@@ -440,6 +443,7 @@ def _mean_latency_metric(point: PointSummary) -> Metric | None:
 def _first_unprofitable_step(
     curve: Sequence[PointSummary], name: str, rate: str
 ) -> tuple[PointSummary, PointSummary, float, float] | None:
+    """The first step after the first load that no longer pays; None where the first does not."""
     if len(curve) < BEND_LOADS_MIN:
         return None
     for point, next_point in pairwise(curve):
@@ -449,7 +453,7 @@ def _first_unprofitable_step(
             continue
         more = math.log(next_point.axis_load(name) / point.axis_load(name))
         if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
-            return point, next_point, high / low, long / short
+            return None if point is curve[0] else (point, next_point, high / low, long / short)
     return None
 
 

@@ -127,6 +127,7 @@ def build_answer(
         verdicts_sentence(verdict_counts),
         repeats_sentence(verdict_counts, brief),
         _interval_widths_text(figures).strip(),
+        _supported_leads_sentence(rows),
     )
     return Answer(
         sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),
@@ -139,6 +140,16 @@ def build_answer(
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
     )
+
+
+def _supported_leads_sentence(rows: Sequence[WorkloadRow]) -> str:
+    """In how many workloads intervals support the best; empty of a single configuration."""
+    compared = [row for row in rows if row.figure_count > 1]
+    if not compared:
+        return ""
+    decided = sum(row.is_decided for row in compared)
+    number = f"{decided} of {counted_noun(len(compared), 'workload')}"
+    return f"Intervals support the best of {number}."
 
 
 class SessionAnswer(Record):

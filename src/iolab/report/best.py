@@ -18,7 +18,7 @@ from iolab.core.metric_spec import Better, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
-from iolab.report.numbers import axis_values_text
+from iolab.report.numbers import axis_name_text, axis_values_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -48,7 +48,9 @@ class PointFigures(Record):
     @property
     def axis_text(self) -> str:
         """The axis values for people."""
-        return axis_values_text(self.median_run.axis)
+        return axis_values_text(
+            tuple((axis_name_text(name), value) for name, value in self.median_run.axis)
+        )
 
     @property
     def host_count(self) -> int:

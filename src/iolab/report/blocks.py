@@ -143,7 +143,7 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _workload_chart_blocks(page)
     yield from _section_blocks(page.sections, in_brief=True)
     yield Heading("Hardware", 1, "configuration")
-    yield from page.hardware_tables
+    yield from _without_titles("Hardware", page.hardware_tables)
     if page.topology:
         yield Drawing(page.topology.alt_text)
     else:
@@ -152,7 +152,7 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
         yield Heading("Sessions", 1, "sessions")
         yield from page.session_tables
     yield Heading("Method", 1, "method")
-    yield page.method_table
+    yield _without_title(page.method_table)
     yield from _first_caveat_blocks(page)
     yield from _bottom_line_blocks(page)
     if brief.user_text.conclusion:
@@ -205,7 +205,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     if answer.facts:
         yield FastFacts(answer.facts)
     if answer.best_table.rows:
-        yield Heading("Results", 1, "matrix")
+        yield Heading(answer.best_table.title, 1, "matrix")
         yield _without_title(answer.best_table)
         yield from _notes(answer.table_note)
     if answer.charts:
@@ -280,14 +280,14 @@ def _section_blocks(
         yield from _notes(section.introduction)
         for group in section.groups:
             if group.figures or group.table or not in_brief:
-                yield from _group_blocks(group, in_brief=in_brief)
+                yield from _group_blocks(group, section.title, in_brief=in_brief)
 
 
-def _group_blocks(group: ChartGroup, *, in_brief: bool) -> Iterator[Block]:
+def _group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> Iterator[Block]:
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
-        yield group.table
+        yield from _without_titles(heading, [group.table])
     yield from _notes(group.note)
     if group.figures:
         yield Figures(group.figures, is_detailed=not in_brief)
@@ -306,6 +306,12 @@ def _notes(*texts: str) -> Iterator[Paragraph]:
 
 def _user_blocks(markdown: str) -> Iterator[UserText]:
     return (UserText(text) for text in (markdown,) if text)
+
+
+def _without_titles(heading: str, tables: Iterable[Table]) -> Iterator[Table]:
+    """The tables, those without their title that have the same as the heading above them."""
+    for table in tables:
+        yield _without_title(table) if table.title == heading else table
 
 
 def _without_title(table: Table) -> Table:

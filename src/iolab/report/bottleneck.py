@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import Cause
@@ -20,7 +21,7 @@ from iolab.report.phrases import (
     load_step_text,
 )
 from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
-from iolab.text import list_text, percent_text
+from iolab.text import capitalised, list_text, percent_text
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ _RESOURCE_COLUMNS: Final = (
 """Resources in the order named, each with the head of its column and how its use is told."""
 
 ANCHOR: Final = "limits"
+TITLE: Final = "What limits it"
 
-_SECTION_INTRODUCTION: Final = (
+_LAWS_NOTE: Final = (
     "What kept the best points from more, by how busy each resource was (utilisation law), by "
     "where the I/Os in flight were (Little's law), and by whether more load still raised the rate."
 )
@@ -93,6 +95,9 @@ _CAUSE_NAMES: Final[Mapping[Cause, str]] = {
     Cause.NONE: "not known",
 }
 
+STEPS_SHOWN: Final = 2
+"""Next steps in a row; the others help fewer of its workloads."""
+
 LIMITS_IN_LINE: Final = 3
 """Limits that the line on a terminal names."""
 
@@ -104,6 +109,17 @@ _OTHER_LOAD_REMEDY: Final = (
     "measure again."
 )
 """The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
+
+
+_CAUSE_RESOURCES: Final[Mapping[Cause, Resource]] = {
+    Cause.DEVICE: Resource.DEVICE,
+    Cause.DEVICE_OPEN: Resource.DEVICE,
+    Cause.PROCESSORS: Resource.PROCESSORS,
+    Cause.CORE: Resource.CORE,
+    Cause.JOB: Resource.JOB,
+    Cause.PORT: Resource.PORT,
+}
+"""The resource that a limit names."""
 
 
 def bottleneck_sentence(limit: BottleneckFinding, names: ConfigurationNames) -> str:
@@ -380,28 +396,103 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     )
     if not limits:
         return None
-    shares = (best_point_limits_table(study, limits, brief.run_anchors), _SHARES_NOTE)
+    note = f"{_LAWS_NOTE} {_SHARES_NOTE}"
+    shares = (best_point_limits_table(study, limits, brief.run_anchors), note)
     names = (busiest_resources_table(study, limits), _NAMES_NOTE)
     group = ChartGroup("", (), bottlenecks_table(study, limits, points), "", (shares, names))
-    return ReportSection(ANCHOR, "Bottlenecks", _SECTION_INTRODUCTION, (group,), in_appendix=False)
+    return ReportSection(ANCHOR, TITLE, "", (group,), in_appendix=False)
 
 
 def bottlenecks_table(
     study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> Table:
-    """What limits the best points, which, what tells it, and what to do about it.
+    """What limits the best points, with the evidence and the next step.
 
-    Points that have the limit and the next step in common share a row.
+    A row for each configuration, or of a single one for each limit; where nothing is known a last
+    row says so once.
     """
-    rows: dict[tuple[str, str], list[BottleneckFinding]] = {}
+    several = len(study.configurations) > 1
+    known = [limit for limit in limits if limit.decision.cause is not Cause.NONE]
+    by_row = _findings_by(known, _owner_of_finding if several else _cause_text)
+    titles = study.configuration_titles
+    rows = [
+        (
+            Cell(titles.get(name, name) if several else capitalised(name)),
+            *_limit_cells(study, findings, limits, points, with_cause=several),
+        )
+        for name, findings in by_row.items()
+    ]
+    unknown = [limit for limit in limits if limit.decision.cause is Cause.NONE]
+    if unknown:
+        rows.append(
+            row_of(
+                capitalised(_CAUSE_NAMES[Cause.NONE]),
+                _affected_workloads_text(study, unknown, limits),
+                _highest_use_text(unknown),
+                _next_steps_text(unknown, points),
+            )
+        )
+    heads = ("Configuration", "Limited by") if several else ("Limited by", "Workloads")
+    columns = columns_of((*heads, "Evidence", "What to do next"))
+    return Table(TITLE, columns, tuple(rows))
+
+
+def _findings_by(
+    limits: Sequence[BottleneckFinding], name_of: Callable[[BottleneckFinding], str]
+) -> dict[str, list[BottleneckFinding]]:
+    """The findings by a name, in the order of the names."""
+    groups: dict[str, list[BottleneckFinding]] = {}
     for limit in limits:
-        rows.setdefault((_cause_text(limit), _next_step_text(limit, points)), []).append(limit)
-    cells = tuple(
-        row_of(cause, _affected_workloads_text(study, alike, limits), _evidence_text(alike), step)
-        for (cause, step), alike in rows.items()
+        groups.setdefault(name_of(limit), []).append(limit)
+    return groups
+
+
+def _owner_of_finding(limit: BottleneckFinding) -> str:
+    return limit.configuration
+
+
+def _limit_cells(
+    study: Study,
+    findings: Sequence[BottleneckFinding],
+    all_findings: Sequence[BottleneckFinding],
+    points: Sequence[PointSummary],
+    *,
+    with_cause: bool,
+) -> tuple[Cell, ...]:
+    """The limits of a row with their workloads, their evidence, and what to do about the most."""
+    groups = sorted(_findings_by(findings, _cause_text).items(), key=lambda item: -len(item[1]))
+    if not with_cause:
+        ((_, alike),) = groups
+        workloads = _affected_workloads_text(study, alike, all_findings)
+        return row_of(workloads, _evidence_text(alike), _next_steps_text(alike, points))
+    own = [one for one in all_findings if one.configuration == findings[0].configuration]
+    names = [
+        cause
+        if len(alike) == len(own)
+        else f"{cause} ({', '.join(_workload_titles(study, alike))})"
+        for cause, alike in groups
+    ]
+    evidence = [_evidence_text(alike) for _, alike in groups]
+    several = len(groups) > 1
+    parts = [
+        f"{cause}: {text}" if several else text
+        for (cause, _), text in zip(groups, evidence, strict=True)
+        if text != DASH
+    ]
+    return row_of(
+        capitalised("; ".join(names)), "; ".join(parts) or DASH, _next_steps_text(findings, points)
     )
-    heads = ("Limited by", "Workloads", "Evidence", "What to do next")
-    return Table("Bottlenecks", columns_of(heads), cells)
+
+
+def _workload_titles(study: Study, findings: Iterable[BottleneckFinding]) -> list[str]:
+    titles = study.workload_titles
+    return list(dict.fromkeys(titles.get(one.workload, one.workload) for one in findings))
+
+
+def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[PointSummary]) -> str:
+    """The steps that help most of the findings, each once."""
+    steps = Counter(_next_step_text(limit, points) for limit in findings)
+    return " ".join(step for step, _ in steps.most_common(STEPS_SHOWN))
 
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
@@ -487,37 +578,84 @@ def _is_mostly_other_load(use: ResourceUse | None) -> bool:
 
 
 def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
-    """The busiest resource, the latency at the device, and what more load did.
+    """The figures of what limits these points, which all have the same cause.
 
     Of several the range of each, without what more load did to each of them.
     """
-    parts = []
-    for resource, _, text in _RESOURCE_COLUMNS:
-        uses = [limit.resources.busiest_use(resource) for limit in findings]
-        shares = [use.share for use in uses if use is not None and use.share is not None]
-        names = {use.name for use in uses if use is not None}
-        if len(shares) == len(findings) and min(shares) >= BUSY_SHARE_SHOWN:
-            name = names.pop() if len(names) == 1 else ""
-            parts = [text.format(name=name, share=_share_range_text(shares)).replace("  ", " ")]
-            break
-    parts += _own_jobs_evidence(findings)
-    there = [
+    cause = findings[0].decision.cause
+    parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
+    if cause is Cause.ONE_AT_A_TIME:
+        flights = [limit.resources.concurrency for limit in findings]
+        latencies = [flight.latency_ns for flight in flights if flight is not None]
+        parts += [f"latency {_value_range_text(latencies, 'ns')}"] if latencies else []
+    if cause is Cause.ENGINE:
+        parts += [f"{_in_flight_text(limit)} I/Os in flight" for limit in findings[:1]]
+    if cause in (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME):
+        parts += _device_latency_evidence(findings)
+    if cause in (Cause.SOFTWARE, Cause.BEYOND, Cause.PACE):
+        parts += [_highest_use_text(findings)]
+    parts += _load_step_evidence(findings)
+    return "; ".join(filter(None, parts)) or DASH
+
+
+def _named_resource_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+    """How much of the resource was used that the limit names; nothing of other limits."""
+    resource = _CAUSE_RESOURCES.get(findings[0].decision.cause)
+    text = next((text for one, _, text in _RESOURCE_COLUMNS if one is resource), "")
+    uses = [
+        limit.decision.use or (limit.resources.busiest_use(resource) if resource else None)
+        for limit in findings
+    ]
+    shares = [use.share for use in uses if use is not None and use.share is not None]
+    names = {use.name for use in uses if use is not None}
+    if not text or not shares:
+        return []
+    name = names.pop() if len(names) == 1 else ""
+    return [text.format(name=name, share=_share_range_text(shares)).replace("  ", " ")]
+
+
+def _device_latency_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+    shares = [
         limit.resources.concurrency.device_latency_share
         for limit in findings
         if limit.resources.concurrency
     ]
-    measured = [share for share in there if share is not None]
-    parts += (
-        [f"{_share_range_text(measured)} of latency at the device"]
-        if len(measured) == len(findings)
-        else []
+    measured = [share for share in shares if share is not None]
+    if len(measured) < len(findings):
+        return []
+    return [f"{_share_range_text(measured)} of latency at the device"]
+
+
+def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+    """What more load did to the only point, or how much the last step gave to several."""
+    steps = [limit.decision.step for limit in findings if limit.decision.step is not None]
+    if len(findings) == 1:
+        return [_load_step_text(limit) for limit in findings if limit.decision.step]
+    if len(steps) < len(findings):
+        return []
+    low, high = (
+        percent_text(find(step.rate_gain_share for step in steps) - 1, signed=True)
+        for find in (min, max)
     )
-    parts += (
-        [_load_step_text(limit) for limit in findings if limit.decision.step]
-        if len(findings) == 1
-        else []
-    )
-    return "; ".join(parts) or DASH
+    return [f"the last step of load: rate {low if low == high else f'{low} to {high}'}"]
+
+
+def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
+    """The resource that was used most of all that were watched."""
+    every = [
+        (use.share, text.format(name=use.name, share=percent_text(use.share)))
+        for limit in findings
+        for resource, _, text in _RESOURCE_COLUMNS
+        if (use := limit.resources.busiest_use(resource)) is not None and use.share is not None
+    ]
+    if not every:
+        return DASH
+    return f"nothing watched was at its limit; highest: {max(every)[1]}"
+
+
+def _value_range_text(values: Sequence[float], unit: str) -> str:
+    low, high = value_text(min(values), unit), value_text(max(values), unit)
+    return high if low == high else f"{low} to {high}"
 
 
 def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:

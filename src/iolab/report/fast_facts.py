@@ -7,7 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.value import SizeMeasure, capacity_quotients, without_host_subsets
-from iolab.core.metric import Level
+from iolab.core.metric import Level, Metric
+from iolab.core.study import AnswerKind
+from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.best import BestFigure
 from iolab.report.matrix import (
@@ -16,8 +18,8 @@ from iolab.report.matrix import (
     best_of_metric,
     difference_text,
 )
-from iolab.report.numbers import axis_values_text, metric_text, quotient_text
-from iolab.text import uncapitalised
+from iolab.report.numbers import axis_name_text, metric_text, quotient_text
+from iolab.report.phrases import axis_place_text
 
 if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
@@ -25,11 +27,15 @@ if TYPE_CHECKING:
     from iolab.report.brief import Brief
 
 FACTS_SHOWN: Final = 4
+LEADS_SHOWN: Final = 2
 LEAST_LEAD: Final = 0.01
 """A lead of less is no fact to remember."""
 
-_LATENCY_NAMES: Final = {"lat_ns_p99": "p99 latency", "lat_ns_mean": "Mean latency"}
+_LATENCY_NAMES: Final = {"p99": "p99 latency", "mean": "Mean latency"}
 """The latencies of the least load, the most telling first."""
+
+_LATENCY_PREFIXES: Final = ("", "read_", "write_")
+"""Of the whole load, or else of the first operation that has one."""
 
 
 class FastFact(Record):
@@ -48,11 +54,32 @@ class FastFact(Record):
 def fast_facts(brief: Brief, rows: Sequence[WorkloadRow]) -> tuple[FastFact, ...]:
     """The facts of a brief with these rows of its matrix, at most four."""
     titles = {name: style.label for name, style in brief.series_styles.items()}
-    leads = list(islice(_lead_facts(rows, titles), 2))
-    others = [*_least_load_latency_facts(brief, titles), *_capacity_facts(brief, titles)]
-    bests = list(_best_facts(rows, titles))
-    room = FACTS_SHOWN - len(leads) - len(others)
-    return (*leads, *bests[: max(room, 0)], *others)[:FACTS_SHOWN]
+    first = [*_machine_facts(brief), *islice(_lead_facts(rows, titles), LEADS_SHOWN)]
+    last = [*_least_load_latency_facts(brief, titles), *_capacity_facts(brief, titles)]
+    room = FACTS_SHOWN - len(first) - len(last)
+    named = {fact.label for fact in first}
+    bests = [fact for fact in _best_facts(rows, titles) if fact.label not in named]
+    return (*first, *bests[: max(room, 0)], *last)[:FACTS_SHOWN]
+
+
+def _machine_facts(brief: Brief) -> Iterator[FastFact]:
+    """How many machines are carried, where the study asks for that."""
+    if brief.study.answer is not AnswerKind.MACHINES:
+        return
+    from iolab.report.machines import carried_machines
+
+    for owner in brief.study.configurations:
+        rows = [
+            row
+            for row in carried_machines(brief.study, brief.points)
+            if row.configuration == owner.id
+        ]
+        if rows:
+            fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
+            value = str(fewest.load) if fewest.is_limit else f"≥ {fewest.load}"
+            yield FastFact(
+                value, axis_name_text(fewest.axis), f"{fewest.title}, {fewest.rate_text}"
+            )
 
 
 def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -83,9 +110,9 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
-    """The best figure of each unit and operation."""
+    """The best figure of each unit and operation, then those of the other rows."""
     bests = [row.best for row in rows if row.best is not None]
-    for best in best_figures_by_operation(bests):
+    for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
         yield FastFact(metric_text(best.value), best.title, _best_note(best, titles))
 
 
@@ -96,42 +123,65 @@ def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
 
 
 def _least_load_latency_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
-    """The best latency where the load is the least, of the first workload that has one."""
-    for workload in brief.study.workloads:
-        points = [
-            point
-            for point in brief.points
-            if point.key.workload == workload.id and point.trusted and _is_least_load(point, brief)
+    """The lowest latency where the load is the least, of workloads that read before others."""
+    for name, text in _LATENCY_NAMES.items():
+        curves = [
+            (workload, ranked)
+            for workload in brief.study.workloads
+            if (ranked := _ranked_latencies(brief, workload, f"lat_ns_{name}"))
         ]
-        for key, name in _LATENCY_NAMES.items():
-            values = {
-                point.key.configuration: point
-                for point in points
-                if point.metric_value(key) is not None
-            }
-            if values:
-                yield _latency_fact(workload, name, key, list(values.values()), titles)
-                return
+        if curves:
+            workload, ranked = min(
+                curves, key=lambda curve: (not _reads(curve[0]), curve[1][0].value)
+            )
+            yield _latency_fact(workload, text, ranked, titles)
+            return
+
+
+def _reads(workload: Workload) -> bool:
+    directions = workload.job.data_directions
+    return not directions or Direction.READ in directions
+
+
+class _PointLatency(Record):
+    """The latency of one point."""
+
+    point: PointSummary
+    metric: Metric
+
+    @property
+    def value(self) -> float:
+        """Nanoseconds."""
+        return self.metric.value or 0.0
+
+
+def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_PointLatency]:
+    """The latency of each configuration at the least load, the lowest first."""
+    found: dict[str, _PointLatency] = {}
+    for point in brief.points:
+        if point.key.workload != workload.id or not point.trusted:
+            continue
+        keys = (f"{prefix}{name}" for prefix in _LATENCY_PREFIXES)
+        key = next((key for key in keys if point.metric_value(key) is not None), None)
+        if key is not None and _is_least_load(point, brief):
+            found.setdefault(point.key.configuration, _PointLatency(point, point.metrics[key]))
+    return sorted(found.values(), key=lambda latency: latency.value)
 
 
 def _latency_fact(
-    workload: Workload,
-    name: str,
-    key: str,
-    points: Sequence[PointSummary],
-    titles: Mapping[str, str],
+    workload: Workload, name: str, ranked: Sequence[_PointLatency], titles: Mapping[str, str]
 ) -> FastFact:
-    ranked = sorted(points, key=lambda point: point.metric_value(key) or 0.0)
-    best = ranked[0]
-    at = axis_values_text(best.key.axis)
+    best, *others = ranked
+    at = axis_place_text(best.point.key.axis)
     who = [
-        f"{titles.get(point.key.configuration, '')} {metric_text(point.metrics[key])}"
-        for point in ranked[1:2]
+        f"{titles.get(other.point.key.configuration, '')} {metric_text(other.metric)}"
+        for other in others[:1]
     ]
-    owner = titles.get(best.key.configuration, "") if who else ""
+    owner = titles.get(best.point.key.configuration, "") if who else ""
     label = f"{name} at {at}" if at else name
-    note = ", ".join(filter(None, (uncapitalised(workload.title), owner, *who)))
-    return FastFact(metric_text(best.metrics[key]), label, note)
+    return FastFact(
+        metric_text(best.metric), label, ", ".join(filter(None, (workload.title, owner, *who)))
+    )
 
 
 def _is_least_load(point: PointSummary, brief: Brief) -> bool:

@@ -43,11 +43,18 @@ LATENCY_COLUMNS_MAX: Final = 4
 FACTOR_LEAST: Final = 2.0
 """From this ratio on a difference is told as a factor: `3.2x` says more than `+220 %`."""
 
+FACTOR_WHOLE: Final = 10.0
+PERCENT_WHOLE: Final = 9.95
+"""From these on digits behind the point say nothing."""
+
 INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure that cannot be told from the best of its row."""
 
 NOT_MEASURABLE: Final = "not measurable"
 NO_VALUE: Final = "no run has a value"
+
+KEPT_CHARACTERS: Final = 16
+"""What is this short is not parted by the end of a line."""
 
 TITLE: Final = "The best of each workload"
 
@@ -144,8 +151,10 @@ def difference_text(value: Metric, base: Metric) -> str:
         return ""
     ratio = value.value / base.value
     if ratio >= FACTOR_LEAST:
-        return f"{ratio:.3g}×"
-    return percent_text(ratio - 1, signed=True)
+        return f"{ratio:.2g}×" if ratio < FACTOR_WHOLE else f"{ratio:,.0f}×"
+    percent = 100 * (ratio - 1)
+    text = f"{percent:+.0f} %" if abs(percent) >= PERCENT_WHOLE else f"{percent:+.1f} %"
+    return text.replace("-", "−").replace(" ", " ")
 
 
 def matrix_table(
@@ -292,9 +301,14 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
     return Cell(
         f"{mark}{metric_text(figure.value)}",
         anchor=anchor,
-        note=" · ".join(filter(None, under)),
+        note=" · ".join(map(_kept_together, filter(None, under))),
         is_bold=row.is_decided and figure is row.best,
     )
+
+
+def _kept_together(text: str) -> str:
+    """A short text that no line's end parts."""
+    return text.replace(" ", " ") if len(text) <= KEPT_CHARACTERS else text
 
 
 def _doubt_text(figure: BestFigure) -> str:

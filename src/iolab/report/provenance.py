@@ -35,6 +35,9 @@ _METHOD_LINES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The lines of the short method, and what each is made of; all else is of the load."""
 
+SOFTWARE_SHOWN: Final = 5
+"""Engines and kernels named under the title; the appendix has all."""
+
 LABELS_SHOWN: Final = 8
 """Sessions named under the title; the table has them all."""
 
@@ -55,21 +58,31 @@ NO_DIFFERENCE: Final = "same"
 
 
 def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
-    """When was measured, on how many hosts, how many runs, at which scale, in which session."""
+    """When was measured, on how many hosts, with which software, at which scale."""
+    notes = [
+        text
+        for kind in brief.kinds.reports_of_study(brief.study)
+        for text in kind.engine_notes(brief)
+    ]
     return (
         ("Measured", _measured_when_text(brief)),
         ("Hosts", _host_count_text(brief)),
-        ("Runs", _runs_done_text(brief.results, brief.plan)),
+        ("Software", _software_text(brief, notes)),
         *((("Scale", brief.study.scale),) if brief.study.scale else ()),
         *_session_labels_rows(brief),
-        *(
-            ("Engine", text)
-            for kind in brief.kinds.reports_of_study(brief.study)
-            for text in kind.engine_notes(brief)
-        ),
+        *(("Engine", text) for text in notes),
         *((("Source", brief.study.source),) if brief.study.source else ()),
         *((("Author", brief.user_text.author),) if brief.user_text.author else ()),
     )
+
+
+def _software_text(brief: Brief, engine_notes: Sequence[str]) -> str:
+    """The engines that no note tells of, iolab, and the kernels of all hosts."""
+    told = " ".join(engine_notes)
+    kernels = dict.fromkeys(f"Linux {host.kernel.release}" for host in brief.facts.values())
+    versions = (version for version in brief.engine_versions if version not in told)
+    parts = [*versions, f"iolab {brief.session.iolab_version}", *kernels]
+    return ", ".join(parts[:SOFTWARE_SHOWN])
 
 
 def session_alerts(brief: Brief) -> tuple[str, ...]:
@@ -102,10 +115,13 @@ def verdicts_sentence(verdict_counts: VerdictCounts) -> str:
         )
         if number
     ]
-    return (
-        f"{counted_noun(verdict_counts.runs, 'run')}: {', '.join(parts)}"
-        f"{'; of these ' + ', '.join(ended) if ended else ''}."
-    )
+    runs = counted_noun(verdict_counts.runs, "run")
+    if len(parts) == 1:
+        level = parts[0].partition(" ")[2]
+        judged = f"{runs}, {level}" if verdict_counts.runs == 1 else f"{runs}, all {level}"
+    else:
+        judged = f"{runs}: {', '.join(parts)}"
+    return f"{judged}{'; of these ' + ', '.join(ended) if ended else ''}."
 
 
 def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:

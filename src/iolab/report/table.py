@@ -166,13 +166,15 @@ def verdict_cell(level: Level, anchor: str | None = None) -> Cell:
     return Cell(level.value, level, anchor)
 
 
-def table_html(table: Table, anchors: Collection[str] = (), *, caption: bool = False) -> str:
+def table_html(
+    table: Table, anchors: Collection[str] = (), *, caption: bool = False, label: str = ""
+) -> str:
     """The table for a page; cells lead to those of their `anchors` that it has.
 
-    Cells of a table that is not long bear the names of their columns, so that a narrow screen can
-    show them one below the other.
+    Readers who do not see it hear its title, or else `label`. Cells of a table that is not long
+    bear the names of their columns, so that a narrow screen can show them one below the other.
     """
-    title = _escape_html(table.title)
+    title = _escape_html(table.title or label)
     heads = "".join(
         "<th "
         f'scope="col"{_NUMBER_CLASS if column.is_number else ""}>{_escape_html(column.title)}</th>'
@@ -203,7 +205,7 @@ def table_html(table: Table, anchors: Collection[str] = (), *, caption: bool = F
         for at, text in table.groups
     }
     body = "".join(f"{above_row.get(at, '')}<tr>{row}</tr>\n" for at, row in enumerate(rows))
-    above = f"<caption>{title}</caption>\n" if caption else ""
+    above = f"<caption>{title}</caption>\n" if caption and table.title else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">\n'
         f'<table class="{" ".join(classes)}">\n{above}'

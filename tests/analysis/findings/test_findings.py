@@ -158,6 +158,11 @@ def test_a_bend_within_the_intervals_is_not_sure() -> None:
     assert (bend.has_single_runs, bend.is_certain) == (False, False)
 
 
+def test_a_curve_that_bends_below_its_first_load_has_no_knee() -> None:
+    early = {4: 4000.0, 16: 5000.0, 64: 5100.0}
+    assert of(KneeFinding, found_in(curve(BASE, early))) == []
+
+
 def test_a_curve_that_keeps_paying_does_not_bend() -> None:
     assert of(KneeFinding, found_in(curve(BASE, {4: 4000.0, 16: 15_000.0, 64: 50_000.0}))) == []
 

@@ -93,9 +93,10 @@ def rocksdb(
     repeats: int = 1,
     seconds: int = 8,
     workload_count: int = 3,
+    threads: tuple[int, ...] = THREADS,
 ) -> KeySource:
     """Three workloads of db_bench at two block sizes over four thread counts."""
-    sweep = (Axis("block_size", tuple(BLOCKS)), Axis("threads", THREADS))
+    sweep = (Axis("block_size", tuple(BLOCKS)), Axis("threads", threads))
     jobs = (
         ("read-random", "Random reads", READS),
         (

@@ -11,7 +11,7 @@ from tests.report.made import build_brief
 
 
 def test_curves_mark_the_knee_that_is_told_in_words() -> None:
-    brief = build_brief(rocksdb(("one",), repeats=1, seconds=2, workload_count=1))
+    brief = build_brief(rocksdb(("one",), 1, 2, 1, threads=(1, 2, 4, 16, 32)))
     told = {one.fixed_axis: one.load for one in knee_findings(brief.study, brief.points)}
     (workload,) = brief.study.workloads
     groups = point_groups(workload, brief.points)

@@ -217,8 +217,10 @@ def _block_kind(block: object) -> str:
     return type(block).__name__.lower()
 
 
-def _table_markup(contents: Table, anchors: frozenset[str], *, caption: object = False) -> Markup:
-    return Markup(table_html(contents, anchors, caption=bool(caption)))  # noqa: S704 - it escapes what is foreign
+def _table_markup(
+    contents: Table, anchors: frozenset[str], *, caption: bool = False, label: str = ""
+) -> Markup:
+    return Markup(table_html(contents, anchors, caption=caption, label=label))  # noqa: S704 - it escapes what is foreign
 
 
 def _verdict_badge_markup(level: Level, anchor: str | None) -> Markup:

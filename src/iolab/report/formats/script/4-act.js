@@ -195,14 +195,6 @@ const buttons = new Map();
 function legend() {
   const first = document.querySelector("ul.legend .one");
   if (!first || !document.querySelector("[data-c]")) return;
-  const row = first.parentElement;
-  const entries = [...row.querySelectorAll(".one")];
-  for (const section of document.querySelectorAll("main > section")) {
-    if (!section.querySelector("[data-c]") || section.contains(row)) continue;
-    const copy = made("ul", "legend", ...entries.map((one) => one.cloneNode(true)));
-    const after = section.querySelector(".lede") || section.querySelector("h2");
-    if (after) after.after(copy);
-  }
   for (const entry of document.querySelectorAll("ul.legend .one")) {
     const fill = entry.querySelector("rect").getAttribute("fill");
     const token = /^var\(--([\w-]+)\)$/.exec(fill)[1];
