@@ -42,7 +42,7 @@ from iolab.hosts.host import Host, Link
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
-from iolab.study.load import LoadOptions, parse_study
+from iolab.study.parse import StudyOverrides, parse_study
 from iolab.study.schedule import make_plan
 
 RATIO_LIMIT: Final = 0.4
@@ -100,7 +100,7 @@ def study_of(hosts: int, seconds: int, numjobs: int = NUMJOBS) -> Study:
         seconds=seconds,
         numjobs=numjobs,
     )
-    return parse_study(text, "fleet-scale.toml", LoadOptions(), study_kinds())
+    return parse_study(text, "fleet-scale.toml", StudyOverrides(), study_kinds())
 
 
 class SocketLink:
@@ -114,7 +114,7 @@ class SocketLink:
         """A socket says nothing."""
         return ""
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Close it."""
         self.writer.close()
 

@@ -45,7 +45,7 @@ from iolab.loads.metadata.workload import operation_runs_of_host
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory, parse_inventory
-from iolab.study.load import LoadOptions, parse_study
+from iolab.study.parse import StudyOverrides, parse_study
 from iolab.study.schedule import make_plan
 
 FLEET: Final = Path(__file__).parents[1] / "tools" / "fleet.py"
@@ -136,11 +136,11 @@ async def measured(inventory: str, engine: str, runs: int) -> list[RunRecord]:
     """The records of so many runs of one session."""
     repeats = 1 if engine == "metadata" else runs
     text = STUDY.format(job=JOBS[engine].format(repeats=runs), repeats=repeats)
-    options = LoadOptions(inventory=Inventory(inventory, "inventory.toml"))
+    options = StudyOverrides(inventory=Inventory(inventory, "inventory.toml"))
     study = parse_study(text, "go-skew.toml", options, study_kinds())
     specs = parse_inventory(inventory, "inventory.toml")
     kept = Kept()
-    async with open_hosts(specs, logins=SshConnections(config=Path("/dev/null"))) as hosts:
+    async with open_hosts(specs, ssh_connections=SshConnections(config=Path("/dev/null"))) as hosts:
         status = await run_session(
             study,
             make_plan(study, study_kinds()),

@@ -43,7 +43,7 @@ from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import open_hosts
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
-from iolab.study.load import LoadOptions, parse_study
+from iolab.study.parse import StudyOverrides, parse_study
 from iolab.study.schedule import make_plan
 
 GUESTS: Final = int(os.environ.get("BENCH_GUESTS", "2"))
@@ -128,7 +128,7 @@ async def measured() -> Kept:
     """One session with one run."""
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
         text = STUDY.format(path=folder, guests=GUESTS, seconds=SECONDS)
-        study = parse_study(text, "guests.toml", LoadOptions(), study_kinds())
+        study = parse_study(text, "guests.toml", StudyOverrides(), study_kinds())
         kept = Kept()
         async with open_hosts(study.hosts) as hosts:
             status = await run_session(

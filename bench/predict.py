@@ -21,11 +21,11 @@ if __package__ in {None, ""}:
 
 import numpy as np
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.analysis.prediction import predict_curves
-from iolab.analysis.resume_marks import results_with_session_checks
+from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.output import open_session
-from iolab.stats.scaling import COVERED, POINTS_LEAST, REACH, MeasuredLoad, predict_rate
+from iolab.stats.scaling import COVERED, POINTS_MIN, REACH, MeasuredLoad, predict_rate
 
 MEASURED = (1, 2, 4, 6, 8)
 HELD_OUT = (3, 5, 7, 10, 12, 16)
@@ -156,13 +156,13 @@ def _outcome(known: Sequence[MeasuredLoad], at: float, truth: float) -> Outcome:
 def measured(folder: Path) -> Iterator[Outcome]:
     """The curves of a session over `iodepth`, held out in two ways."""
     study, results = results_with_session_checks(open_session(folder))
-    points = summarise(results, study)
+    points = summarise_points(results, study)
     for curve in predict_curves(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
         known = curve.measured_loads
         half = len(known) // 2
         splits = [(known[::2], known[1::2]), (known[: half + 1], known[half + 1 :])]
         for kept, out in splits:
-            if len(kept) < POINTS_LEAST:
+            if len(kept) < POINTS_MIN:
                 continue
             for one in out:
                 if one.load <= REACH * kept[-1].load:

@@ -32,7 +32,7 @@ def fleet(what: str, *more: str) -> list[str]:
 
 async def hello_s(specs: tuple[HostSpec, ...]) -> float:
     start = time.perf_counter()
-    async with open_hosts(specs, logins=SshConnections(config=Path("/dev/null"))) as hosts:
+    async with open_hosts(specs, ssh_connections=SshConnections(config=Path("/dev/null"))) as hosts:
         await asyncio.gather(*(host.connect() for host in hosts.values()))
         return time.perf_counter() - start
 

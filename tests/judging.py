@@ -10,7 +10,7 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result, Verdict
 from iolab.core.run import RunRecord
-from iolab.importers.model import ImportedJob
+from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob

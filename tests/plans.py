@@ -7,13 +7,13 @@ from typing import Any
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.registry import study_kinds
-from iolab.study import file, guard, load, schedule
-from iolab.study.load import LoadOptions
+from iolab.study import file, parse, readiness, schedule
+from iolab.study.parse import StudyOverrides
 
 
-def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
+def parse_study(text: str, file_name: str, options: StudyOverrides) -> Study:
     """A study of any kind of load."""
-    return load.parse_study(text, file_name, options, study_kinds())
+    return parse.parse_study(text, file_name, options, study_kinds())
 
 
 def make_plan(study: Study) -> Plan:
@@ -23,7 +23,7 @@ def make_plan(study: Study) -> Plan:
 
 def check_ready(study: Study, plan: Plan, *seen: Any, **more: Any) -> None:
     """Whether hosts can serve it."""
-    guard.require_ready(study, plan, study_kinds(), *seen, **more)
+    readiness.require_ready(study, plan, study_kinds(), *seen, **more)
 
 
 def study_schema() -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_points_and_runs_are_those_of_show(session: iolab.Session, folder: Path)
         assert [run.repeat for run in point.runs] == told["repeats"]
     assert [run.digest for run in session.runs] == [result.digest for result in RESULTS]
     assert session.status.value == "done"
-    assert session.damaged == ()
+    assert session.damage == ()
 
 
 def test_frames_have_a_row_each_and_equal_columns(session: iolab.Session) -> None:
@@ -126,7 +126,7 @@ def test_what_is_damaged_is_left_out_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="damaged"):
         spoilt = iolab.load(folder)
     assert len(spoilt.runs) == len(RESULTS) - 1
-    assert len(spoilt.damaged) == 1
+    assert len(spoilt.damage) == 1
 
 
 def test_faults_are_those_of_the_command(tmp_path: Path) -> None:

@@ -9,33 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.toml import PARTS_MOST, DeepKeyError, parse_toml, read_regular
+from iolab.core.toml import PARTS_MAX, DeepKeyError, parse_toml, read_regular_file
 from tests.cli.in_process import call
 
 
 def test_a_file_is_read_whole_up_to_its_bound(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10)
-    assert read_regular(path, 10) == b"x" * 10
+    assert read_regular_file(path, 10) == b"x" * 10
     with pytest.raises(OSError, match="more than 9 bytes"):
-        read_regular(path, 9)
+        read_regular_file(path, 9)
     with pytest.raises(FileNotFoundError):
-        read_regular(tmp_path / "none")
+        read_regular_file(tmp_path / "none")
     with pytest.raises(IsADirectoryError):
-        read_regular(tmp_path)
+        read_regular_file(tmp_path)
 
 
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="a FIFO"):
-        read_regular(tmp_path / "fifo")
+        read_regular_file(tmp_path / "fifo")
     (tmp_path / "zero").symlink_to("/dev/zero")
     with pytest.raises(OSError, match="a character device"):
-        read_regular(tmp_path / "zero")
+        read_regular_file(tmp_path / "zero")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "socket"))
         with pytest.raises(OSError, match="No such device"):
-            read_regular(tmp_path / "socket")
+            read_regular_file(tmp_path / "socket")
 
 
 @pytest.mark.parametrize("command", [("check",), ("plan",), ("audit",)])
@@ -57,7 +57,7 @@ def dotted(parts: int, part: str = "a") -> str:
         f"[{dotted(50_000)}]",
         "[[ " + dotted(50_000, '"a"') + " ]]",
         "x = { " + dotted(50_000, "'a' ") + " = 1 }",
-        f"x = 1\ny = 2\n{dotted(PARTS_MOST + 1)} = 1",
+        f"x = 1\ny = 2\n{dotted(PARTS_MAX + 1)} = 1",
     ],
     ids=["key", "table", "quoted", "inline", "later"],
 )
@@ -70,7 +70,7 @@ def test_a_key_of_too_many_parts_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"{dotted(PARTS_MOST)} = 1",
+        f"{dotted(PARTS_MAX)} = 1",
         "x = [" + "1.5, " * 1000 + "]",
         'x = "' + "A sentence. " * 1000 + '"',
         'x = "' + "." * 1000 + '"',

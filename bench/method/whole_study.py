@@ -17,7 +17,7 @@ from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.curve import AdaptiveCurve
-from iolab.stats.repeats import Prior, fit_prior, publish_value, sample_variance
+from iolab.stats.repeats import Prior, estimate_published_value, fit_prior, sample_variance
 from iolab.stats.stopping import replay_stopping_rule
 
 MIXES: Final[dict[str, dict[str, float]]] = {
@@ -122,7 +122,7 @@ def _all_cells(cells: dict[str, _Cells], runs: int) -> Design:
         prior = fit_prior([sample_variance(row) for row in logs.tolist()])
         hours += float(mix.seconds[..., :runs].sum()) / 3600
         errors.append(np.expm1(logs.mean(axis=1)))
-        found = [publish_value(np.exp(row).tolist(), prior) for row in logs]
+        found = [estimate_published_value(np.exp(row).tolist(), prior) for row in logs]
         hits[name] = [(one.low or 0) <= 1 <= (one.high or math.inf) for one in found]
         widths[name] = [one.half_width for one in found]
     joined = np.concatenate(errors)
@@ -140,7 +140,7 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
         for depth, axis in enumerate(axes):
             while (load := axis.next_load()) is not None:
                 logs = mix.logs[depth, load - 1, :runs]
-                spread = prior.moderate(sample_variance(logs.tolist()))
+                spread = prior.moderated_variance(sample_variance(logs.tolist()))
                 rate = mix.truth[depth, load - 1] * math.exp(float(logs.mean()))
                 axis.add_measurement(load, rate, spread.sd / math.sqrt(runs))
                 hours += float(mix.seconds[depth, load - 1, :runs].sum()) / 3600
@@ -149,7 +149,7 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
                 low, high = point.low, point.high
                 if point.measured:
                     logs = mix.logs[depth, point.load - 1, :runs]
-                    own = publish_value((true * np.exp(logs)).tolist(), prior)
+                    own = estimate_published_value((true * np.exp(logs)).tolist(), prior)
                     low, high = own.low or 0.0, own.high or math.inf
                 errors.append(np.array([point.rate / true - 1]))
                 hits.setdefault(name, []).append(low <= true <= high)

@@ -5,9 +5,9 @@ stand on is imported when it is first asked for, so that `import iolab` and the 
 """
 
 # Before all others: a module of the current directory may have their names.
-from iolab.safe_path import leave_current_directory
+from iolab.safe_path import drop_current_directory_from_sys_path
 
-leave_current_directory()
+drop_current_directory_from_sys_path()
 
 from typing import Any  # noqa: E402
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 from msgspec.structs import asdict
 
-from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import results_with_session_checks
+from iolab.analysis.points import PointSummary, summarise_points
+from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
@@ -29,10 +29,10 @@ from iolab.cli.run import create_session_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, dense_counts
-from iolab.core.leftovers import collect_leftovers
+from iolab.core.leftover_texts import collect_leftover_texts
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.samples import Floats, Ints, Names, Whole
+from iolab.core.samples import Floats, Ints, Names, SignedInts
 from iolab.core.study import Study
 from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive_series
@@ -170,11 +170,11 @@ class Bins(_Table):
     """Latencies: `count` operations of an interval took from `lower_ns` to `upper_ns`."""
 
     host: Names
-    seq: Whole
+    seq: SignedInts
     operation: Names
     lower_ns: Ints
     upper_ns: Ints
-    count: Whole
+    count: SignedInts
 
     def percentile_ns(self, percent: float, operation: str | None = None) -> float | None:
         """A percentile over all hosts and intervals, of one operation or of all, each counted once.
@@ -277,20 +277,20 @@ class Run(Record, dict=True):
         series = derive_series(table, self._host_names.tolist())
         sizes = [len(counter.value) for counter in series]
 
-        def repeated(words: Sequence[str]) -> Names:
-            return np.repeat(np.array([*words, ""], dtype=np.object_)[:-1], sizes)
+        def repeated_per_value(names: Sequence[str]) -> Names:
+            return np.repeat(np.array([*names, ""], dtype=np.object_)[:-1], sizes)
 
         return Telemetry(
-            host=repeated([counter.host for counter in series]),
-            scope=repeated([counter.scope for counter in series]),
-            name=repeated([counter.name for counter in series]),
-            metric=repeated([counter.metric for counter in series]),
-            real_ns=_concatenated([counter.real_ns for counter in series], np.int64),
-            span_ns=_concatenated([counter.span_ns for counter in series], np.int64),
-            value=_concatenated([counter.value for counter in series], np.float64),
+            host=repeated_per_value([counter.host for counter in series]),
+            scope=repeated_per_value([counter.scope for counter in series]),
+            name=repeated_per_value([counter.name for counter in series]),
+            metric=repeated_per_value([counter.metric for counter in series]),
+            real_ns=_concatenated_or_empty([counter.real_ns for counter in series], np.int64),
+            span_ns=_concatenated_or_empty([counter.span_ns for counter in series], np.int64),
+            value=_concatenated_or_empty([counter.value for counter in series], np.float64),
         )
 
-    def _operation_names(self, numbers: Whole) -> Names:
+    def _operation_names(self, numbers: SignedInts) -> Names:
         """The operations of a stored column by their names."""
         codes, places = np.unique(numbers, return_inverse=True)
         words = [
@@ -308,7 +308,7 @@ class Run(Record, dict=True):
         return np.array([*names, None], dtype=np.object_)[:-1]
 
 
-def _concatenated(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
+def _concatenated_or_empty(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
@@ -337,7 +337,7 @@ class Session:
         self._reader = SessionReader(directory, _warn_of_damage)
         self._reader.document_damage()
         self._study, self._results = results_with_session_checks(self._reader)
-        self._summaries = summarise(self._results, self._study)
+        self._summaries = summarise_points(self._results, self._study)
         runs = {id(result): self._to_run(result) for result in self._results}
         self._runs = tuple(runs.values())
         self._points = tuple(_to_measured_point(summary, runs) for summary in self._summaries)
@@ -367,7 +367,7 @@ class Session:
         return self._study
 
     @property
-    def damaged(self) -> tuple[Damage, ...]:
+    def damage(self) -> tuple[Damage, ...]:
         """What was left out because it is not what was committed."""
         return self._reader.all_damage()
 
@@ -451,7 +451,7 @@ def run(
         str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
     directory, request = create_session_request(load_study(options), out_directory)
-    with collect_leftovers() as leftovers:
+    with collect_leftover_texts() as leftovers:
         try:
             _run_coroutine(lambda: run_session_with_view(request, LiveView()))
         finally:

@@ -7,7 +7,7 @@ from typing import Any, Final, dataclass_transform
 
 from msgspec import DecodeError, Struct, field
 
-DECODE_FAULTS: Final = (DecodeError, UnicodeDecodeError, RecursionError)
+DECODE_ERRORS: Final = (DecodeError, UnicodeDecodeError, RecursionError)
 """What JSON that is none, or not of the expected shape, is refused with."""
 
 _PLACE: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`")
@@ -38,7 +38,7 @@ def nested_values(record: Struct) -> list[Any]:
     return [nested_values(value) if isinstance(value, Struct) else value for value in values]
 
 
-def place_and_fault(error: Exception) -> tuple[str, str]:
+def fault_place_and_text(error: Exception) -> tuple[str, str]:
     """Which field a document's fault is in (`hosts[0].error`), "" for none, and what it is."""
     text = str(error)
     places = [place for place in reversed(_PLACE.findall(text)) if place]

@@ -18,7 +18,7 @@ from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
-    from iolab.report.brief import BootedHostsReport, LoadKinds
+    from iolab.report.brief import BootedHostsReport, LoadReportKinds
     from iolab.session.kinds import SessionKinds
     from iolab.study.kinds import StudyKinds
 
@@ -84,16 +84,16 @@ def analysis_kinds() -> AnalysisKinds:
     """What results are judged by."""
     from iolab.analysis.kinds import AnalysisKinds
 
-    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.jobs}
+    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_types}
     return AnalysisKinds(loads, hosts=(import_attribute(GUESTS.analysis)(),))
 
 
 @cache
-def report_kinds() -> LoadKinds:
+def report_kinds() -> LoadReportKinds:
     """What reports and exports ask of each kind."""
-    from iolab.report.brief import LoadKinds
+    from iolab.report.brief import LoadReportKinds
 
-    return LoadKinds(LOADS, _guests_report, analysis_kinds)
+    return LoadReportKinds(LOADS, _guests_report, analysis_kinds)
 
 
 def _guests_report() -> BootedHostsReport:

@@ -10,7 +10,7 @@ _PROGRAM = "iolab"
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
-def leave_current_directory() -> None:
+def drop_current_directory_from_sys_path() -> None:
     """Have the command look for modules where Python and packages are, and in PYTHONPATH.
 
     `python -m` puts the current directory before all others, and so does an entry of PYTHONPATH

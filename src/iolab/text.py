@@ -34,10 +34,10 @@ _BREAK: Final = re.compile(r" *[^\S ]\s*")
 
 def escape_invisible(text: str) -> str:
     r"""The text with every unseen character written out (`\u202e`); new lines and tabs stay."""
-    return text if text.isprintable() else "".join(map(_visible, text))
+    return text if text.isprintable() else "".join(map(_escaped_if_invisible, text))
 
 
-def _visible(character: str) -> str:
+def _escaped_if_invisible(character: str) -> str:
     """Controls, joiners and direction overrides change a page without being seen on it."""
     if character.isprintable() or character in "\n\t" or category(character) == "Zs":
         return character
@@ -70,13 +70,13 @@ def quote_value(value: object) -> str:
     elif isinstance(value, dict):
         text = "a table"
     else:
-        text = _number(value)
+        text = _number_text(value)
     if len(text) <= VALUE_CHARACTERS + 2:
         return text
     return text[:VALUE_CHARACTERS] + ("…'" if isinstance(value, str) else "…")
 
 
-def _number(value: object) -> str:
+def _number_text(value: object) -> str:
     try:
         return str(value)
     except ValueError:  # Python refuses to print integers of thousands of digits

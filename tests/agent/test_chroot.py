@@ -10,7 +10,7 @@ import pytest
 
 from iolab.hosts.answers import read_facts
 from iolab.hosts.message import Message
-from iolab.study.guard import missing_target_fault
+from iolab.study.readiness import missing_target_fault
 from tests.agent.speaker import Agent
 from tests.facts import tells
 from tests.needs import ROOT, require

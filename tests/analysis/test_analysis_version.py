@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.metric_spec import MetricSpec, metric_spec
 from iolab.registry import LOADS, analysis_kinds
 
-RECORDED: Final = (21, "54c86a3b81e813b2")
+RECORDED: Final = (21, "b2532a60a6e6e0ef")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")
@@ -72,7 +72,7 @@ def imported_by(name: str) -> Iterator[str]:
 
 def judged_by() -> dict[str, Any]:
     """The checks of each kind of load, the limits of all modules that judge, and the metrics."""
-    checks = {kind.name: analysis_kinds().checks_for_job(kind.jobs[0]) for kind in LOADS}
+    checks = {kind.name: analysis_kinds().checks_for_job(kind.job_types[0]) for kind in LOADS}
     judges = {one.judge.__module__ for each in checks.values() for one in each}
     rates = {key for kind in LOADS for key in kind.make_analysis().operation_metrics}
     declared = {one.key for kind in LOADS for one in kind.metrics}

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.differences import (
-    Area,
     ComparisonSide,
     Difference,
-    differences,
+    DifferenceArea,
+    find_differences,
     read_comparison_side,
 )
 from iolab.core.configuration import Configuration
@@ -23,7 +23,7 @@ from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
 from iolab.guests.guest import GuestSettings
-from iolab.importers.model import ImportedJob
+from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Job
 from iolab.store.reader import SessionReader
@@ -70,7 +70,7 @@ CASES = (
     Case(
         lambda side: with_facts(side, firmware),
         Difference(
-            Area.HOSTS,
+            DifferenceArea.HOSTS,
             "devices below the target",
             "Model 3.84 TB FW1",
             "Model 3.84 TB FW1 (1), Model 3.84 TB FW2 (1)",
@@ -78,32 +78,32 @@ CASES = (
     ),
     Case(
         lambda side: with_facts(side, tool),
-        Difference(Area.SOFTWARE, "fio", "fio-3.33", "fio-3.33, fio-3.39"),
+        Difference(DifferenceArea.SOFTWARE, "fio", "fio-3.33", "fio-3.33, fio-3.39"),
     ),
     Case(
         lambda side: with_method(side, drop_caches=False),
-        Difference(Area.METHOD, "drop caches", "yes", "no", forbids_comparison=True),
+        Difference(DifferenceArea.METHOD, "drop caches", "yes", "no", forbids_comparison=True),
     ),
     Case(
         lambda side: with_method(side, warmup_s=5.0),
-        Difference(Area.METHOD, "warmup s", "0", "5"),
+        Difference(DifferenceArea.METHOD, "warmup s", "0", "5"),
     ),
     Case(
         lambda side: replace(side, study=replace(side.study, overrides=())),
-        Difference(Area.STUDY, "overrides", "method.settle=1s", "not set"),
+        Difference(DifferenceArea.STUDY, "overrides", "method.settle=1s", "not set"),
     ),
     Case(
         lambda side: with_configuration(side, hosts=("client-1",)),
-        Difference(Area.WORKLOAD, "clients", "2", "1", forbids_comparison=True),
+        Difference(DifferenceArea.WORKLOAD, "clients", "2", "1", forbids_comparison=True),
     ),
     Case(
         lambda side: with_configuration(side, hardware=(("Drives", "QLC"),)),
-        Difference(Area.TARGET, "Drives", "12 × 3.84 TB", "QLC"),
+        Difference(DifferenceArea.TARGET, "Drives", "12 × 3.84 TB", "QLC"),
     ),
     Case(
         lambda side: replace(side, analysis_versions=(1, 2)),
         Difference(
-            Area.SOFTWARE,
+            DifferenceArea.SOFTWARE,
             "analysis version (what percentiles and verdicts mean)",
             "1",
             "1, 2",
@@ -115,7 +115,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected.setting)
 def test_a_difference_is_told_with_both_values(case: Case, side: ComparisonSide) -> None:
-    assert differences(side, case.change(side)) == (case.expected,)
+    assert find_differences(side, case.change(side)) == (case.expected,)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_emulated_processors_compare_with_their_like_alone(
         }
         return replace(side, facts=kernels)
 
-    (found,) = differences(run_by(mine), run_by(theirs))
+    (found,) = find_differences(run_by(mine), run_by(theirs))
     assert (found.setting, found.forbids_comparison) == ("hypervisor", "TCG" in {mine, theirs})
-    assert differences(run_by("TCG"), run_by("TCG")) == ()
+    assert find_differences(run_by("TCG"), run_by("TCG")) == ()
 
 
 def test_another_machine_differs_but_not_from_one_that_is_untold(side: ComparisonSide) -> None:
@@ -142,10 +142,10 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
         hosts = {host: replace(facts, machine=machine) for host, facts in side.facts.items()}
         return replace(side, facts=hosts)
 
-    (found,) = differences(on("m5.large"), on("m5.xlarge"))
+    (found,) = find_differences(on("m5.large"), on("m5.xlarge"))
     assert (found.setting, found.forbids_comparison) == ("machine", False)
     assert "m5.large" in found.baseline
-    assert differences(on(None), on("m5.large")) == ()
+    assert find_differences(on(None), on("m5.large")) == ()
 
 
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
@@ -160,14 +160,14 @@ def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
 def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(
     side: ComparisonSide,
 ) -> None:
-    other = differences(side, asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
+    other = find_differences(side, asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
     assert [(one.setting, one.forbids_comparison) for one in other] == [
         ("engine", False),
         ("ioengine", False),
     ]
-    deeper = differences(side, asked(side, engine=NATIVE_ENGINE, iodepth=7))
+    deeper = find_differences(side, asked(side, engine=NATIVE_ENGINE, iodepth=7))
     assert [one.setting for one in deeper if one.forbids_comparison] == ["iodepth"]
-    (alone,) = differences(side, asked(side, ioengine="psync"))
+    (alone,) = find_differences(side, asked(side, ioengine="psync"))
     assert alone.forbids_comparison
 
 
@@ -178,9 +178,9 @@ def test_options_are_compared_one_by_one_and_places_do_not_forbid(side: Comparis
         return replace(side, points=points)
 
     one = of(bs="4k", filename="/dev/sda", iodepth="8")
-    moved = differences(one, of(bs="4k", filename="/dev/sdb", iodepth="8"))
+    moved = find_differences(one, of(bs="4k", filename="/dev/sdb", iodepth="8"))
     assert [(found.setting, found.forbids_comparison) for found in moved] == [("filename", False)]
-    (deeper,) = differences(one, of(bs="4k", filename="/dev/sda", iodepth="9"))
+    (deeper,) = find_differences(one, of(bs="4k", filename="/dev/sda", iodepth="9"))
     assert (deeper.baseline, deeper.candidate, deeper.forbids_comparison) == ("8", "9", True)
 
 
@@ -191,30 +191,30 @@ def test_what_differs_alike_in_every_workload_is_told_once(side: ComparisonSide)
 
     one = doubled(side)
     both = doubled(asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
-    assert [other.subject for other in differences(one, both)] == [
+    assert [other.subject for other in find_differences(one, both)] == [
         "every workload: engine",
         "every workload: ioengine",
     ]
     first = asked(side, engine=NATIVE_ENGINE, ioengine="auto")
     mixed = replace(both, points={**one.points, **first.points})
-    assert len(differences(one, mixed)) == 2
-    assert not any("every" in other.subject for other in differences(one, mixed))
+    assert len(find_differences(one, mixed)) == 2
+    assert not any("every" in other.subject for other in find_differences(one, mixed))
 
 
 def test_nothing_differs_from_itself_and_no_seed_matters(side: ComparisonSide) -> None:
-    assert differences(side, side) == ()
-    assert differences(side, with_method(side, seed=99)) == ()
+    assert find_differences(side, side) == ()
+    assert find_differences(side, with_method(side, seed=99)) == ()
 
 
 def test_what_forbids_comes_first(side: ComparisonSide) -> None:
     other = with_facts(with_method(side, drop_caches=False, warmup_s=5.0), firmware)
-    assert [one.forbids_comparison for one in differences(side, other)] == [True, False, False]
+    assert [one.forbids_comparison for one in find_differences(side, other)] == [True, False, False]
 
 
 def test_the_settings_of_a_rule_are_told_one_by_one(side: ComparisonSide) -> None:
     one = with_method(side, rule=PRESETS[LoadPattern.RAW_BLOCK])
     other = with_method(side, rule=PRESETS[LoadPattern.QUICK])
-    found = {difference.setting: difference for difference in differences(one, other)}
+    found = {difference.setting: difference for difference in find_differences(one, other)}
     assert all(name.startswith("rule ") for name in found)
     assert len(found) >= 2
 
@@ -240,17 +240,17 @@ def test_guests_that_have_something_else_are_told_and_another_disk_forbids(
 ) -> None:
     two = GuestSettings(vcpus=2, memory_bytes=1 << 30, disk_bytes=1 << 30)
     four = replace(two, vcpus=4, memory_bytes=2 << 30)
-    assert differences(with_guests(side, two), with_guests(side, four)) == (
-        Difference(Area.WORKLOAD, "guests: vcpus", "2", "4"),
-        Difference(Area.WORKLOAD, "guests: memory bytes", "1 GiB", "2 GiB"),
+    assert find_differences(with_guests(side, two), with_guests(side, four)) == (
+        Difference(DifferenceArea.WORKLOAD, "guests: vcpus", "2", "4"),
+        Difference(DifferenceArea.WORKLOAD, "guests: memory bytes", "1 GiB", "2 GiB"),
     )
     limited = with_guests(side, replace(two, iops_limit=200))
-    (found,) = differences(with_guests(side, two), limited)
+    (found,) = find_differences(with_guests(side, two), limited)
     assert found == Difference(
-        Area.WORKLOAD, "guests: iops limit", "not set", "200", forbids_comparison=True
+        DifferenceArea.WORKLOAD, "guests: iops limit", "not set", "200", forbids_comparison=True
     )
-    (other,) = differences(side, limited)
-    assert other == Difference(Area.WORKLOAD, "guests", "existed already", "booted")
+    (other,) = find_differences(side, limited)
+    assert other == Difference(DifferenceArea.WORKLOAD, "guests", "existed already", "booted")
 
 
 def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSide) -> None:
@@ -263,8 +263,8 @@ def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSid
         chosen = replace(side.configuration, hosts=names[:count])
         return replace(side, study=study, points=points, configuration=chosen)
 
-    assert differences(of(4), of(6)) == ()
-    (found,) = differences(of(4), of(1))
+    assert find_differences(of(4), of(6)) == ()
+    (found,) = find_differences(of(4), of(1))
     assert (found.baseline, found.candidate, found.forbids_comparison) == (
         *("guests on 2 nodes", "guests on 1 nodes"),
         True,

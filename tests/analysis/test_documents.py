@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iolab import guests, importers, loads
-from iolab.analysis import checks, points, resume_marks, resumed
+from iolab.analysis import checks, points, resume_checks, stored_results
 from iolab.analysis.check import Check
 from iolab.analysis.checks import run
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
@@ -45,7 +45,11 @@ def test_every_check_made_is_registered_once() -> None:
 
 
 def test_every_check_has_a_page_and_every_page_a_check() -> None:
-    codes = {check.code for check in CHECKS} | {resumed.CODE, points.CODE, resume_marks.CODE}
+    codes = {check.code for check in CHECKS} | {
+        resume_checks.RESUME_CHECK_CODE,
+        points.SENTINEL_CHECK_CODE,
+        stored_results.REPEATS_CHECK_CODE,
+    }
     assert {path.stem for path in PAGES.glob("*.md")} == codes
 
 

@@ -56,7 +56,7 @@ def read_run(name: str, access: Access) -> tuple[RunRecord, dict[str, Any]]:
         numjobs=int(options["numjobs"]),
         file_bytes=int(options["filesize"]),
     )
-    reader = FioEngine().reader(job)
+    reader = FioEngine().measure_reader(job)
     reader.feed(text.encode())
     reading = reader.finish()
     collector = IntervalCollector()

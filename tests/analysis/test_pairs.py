@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from scipy import stats
 
 from iolab.analysis.pairs import ConfigurationGains, compare_configurations
-from iolab.analysis.resumed import OF_SESSION
+from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
 from iolab.core.metric import Level, Metric, Result
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, rates, results, summarised
@@ -31,7 +31,7 @@ def pair(factor: float, threads: int, workload: str = "readrandom-4k") -> list[R
 def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     high = [12_900.0, 13_500.0, 12_700.0]
     found = of(results(BASE, rates(LOW)), results(OTHER, rates(high)))
-    (cell,) = found.metrics_of_workload("ops_per_s")
+    (cell,) = found.cells_of_metric("ops_per_s")
     wanted = stats.ttest_rel(np.log(high), np.log(LOW)).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.interval == pytest.approx((low - 1, high_end - 1))
@@ -42,14 +42,14 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
 
 def test_runs_of_two_sessions_are_no_pairs() -> None:
     high = [12_900.0, 13_500.0, 12_700.0]
-    later = [replace(run, segment=OF_SESSION) for run in results(OTHER, rates(high))]
-    (cell,) = of(results(BASE, rates(LOW)), later).metrics_of_workload("ops_per_s")
+    later = [replace(run, segment=SEGMENTS_PER_SESSION) for run in results(OTHER, rates(high))]
+    (cell,) = of(results(BASE, rates(LOW)), later).cells_of_metric("ops_per_s")
     wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.interval == pytest.approx((low - 1, high_end - 1))
     assert not cell.comparison.paired
     resumed = [replace(run, segment=2) for run in later]
-    (cell,) = of(results(BASE, rates(LOW)), resumed).metrics_of_workload("ops_per_s")
+    (cell,) = of(results(BASE, rates(LOW)), resumed).cells_of_metric("ops_per_s")
     assert cell.comparison.paired
 
 
@@ -57,7 +57,7 @@ def test_of_latency_less_is_a_gain() -> None:
     key = "read_lat_ns_mean"
     one = [{"ops_per_s": 1.0, key: value} for value in (1e6, 1.1e6)]
     other = [{"ops_per_s": 1.0, key: value} for value in (0.5e6, 0.55e6)]
-    (cell,) = of(results(BASE, one), results(OTHER, other)).metrics_of_workload(key)
+    (cell,) = of(results(BASE, one), results(OTHER, other)).cells_of_metric(key)
     assert (cell.gain_share, cell.improvement_factor) == pytest.approx((0.5, 2.0))
     assert cell.interval is not None
     assert cell.interval[0] <= cell.gain_share <= cell.interval[1]
@@ -75,7 +75,7 @@ def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() ->
     assert best.low is not None
     assert best.high is not None
     assert best.low < own[0] < best.gain.gain_share < own[1] < best.high
-    assert [cell.axis for cell in found.metrics_of_workload("ops_per_s", far)] == [
+    assert [cell.axis for cell in found.cells_of_metric("ops_per_s", far)] == [
         (("threads", 4),),
         (("threads", 64),),
     ]
@@ -109,9 +109,7 @@ def test_of_many_cells_chance_claims_little() -> None:
     assert few.cells[0].comparison.verdict is ComparisonVerdict.BETTER
     assert 0.05 / 7 < few.cells[0].comparison.p < 0.05
     many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
-    (row,) = (
-        row for row in many.metrics_of_workload("ops_per_s") if dict(row.axis)["threads"] == 128
-    )
+    (row,) = (row for row in many.cells_of_metric("ops_per_s") if dict(row.axis)["threads"] == 128)
     said = row.comparison
     assert (said.verdict, "chance alone" in said.reason) == (ComparisonVerdict.INCONCLUSIVE, True)
 
@@ -172,11 +170,11 @@ def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
     same_bin = of(
         results(BASE, bench(1.8e6, 1.3e6, 1.9e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6))
     )
-    (cell,) = same_bin.metrics_of_workload(key)
+    (cell,) = same_bin.cells_of_metric(key)
     assert cell.gain_share == pytest.approx(1 - 1.4 / 1.8)
     assert cell.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
     far = of(results(BASE, bench(6.0e6, 4.4e6, 6.6e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6)))
-    (cell,) = far.metrics_of_workload(key)
+    (cell,) = far.cells_of_metric(key)
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     # Between the edges: 1.3/6.6 at best, 1.9/4.4 at worst; the interval has them all in it.
     assert cell.interval is not None

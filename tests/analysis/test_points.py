@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy import stats
 
-from iolab.analysis.points import NO_REPLICATE, PointSummary, summarise
+from iolab.analysis.points import NO_REPLICATE, PointSummary, summarise_points
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.stopping import Steadiness, SteadinessStatus
@@ -39,7 +39,7 @@ def repeats(values: Sequence[float | None], key: str = "iops", depth: int = 1) -
 
 
 def only(results: Sequence[Result]) -> PointSummary:
-    (summary,) = summarise(results, STUDY)
+    (summary,) = summarise_points(results, STUDY)
     return summary
 
 
@@ -81,7 +81,7 @@ def test_one_run_among_replicated_points_borrows_their_spread() -> None:
         for depth in range(2, 16)
         for result in repeats((1000.0 * np.exp(rng.normal(0, 0.01, 3))).tolist(), depth=depth)
     ]
-    summaries = summarise([*repeats([100.0]), *results], STUDY)
+    summaries = summarise_points([*repeats([100.0]), *results], STUDY)
     first = summaries[0].metrics["iops"]
     assert summaries[0].note_texts == (NO_REPLICATE,)
     assert first.low is not None
@@ -97,7 +97,7 @@ def test_fourteen_points_moderate_one_another() -> None:
     ]
     widths = [
         metric.high / metric.low
-        for one in summarise(results, STUDY)
+        for one in summarise_points(results, STUDY)
         if (metric := one.metrics["iops"]).high is not None and metric.low is not None
     ]
     alone = [only(results[index : index + 3]).metrics["iops"] for index in range(0, 42, 3)]
@@ -169,7 +169,10 @@ def test_of_maxima_the_largest_is_shown() -> None:
 def test_results_without_a_host_stand_apart() -> None:
     results = repeats([100.0, 101.0])
     results[1] = replace(results[1], excluded_hosts=("client-2",))
-    assert [one.key.excluded_hosts for one in summarise(results, STUDY)] == [(), ("client-2",)]
+    assert [one.key.excluded_hosts for one in summarise_points(results, STUDY)] == [
+        (),
+        ("client-2",),
+    ]
 
 
 @given(st.lists(st.floats(1.0, 1e6), min_size=2, max_size=5), st.floats(1e-3, 1e3))
@@ -190,8 +193,8 @@ def test_points_stand_as_the_study_names_them_in_whatever_order_they_ran() -> No
     other = replace(study.configurations[0], id="other")
     study = replace(study, configurations=(study.configurations[0], other))
     results += [replace(result, configuration="other") for result in results]
-    keys = [point.key for point in summarise(results, study)]
-    assert keys == [point.key for point in summarise(results[::-1], study)]
+    keys = [point.key for point in summarise_points(results, study)]
+    assert keys == [point.key for point in summarise_points(results[::-1], study)]
     pairs = [
         ((first.workload, first.axis), (second.workload, second.axis), second.configuration)
         for first, second in zip(keys[::2], keys[1::2], strict=True)

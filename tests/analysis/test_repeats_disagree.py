@@ -6,8 +6,8 @@ import pytest
 from bench.synthetic import Shape, make_plan, make_record, make_result, make_study
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import CODE, results_with_repeat_checks
+from iolab.analysis.points import summarise_points
+from iolab.analysis.stored_results import REPEATS_CHECK_CODE, results_with_repeat_checks
 from iolab.core.metric import Level, Metric, Result
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -24,7 +24,12 @@ def repeats(*iops: float) -> list[Result]:
 
 def level(*iops: float) -> Level | None:
     marked = results_with_repeat_checks(repeats(*iops), STUDY)
-    found = {check.level for run in marked for check in run.verdict.checks if check.code == CODE}
+    found = {
+        check.level
+        for run in marked
+        for check in run.verdict.checks
+        if check.code == REPEATS_CHECK_CODE
+    }
     assert len(found) <= 1
     return next(iter(found), None)
 
@@ -50,7 +55,9 @@ def test_repeats_that_agree_change_no_verdict() -> None:
 
 
 def test_a_point_of_repeats_that_disagree_is_not_trusted_and_has_no_interval() -> None:
-    (point,) = summarise(results_with_repeat_checks(repeats(251, 30_000, 47_000), STUDY), STUDY)
+    (point,) = summarise_points(
+        results_with_repeat_checks(repeats(251, 30_000, 47_000), STUDY), STUDY
+    )
     assert not point.trusted
     assert point.metrics["iops"].low is None
 

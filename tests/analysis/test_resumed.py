@@ -5,9 +5,9 @@ from __future__ import annotations
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import separate_configurations_with_excluded_hosts
-from iolab.analysis.resumed import CODE, results_with_segment_checks
+from iolab.analysis.points import summarise_points
+from iolab.analysis.resume_checks import RESUME_CHECK_CODE, results_with_segment_checks
+from iolab.analysis.stored_results import separate_configurations_with_excluded_hosts
 from iolab.core.metric import Level, Result
 from iolab.report.best import best_point_headlines
 
@@ -28,7 +28,7 @@ def of_segment(segment: int) -> list[Result]:
 
 def marks(results: tuple[Result, ...]) -> set[Level | None]:
     checks = [{one.code: one.level for one in result.verdict.checks} for result in results]
-    return {check.get(CODE) for check in checks}
+    return {check.get(RESUME_CHECK_CODE) for check in checks}
 
 
 def test_one_segment_is_not_spoken_of() -> None:
@@ -65,6 +65,6 @@ def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
     assert [result.configuration for result in results].count(whole.id) == 1
     by_title = {
         one.configuration.title: one.point_count
-        for one in best_point_headlines(study, summarise(results, study))
+        for one in best_point_headlines(study, summarise_points(results, study))
     }
     assert by_title == {whole.title: 1, f"{whole.title} without c3": len(RESULTS) - 1}

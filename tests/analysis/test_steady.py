@@ -15,7 +15,7 @@ from iolab.core.run import RunRecord
 from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
 from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import coordinated_omission
-from iolab.report.numbers import metric_text, steadiness_text
+from iolab.report.numbers import metric_value_text, steadiness_text
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
 from tests.judging import judge
 from tests.loads.fileio.test_checks_generator import generated
@@ -168,7 +168,7 @@ def test_a_few_stalls_leave_the_far_percentiles_open() -> None:
     far = judge(seconds_record(counts), {}).metrics["lat_ns_p99_9"]
     assert far.value is None
     assert far.low is not None
-    assert metric_text(far).startswith("> ")
+    assert metric_value_text(far).startswith("> ")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.value import (
-    Maximum,
+from iolab.analysis.quotients import (
+    BestValue,
     SizeMeasure,
     capacity_quotients,
     configuration_sizes,
@@ -31,8 +31,8 @@ def rate(value: float, low: float | None = None, high: float | None = None) -> M
     return Metric(value, "1/s", low, high, 3 if low is not None else None)
 
 
-def best(value: Metric, configuration: str = "a", hosts: int = 0) -> Maximum:
-    return Maximum(configuration, "w", "iops", value, hosts=hosts)
+def best(value: Metric, configuration: str = "a", hosts: int = 0) -> BestValue:
+    return BestValue(configuration, "w", "iops", value, hosts=hosts)
 
 
 def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -> None:
@@ -46,7 +46,7 @@ def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -
 
 
 def test_a_latency_is_nobodys_share() -> None:
-    slow = Maximum("a", "w", "lat_ns_mean", Metric(1e5, "ns"), hosts=2)
+    slow = BestValue("a", "w", "lat_ns_mean", Metric(1e5, "ns"), hosts=2)
     assert rate_quotients([WHOLE], [slow]) == ()
     assert per_host_rate(slow) is None
 
@@ -79,7 +79,7 @@ def test_capacity_for_money_and_for_a_node_is_exact() -> None:
 def test_currencies_are_kinds_of_their_own() -> None:
     other = Configuration("b", "B", (), "/t", cost=ProcurementCost("USD", 1000.0, 0.0, 0.0))
     found = rate_quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
-    money = {one.kind for one in found if one.size.size_measure is SizeMeasure.COST}
+    money = {one.ranking_group for one in found if one.size.size_measure is SizeMeasure.COST}
     assert money == {("w", "iops", "1000 EUR"), ("w", "iops", "1000 USD")}
     assert cost_currencies([WHOLE, other]) == ("EUR", "USD")
 
@@ -136,7 +136,7 @@ def test_what_only_some_configurations_tell_is_named() -> None:
 
 
 def test_nothing_is_claimed_of_what_is_invalid() -> None:
-    good = Maximum("a", "w", "iops", rate(300.0), level=Level.VALID)
+    good = BestValue("a", "w", "iops", rate(300.0), level=Level.VALID)
     bad = replace(good, configuration="b", value=rate(100.0), level=Level.INVALID)
     assert improvement_over(good, bad) is None
     assert improvement_over(bad, good) is None

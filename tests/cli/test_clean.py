@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 import typer
 
-from iolab.cli.doctor.command import clean_command, exit_with_verdict
+from iolab.cli.doctor.command import list_leftovers_command, report_readiness_and_exit
 from iolab.cli.doctor.findings import (
-    LEFT,
-    OTHER_LOAD,
+    LEFTOVERS_TOPIC,
+    OTHER_LOAD_TOPIC,
     Finding,
     FindingState,
     Readiness,
@@ -82,22 +82,24 @@ def test_a_relative_directory_of_hosts_is_refused(command: str) -> None:
 
 
 def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str]) -> None:
-    command = clean_command("/a b", None)
-    exit_with_verdict([Finding(LEFT, FindingState.NOTE, "1 scratch folder")], command)
+    command = list_leftovers_command("/a b", None)
+    report_readiness_and_exit(
+        [Finding(LEFTOVERS_TOPIC, FindingState.NOTE, "1 scratch folder")], command
+    )
     assert "iolab clean --path '/a b'" in capsys.readouterr().err
-    exit_with_verdict([], command)
+    report_readiness_and_exit([], command)
     assert "iolab clean" not in capsys.readouterr().err
 
 
 def test_a_machine_that_others_load_is_fit_but_busy(capsys: pytest.CaptureFixture[str]) -> None:
-    busy = Finding(OTHER_LOAD, FindingState.NOTE, "CPU 99 %")
+    busy = Finding(OTHER_LOAD_TOPIC, FindingState.NOTE, "CPU 99 %")
     assert readiness([busy]) is Readiness.BUSY
-    exit_with_verdict([busy], "")
+    report_readiness_and_exit([busy], "")
     assert "busy" in capsys.readouterr().err
     fault = Finding("directory", FindingState.FAULT, "missing")
     assert readiness([busy, fault]) is Readiness.NOT_FIT
     with pytest.raises(typer.Exit) as ended:
-        exit_with_verdict([busy, fault], "")
+        report_readiness_and_exit([busy, fault], "")
     assert ended.value.exit_code == ExitCode.HOST
 
 

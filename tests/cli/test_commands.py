@@ -15,13 +15,13 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.cli.report import appendix_file
-from iolab.cli.session import exit_code
+from iolab.cli.session import session_exit_code
 from iolab.cli.show import FailOnLevel
 from iolab.cli.studies import bundled_studies
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.store.parquet import read_columns
+from iolab.store.parquet import read_parquet_columns
 from tests.cli.command_line import RESULTS, make_session
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
@@ -238,7 +238,7 @@ def test_export_of_points_has_a_row_for_all_repeats(tmp_path: Path) -> None:
 def test_export_to_parquet(session: Path, tmp_path: Path) -> None:
     file = tmp_path / "results.parquet"
     assert printed("export", session, "-f", "parquet", "-o", file) == f"{file}\n"
-    found = read_columns(file, ["workload", "iops", "repeat", "axis_iodepth"])
+    found = read_parquet_columns(file, ["workload", "iops", "repeat", "axis_iodepth"])
     values = [result.metrics["iops"].value for result in RESULTS]
     assert found["iops"].tolist() == values
     assert found["repeat"].tolist() == [1] * 6
@@ -296,7 +296,7 @@ DONE, STOPPED, LOST = SessionStatus.DONE, SessionStatus.INTERRUPTED, SessionStat
 def test_the_exit_code_of_a_session_that_came_to_its_end(
     status: SessionStatus, results: list[Result], fail_on: FailOnLevel | None, code: int
 ) -> None:
-    assert exit_code(status, results, fail_on) == code
+    assert session_exit_code(status, results, fail_on) == code
 
 
 def test_fail_on_makes_show_a_gate(session: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.differences import Area, Difference
+from iolab.analysis.differences import Difference, DifferenceArea
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import Plan
@@ -185,10 +185,15 @@ def test_a_value_of_zero_has_no_ratio(tmp_path: Path, baseline: Path) -> None:
 def test_what_differs_alike_in_several_workloads_is_one_row() -> None:
     found = [
         Difference(
-            Area.WORKLOAD, "file bytes", "1 GiB", "2 GiB", forbids_comparison=True, workload="reads"
+            DifferenceArea.WORKLOAD,
+            "file bytes",
+            "1 GiB",
+            "2 GiB",
+            forbids_comparison=True,
+            workload="reads",
         ),
         Difference(
-            Area.WORKLOAD,
+            DifferenceArea.WORKLOAD,
             "file bytes",
             "1 GiB",
             "2 GiB",
@@ -196,9 +201,14 @@ def test_what_differs_alike_in_several_workloads_is_one_row() -> None:
             workload="writes",
         ),
         Difference(
-            Area.WORKLOAD, "file bytes", "1 GiB", "4 GiB", forbids_comparison=True, workload="mixed"
+            DifferenceArea.WORKLOAD,
+            "file bytes",
+            "1 GiB",
+            "4 GiB",
+            forbids_comparison=True,
+            workload="mixed",
         ),
-        Difference(Area.HOSTS, "kernel", "6.1", "6.12"),
+        Difference(DifferenceArea.HOSTS, "kernel", "6.1", "6.12"),
     ]
     rows = differences_table(found).rows
     assert [row[0].text for row in rows] == [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
+from iolab.loads.fileio.engines.fio import local_fio_unusable_reason
 from tests.facts import tells
 
 
@@ -19,7 +19,7 @@ def answers(folder: Path, message: str) -> str:
 
 
 def test_a_fio_that_will_do_is_used(tmp_path: Path) -> None:
-    assert unusable_local_fio_reason(answers(tmp_path, "echo fio-3.33")) == ""
+    assert local_fio_unusable_reason(answers(tmp_path, "echo fio-3.33")) == ""
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_fio_that_will_do_is_used(tmp_path: Path) -> None:
     [("echo fio-2.14", "2.14"), ("exit 1", "code 1"), ("echo fio", "unknown version")],
 )
 def test_one_that_is_too_old_or_broken_is_named(tmp_path: Path, script: str, fact: str) -> None:
-    lacks = unusable_local_fio_reason(answers(tmp_path, script))
+    lacks = local_fio_unusable_reason(answers(tmp_path, script))
     assert str(tmp_path / "fio") in lacks
     assert fact in lacks
 
@@ -35,8 +35,8 @@ def test_one_that_is_too_old_or_broken_is_named(tmp_path: Path, script: str, fac
 def test_one_that_cannot_be_started_is_named(tmp_path: Path) -> None:
     search = answers(tmp_path, "")
     (tmp_path / "fio").write_text("#!/nowhere/sh\n", encoding="utf-8")
-    assert str(tmp_path / "fio") in unusable_local_fio_reason(search)
+    assert str(tmp_path / "fio") in local_fio_unusable_reason(search)
 
 
 def test_where_there_is_none_that_is_told(tmp_path: Path) -> None:
-    assert tells(unusable_local_fio_reason(str(tmp_path)), "no", "fio")
+    assert tells(local_fio_unusable_reason(str(tmp_path)), "no", "fio")

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis import points, resume_marks, resumed
+from iolab.analysis import points, resume_checks, stored_results
 from tests.cli.in_process import call
 from tests.judging import EVERY_CHECK, IMPORTED_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CODES = sorted(
     {made.code for made in (*EVERY_CHECK, *IMPORTED_CHECKS)}
-    | {resume_marks.CODE, points.CODE, resumed.CODE}
+    | {
+        stored_results.REPEATS_CHECK_CODE,
+        points.SENTINEL_CHECK_CODE,
+        resume_checks.RESUME_CHECK_CODE,
+    }
 )
 
 

@@ -11,7 +11,7 @@ from bench.synthetic import make_facts, make_record
 from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
-from iolab.store.parquet import read_columns
+from iolab.store.parquet import read_parquet_columns
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, RESULTS, SHAPE, STUDY
@@ -52,7 +52,7 @@ def test_the_same_as_parquet(session: Path, tmp_path: Path) -> None:
     file = tmp_path / "nodes.parquet"
     done = call("export", session, "-f", "parquet", "--nodes", "-o", file)
     assert (done.returncode, done.stderr.split()[0]) == (0, "2")
-    found = read_columns(file, ["node", "iops", "guest_count", "outliers"])
+    found = read_parquet_columns(file, ["node", "iops", "guest_count", "outliers"])
     assert found["node"].tolist() == list(NODES)
     assert found["guest_count"].tolist() == [2, 2]
 
@@ -88,4 +88,4 @@ def test_one_row_a_second_of_every_run(session: Path, tmp_path: Path) -> None:
     assert max(float(row["second"]) for row in mine) == SHAPE.seconds
     out = tmp_path / "seconds.parquet"
     assert call("export", session, "-f", "parquet", "--seconds", "-o", out).returncode == 0
-    assert len(read_columns(out, ["ios"])["ios"]) == len(rows)
+    assert len(read_parquet_columns(out, ["ios"])["ios"]) == len(rows)

@@ -11,7 +11,7 @@ import pytest
 
 STORED = Path(__file__).parents[1] / "golden" / "sessions"
 
-CHECK = """import iolab.registry, iolab.study.load, iolab.report.terminal
+CHECK = """import iolab.registry, iolab.study.parse, iolab.report.terminal
 iolab.registry.study_kinds()"""
 PLAN = """import iolab.registry, iolab.cli.planning, iolab.hosts.connect, iolab.session.discovery
 iolab.registry.study_kinds()"""

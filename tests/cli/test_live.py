@@ -81,7 +81,7 @@ def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     view.open()
     view.on_event(Notice("hello"))
     view.on_result(RESULTS[0])
-    view.show_text("hello")
+    view.show_message("hello")
     view.close()
     assert capsys.readouterr() == ("", "")
 
@@ -126,7 +126,7 @@ def test_the_panel_shows_and_leaves_the_screen_as_it_was() -> None:
         view = PanelView(progress(), clock=lambda: 3.0)
         view.open()
         view.on_event(RunPreparing(RUN))
-        view.show_text("a word above")
+        view.show_message("a word above")
         view.close()
         os.set_blocking(controller, False)
         shown = b"".join(iter(lambda: read_some(controller), b"")).decode()

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.cli.details import run_detail_lines
 from iolab.cli.planning import plan_lines
 from iolab.cli.progress import LoadHosts, SessionProgress
@@ -79,7 +79,7 @@ def guests() -> GuestSource:
 
 
 def test_each_node_of_guests_has_its_rate_latency_and_what_stands_out(guests: GuestSource) -> None:
-    points = summarise(guests.results(), guests.study)
+    points = summarise_points(guests.results(), guests.study)
     lines = drawn(node_lines(guests.study, points), 120)
     at = lines.index(MIX)
     name, count, iops, _, mean, unit = lines[at + 1].split()[:6]

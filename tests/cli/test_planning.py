@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.cli.planning import plan_document, plan_lines, plan_note_texts
 from iolab.errors import ExitCode
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.cli.in_process import call
 from tests.cli.screens import drawn
 from tests.facts import tells
@@ -33,20 +33,20 @@ filesize = "1m"
 
 
 def test_a_device_has_a_region_and_a_directory_has_files() -> None:
-    def told(options: LoadOptions, more: str = "") -> str:
+    def told(options: StudyOverrides, more: str = "") -> str:
         study = parse_study(HEAD + more + STUDY, "d.toml", options)
         return "\n".join(drawn(plan_lines(study, make_plan(study), None)))
 
     for fill, times in (("", "once"), ("[precondition]\nfill = 2\n", "2 times")):
-        text = told(LoadOptions(device="/dev/x", serial="S"), fill)
+        text = told(StudyOverrides(device="/dev/x", serial="S"), fill)
         assert tells(text, "first 2 MiB", f"written over {times}"), text
         assert "laid out" not in text
-    assert tells(told(LoadOptions(path="/mnt")), "2 MiB", "each host", "2 x 1 MiB")
+    assert tells(told(StudyOverrides(path="/mnt")), "2 MiB", "each host", "2 x 1 MiB")
 
 
 def shown(text: str, *sets: str, fs_type: str | None = None) -> str:
     """The plan of a whole study's text, on a host with that file system if any is given."""
-    study = parse_study(text, "k.toml", LoadOptions(path="/mnt", sets=sets))
+    study = parse_study(text, "k.toml", StudyOverrides(path="/mnt", sets=sets))
     facts = None
     if fs_type is not None:
         facts = {"local": replace(FACTS, target=replace(TARGET, fs_type=fs_type))}
@@ -84,7 +84,7 @@ def test_a_plan_of_ycsb_names_its_server() -> None:
 
 def test_a_device_that_gets_an_xfs_is_destroyed() -> None:
     more = '[target]\nfilesystem = "xfs"\ndevice = "/dev/x"\nserial = "S"\n'
-    study = parse_study(db_bench() + more, "k.toml", LoadOptions())
+    study = parse_study(db_bench() + more, "k.toml", StudyOverrides())
     (told,) = make_plan(study).destroyed_device_texts
     for part in ("'/dev/x'", "'S'", "'local'", "formatted"):
         assert part in told
@@ -95,7 +95,7 @@ def test_notes_stand_in_the_plan_and_in_its_document() -> None:
     assert "note" in shown(text, "method.repeats=3")
     assert "no reflinks" in shown(text, fs_type="ext4")
     assert "reflinks" not in shown(text, fs_type="xfs")
-    study = parse_study(text, "k.toml", LoadOptions(path="/mnt", sets=("method.repeats=3",)))
+    study = parse_study(text, "k.toml", StudyOverrides(path="/mnt", sets=("method.repeats=3",)))
     (note,) = plan_document(study, make_plan(study), None)["notes"]
     assert note.startswith("w has 32 MiB")
 
@@ -200,7 +200,7 @@ def test_the_plan_of_a_session_is_at_the_rates_that_it_measured(tmp_path: Path) 
 
 def test_too_few_repeats_are_named_with_the_option_and_time_that_add_them() -> None:
     def notes(*sets: str) -> list[str]:
-        study = parse_study(HEAD + STUDY, "d.toml", LoadOptions(path="/mnt", sets=sets))
+        study = parse_study(HEAD + STUDY, "d.toml", StudyOverrides(path="/mnt", sets=sets))
         return list(plan_note_texts(study, make_plan(study), None))
 
     (note,) = notes("method.runtime=10min")

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.cli.details import latency_histogram_text, run_detail_lines
 from iolab.cli.results import OBJECTIONS_MAX, WHY_NOT_VALID, answer_lines, result_lines
 from iolab.core.host import Role
@@ -21,7 +21,7 @@ from iolab.core.workload import BY_BANDWIDTH, Indicator
 from iolab.registry import report_kinds
 from iolab.report.answer import session_answer
 from iolab.report.charts.series import LatencyCurve
-from iolab.report.numbers import metric_text
+from iolab.report.numbers import metric_value_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable
 from tests.cli.command_line import RESULTS, STUDY
@@ -38,7 +38,7 @@ def ending(
     results: Sequence[Result], directory: str, *, unfinished: bool = False
 ) -> Iterator[RenderableType]:
     """The last lines that `show` prints of results."""
-    points = summarise(results, STUDY)
+    points = summarise_points(results, STUDY)
     answer = session_answer(report_kinds(), STUDY, points, results)
     return answer_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
 
@@ -91,10 +91,10 @@ def test_reads_and_writes_of_a_mix_have_lines_of_their_own_with_every_figure_in_
     lines = drawn(result_lines(source.study, mixed))
     for way in ("read", "write"):
         own = [line.split() for line in lines if line.strip().startswith(f"{way}s ")]
-        means = [metric_text(run.metrics[f"{way}_lat_ns_mean"]) for run in mixed]
+        means = [metric_value_text(run.metrics[f"{way}_lat_ns_mean"]) for run in mixed]
         assert len(own) == len(mixed)
         assert all(mean in " ".join(line) for mean, line in zip(means, own, strict=True))
-        largest = metric_text(mixed[0].metrics[f"{way}_lat_ns_max"])
+        largest = metric_value_text(mixed[0].metrics[f"{way}_lat_ns_max"])
         found = [line for line in drawn(run_detail_lines(mixed[:1])) if line.startswith(way)]
         assert f"max {largest}" in found[0]
 
@@ -110,7 +110,7 @@ def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
     lines = drawn(result_lines(STUDY, results))
     assert re.split(r" {2,}", lines[0])[:4] == ["point", "IOPS", "bandwidth", "95 %"]
     (row,) = [line for line in lines if "bs " in line]
-    (point,) = summarise(results, STUDY)
+    (point,) = summarise_points(results, STUDY)
     half = point.metrics["iops"].half_width
     assert half is not None
     assert f"±{100 * half:.2g} %" in row
@@ -132,7 +132,7 @@ def test_a_repeat_that_is_invalid_is_left_out_and_says_so() -> None:
 
 def test_a_part_of_a_session_shows_the_intervals_of_the_whole() -> None:
     results = [again(1, 1000.0), again(2, 1010.0)]
-    (point,) = summarise(results, STUDY)
+    (point,) = summarise_points(results, STUDY)
     metric = replace(point.metrics["iops"], low=900.0, high=1100.0, n=3)
     whole = replace(point, metrics={**point.metrics, "iops": metric})
     rows = [line for line in drawn(result_lines(STUDY, results, [whole])) if "bs " in line]
@@ -292,12 +292,12 @@ ROW = ("  iodepth 8, clients 12", "1,000")
 @pytest.mark.parametrize("width", [30, 50])
 def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width: int) -> None:
     results = [again(1, 1000.0), again(2, 1010.0)]
-    (point,) = summarise(results, STUDY)
+    (point,) = summarise_points(results, STUDY)
     lines = drawn(result_lines(STUDY, results), width)
     assert max(map(len, lines)) <= width
     text = " ".join(line.strip() for line in lines)
     for key in ("iops", "lat_ns_mean", "lat_ns_p99"):
-        assert metric_text(point.metrics[key], bare_rate=True) in text
+        assert metric_value_text(point.metrics[key], bare_rate=True) in text
     assert f"verdict {point.level.value}" in text
 
 

@@ -14,7 +14,7 @@ from iolab.core.events import SessionStatus
 from iolab.errors import HostError, StoreError
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.cli.command_line import SHAPE
 from tests.cli.in_process import call
 from tests.facts import tells
@@ -27,7 +27,7 @@ FACTS = make_facts(SHAPE)
 
 def make(place: Path, runs: int = 3, without: tuple[str, ...] = ()) -> Path:
     """Runs of three of a study whose directory is not there, so that nothing can be measured."""
-    study = parse_study(SMALL, "s.toml", LoadOptions(path=str(place.parent / "gone")))
+    study = parse_study(SMALL, "s.toml", StudyOverrides(path=str(place.parent / "gone")))
     plan = make_plan(study)
     with SessionWriter.create(place, study, plan, "s", ("iolab", "run")) as writer:
         writer.record_start(FACTS, "0.1.0")

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from iolab.cli.session import STOPPING, STOPPING_AT_ONCE, stop_on_signals
+from iolab.cli.session import STOPPING_AT_ONCE, STOPPING_TEXT, stop_on_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -22,7 +22,7 @@ def test_each_signal_is_a_request_and_told_once(number: signal.Signals) -> None:
         def request() -> str:
             requests.append(1)
             heard.set()
-            return STOPPING if len(requests) == 1 else STOPPING_AT_ONCE
+            return STOPPING_TEXT if len(requests) == 1 else STOPPING_AT_ONCE
 
         with stop_on_signals(request, told.append):
             for _ in range(3):
@@ -33,7 +33,7 @@ def test_each_signal_is_a_request_and_told_once(number: signal.Signals) -> None:
     before = signal.getsignal(signal.SIGTERM)
     asyncio.run(session())
     assert len(requests) == 3
-    assert told == [STOPPING, STOPPING_AT_ONCE]
+    assert told == [STOPPING_TEXT, STOPPING_AT_ONCE]
     assert signal.getsignal(signal.SIGTERM) == before
 
 
@@ -42,7 +42,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     told: list[str] = []
 
     async def session() -> None:
-        with stop_on_signals(lambda: STOPPING, told.append):
+        with stop_on_signals(lambda: STOPPING_TEXT, told.append):
             os.kill(os.getpid(), signal.SIGHUP)
             await asyncio.sleep(0)
 

@@ -21,7 +21,7 @@ from msgspec import ValidationError, convert
 
 from iolab.core import limits
 from iolab.core.generator import GeneratorTotals
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.hosts.answers import (
@@ -32,11 +32,11 @@ from iolab.hosts.answers import (
     ScratchAnswer,
     read_answer,
 )
-from iolab.hosts.channel import ProtocolFault, read_frame
+from iolab.hosts.channel import ProtocolError, read_frame
 from iolab.hosts.message import Message
 from iolab.importers.files import ForeignFile, collect_files
 from iolab.loads.fileio.engines.native_reader import (
-    LineFault,
+    LineError,
     NativeReader,
     parse_totals,
     require_count,
@@ -45,8 +45,8 @@ from iolab.record import field_names
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
-LONGEST_NS = int(limits.RUN_S_MOST) * NS_PER_S
-MOST_S = st.sampled_from([1.0, 3600.0, limits.RUN_S_MOST])
+LONGEST_NS = int(limits.RUN_S_MAX) * NS_PER_S
+MOST_S = st.sampled_from([1.0, 3600.0, limits.RUN_S_MAX])
 
 
 @given(MOST_S, st.integers(1000, 10**9), st.integers(2, 50))
@@ -57,36 +57,36 @@ def test_a_series_may_last_as_long_as_its_run_and_no_longer(
     step_ns = int(most_s) * NS_PER_S // count
     ends = first_ns + step_ns * np.arange(1, count + 1, dtype=np.int64)
     spans = np.full(count, step_ns, dtype=np.int64)
-    assert not limits.series_fault(ends, spans, most_s)
+    assert not limits.interval_series_fault(ends, spans, most_s)
     late = ends.copy()
     late[-1] += int(most_s) * NS_PER_S + beyond_ns
-    assert limits.series_fault(late, spans, most_s)
+    assert limits.interval_series_fault(late, spans, most_s)
     long = spans.copy()
     long[0] = int(most_s) * NS_PER_S + beyond_ns
-    assert limits.series_fault(ends, long, most_s)
+    assert limits.interval_series_fault(ends, long, most_s)
     negative = spans.copy()
     negative[0] = -beyond_ns
-    assert limits.series_fault(ends, negative, most_s)
+    assert limits.interval_series_fault(ends, negative, most_s)
 
 
 @given(st.integers(0, 2**63 - 1))
 def test_any_moment_and_length_of_an_interval_is_accepted_or_has_a_sentence(number: int) -> None:
     ends = np.array([number], dtype=np.int64)
-    message = limits.series_fault(ends, ends)
+    message = limits.interval_series_fault(ends, ends)
     assert bool(message) == (number > LONGEST_NS)
-    assert limits.moment_fault(number) == "" or number > limits.MOMENT_NS_MOST
+    assert limits.timestamp_fault(number) == "" or number > limits.MOMENT_NS_MAX
 
 
-@pytest.mark.parametrize("counts", [[limits.COUNT_MOST + 1], [limits.COUNT_MOST, 1], [-1]])
+@pytest.mark.parametrize("counts", [[limits.COUNT_MAX + 1], [limits.COUNT_MAX, 1], [-1]])
 def test_counts_beyond_what_tables_hold_are_refused(counts: list[int]) -> None:
     assert limits.count_fault("operations", counts)
-    assert not limits.count_fault("operations", [limits.COUNT_MOST])
+    assert not limits.count_fault("operations", [limits.COUNT_MAX])
 
 
-@pytest.mark.parametrize("seconds", [-1.0, limits.RUN_S_MOST * 1.001, 1e18, float("nan")])
+@pytest.mark.parametrize("seconds", [-1.0, limits.RUN_S_MAX * 1.001, 1e18, float("nan")])
 def test_durations_beyond_their_bound_are_refused(seconds: float) -> None:
     assert limits.duration_fault(seconds)
-    assert not limits.duration_fault(limits.RUN_S_MOST)
+    assert not limits.duration_fault(limits.RUN_S_MAX)
 
 
 # Every bound of the module, at it and past it: what was made of the claim, and what was said.
@@ -103,26 +103,26 @@ def _message(message: str) -> Outcome:
 
 
 def _duration(past: int) -> Outcome:
-    return _message(limits.duration_fault(limits.RUN_S_MOST + past))
+    return _message(limits.duration_fault(limits.RUN_S_MAX + past))
 
 
 def _slack(past: int) -> Outcome:
     end = np.array([1_000 * NS_PER_S + int(limits.CLOCK_SLACK_S) * NS_PER_S + past], dtype=np.int64)
     span = np.array([int(limits.CLOCK_SLACK_S) * NS_PER_S + past], dtype=np.int64)
-    return _message(limits.series_fault(end, span, limits.CLOCK_SLACK_S))
+    return _message(limits.interval_series_fault(end, span, limits.CLOCK_SLACK_S))
 
 
 def _intervals(past: int) -> Outcome:
-    ends = np.full(limits.INTERVALS_MOST + past, 5, dtype=np.int64)
-    return _message(limits.series_fault(ends, np.ones_like(ends)))
+    ends = np.full(limits.INTERVALS_MAX + past, 5, dtype=np.int64)
+    return _message(limits.interval_series_fault(ends, np.ones_like(ends)))
 
 
 def _count(past: int) -> Outcome:
-    return _message(limits.count_fault("bytes", [limits.COUNT_MOST + past]))
+    return _message(limits.count_fault("bytes", [limits.COUNT_MAX + past]))
 
 
 def _moment(past: int) -> Outcome:
-    return _message(limits.moment_fault(limits.MOMENT_NS_MOST + past))
+    return _message(limits.timestamp_fault(limits.MOMENT_NS_MAX + past))
 
 
 def _frame(header_bytes: int, payload_bytes: int) -> Outcome:
@@ -133,18 +133,18 @@ def _frame(header_bytes: int, payload_bytes: int) -> Outcome:
         reader.feed_eof()
         try:
             return await read_frame(reader) is not None, ""
-        except ProtocolFault as fault:
+        except ProtocolError as fault:
             return False, str(fault)
 
     return asyncio.run(body())
 
 
 def _header(past: int) -> Outcome:
-    return _frame(limits.HEADER_BYTES_MOST + past, 0)
+    return _frame(limits.HEADER_BYTES_MAX + past, 0)
 
 
 def _payload(past: int) -> Outcome:
-    return _frame(8, limits.PAYLOAD_BYTES_MOST + past)
+    return _frame(8, limits.PAYLOAD_BYTES_MAX + past)
 
 
 def _answer(model: type[Any], **fields: object) -> Outcome:
@@ -173,11 +173,11 @@ def _remnant(reason: int, count: int = 1) -> Outcome:
 
 
 def _path(past: int) -> Outcome:
-    return _answer(ScratchAnswer, dir="/" * (limits.PATH_CHARACTERS_MOST + past))
+    return _answer(ScratchAnswer, dir="/" * (limits.PATH_CHARACTERS_MAX + past))
 
 
 def _word(past: int) -> Outcome:
-    command = "x" * (limits.WORD_CHARACTERS_MOST + past)
+    command = "x" * (limits.WORD_CHARACTERS_MAX + past)
     return _answer(Leftovers, **{**NOTHING_LEFT, "processes": [{"pid": 1, "command": command}]})
 
 
@@ -190,7 +190,7 @@ def _adapted(kind: Any, value: object) -> Outcome:
 
 
 def _error_kinds(past: int) -> Outcome:
-    return _adapted(Errors, {f"E{number}": 1 for number in range(limits.ERROR_KINDS_MOST + past)})
+    return _adapted(Errors, {f"E{number}": 1 for number in range(limits.ERROR_KINDS_MAX + past)})
 
 
 def _traced(name: str, one: object, most: int) -> Case:
@@ -205,15 +205,15 @@ def _traced(name: str, one: object, most: int) -> Case:
 
 def _line(past: int) -> Outcome:
     reader = NativeReader([Direction.READ], 1)
-    reader.feed(b" " * (limits.LINE_BYTES_MOST + past))
+    reader.feed(b" " * (limits.LINE_BYTES_MAX + past))
     faults = reader.finish().faults
     return "without an end" not in " ".join(faults), " ".join(faults)
 
 
 def _number(past: int) -> Outcome:
     try:
-        require_count({"ios": limits.NUMBER_MOST + past}, "ios")
-    except LineFault as fault:
+        require_count({"ios": limits.NUMBER_MAX + past}, "ios")
+    except LineError as fault:
         return False, str(fault)
     return True, ""
 
@@ -226,31 +226,31 @@ def _generator(head: Mapping[str, Any], end: Mapping[str, Any]) -> GeneratorTota
 
 
 def _sentence(past: int) -> Outcome:
-    text = "x" * (limits.SENTENCE_CHARACTERS_MOST + past)
+    text = "x" * (limits.SENTENCE_CHARACTERS_MAX + past)
     return _generator({"clock": text}, {}).clock == text, ""
 
 
 def _notes(past: int) -> Outcome:
-    notes = [str(number) for number in range(limits.NOTES_MOST + past)]
+    notes = [str(number) for number in range(limits.NOTES_MAX + past)]
     return list(_generator({"notes": notes}, {}).notes) == notes, ""
 
 
 def _retries(past: int) -> Outcome:
-    count = limits.RETRY_KINDS_MOST + past
+    count = limits.RETRY_KINDS_MAX + past
     retries = {str(number): 1 for number in range(count)}
     return len(_generator({}, {"retries": retries}).retries) == count, ""
 
 
 def _wrong_blocks(past: int) -> Outcome:
-    first = [str(number) for number in range(limits.WRONG_BLOCKS_MOST + past)]
+    first = [str(number) for number in range(limits.WRONG_BLOCKS_MAX + past)]
     verify = _generator({}, {"verify": {"checked": 1, "first": first}}).verify
     assert verify is not None
     return list(verify.first) == first, ""
 
 
 def _setting(past: int) -> Outcome:
-    text = "x" * (limits.SETTING_CHARACTERS_MOST + past)
-    return excerpt(text, limits.SETTING_CHARACTERS_MOST) == text, ""
+    text = "x" * (limits.SETTING_CHARACTERS_MAX + past)
+    return excerpt(text, limits.SETTING_CHARACTERS_MAX) == text, ""
 
 
 def _collected(lay: Callable[[Path], object]) -> Outcome:
@@ -268,16 +268,16 @@ def _sized(path: Path, size_bytes: int) -> None:
 def _file_bytes(past: int) -> Outcome:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-        _sized(path, limits.FILE_BYTES_MOST + past)
+        _sized(path, limits.FILE_BYTES_MAX + past)
         try:
-            return len(read_regular(path, limits.FILE_BYTES_MOST)) > 0, ""
+            return len(read_regular_file(path, limits.FILE_BYTES_MAX)) > 0, ""
         except OSError as fault:
             return False, str(fault)
 
 
 def _files(past: int) -> Outcome:
     def lay(folder: Path) -> None:
-        for number in range(limits.FILES_MOST + past):
+        for number in range(limits.FILES_MAX + past):
             (folder / str(number)).touch()
 
     return _collected(lay)
@@ -286,7 +286,7 @@ def _files(past: int) -> Outcome:
 def _entries(past: int) -> Outcome:
     def lay(folder: Path) -> None:
         (folder / "file").touch()
-        for number in range(limits.ENTRIES_MOST - 1 + past):
+        for number in range(limits.ENTRIES_MAX - 1 + past):
             os.mkfifo(folder / str(number))  # Seen, and no file to read.
 
     return _collected(lay)
@@ -294,8 +294,8 @@ def _entries(past: int) -> Outcome:
 
 def _total(past: int) -> Outcome:
     def lay(folder: Path) -> None:
-        whole, rest = divmod(limits.TOTAL_BYTES_MOST + past, limits.FILE_BYTES_MOST)
-        for number, size in enumerate([limits.FILE_BYTES_MOST] * whole + [rest] * bool(rest)):
+        whole, rest = divmod(limits.TOTAL_BYTES_MAX + past, limits.FILE_BYTES_MAX)
+        for number, size in enumerate([limits.FILE_BYTES_MAX] * whole + [rest] * bool(rest)):
             _sized(folder / str(number), size)
 
     return _collected(lay)
@@ -303,7 +303,7 @@ def _total(past: int) -> Outcome:
 
 def _nested(past: int) -> Outcome:
     def lay(folder: Path) -> None:
-        for _ in range(limits.NESTED_MOST - 1 + past):  # The folder that is named is the first.
+        for _ in range(limits.NESTED_MAX - 1 + past):  # The folder that is named is the first.
             folder = folder / "d"
             folder.mkdir()
         (folder / "file").write_text("x")
@@ -312,7 +312,7 @@ def _nested(past: int) -> Outcome:
 
 
 def _lines(past: int) -> Outcome:
-    count = limits.LINES_MOST + past
+    count = limits.LINES_MAX + past
     with TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(b"\n" * count)
@@ -332,15 +332,15 @@ CASES: dict[str, Case] = {
     "HEADER_BYTES_MOST": _header,
     "PAYLOAD_BYTES_MOST": _payload,
     "PATH_CHARACTERS_MOST": _path,
-    "REASON_CHARACTERS_MOST": lambda past: _remnant(limits.REASON_CHARACTERS_MOST + past),
-    "REMNANTS_MOST": lambda past: _remnant(1, limits.REMNANTS_MOST + past),
+    "REASON_CHARACTERS_MOST": lambda past: _remnant(limits.REASON_CHARACTERS_MAX + past),
+    "REMNANTS_MOST": lambda past: _remnant(1, limits.REMNANTS_MAX + past),
     "WORD_CHARACTERS_MOST": _word,
-    "LISTED_MOST": _left("processes", ORPHAN, limits.LISTED_MOST),
-    "FOLDERS_MOST": _left("folders", FOLDER, limits.FOLDERS_MOST),
-    "FOREIGN_FOLDERS_MOST": _left("foreign_folders", "/x", limits.FOREIGN_FOLDERS_MOST),
+    "LISTED_MOST": _left("processes", ORPHAN, limits.LISTED_MAX),
+    "FOLDERS_MOST": _left("folders", FOLDER, limits.FOLDERS_MAX),
+    "FOREIGN_FOLDERS_MOST": _left("foreign_folders", "/x", limits.FOREIGN_FOLDERS_MAX),
     "ERROR_KINDS_MOST": _error_kinds,
-    "TRACED_SIZES_MOST": _traced("sizes", (1, 1), limits.TRACED_SIZES_MOST),
-    "TRACED_SECTORS_MOST": _traced("sectors", 1, limits.TRACED_SECTORS_MOST),
+    "TRACED_SIZES_MOST": _traced("sizes", (1, 1), limits.TRACED_SIZES_MAX),
+    "TRACED_SECTORS_MOST": _traced("sectors", 1, limits.TRACED_SECTORS_MAX),
     "LINE_BYTES_MOST": _line,
     "NUMBER_MOST": _number,
     "SENTENCE_CHARACTERS_MOST": _sentence,

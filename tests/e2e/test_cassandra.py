@@ -167,7 +167,10 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
 async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
     """The same node as a cluster of the user's, in which iolab makes a table and drops it."""
     settings = replace(
-        managed, kind=ServerKind.GIVEN, addresses=(f"127.0.0.1:{managed.port}",), keyspace="theirs"
+        managed,
+        kind=ServerKind.EXTERNAL,
+        addresses=(f"127.0.0.1:{managed.port}",),
+        keyspace="theirs",
     )
     server = ExternalServer(settings)
     run, here = stage.run(), [stage.workdir]
@@ -197,7 +200,7 @@ def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:
 
 
 def test_a_cluster_that_is_down_is_told(target: Target) -> None:
-    settings = settings_of(kind=ServerKind.GIVEN, addresses=(f"127.0.0.1:{free_port()}",))
+    settings = settings_of(kind=ServerKind.EXTERNAL, addresses=(f"127.0.0.1:{free_port()}",))
 
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="No Cassandra answers at"):
@@ -210,7 +213,7 @@ def test_a_cluster_that_is_down_is_told(target: Target) -> None:
 
 def test_addresses_of_several_ports_are_refused(target: Target) -> None:
     addresses = ("127.0.0.1:9042", "127.0.0.1:9142")
-    settings = settings_of(kind=ServerKind.GIVEN, addresses=addresses)
+    settings = settings_of(kind=ServerKind.EXTERNAL, addresses=addresses)
 
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="are not all of one port") as raised:

@@ -16,7 +16,7 @@ import pytest
 
 from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
 from iolab.guests.kit.build import GuestKit
-from iolab.guests.machine import Aio, Machine, agent_socket, qemu_argv
+from iolab.guests.machine import Machine, QemuAio, agent_socket, qemu_argv
 from iolab.hosts.clock import ClockStepMeter
 from iolab.hosts.push import agent_binary
 from tests.agent.speaker import FINAL, Agent, Said, output
@@ -71,7 +71,7 @@ class Guest:
             image=str(image),
             cpu_khz=processor_khz(),
             real_ns=time.time_ns(),
-            aio=Aio.THREADS,
+            aio=QemuAio.THREADS,
         )
         argv = list(qemu_argv(machine, "qemu-system-x86_64"))
         argv[-1] = " ".join([argv[-1], *more])

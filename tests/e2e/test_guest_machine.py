@@ -30,7 +30,7 @@ from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_comman
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
 from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
-from iolab.hosts.message import HostLost
+from iolab.hosts.message import HostLostError
 
 pytestmark = pytest.mark.e2e
 
@@ -292,7 +292,7 @@ def test_the_end_of_a_qemu_is_told(folder: Path) -> None:
     async def conversation() -> None:
         async with halted(machine(folder, MODELLED), folder) as monitor:
             await monitor.run_command("quit", deadline_s=PATIENCE_S)
-            with pytest.raises(HostLost, match="The hypervisor of guest 'vm01' "):
+            with pytest.raises(HostLostError, match="The hypervisor of guest 'vm01' "):
                 await asked_until_the_end(monitor)
 
     talk(conversation)

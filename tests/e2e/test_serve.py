@@ -15,7 +15,7 @@ import pytest
 from bench.synthetic import make_facts, make_record, make_result
 from playwright.sync_api import Browser, Page
 
-from iolab.serve.limits import CONNECTIONS_MAX, STRANGERS_MAX
+from iolab.serve.limits import CONNECTIONS_MAX, UNAUTHENTICATED_CONNECTIONS_MAX
 from iolab.store.writer import SessionWriter
 from tests.axe import faults
 from tests.cli.command_line import PLAN, SHAPE, STUDY, iolab, make_session
@@ -254,7 +254,7 @@ def test_who_has_the_token_gets_in_while_strangers_hold_connections(
     (tmp_path / "token").write_text("a-token-of-our-own-1\n")
     known = {"Authorization": "Bearer a-token-of-our-own-1"}
     with serving(root, "--token-file", tmp_path / "token") as server, ExitStack() as held:
-        for number in range(2 * (CONNECTIONS_MAX + STRANGERS_MAX)):
+        for number in range(2 * (CONNECTIONS_MAX + UNAUTHENTICATED_CONNECTIONS_MAX)):
             address = ("127.0.0.1", server.port)
             stranger = held.enter_context(socket.create_connection(address, 10))
             # Some say nothing, some begin, some were refused.

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.hosts.engine import Command
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, default_kit_builder
+from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_builder_of_user
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks_shape
 from iolab.loads.keyvalue.ycsb.engine import (
@@ -43,7 +43,7 @@ SECONDS = 2
 
 @pytest.fixture(scope="module")
 def kit() -> JavaKit:
-    folder = asyncio.run(default_kit_builder().get_or_build_kit(KitName.YCSB, YCSB_VERSION, print))
+    folder = asyncio.run(kit_builder_of_user().get_or_build_kit(KitName.YCSB, YCSB_VERSION, print))
     return build_java_kit("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 
 

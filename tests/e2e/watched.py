@@ -10,7 +10,7 @@ from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.session import SessionRequest, run_session_with_view
 from iolab.core.events import Event, SessionStatus
-from iolab.session.session import NOTHING
+from iolab.session.session import NO_EARLIER_SEGMENTS
 from iolab.store.writer import SessionWriter
 from tests.e2e.devices import Spare
 from tests.plans import make_plan
@@ -41,7 +41,7 @@ def run_watched(
         study=read,
         plan=plan,
         session_id=session.name,
-        earlier=NOTHING,
+        earlier=NO_EARLIER_SEGMENTS,
         open_writer=lambda _: SessionWriter.create(session, read, plan, session.name, ["iolab"]),
     )
     return asyncio.run(run_session_with_view(request, ActingView(act)))

@@ -94,7 +94,7 @@ class FakeLink:
         """Nothing carries this link, so nobody says anything."""
         return ""
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Nothing to wait for."""
         self.close()
 

@@ -25,7 +25,7 @@ from iolab.core.study import LINK_TIMEOUT_S
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import Stream
-from iolab.hosts.ssh import USUAL, SshLimits
+from iolab.hosts.ssh import DEFAULT_SSH_LIMITS, SshLimits
 from iolab.hosts.ssh_host import SshConnections
 from iolab.study.inventory import parse_inventory
 
@@ -167,7 +167,7 @@ def visit(
     work: Callable[..., Awaitable[T]],
     *specs: HostSpec,
     agent: Path | None = None,
-    limits: SshLimits = USUAL,
+    limits: SshLimits = DEFAULT_SSH_LIMITS,
     config: Path = NO_CONFIG,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> T:

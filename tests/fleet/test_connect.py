@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import Hop, HostKind, HostSpec, SshRoute
+from iolab.core.host import HostKind, HostSpec, JumpHost, SshRoute
 from iolab.errors import HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
@@ -155,7 +155,7 @@ def test_a_word_that_a_shell_might_change_is_never_sent(word: str) -> None:
 def test_hosts_behind_one_jump_host_share_its_connection(fleet: Bed) -> None:
     address = {name: route_of(spec).address for name, spec in fleet.specs.items()}
     before = fleet.log("c01").count("Accepted publickey")
-    jump = (Hop(address["c01"], "root"),)
+    jump = (JumpHost(address["c01"], "root"),)
     visit(nothing, fleet.spec("c02", jump=jump), fleet.spec("c03", jump=jump))
     assert fleet.log("c01").count("Accepted publickey") == before + 1
     for name in ("c02", "c03"):
@@ -165,7 +165,7 @@ def test_hosts_behind_one_jump_host_share_its_connection(fleet: Bed) -> None:
 
 def test_two_jump_hosts_are_passed_in_their_order(fleet: Bed) -> None:
     address = {name: route_of(spec).address for name, spec in fleet.specs.items()}
-    jump = (Hop(address["c01"], "root", 22), Hop(address["c02"], "root"))
+    jump = (JumpHost(address["c01"], "root", 22), JumpHost(address["c02"], "root"))
     visit(nothing, fleet.spec("c03", jump=jump))
     last = [line for line in fleet.log("c03").splitlines() if "Accepted publickey" in line][-1]
     assert f"from {address['c02']} port" in last

@@ -30,7 +30,7 @@ from iolab.registry import session_kinds
 from iolab.session.reconnect import RetryPolicy
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.fleet.bed import NO_CONFIG, Bed
 from tests.plans import make_plan, parse_study
 from tests.session.stage import Notes
@@ -87,7 +87,7 @@ class Accident:
 def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[SessionStatus, Notes]:
     """One session on the fleet, with the accident in it."""
     inventory = Inventory(fleet.inventory.read_text("utf-8"), "inventory.toml")
-    options = LoadOptions(sets=(f"method.on_failure={policy}", *sets), inventory=inventory)
+    options = StudyOverrides(sets=(f"method.on_failure={policy}", *sets), inventory=inventory)
     study = parse_study(STUDY, "faults.toml", options)
 
     def reach(spec: HostSpec) -> Host:
@@ -105,8 +105,8 @@ def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[Sessi
             StopRequest(),
             session_id=session,
             kinds=session_kinds(),
-            reach=reach,
-            patience=RetryPolicy(limit_s=30.0, pause_s=0.5),
+            host_factory=reach,
+            retry_policy=RetryPolicy(limit_s=30.0, pause_s=0.5),
         )
     )
     assert accident.message

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.hosts.host import Host
-from iolab.hosts.message import HostLost
+from iolab.hosts.message import HostLostError
 from iolab.hosts.ssh import SshLimits
 from iolab.session.session import SILENCE_SHOWN_AFTER_S
 from tests.fleet.bed import Bed, run, sleeper, visit
@@ -68,7 +68,7 @@ def test_an_sshd_that_dies_is_told_and_its_agent_goes(fleet: Bed) -> None:
         await sleeper(host)
         busy(fleet, "c01")
         fleet.kill_sshd("c01")
-        with pytest.raises(HostLost) as caught:
+        with pytest.raises(HostLostError) as caught:
             await host.request("clock", deadline_s=20)
         return str(caught.value)
 
@@ -89,7 +89,7 @@ def test_a_link_that_carries_nothing_ends_both_sides(fleet: Bed) -> None:
     async def work(host: Host) -> str:
         await sleeper(host)
         with fleet.unplugged("c01"):
-            with pytest.raises(HostLost) as caught:
+            with pytest.raises(HostLostError) as caught:
                 await host.request("clock", deadline_s=60)
             fleet.wait_until_alone("c01")
         return str(caught.value)
@@ -133,7 +133,7 @@ def test_a_cable_that_is_pulled_is_noticed_on_both_sides(fleet: Bed) -> None:
     async def work(host: Host) -> str:
         await sleeper(host)
         with fleet.unplugged("c01"):
-            with pytest.raises(HostLost) as caught:
+            with pytest.raises(HostLostError) as caught:
                 await host.request("clock", deadline_s=20)
             await host.close()
             fleet.wait_until_alone("c01")
@@ -147,7 +147,7 @@ def test_a_cable_that_is_pulled_is_noticed_on_both_sides(fleet: Bed) -> None:
 def test_a_host_that_stands_still_is_lost_like_one_that_is_gone(fleet: Bed) -> None:
     async def work(host: Host) -> str:
         await sleeper(host)
-        with fleet.stopped("c01", sessions=True), pytest.raises(HostLost) as caught:
+        with fleet.stopped("c01", sessions=True), pytest.raises(HostLostError) as caught:
             await host.request("clock", deadline_s=20)
         return str(caught.value)
 
@@ -170,7 +170,7 @@ def test_a_host_that_is_idle_is_not_taken_for_lost(fleet: Bed) -> None:
 def test_one_lost_host_leaves_the_others_alone(fleet: Bed) -> None:
     async def work(*hosts: Host) -> list[str | None]:
         with fleet.unplugged("c02"):
-            with pytest.raises(HostLost):
+            with pytest.raises(HostLostError):
                 await hosts[1].request("clock", deadline_s=20)
             for host in (hosts[0], hosts[2]):
                 assert (await host.request("clock", deadline_s=10)).is_ == "clock"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import Hop, HostSpec
+from iolab.core.host import HostSpec, JumpHost
 from iolab.errors import HostError
 from iolab.hosts.ssh import SshLimits
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, visit
@@ -88,7 +88,7 @@ def test_a_jump_hosts_key_is_checked_too(fleet: Bed, tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
     known.write_text("\n".join(line for line in lines if not line.startswith("c01")), "utf-8")
     gate = route_of(fleet.specs["c01"]).address
-    spec = fleet.spec("c02", known_hosts=str(known), jump=(Hop(gate, "root"),))
+    spec = fleet.spec("c02", known_hosts=str(known), jump=(JumpHost(gate, "root"),))
     told = fault(spec)
     assert told.message.startswith(f"Jump host 'root@{gate}' of host 'c02'")
     assert "have not accepted yet" in told.message
@@ -152,7 +152,7 @@ def test_a_server_that_is_not_ssh_is_told(fleet: Bed) -> None:
 
 def test_a_host_behind_a_jump_host_that_is_not_there_is_told(fleet: Bed) -> None:
     gate = route_of(fleet.specs["c01"]).address
-    told = fault(fleet.spec("c02", port=2, jump=(Hop(gate, "root"),)))
+    told = fault(fleet.spec("c02", port=2, jump=(JumpHost(gate, "root"),)))
     assert f"port 2 from jump host 'root@{gate}'" in told.message
-    refused = fault(fleet.spec("c02", jump=(Hop(gate, "root", 2),)))
+    refused = fault(fleet.spec("c02", jump=(JumpHost(gate, "root", 2),)))
     assert refused.message.startswith(f"Jump host 'root@{gate}:2' of host 'c02' refuses")

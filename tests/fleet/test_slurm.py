@@ -17,7 +17,7 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.hosts.connect import SlurmHost
-from iolab.study.names import expand_names
+from iolab.study.host_ranges import expand_names
 from tests.fleet.bed import VISIT_LIMIT_S, sleeper
 from tests.fleet.slurm_bed import Cluster, cluster, wait_until
 from tests.fleet.test_session import STUDY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iolab.core.study import Study
 from iolab.study.inventory import Inventory
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import parse_study
 from tests.study.studies import FILE
 
@@ -50,5 +50,5 @@ node = "hv-[1-2]"
 
 def with_hosts(text: str, inventory: str = GUESTS, path: str | None = None) -> Study:
     """The study on the hosts of an inventory."""
-    options = LoadOptions(path, inventory=Inventory(inventory, "fleet.toml"))
+    options = StudyOverrides(path, inventory=Inventory(inventory, "fleet.toml"))
     return parse_study(text, FILE, options)

@@ -145,7 +145,7 @@ class KitBench:
 
     def kit(self, package: str = "") -> GuestKit:
         """The kit, made if need be."""
-        return asyncio.run(build_guest_kit(self.said.append, package=package, shop=self.shop))
+        return asyncio.run(build_guest_kit(self.said.append, package=package, builder=self.shop))
 
     @property
     def calls(self) -> list[str]:

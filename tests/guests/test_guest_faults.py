@@ -8,7 +8,7 @@ import pytest
 
 from iolab.errors import StudyError
 from iolab.guests.vm_table import NAME_BYTES, REQUESTS, RUNS
-from iolab.hosts.channel import MAX_REQUESTS
+from iolab.hosts.channel import REQUESTS_MAX
 from iolab.study.inventory import parse_inventory
 from tests.guests.guest_studies import FLEET, GUESTS, LOADS, NODES, VM, with_hosts
 from tests.study.studies import load, told, workload
@@ -155,7 +155,7 @@ def test_the_limits_are_those_of_agents_and_channels() -> None:
     agent = Path(__file__).parents[2] / "agent" / "src"
     assert f"MAX_RUNS: usize = {RUNS};" in (agent / "runs.rs").read_text()
     assert f"MAX_NAME_BYTES: usize = {NAME_BYTES};" in (agent / "guest.rs").read_text()
-    assert MAX_REQUESTS == REQUESTS
+    assert REQUESTS_MAX == REQUESTS
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from iolab.guests.hosts import (
     assign_guest_pins,
     assign_pins,
     parse_cpu_list,
-    unpinned_count,
+    unpinned_guest_count,
 )
 
 
@@ -47,7 +47,7 @@ def test_where_no_numa_node_is_told_there_is_nothing_to_choose(facts: CpuFacts) 
 def test_cores_are_their_own_while_they_last() -> None:
     given = assign_pins(TWO, 5, 2, Pinning.CORES)
     assert [pin.cpus for pin in given] == [(0, 1), (2, 3), (4, 5), (6, 7), ()]
-    assert unpinned_count(given) == 1
+    assert unpinned_guest_count(given) == 1
 
 
 def test_a_guest_stays_on_one_numa_node_where_it_can() -> None:
@@ -61,7 +61,7 @@ def test_a_guest_larger_than_a_numa_node_spans_two() -> None:
 
 
 def test_too_few_for_one_leave_the_rest_to_a_smaller_one() -> None:
-    assert unpinned_count(assign_pins(machine("0-1"), 1, 3, Pinning.CORES)) == 1
+    assert unpinned_guest_count(assign_pins(machine("0-1"), 1, 3, Pinning.CORES)) == 1
 
 
 def test_cores_without_numa_nodes_are_the_threads() -> None:

@@ -28,7 +28,7 @@ from iolab.core.metric import (
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.guest import GuestFleet, GuestRun, fleet_of_run
-from iolab.guests.report import EMULATED, caveat_subtitle, fleet_caveats, study_caveats
+from iolab.guests.report import EMULATED, fleet_caveat_texts, short_caveat_text, study_caveat_texts
 from iolab.guests.tables import (
     GUESTS_SHOWN,
     fleet_layer_latencies,
@@ -36,7 +36,7 @@ from iolab.guests.tables import (
     outliers_table,
     placement_table,
     settings_table,
-    wait_share,
+    vcpu_wait_share,
     written_bytes_table,
 )
 from iolab.hosts.rates import derive_series
@@ -72,8 +72,8 @@ def rows_of(table: Table | None) -> list[dict[str, str]]:
 
 def test_guests_that_were_there_say_nothing_of_themselves() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
-    assert (fleet_caveats([told], {}), caveat_subtitle([told], {})) == ((), "")
-    assert fleet_caveats([told], {"vm": facts_of("vm")}) == ()
+    assert (fleet_caveat_texts([told], {}), short_caveat_text([told], {})) == ((), "")
+    assert fleet_caveat_texts([told], {"vm": facts_of("vm")}) == ()
     assert settings_table(None) is None
     assert guests_table(told) is None
     assert rows_of(placement_table(told))[0]["Run by"] == "a hypervisor not ours"
@@ -83,19 +83,19 @@ def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
     seen = facts_of("vm")
     known = {"vm": replace(seen, kernel=replace(seen.kernel, hypervisor="TCGTCGTCGTCG"))}
-    assert fleet_caveats([told], known) == (EMULATED,)
-    assert caveat_subtitle([told], known) == "Guests emulated. "
+    assert fleet_caveat_texts([told], known) == (EMULATED,)
+    assert short_caveat_text([told], known) == "Guests emulated. "
 
 
 def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:
     source = fleet(counts=(1,), depths=(1,), seconds=2, settings=EMULATED_FLEET)
     results = source.results()
     limit = "Each guest’s disk was limited to 400 IOPS by its hypervisor."
-    assert study_caveats(EMULATED_FLEET, results) == (limit,)
+    assert study_caveat_texts(EMULATED_FLEET, results) == (limit,)
     said = objecting(Level.INDICATIVE, "emulated-guest", "The guests were emulated.")
     doubted = [replace(results[0], verdict=said), *results[1:]]
-    assert study_caveats(EMULATED_FLEET, doubted) == (EMULATED, limit)
-    assert study_caveats(None, results) == ()
+    assert study_caveat_texts(EMULATED_FLEET, doubted) == (EMULATED, limit)
+    assert study_caveat_texts(None, results) == ()
 
 
 def test_a_boot_may_take_as_long_as_was_written() -> None:
@@ -154,7 +154,7 @@ def test_what_stands_out_is_named_with_its_median(source: GuestSource) -> None:
 def test_a_waiting_guest_is_told_by_the_share_of_its_processors_time(source: GuestSource) -> None:
     told = fleet_of_run(source.manifest(*key(source, -1)))
     assert told is not None
-    assert wait_share(told.guests[1], told.settings) == pytest.approx(0.5 / 30 / 4)
+    assert vcpu_wait_share(told.guests[1], told.settings) == pytest.approx(0.5 / 30 / 4)
     rows = rows_of(guests_table(told))
     assert [row["Guest"] for row in rows][:2] == ["node-2-vm03", "node-2-vm02"]
     many = replace(told, guests=told.guests * 6)
@@ -190,7 +190,7 @@ def disks_moved(record: RunRecord, kernels: dict[str, str]) -> list[float]:
     series = derive_series(record.counters, record.host_names)
     panels = build_timeline(record, series, None, kernels).panels
     (disks,) = [panel for panel in panels if panel.title == "Node disks"]
-    return [value or 0.0 for value in disks.traces[0].values]
+    return [value or 0.0 for value in disks.lines[0].values]
 
 
 def test_devices_of_one_kernel_count_as_the_host_saw_them_that_saw_most() -> None:

@@ -14,8 +14,8 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
 )
-from iolab.guests.hosts import image_directory, saturating_guest_counts
-from iolab.study.load import LoadOptions, options_for_resume
+from iolab.guests.hosts import image_directory, knee_guest_counts
+from iolab.study.parse import StudyOverrides, options_for_resume
 from iolab.study.schedule import expand_points, searches_in, shared_data_sets
 from iolab.study.targets import (
     hypervisors_of_study,
@@ -194,16 +194,19 @@ def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:
 
 def test_forced_loads_are_the_first_listed_that_fill_what_is_known() -> None:
     loads = (1, 2, 4, 8, 16, 24)
-    assert saturating_guest_counts([HypervisorHints()], 4, loads) == ()
-    assert saturating_guest_counts([HypervisorHints(cores=64, numa_nodes=8)], 4, loads) == (2, 16)
-    assert saturating_guest_counts(
-        [HypervisorHints(cores=64, numa_nodes=8, queues=20)], 4, loads
-    ) == (2, 8, 16)
-    assert saturating_guest_counts([HypervisorHints(cores=65)], 4, loads) == (24,)
-    assert saturating_guest_counts([HypervisorHints(cores=1000, queues=1)], 4, loads) == (1,)
-    assert saturating_guest_counts(
-        [HypervisorHints(cores=8), HypervisorHints(cores=16)], 4, loads
-    ) == (2, 4)
+    assert knee_guest_counts([HypervisorHints()], 4, loads) == ()
+    assert knee_guest_counts([HypervisorHints(cores=64, numa_nodes=8)], 4, loads) == (2, 16)
+    assert knee_guest_counts([HypervisorHints(cores=64, numa_nodes=8, queues=20)], 4, loads) == (
+        2,
+        8,
+        16,
+    )
+    assert knee_guest_counts([HypervisorHints(cores=65)], 4, loads) == (24,)
+    assert knee_guest_counts([HypervisorHints(cores=1000, queues=1)], 4, loads) == (1,)
+    assert knee_guest_counts([HypervisorHints(cores=8), HypervisorHints(cores=16)], 4, loads) == (
+        2,
+        4,
+    )
 
 
 def test_a_session_finds_its_study_again() -> None:
@@ -215,9 +218,9 @@ def test_a_session_finds_its_study_again() -> None:
 
 def test_the_command_line_names_the_nodes_path_and_no_device() -> None:
     named = FLEET + '[target]\npath = "/file"\n'
-    study = parse_study(named, FILE, LoadOptions(path="/given"))
+    study = parse_study(named, FILE, StudyOverrides(path="/given"))
     assert {image_directory(study, node) for node in hypervisors_of_study(study)} == {"/given"}
     with pytest.raises(StudyError) as caught:
-        parse_study(FLEET, FILE, LoadOptions(device="/dev/sdz", serial="1"))
+        parse_study(FLEET, FILE, StudyOverrides(device="/dev/sdz", serial="1"))
     (fault,) = caught.value.faults
     assert str(fault).startswith("--device: [target] has a device, but")

@@ -9,9 +9,9 @@ import pytest
 from iolab.guests.kit.debian import KernelPackage, newest_kernel_package, parse_stanzas
 from iolab.guests.kit.image import (
     DIRECTORY,
-    PLAIN,
     PROGRAM,
     PROGRAMS,
+    REGULAR_FILE,
     CpioEntry,
     Packing,
     Payload,
@@ -22,7 +22,7 @@ from iolab.guests.kit.image import (
     modules_in_load_order,
     parse_ldd_output,
     supports_direct_boot,
-    unpack,
+    unpack_content,
 )
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -38,7 +38,7 @@ ZSTD = b"(\xb5/\xfd" + b"not really"
 def test_a_kernel_that_python_unpacks(packing: Packing, sectors: int) -> None:
     found = kernel_payload(bz_image(packed(packing, KERNEL), sectors=sectors))
     assert found.packing is packing
-    assert unpack(found.packing, found.content) == KERNEL
+    assert unpack_content(found.packing, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(("packing", "content"), [(Packing.LZ4, LZ4), (Packing.ZSTD, ZSTD)])
@@ -46,13 +46,13 @@ def test_a_kernel_for_a_program_comes_without_its_size(packing: Packing, content
     assert kernel_payload(bz_image(packed(packing, content))) == Payload(packing, content)
     assert packing in PROGRAMS
     with pytest.raises(ValueError, match="needs a program"):
-        unpack(packing, content)
+        unpack_content(packing, content)
 
 
 def test_the_old_form_of_xz_is_unpacked_too() -> None:
     alone = lzma.compress(KERNEL, format=lzma.FORMAT_ALONE)
     found = kernel_payload(bz_image(alone + b"size"))
-    assert unpack(found.packing, found.content) == KERNEL
+    assert unpack_content(found.packing, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_damage_is_found(packing: Packing) -> None:
     content = bytearray(packed(packing, KERNEL))
     content[12:40] = bytes(28)
     with pytest.raises(ValueError, match=f"damaged {packing}"):
-        unpack(packing, bytes(content))
+        unpack_content(packing, bytes(content))
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_a_kernel_without_that_entry_is_known(kernel: bytes) -> None:
 ENTRIES = (
     CpioEntry("dev", DIRECTORY),
     CpioEntry("init", PROGRAM, b"\x7fELF" + bytes(range(256))),
-    CpioEntry("modules/order", PLAIN, b"virtio.ko\n"),
-    CpioEntry("empty", PLAIN),
+    CpioEntry("modules/order", REGULAR_FILE, b"virtio.ko\n"),
+    CpioEntry("empty", REGULAR_FILE),
 )
 
 
 def test_a_header_is_as_the_kernel_reads_it() -> None:
-    archive = cpio_archive([CpioEntry("ab", PLAIN, b"xyz")])
+    archive = cpio_archive([CpioEntry("ab", REGULAR_FILE, b"xyz")])
     fields = (
         b"00000001",  # inode
         b"000081A4",  # mode: a file, rw-r--r--

@@ -17,8 +17,8 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError
 from iolab.guests.kit.build import GuestKit, NodeKitPaths, build_guest_kit, install_kit_on_node
 from iolab.guests.kit.image import Packing
-from iolab.hosts.builds import TOKEN
 from iolab.hosts.connect import CommandHost, LocalHost
+from iolab.hosts.kit_cache import TOKEN
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
 from tests.guests.kit_bench import APART, META, PACKAGE, RELEASE, KitBench
@@ -71,7 +71,7 @@ def test_a_kit_is_made_once(bench: KitBench) -> None:
 
 def test_two_sessions_make_it_once(bench: KitBench) -> None:
     async def both() -> list[GuestKit]:
-        making = (build_guest_kit(bench.said.append, shop=bench.shop) for _ in range(2))
+        making = (build_guest_kit(bench.said.append, builder=bench.shop) for _ in range(2))
         return list(await asyncio.gather(*making))
 
     first, second = asyncio.run(both())
@@ -255,7 +255,7 @@ def test_a_fio_that_guests_cannot_run_is_told(bench: KitBench) -> None:
 def test_another_kind_of_machine_is_told(bench: KitBench) -> None:
     shop = replace(bench.shop, machine="aarch64")
     with pytest.raises(EngineError, match="x86_64 alone, and this machine is aarch64") as caught:
-        asyncio.run(build_guest_kit(print, shop=shop))
+        asyncio.run(build_guest_kit(print, builder=shop))
     assert "guests that exist already" in caught.value.hint
 
 
@@ -263,7 +263,7 @@ def test_a_program_that_hangs_is_killed_when_the_session_is_cancelled(bench: Kit
     bench.tell("mke2fs hangs", "")
 
     async def cancelled() -> int:
-        making = asyncio.ensure_future(build_guest_kit(print, shop=bench.shop))
+        making = asyncio.ensure_future(build_guest_kit(print, builder=bench.shop))
         pid = await asyncio.to_thread(_appears, bench.told / "pid")
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)

@@ -12,7 +12,7 @@ from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import empty_counter_table
 from iolab.core.workload import Direction
 from iolab.guests.guest import DiskKind
-from iolab.guests.metrics import guest_latency, layer_latencies
+from iolab.guests.metrics import guest_mean_latency_ns, layer_latencies
 from iolab.guests.nodes import guest_nodes, run_guests
 from tests.analysis.records import GO_NS, SECOND, disk
 from tests.guests.fleets import (
@@ -125,8 +125,10 @@ def test_a_step_that_reaches_out_of_the_window_counts_by_its_part() -> None:
 def test_reads_and_writes_of_one_guest_are_one_latency() -> None:
     record = counted(run())
     (first, *_) = run_guests(record)
-    assert guest_latency(view(record), first, LatencyLayer.ENGINE) == pytest.approx(8 * MS)
-    assert guest_latency(view(record), first, LatencyLayer.HYPERVISOR) == pytest.approx(6 * MS)
+    assert guest_mean_latency_ns(view(record), first, LatencyLayer.ENGINE) == pytest.approx(8 * MS)
+    assert guest_mean_latency_ns(view(record), first, LatencyLayer.HYPERVISOR) == pytest.approx(
+        6 * MS
+    )
     alone = run(fleet=fleet_of(*map(given, GUESTS)))
     (first, *_) = run_guests(alone)
-    assert guest_latency(view(alone), first, LatencyLayer.HYPERVISOR) is None
+    assert guest_mean_latency_ns(view(alone), first, LatencyLayer.HYPERVISOR) is None

@@ -12,7 +12,14 @@ from msgspec.structs import replace
 
 from iolab.errors import HostError
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
-from iolab.guests.machine import Aio, Machine, Replica, measure_tsc_khz, monitor_socket, qemu_argv
+from iolab.guests.machine import (
+    Machine,
+    QemuAio,
+    Replica,
+    measure_tsc_khz_of_node,
+    monitor_socket,
+    qemu_argv,
+)
 from iolab.hosts.message import Message
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript
@@ -109,8 +116,8 @@ def test_memory_of_a_numa_node() -> None:
     assert (memory["host-nodes"], memory["policy"]) == ([1], "bind")
 
 
-@pytest.mark.parametrize("aio", Aio)
-def test_the_way_of_io_is_as_told_and_never_through_the_page_cache(aio: Aio) -> None:
+@pytest.mark.parametrize("aio", QemuAio)
+def test_the_way_of_io_is_as_told_and_never_through_the_page_cache(aio: QemuAio) -> None:
     node = data_node(replace(EMULATED, aio=aio))
     assert (node["aio"], node["cache"]) == (aio.value, {"direct": True})
 
@@ -194,7 +201,7 @@ class Telling(FakeHost):
 
 
 def rate_of(*answers: dict[str, Any]) -> int:
-    return run_virtually(measure_tsc_khz(Telling(*answers)))
+    return run_virtually(measure_tsc_khz_of_node(Telling(*answers)))
 
 
 def test_it_is_what_was_counted_by_what_has_passed_on_the_node() -> None:

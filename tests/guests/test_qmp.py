@@ -13,10 +13,10 @@ from iolab.errors import HostError
 from iolab.guests.qemu import (
     LINE_LIMIT_BYTES,
     GuestMonitor,
-    MonitorRefusal,
+    MonitorRefusalError,
     explaining_console_lines,
 )
-from iolab.hosts.message import HostLost
+from iolab.hosts.message import HostLostError
 from tests.recorded import recorded
 
 SAID: Final = recorded("qmp/monitor.txt").splitlines(keepends=True)
@@ -86,9 +86,9 @@ def test_the_words_of_a_real_one() -> None:
     async def conversation() -> None:
         qemu = Qemu(as_recorded)
         monitor = await qemu.open()
-        with pytest.raises(MonitorRefusal, match="command no-such-command has not been found"):
+        with pytest.raises(MonitorRefusalError, match="command no-such-command has not been found"):
             await monitor.run_command("no-such-command", deadline_s=PATIENCE_S)
-        with pytest.raises(MonitorRefusal, match="Device 'data-disk' not found"):
+        with pytest.raises(MonitorRefusalError, match="Device 'data-disk' not found"):
             await monitor.run_command(
                 "block-latency-histogram-set", {"id": "data-disk"}, deadline_s=PATIENCE_S
             )
@@ -161,7 +161,7 @@ def test_an_answer_that_comes_late_is_dropped_and_the_next_one_is_not() -> None:
         monitor = await Qemu(slow).open()
         with pytest.raises(HostError, match=r"did not answer 'query-status' within 0\.05") as fault:
             await monitor.run_command("query-status", deadline_s=SOON_S)
-        assert not isinstance(fault.value, HostLost)
+        assert not isinstance(fault.value, HostLostError)
         assert await monitor.run_command("query-status", deadline_s=PATIENCE_S) == "now"
         await monitor.close()
 
@@ -187,9 +187,9 @@ def test_a_nonsense_answer_is_the_end(said: bytes, sentence: str) -> None:
         while len(qemu.heard) < 2:  # noqa: ASYNC110 - until it has asked
             await asyncio.sleep(0)
         qemu.reader.feed_eof()
-        with pytest.raises(HostLost, match=f"The hypervisor of guest 'g0' {sentence}"):
+        with pytest.raises(HostLostError, match=f"The hypervisor of guest 'g0' {sentence}"):
             await asking
-        with pytest.raises(HostLost, match=sentence):
+        with pytest.raises(HostLostError, match=sentence):
             await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         assert qemu.closed
         await monitor.close()
@@ -201,7 +201,7 @@ def test_a_nonsense_answer_is_the_end(said: bytes, sentence: str) -> None:
 def test_an_answer_to_nothing_is_the_end(number: object) -> None:
     async def conversation() -> None:
         monitor = await Qemu(only_capabilities(line(**{"id": number, "return": {}}))).open()
-        with pytest.raises(HostLost, match="answered what was not asked"):
+        with pytest.raises(HostLostError, match="answered what was not asked"):
             await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         await monitor.close()
 
@@ -215,7 +215,7 @@ def test_a_refusal_says_what_it_can_and_the_monitor_goes_on(error: object) -> No
             return line(id=command["id"], error=error) if command["id"] == 2 else done(command)
 
         monitor = await Qemu(refuse).open()
-        with pytest.raises(MonitorRefusal) as fault:
+        with pytest.raises(MonitorRefusalError) as fault:
             await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         assert "guest 'g0' refused 'query-status': " in fault.value.message
         assert fault.value.message.isprintable()
@@ -228,11 +228,11 @@ def test_a_refusal_says_what_it_can_and_the_monitor_goes_on(error: object) -> No
 def test_who_does_not_greet_is_left() -> None:
     async def conversation() -> None:
         silent = Qemu(done, first=b"")
-        with pytest.raises(HostLost, match=r"guest 'g0' said nothing for 0\.05 s"):
+        with pytest.raises(HostLostError, match=r"guest 'g0' said nothing for 0\.05 s"):
             await silent.open(SOON_S)
         assert silent.closed
         other = Qemu(done, first=b'{"hello": "\\u001b"}\n')
-        with pytest.raises(HostLost, match="else than a greeting") as fault:
+        with pytest.raises(HostLostError, match="else than a greeting") as fault:
             await other.open()
         assert fault.value.message.isprintable()
         assert other.closed
@@ -243,7 +243,7 @@ def test_who_does_not_greet_is_left() -> None:
 def test_capabilities_that_are_refused_leave_no_task() -> None:
     async def conversation() -> None:
         qemu = Qemu(lambda command: line(id=command["id"], error={"desc": "no"}))
-        with pytest.raises(MonitorRefusal):
+        with pytest.raises(MonitorRefusalError):
             await qemu.open()
         assert qemu.closed
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -257,7 +257,7 @@ def test_a_command_that_waits_is_told_of_the_end() -> None:
         asking = asyncio.create_task(monitor.run_command("query-status", deadline_s=PATIENCE_S))
         await asyncio.sleep(0)
         await monitor.close()
-        with pytest.raises(HostLost, match="was closed"):
+        with pytest.raises(HostLostError, match="was closed"):
             await asking
         assert asyncio.all_tasks() == {asyncio.current_task()}
 

@@ -67,7 +67,7 @@ def test_bytes_arrive_in_order_both_ways() -> None:
         peer.socket.tell(b"one")
         peer.socket.tell(b"two")
         assert await relay.reader.readexactly(6) == b"onetwo"
-        assert relay.spoke.is_set()
+        assert relay.has_received.is_set()
         await relay.close_and_wait()
         assert bytes(peer.heard) == said
 

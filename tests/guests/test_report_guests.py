@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.core.metric import Level, Metric, Outlier
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
@@ -68,7 +68,7 @@ def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
 
 
 def test_a_median_is_called_no_tail(source: GuestSource) -> None:
-    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
     few = [
         replace(one, metrics={k: m for k, m in one.metrics.items() if "_p9" not in k})
         for one in group.points
@@ -88,7 +88,7 @@ def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
 def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     source: GuestSource,
 ) -> None:
-    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
     looks = series_styles(source.study)
     lines = group_chart_lines(group, looks)
     assert [(line.name, line.nodes) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
@@ -104,7 +104,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
 
 
 def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
-    (group, _) = fleet_groups(source.study, summarise(source.results(), source.study))
+    (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
     charts = fleet_charts(group, series_styles(source.study), [curve_of(source, "read", 8)], "")
     assert charts is not None
     (load,) = charts.figures
@@ -113,7 +113,7 @@ def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
 
 
 def test_the_tail_is_the_highest_that_all_points_support(source: GuestSource) -> None:
-    points = list(summarise(source.results(), source.study))[:3]
+    points = list(summarise_points(source.results(), source.study))[:3]
     wanted = {f"lat_ns_{name}": Metric(1e6, "ns") for name in ("mean", "p99", "p99_5", "p99_9")}
     known = replace(points[0], metrics={**wanted, "lat_ns_p99_99": Metric(2e6, "ns")})
     lacking = replace(points[1], metrics={**wanted, "lat_ns_p99_99": Metric(None, "ns")})
@@ -131,7 +131,7 @@ def test_the_tail_is_the_highest_that_all_points_support(source: GuestSource) ->
 
 
 def test_a_mix_that_is_an_axis_is_a_group_of_its_own(source: GuestSource) -> None:
-    points = summarise(source.results(), source.study)
+    points = summarise_points(source.results(), source.study)
     mixed = [
         replace(
             point,
@@ -152,7 +152,9 @@ def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
     assert brief.node_timeline is not None
     run = brief.node_timeline.result
     assert (run.workload, run.axis) == ("mixed-70", (("vms_per_node", 3), ("iodepth", 8)))
-    reads = [p for p in summarise(source.results(), source.study) if p.key.workload == "read"]
+    reads = [
+        p for p in summarise_points(source.results(), source.study) if p.key.workload == "read"
+    ]
     other = node_timeline_run(source.plan, reads)
     assert other is not None
     assert dict(other.axis)["vms_per_node"] == 3
@@ -173,8 +175,8 @@ def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what:
 def test_the_node_from_inside_has_all_its_devices(brief: Brief) -> None:
     assert brief.node_timeline is not None
     panels = {one.panel.title: one for one in brief.node_timeline.panels}
-    assert [len(one.panel.traces) for one in panels.values()] == [2, 2, 2, 2, 2]
-    latency = panels["Write latency of each disk"].panel.traces
+    assert [len(one.panel.lines) for one in panels.values()] == [2, 2, 2, 2, 2]
+    latency = panels["Write latency of each disk"].panel.lines
     assert [trace.values[-1] for trace in latency] == [88_000.0, 412_000.0]
     (share,) = dict(panels["Sent by each port"].link_use_by_trace).values()
     assert share == pytest.approx(186e6 * 8 / 200e9, rel=0.01)
@@ -272,7 +274,7 @@ def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
 
 
 def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestSource) -> None:
-    points = summarise(source.results(), source.study)
+    points = summarise_points(source.results(), source.study)
     keys = runs_needing_manifests(fleet_groups(source.study, points), source.results())
     axes = {run.point.digest: dict(run.point.axis) for run in source.plan.runs}
     assert [axes[digest]["vms_per_node"] for digest, _ in keys] == [3, 1, 3, 1] * 2

@@ -44,7 +44,7 @@ def test_percentiles_of_a_node_lie_within_a_bin_of_all_its_guests() -> None:
     for name, percent in names.items():
         metric = found[f"read_lat_ns_{name}"]
         exact = int(every[int(np.ceil(every.size * percent / 100)) - 1])
-        assert metric.is_bin_bound
+        assert metric.has_bin_edge_interval
         assert metric.low is not None
         assert metric.high is not None
         assert metric.value is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.run import MAX_CORES, ExtentProof, ProcessorUse
+from iolab.core.run import CORES_MAX, ExtentProof, ProcessorUse
 from iolab.errors import HostError
 from iolab.hosts.answers import read_answer, read_hello
 from iolab.hosts.message import Message
@@ -58,7 +58,7 @@ def test_a_hello_beyond_its_bounds_is_refused(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"cores": [0] * (MAX_CORES + 1)},
+        {"cores": [0] * (CORES_MAX + 1)},
         {"groups": [GROUP] * 65},
         {"groups": [GROUP | {"quota_cores": -1.0}]},
         {"groups": [GROUP | {"path": "/" * 4097}]},

@@ -14,7 +14,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts import channel
 from iolab.hosts.host import Host, Link
-from iolab.hosts.message import AgentRefusalError, HostLost, Message
+from iolab.hosts.message import AgentRefusalError, HostLostError, Message
 from iolab.hosts.process import start_local_process
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
@@ -131,11 +131,11 @@ def test_a_stream_closed_early_does_not_block_the_others() -> None:
 def test_a_host_that_breaks_the_wire_is_given_up_with_a_sentence(mode: str, sentence: str) -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
-        with pytest.raises(HostLost) as caught:
+        with pytest.raises(HostLostError) as caught:
             await host.request("clock", deadline_s=30)
         assert sentence in str(caught.value)
         assert host.lost_reason == caught.value.message
-        with pytest.raises(HostLost):
+        with pytest.raises(HostLostError):
             await host.request("clock", deadline_s=30)
 
     with_host(mode, work)
@@ -166,9 +166,9 @@ def test_a_missed_deadline_gives_the_host_up_and_fails_all_its_requests() -> Non
     async def work(host: ScriptedHost) -> None:
         await host.connect()
         patient = asyncio.create_task(host.request("clock", deadline_s=30))
-        with pytest.raises(HostLost, match=r"did not answer 'clock' within 0\.2 s"):
+        with pytest.raises(HostLostError, match=r"did not answer 'clock' within 0\.2 s"):
             await host.request("clock", deadline_s=0.2)
-        with pytest.raises(HostLost, match="did not answer"):
+        with pytest.raises(HostLostError, match="did not answer"):
             await patient
 
     with_host("silent", work)
@@ -216,7 +216,7 @@ def test_requests_that_were_called_off_before_they_left_are_forgotten() -> None:
             return asyncio.create_task(line.request("clock", b"", {}).__anext__())
 
         first = ask()
-        for _ in range(channel.MAX_REQUESTS):
+        for _ in range(channel.REQUESTS_MAX):
             late = ask()
             await asyncio.sleep(0)
             await asyncio.sleep(0)

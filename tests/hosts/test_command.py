@@ -18,7 +18,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts.connect import CommandHost
 from iolab.hosts.process import exit_text
-from iolab.hosts.push import FOLDER, Prefix
+from iolab.hosts.push import FOLDER, CommandPrefix
 from tests.facts import tells
 from tests.needs import ROOT, require
 
@@ -247,7 +247,7 @@ def test_a_prefix_that_prints_of_its_own_is_named(agent: Path, tmp_path: Path) -
 )
 def test_a_word_that_a_shell_might_change_is_never_passed(word: str) -> None:
     with pytest.raises(ValueError, match="is not a plain word"):
-        Prefix("c1", ("ssh", "storage-1")).argv("stat", word)
+        CommandPrefix("c1", ("ssh", "storage-1")).argv("stat", word)
 
 
 def test_the_stand_in_for_ssh_would_have_shown_a_shell_at_work(ssh: Path) -> None:

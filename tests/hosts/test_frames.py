@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.limits import PAYLOAD_BYTES_MOST
-from iolab.hosts.channel import ProtocolFault, encode_frame, read_frame
+from iolab.core.limits import PAYLOAD_BYTES_MAX
+from iolab.hosts.channel import ProtocolError, encode_frame, read_frame
 from iolab.text import excerpt
 from tests.fakes.virtual_time import run_virtually
 
@@ -41,7 +41,7 @@ def test_any_bytes_are_frames_or_a_fault_with_a_clean_sentence(content: bytes) -
     fault = ""
     try:
         assert all(isinstance(header, dict) for header, _ in read_all(content))
-    except ProtocolFault as raised:
+    except ProtocolError as raised:
         fault = str(raised)
     assert len(fault) < 1000
     assert fault == "" or fault.isprintable()
@@ -59,17 +59,17 @@ def test_printable_text_is_one_bounded_line(text: str) -> None:
 )
 def test_headers_that_are_no_plain_objects_are_faults(header: bytes) -> None:
     frame = len(header).to_bytes(4, "little") + bytes(4) + header
-    with pytest.raises(ProtocolFault):
+    with pytest.raises(ProtocolError):
         read_all(frame)
 
 
 def test_a_payload_at_the_limit_fits_and_one_above_does_not() -> None:
     header = {"id": 1}
-    payload = b"x" * PAYLOAD_BYTES_MOST
+    payload = b"x" * PAYLOAD_BYTES_MAX
     assert read_all(encode_frame(header, payload)) == [(header, payload)]
     with pytest.raises(ValueError, match="do not fit"):
         encode_frame(header, payload + b"x")
     text = json.dumps(header).encode()
-    lengths = len(text).to_bytes(4, "little") + (PAYLOAD_BYTES_MOST + 1).to_bytes(4, "little")
-    with pytest.raises(ProtocolFault, match="above the limits"):
+    lengths = len(text).to_bytes(4, "little") + (PAYLOAD_BYTES_MAX + 1).to_bytes(4, "little")
+    with pytest.raises(ProtocolError, match="above the limits"):
         read_all(lengths + text)

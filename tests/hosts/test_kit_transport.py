@@ -13,9 +13,9 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError, HostError
-from iolab.hosts.builds import PIECE_BYTES, copy_jars_to_host, is_file_visible_to
 from iolab.hosts.connect import CommandHost
 from iolab.hosts.host import Host
+from iolab.hosts.kit_cache import PIECE_BYTES, copy_jars_to_host, is_file_visible_on_host
 
 pytestmark = pytest.mark.e2e
 
@@ -85,15 +85,15 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, jars: list[Path]) -> None:
 def test_a_host_that_sees_our_files_is_known_by_what_it_sees(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("random")
-    assert elsewhere(lambda host: is_file_visible_to(host, token))
+    assert elsewhere(lambda host: is_file_visible_on_host(host, token))
 
 
 def test_a_host_that_sees_another_file_is_known() -> None:
     """Every process has its own file at this path."""
-    assert not elsewhere(lambda host: is_file_visible_to(host, Path("/proc/self/cmdline")))
+    assert not elsewhere(lambda host: is_file_visible_on_host(host, Path("/proc/self/cmdline")))
 
 
 def test_a_host_that_does_not_see_the_file_is_known() -> None:
     token = Path(f"/proc/{os.getpid()}/../self/task/{os.getpid()}/comm")
     assert token.read_text()
-    assert not elsewhere(lambda host: is_file_visible_to(host, token))
+    assert not elsewhere(lambda host: is_file_visible_on_host(host, token))

@@ -15,7 +15,7 @@ from iolab.hosts.answers import read_answer, read_facts
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, HostLost
+from iolab.hosts.message import AgentRefusalError, HostLostError
 
 pytestmark = pytest.mark.e2e
 
@@ -119,7 +119,7 @@ def test_a_killed_agent_is_a_lost_host() -> None:
         watch = host.stream("watch", interval_ms=100)
         await anext(watch)
         os.kill(hello.pid, 9)
-        with pytest.raises(HostLost, match="Host 'local' broke off"):
+        with pytest.raises(HostLostError, match="Host 'local' broke off"):
             async for _ in watch:
                 pass
 

@@ -111,8 +111,8 @@ def test_folders_nested_without_end_are_refused_and_links_that_lead_out_passed_o
 
 def test_a_folder_that_is_no_folder_of_results_is_not_looked_through(tmp_path: Path) -> None:
     folder = tmp_path / "machine"
-    for number in range(limits.ENTRIES_MOST + 1):
+    for number in range(limits.ENTRIES_MAX + 1):
         (folder / str(number % 100) / str(number)).mkdir(parents=True)
     done = call("import", str(folder), "--out", str(tmp_path / "S"))
     assert done.returncode == 2
-    assert f"more than {limits.ENTRIES_MOST}" in done.stderr
+    assert f"more than {limits.ENTRIES_MAX}" in done.stderr

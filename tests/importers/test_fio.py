@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iolab.core.histogram import MIDDLE_NS
-from iolab.core.limits import FILE_BYTES_MOST, TOTAL_BYTES_MOST
+from iolab.core.limits import FILE_BYTES_MAX, TOTAL_BYTES_MAX
 from iolab.importers.files import read_foreign_files
 from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
@@ -304,9 +304,9 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
 
 
 def test_files_that_are_too_large_together_are_not_read(tmp_path: Path) -> None:
-    for number in range(TOTAL_BYTES_MOST // FILE_BYTES_MOST + 1):
+    for number in range(TOTAL_BYTES_MAX // FILE_BYTES_MAX + 1):
         with (tmp_path / f"large-{number}.json").open("wb") as file:
-            file.truncate(FILE_BYTES_MOST)
+            file.truncate(FILE_BYTES_MAX)
     found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.faults) == 1
     assert not found.runs
@@ -315,7 +315,7 @@ def test_files_that_are_too_large_together_are_not_read(tmp_path: Path) -> None:
 def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as file:
-        file.truncate(FILE_BYTES_MOST + 1)
+        file.truncate(FILE_BYTES_MAX + 1)
 
     (fault,) = read_foreign_files([path], IMPORTERS).faults
     assert "large.json" in fault.message

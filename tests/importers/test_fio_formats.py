@@ -13,7 +13,7 @@ from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.importers.files import read_foreign_files
 from iolab.importers.fio_units import parse_fio_bytes, parse_fio_seconds
-from iolab.importers.model import ImportedRun
+from iolab.importers.foreign_run import ImportedRun
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import plan_imported_session, run_record
 from tests.cli.in_process import call

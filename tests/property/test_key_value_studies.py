@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from iolab.errors import StudyError
 from iolab.loads.keyvalue.table import BENCHMARKS, WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import Distribution, KeyValueJob, ServerKind, YcsbJob
-from iolab.study.load import LoadOptions, options_for_resume
+from iolab.study.parse import StudyOverrides, options_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
 
@@ -31,7 +31,7 @@ def test_every_valid_study_of_db_bench_is_planned_as_written(
         block_size=str(blocks),
         threads=str(threads),
     )
-    study = parse_study(text, "s.toml", LoadOptions("/mnt/t"))
+    study = parse_study(text, "s.toml", StudyOverrides("/mnt/t"))
     plan = make_plan(study)
     jobs = [point.job for point in plan.points if isinstance(point.job, KeyValueJob)]
     assert [(job.loaded.block_bytes, job.threads) for job in jobs] == [
@@ -53,7 +53,7 @@ def test_every_valid_study_of_ycsb_is_planned_as_written(
     shares = f"{{ read = {percent / 100}, update = {(100 - percent) / 100} }}"
     text = ycsb(f'distribution = "{distribution}"', mix=shares, threads=str(threads))
     sets = (f"server.kind={kind}", "server.addresses=db-1")
-    study = parse_study(text, "s.toml", LoadOptions("/mnt/t", sets=sets))
+    study = parse_study(text, "s.toml", StudyOverrides("/mnt/t", sets=sets))
     plan = make_plan(study)
     jobs = [point.job for point in plan.points if isinstance(point.job, YcsbJob)]
     assert [job.threads for job in jobs] == threads
@@ -66,7 +66,7 @@ def test_every_valid_study_of_ycsb_is_planned_as_written(
 def refusal(assignment: str) -> list[str]:
     """What is said against that value; nothing when it is taken."""
     try:
-        parse_study(ycsb(), "s.toml", LoadOptions("/mnt/t", sets=(assignment,)))
+        parse_study(ycsb(), "s.toml", StudyOverrides("/mnt/t", sets=(assignment,)))
     except StudyError as error:
         return [str(fault) for fault in error.faults]
     return []

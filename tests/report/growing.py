@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.scaling import host_scalings
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
@@ -42,7 +42,7 @@ def runs(
 
 def points(found: Sequence[Result]) -> tuple[PointSummary, ...]:
     """Their published values."""
-    return summarise(found, STUDY)
+    return summarise_points(found, STUDY)
 
 
 RATES = {

@@ -8,15 +8,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
-from iolab.analysis.value import Maximum
+from iolab.analysis.points import summarise_points
+from iolab.analysis.quotients import BestValue
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import Access
-from iolab.published.against import published_configurations, published_maxima
 from iolab.published.audit.document import PublishedSet, read_published
+from iolab.published.recomputed import published_configurations, published_maxima
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import ReportSection
@@ -76,7 +76,7 @@ def session(
 def section(source: Source, make: SectionMaker) -> ReportSection | None:
     """The section that a maker makes of a session, whose runs are not looked into."""
     results, study = source.results(), source.study
-    points = summarise(results, study)
+    points = summarise_points(results, study)
     brief = Brief(
         kinds=report_kinds(),
         session=source.session,
@@ -103,7 +103,7 @@ def published_session() -> Source:
     owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in published_configurations(given))
     workloads = tuple(
         workload(str(one["id"]), str(one["id"]), job(Access(one["rw"]), 4096), DEPTHS, _kind(one))
-        for one in given.tables_named("workload")
+        for one in given.tables_of_array("workload")
     )
     found = source_of(study_of("ssd-cluster", "SSDs", "?", owners, workloads), seconds=2)
     results = tuple(
@@ -117,7 +117,7 @@ def _kind(table: Mapping[str, object]) -> Indicator:
     return BY_IOPS if str(table["rw"]).startswith("rand") else BY_BANDWIDTH
 
 
-def _rate(best: Maximum, run: PlannedRun) -> float:
+def _rate(best: BestValue, run: PlannedRun) -> float:
     depth = dict(run.point.axis)["iodepth"]
     told = dict(best.axis).get("iodepth", DEPTHS[-1])
     return (best.value.value or 0.0) * (1.0 if depth == told else LOWER)

@@ -11,7 +11,7 @@ from iolab.core.metric import Result
 from iolab.core.study import Method
 from iolab.loads.fileio.workload import Job
 from iolab.report.brief import Brief
-from iolab.report.gather import SessionSource
+from iolab.report.gather import StoredSessionReader
 from iolab.report.merged import merge_sessions, session_union_of
 from iolab.report.table import Table
 from tests.report.made import build_brief
@@ -74,7 +74,7 @@ def with_jobs(source: Source, **parts: object) -> Source:
     return replace(source, study=study, plan=replace(source.plan, runs=runs))
 
 
-def briefed(*sources: tuple[str, SessionSource]) -> Brief:
+def briefed(*sources: tuple[str, StoredSessionReader]) -> Brief:
     source = merge_sessions(sources)
     return build_brief(source, None, session_union_of(source))
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from iolab.report.brief import Brief
 from iolab.report.formats.html import render_html
-from iolab.report.gather import SessionSource
+from iolab.report.gather import StoredSessionReader
 from iolab.report.page import ReportPage, build_report_page
 from tests.guests.guest_session import EMULATED, MIXES, GuestSource, fleet
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
@@ -61,7 +61,7 @@ def crowded() -> GuestSource:
     return source
 
 
-_SOURCES: Final[Mapping[str, Callable[[], SessionSource]]] = {
+_SOURCES: Final[Mapping[str, Callable[[], StoredSessionReader]]] = {
     "pair": pair,
     "hostile": lambda: hostile(pair()),
     "kpi": kpi,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Result
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, Workload
@@ -15,7 +15,7 @@ from tests.report.synthetic import Source, job, objecting, source_of, study_of, 
 
 def with_results(brief: Brief, results: tuple[Result, ...]) -> Brief:
     """The brief with other results, and their repeats together."""
-    return replace(brief, results=results, points=summarise(results, brief.study))
+    return replace(brief, results=results, points=summarise_points(results, brief.study))
 
 
 def one_configuration(*hosts: str) -> tuple[Configuration, ...]:

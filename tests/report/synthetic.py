@@ -32,7 +32,7 @@ from iolab.core.run import (
 )
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
-from iolab.core.target_state import EMPTY, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.core.workload import Axis, DataSet, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
@@ -56,7 +56,7 @@ class Source(Struct):
     verdicts: dict[tuple[str, int], Verdict] = field(default_factory=dict)
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     results_given: tuple[Result, ...] | None = None
-    ledger_given: Ledger = EMPTY
+    ledger_given: Ledger = EMPTY_LEDGER
 
     @property
     def starts(self) -> tuple[HostsStart, ...]:

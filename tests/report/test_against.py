@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from iolab.cli.studies import open_published
 from iolab.core.metric import Level, Metric
-from iolab.published.comparison import comparison_section, measured_description
+from iolab.published.comparison import comparison_section, measured_counterpart_text
 from iolab.published.sets import PublishedReference
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, LineSegments, Mark, Points, ReportSection
+from iolab.report.charts.chart import Figure, LineSegments, Mark, Markers, ReportSection
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import ROWS_MAX
 from iolab.report.formats.markdown import render_markdown
@@ -87,7 +87,7 @@ def test_configurations_keep_their_colours_and_stand_apart() -> None:
     (figure,) = group.figures
     names = [row[2].text for row in figure.table.rows]
     assert set(names) == {one.title for one in depths().study.configurations}
-    assert {one.token for one in marks(figure, Points)} == set(SERIES[:2])
+    assert {one.token for one in marks(figure, Markers)} == set(SERIES[:2])
 
 
 def test_what_differs_in_hardware_and_method() -> None:
@@ -95,9 +95,12 @@ def test_what_differs_in_hardware_and_method() -> None:
     assert last.table is not None
     assert cells(last.table, "NIC")[2] == "2x ConnectX-6 200Gb/s"
     assert cells(last.table, "clients")[2] == "12"
-    assert cells(last.table, "engine")[1:] == [measured_description(depths(), "engine"), "fio 3.29"]
-    assert measured_description(depths(), "cpu").startswith("2x ")
-    assert measured_description(depths(), "no such thing") == "–"
+    assert cells(last.table, "engine")[1:] == [
+        measured_counterpart_text(depths(), "engine"),
+        "fio 3.29",
+    ]
+    assert measured_counterpart_text(depths(), "cpu").startswith("2x ")
+    assert measured_counterpart_text(depths(), "no such thing") == "–"
 
 
 def test_every_form_has_the_section() -> None:
@@ -134,14 +137,14 @@ def test_one_is_always_on_the_axis_and_named() -> None:
 
 def test_intervals_and_verdicts_are_drawn() -> None:
     made = ratios(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
-    assert [level for one in marks(made, Points) for level in one.levels] == list(Level)
+    assert [level for one in marks(made, Markers) for level in one.levels] == list(Level)
     bars = [one.segments for one in marks(made, LineSegments) if one.token is SERIES[0]]
     assert [(x, x2) for ((x, _, x2, _),) in bars] == [(0.4, 0.6)]
 
 
 def test_many_rows_stay_within_their_limit() -> None:
     made = ratios(*(Metric(1.0 + i, "") for i in range(ROWS_MAX + 5)))
-    assert sum(len(one.places) for one in marks(made, Points)) == ROWS_MAX
+    assert sum(len(one.places) for one in marks(made, Markers)) == ROWS_MAX
 
 
 def test_a_chart_is_drawn_as_a_picture() -> None:
@@ -155,7 +158,9 @@ def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
         for one in depths().study.configurations
     )
     told = replace(depths(), study=replace(depths().study, configurations=owners))
-    assert measured_description(told, "ssd") == list_text(f"SSD of {one.title}" for one in owners)
+    assert measured_counterpart_text(told, "ssd") == list_text(
+        f"SSD of {one.title}" for one in owners
+    )
 
 
 def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:

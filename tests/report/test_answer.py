@@ -14,14 +14,19 @@ from iolab.report.answer import (
     build_answer,
     confidence_line,
 )
-from iolab.report.best import BestFigure, VerdictCounts, best_point_headlines, gravest_objection
+from iolab.report.best import (
+    BestFigure,
+    VerdictCounts,
+    best_point_headlines,
+    gravest_objection_code_and_text,
+)
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
     marks_note,
     workload_rows,
 )
-from iolab.report.numbers import metric_text
+from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import Objection
 from iolab.report.provenance import repeats_sentence
 from iolab.report.table import Cell
@@ -203,7 +208,7 @@ def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
     ).best
     assert best is not None
     for name, key in (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5")):
-        read, write = (metric_text(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
+        read, write = (metric_value_text(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
         assert f"{name} {read} read / {write} write" in row[1].note
 
 
@@ -235,8 +240,11 @@ def test_an_invalid_point_has_the_reason_of_an_invalid_repeat() -> None:
     run = shared.brief("sweep").results[0]
     median = replace(run, verdict=Verdict(Level.INDICATIVE, (mild,)))
     other = replace(run, verdict=Verdict(Level.INVALID, (mild, bad)))
-    assert gravest_objection((median, other), Level.INVALID) == ("bytes-moved", "It was not.")
-    assert gravest_objection((median, other), Level.INDICATIVE)[0] == "run-too-short"
+    assert gravest_objection_code_and_text((median, other), Level.INVALID) == (
+        "bytes-moved",
+        "It was not.",
+    )
+    assert gravest_objection_code_and_text((median, other), Level.INDICATIVE)[0] == "run-too-short"
 
 
 def busy(share: float, code: str = "device-busy") -> Objection:

@@ -20,8 +20,8 @@ from iolab.errors import StoreError
 from iolab.hosts.rates import CounterSeries
 from iolab.report.charts.distribution import latency_at_percentile
 from iolab.report.charts.run_series import build_timeline
-from iolab.report.charts.series import MAX_CELLS, Timeline
-from iolab.report.gather import MAX_TIMELINES, SessionSource
+from iolab.report.charts.series import CELLS_MAX, Timeline
+from iolab.report.gather import TIMELINES_MAX, StoredSessionReader
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.report import shared
@@ -37,7 +37,7 @@ def source() -> Source:
 
 def panel(timeline: Timeline, title: str) -> dict[str, tuple[float | None, ...]]:
     found = next(panel for panel in timeline.panels if panel.title == title)
-    return {trace.name: trace.values for trace in found.traces}
+    return {trace.name: trace.values for trace in found.lines}
 
 
 def shifted(record: RunRecord, offset_ns: int) -> RunRecord:
@@ -51,7 +51,7 @@ def shifted(record: RunRecord, offset_ns: int) -> RunRecord:
 
 
 def test_the_stores_reader_is_a_source() -> None:
-    wanted = {name for name in vars(SessionSource) if not name.startswith("_")}
+    wanted = {name for name in vars(StoredSessionReader) if not name.startswith("_")}
     assert wanted <= set(dir(SessionReader))
 
 
@@ -70,7 +70,7 @@ def test_a_curve_and_its_result_tell_the_same_percentiles(source: Source) -> Non
 def test_only_the_first_runs_have_timelines(source: Source) -> None:
     brief = build_brief(source)
     drawn = [detail for detail in brief.details.values() if detail.timeline is not None]
-    assert len(drawn) == min(MAX_TIMELINES, len(brief.details))
+    assert len(drawn) == min(TIMELINES_MAX, len(brief.details))
 
 
 def test_the_timeline_adds_up_to_the_intervals() -> None:
@@ -100,14 +100,14 @@ def test_a_long_run_is_drawn_with_few_cells() -> None:
     long = sweep(seconds=700)
     record = record_of(long, long.plan.runs[0])
     timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
-    assert len(timeline.at_s) <= MAX_CELLS
+    assert len(timeline.at_s) <= CELLS_MAX
     assert timeline.at_s[-1] + timeline.cell_s / 2 >= 705
 
 
 def test_telemetry_stands_on_the_same_grid_as_the_load(source: Source) -> None:
     brief = build_brief(source)
     timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
-    assert {len(t.values) for p in timeline.panels for t in p.traces} == {len(timeline.at_s)}
+    assert {len(t.values) for p in timeline.panels for t in p.lines} == {len(timeline.at_s)}
     busy = panel(timeline, "Device busy")["busy"]
     assert [v for v in busy if v is not None] == pytest.approx([0.93] * 17, abs=0.01)
     cores = panel(timeline, "Processors busy")

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.report.best import best_point_headlines
 from iolab.report.results import columns_csv, point_columns, result_columns
@@ -79,7 +79,7 @@ def repeated(source: Source) -> list[Result]:
 
 def test_every_form_tells_the_same_published_value(source: Source) -> None:
     results = repeated(source)
-    (point,) = summarise(results, source.study)
+    (point,) = summarise_points(results, source.study)
     metric = point.metrics["iops"]
     document = json.loads(json.dumps(session_document(source.study, results)))
     jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
@@ -90,7 +90,7 @@ def test_every_form_tells_the_same_published_value(source: Source) -> None:
     assert float(row["iops"]) == metric.value
     assert [float(row["iops_low"]), float(row["iops_high"])] == [metric.low, metric.high]
     assert (row["runs"], row["iops_n"]) == ("3", "3")
-    best = best_point_headlines(source.study, summarise(results, source.study))[0].best
+    best = best_point_headlines(source.study, summarise_points(results, source.study))[0].best
     assert best is not None
     assert best.headline_metric == metric
     lines = session_markdown(source.study, results).splitlines()

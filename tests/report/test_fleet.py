@@ -15,7 +15,7 @@ from iolab.hosts.rates import derive_series
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.kind import KIND
 from iolab.registry import report_kinds
-from iolab.report.charts.chart import Line, Points
+from iolab.report.charts.chart import Line, Markers
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run import DOTS_MAX, host_rates_chart
 from iolab.report.charts.run_series import build_timeline
@@ -28,7 +28,7 @@ from iolab.report.runs import (
     slowest_and_fastest_shares_table,
     spread_rows,
     spread_table,
-    without_middle_hosts,
+    table_without_middle_hosts,
 )
 from tests.report.charts.outcomes import result
 from tests.report.studies import sweep
@@ -55,11 +55,11 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
         made,
         "iops",
         SERIES[0],
-        without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops"),
+        table_without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops"),
     )
     assert figure is not None
-    kind = Points if count <= DOTS_MAX else Line
-    (drawn,) = [one for one in figure.plots[0].marks if isinstance(one, Points | Line)]
+    kind = Markers if count <= DOTS_MAX else Line
+    (drawn,) = [one for one in figure.plots[0].marks if isinstance(one, Markers | Line)]
     assert isinstance(drawn, kind)
     assert [x for x, _ in drawn.places] == list(range(1, count + 1))
     heights = [y or 0.0 for _, y in drawn.places]
@@ -77,7 +77,7 @@ def test_a_strip_needs_two_hosts_with_a_rate() -> None:
 
 def test_a_large_fleets_table_has_its_ends() -> None:
     made = fleet([float(rate) for rate in range(1000, 0, -1)])
-    table = without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops")
+    table = table_without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops")
     names = [row[0].text for row in table.rows]
     half = HOSTS_SHOWN // 2
     assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
@@ -86,7 +86,7 @@ def test_a_large_fleets_table_has_its_ends() -> None:
     assert {len(row) for row in table.rows} == {len(table.columns)}
     whole = fleet([1.0] * HOSTS_SHOWN)
     assert (
-        len(without_middle_hosts(host_shares_table(whole, SHOWN_METRICS), whole, "iops").rows)
+        len(table_without_middle_hosts(host_shares_table(whole, SHOWN_METRICS), whole, "iops").rows)
         == HOSTS_SHOWN
     )
 
@@ -140,7 +140,7 @@ def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
 def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:
     series = derive_series(record.counters, record.host_names)
     panels = build_timeline(record, series, None).panels
-    return {panel.title: {trace.name: trace.values for trace in panel.traces} for panel in panels}
+    return {panel.title: {trace.name: trace.values for trace in panel.lines} for panel in panels}
 
 
 @pytest.mark.parametrize("offset_ns", [0, 3600 * SECOND])

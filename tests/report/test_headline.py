@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
 from iolab.registry import report_kinds
-from iolab.report.best import best_point_headlines, count_verdicts, median_repeat
-from iolab.report.gather import MAX_DISTRIBUTIONS, MAX_TIMELINES, select_charted_runs
+from iolab.report.best import best_point_headlines, count_verdicts, median_result
+from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted_runs
 from iolab.report.phrases import (
     merge_objections,
     objection_runs_text,
@@ -54,9 +54,9 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
 
 
 def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
-    best = best_point_headlines(STUDY, summarise([result(1, 100.0), result(8, 700.0)], STUDY))[
-        0
-    ].best
+    best = best_point_headlines(
+        STUDY, summarise_points([result(1, 100.0), result(8, 700.0)], STUDY)
+    )[0].best
     assert best is not None
     assert (best.headline_metric.value, best.per_host.value, best.axis_text) == (
         700.0,
@@ -67,14 +67,16 @@ def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
 
 def test_an_invalid_run_is_not_the_best_while_there_is_another() -> None:
     best = best_point_headlines(
-        STUDY, summarise([result(1, 100.0), result(8, 700.0, Level.INVALID)], STUDY)
+        STUDY, summarise_points([result(1, 100.0), result(8, 700.0, Level.INVALID)], STUDY)
     )[0].best
     assert best is not None
     assert (best.headline_metric.value, best.level) == (100.0, Level.VALID)
 
 
 def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
-    best = best_point_headlines(STUDY, summarise([result(8, 700.0, Level.INVALID)], STUDY))[0].best
+    best = best_point_headlines(STUDY, summarise_points([result(8, 700.0, Level.INVALID)], STUDY))[
+        0
+    ].best
     assert best is not None
     assert best.level is Level.INVALID
 
@@ -85,8 +87,8 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
         result(8, 900.0, Level.INDICATIVE, repeat=2),
         result(8, 700.0, repeat=3),
     ]
-    best = best_point_headlines(STUDY, summarise(repeats, STUDY))[0].best
-    (published,) = summarise(repeats, STUDY)
+    best = best_point_headlines(STUDY, summarise_points(repeats, STUDY))[0].best
+    (published,) = summarise_points(repeats, STUDY)
     assert best is not None
     assert best.headline_metric == published.metrics["iops"]
     assert best.headline_metric.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
@@ -97,7 +99,8 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
 
 def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
     best = best_point_headlines(
-        STUDY, summarise([result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)], STUDY)
+        STUDY,
+        summarise_points([result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)], STUDY),
     )[0].best
     assert best is not None
     assert (best.headline_metric.value, best.headline_metric.n, best.level) == (
@@ -109,21 +112,21 @@ def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
 
 @pytest.mark.parametrize(("key", "shown"), [("iops", 100.0), ("lat_ns_mean", 300.0)])
 def test_of_two_middle_repeats_the_one_that_flatters_less_is_shown(key: str, shown: float) -> None:
-    middle = median_repeat([result(1, 100.0), result(1, 300.0, repeat=2)], key)
+    middle = median_result([result(1, 100.0), result(1, 300.0, repeat=2)], key)
     assert middle.metrics[key].value == shown
 
 
 def test_lower_latency_is_better() -> None:
     study = replace(STUDY, workloads=(replace(STUDY.workloads[0], indicator=BY_LATENCY),))
-    best = best_point_headlines(study, summarise([result(1, 100.0), result(8, 700.0)], study))[
-        0
-    ].best
+    best = best_point_headlines(
+        study, summarise_points([result(1, 100.0), result(8, 700.0)], study)
+    )[0].best
     assert best is not None
     assert best.headline_metric.value == 100.0
 
 
 def test_a_workload_without_a_value_has_no_best() -> None:
-    found = best_point_headlines(STUDY, summarise([result(1, None)], STUDY))
+    found = best_point_headlines(STUDY, summarise_points([result(1, None)], STUDY))
     assert (found[0].best, found[0].unmeasured_run_count) == (None, 1)
 
 
@@ -182,12 +185,12 @@ def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
     results[50] = result(51, 51.0, Level.INVALID)
     chosen = select_charted_runs(
-        report_kinds(), results, best_point_headlines(STUDY, summarise(results, STUDY))
+        report_kinds(), results, best_point_headlines(STUDY, summarise_points(results, STUDY))
     )
     assert chosen.with_timeline[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
     assert (len(chosen.with_timeline), len(chosen.with_distribution)) == (
-        MAX_TIMELINES,
-        MAX_DISTRIBUTIONS,
+        TIMELINES_MAX,
+        DISTRIBUTIONS_MAX,
     )
 
 

@@ -12,8 +12,8 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, IntervalTable, empty_bin_table
 from iolab.core.workload import ServiceTime
 from iolab.report.charts.run_series import build_heat_map
-from iolab.report.charts.series import MAX_BANDS, MAX_MOMENTS, HeatMap
-from iolab.report.gather import MAX_HEAT_MAPS
+from iolab.report.charts.series import BANDS_MAX, MOMENTS_MAX, HeatMap
+from iolab.report.gather import HEAT_MAPS_MAX
 from tests.report import shared
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import record_of
@@ -98,7 +98,7 @@ def test_bands_have_one_ratio_and_hold_all_latencies(record: RunRecord) -> None:
     heat = made(record)
     ratios = [b / a for a, b in itertools.pairwise(heat.edges_ns)]
     assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4)
-    assert len(ratios) <= MAX_BANDS
+    assert len(ratios) <= BANDS_MAX
     used = record.bins.bin.astype(np.int64)
     assert heat.edges_ns[0] == pytest.approx(float(LOWER_NS[used.min()]))
     assert heat.edges_ns[-1] == pytest.approx(float(UPPER_NS[used.max()]) + 1)
@@ -108,7 +108,7 @@ def test_a_long_run_has_as_many_moments_as_fit_and_loses_no_io() -> None:
     source = sweep(seconds=300)
     record = record_of(source, source.plan.runs[0])
     heat = made(record)
-    assert MAX_MOMENTS / 2 < len(heat.counts) <= MAX_MOMENTS
+    assert MOMENTS_MAX / 2 < len(heat.counts) <= MOMENTS_MAX
     assert sum(map(sum, heat.counts)) == int(record.bins.count.sum())
     assert heat.edges_s[-1] == pytest.approx(305.0, abs=0.1)
 
@@ -133,7 +133,7 @@ def test_there_is_no_map_of_no_bins_or_of_a_moment(record: RunRecord) -> None:
 def test_only_the_first_runs_of_io_have_maps() -> None:
     brief = shared.brief("sweep")
     drawn = [detail for detail in brief.details.values() if detail.heat_map is not None]
-    assert len(drawn) == min(MAX_HEAT_MAPS, len(brief.details))
+    assert len(drawn) == min(HEAT_MAPS_MAX, len(brief.details))
     assert all(detail.timeline is not None for detail in drawn)
 
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import (
+    BottleneckCause,
     BottleneckDecision,
-    Cause,
     LoadStep,
     decide_bottleneck,
 )
@@ -15,7 +15,7 @@ from iolab.analysis.findings import BottleneckFinding
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
-from iolab.report.bottleneck import bottleneck_sentence, recommended_step
+from iolab.report.bottleneck import bottleneck_sentence, recommended_step_text
 from iolab.report.phrases import ConfigurationNames
 from iolab.stats.curve import UslFit
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, facts, port, record, watched
@@ -152,9 +152,9 @@ def test_what_limits_is_named_with_its_figures(
     assert tells(told(seen, step, TWO), "rand-read-4k", "Alpha", "iodepth 8")
 
 
-@pytest.mark.parametrize("cause", list(Cause))
+@pytest.mark.parametrize("cause", list(BottleneckCause))
 @pytest.mark.parametrize("level", list(Level))
-def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
+def test_every_cause_has_a_sentence(cause: BottleneckCause, level: Level) -> None:
     use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
     seen = RunResources(
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
@@ -180,9 +180,9 @@ def test_a_host_of_another_role_is_called_so() -> None:
 def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
         use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, is_own_load=own)
-        decision = BottleneckDecision(Cause.PROCESSORS, is_certain=True, use=use)
+        decision = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=use)
         one = BottleneckFinding("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
-        return recommended_step(one)
+        return recommended_step_text(one)
 
     assert step(0.9) != step(0.19)
     assert "Add" in step(0.9)

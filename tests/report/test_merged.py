@@ -7,13 +7,18 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.pairs import compare_configurations
-from iolab.analysis.points import summarise
-from iolab.analysis.resumed import session_index
+from iolab.analysis.points import summarise_points
+from iolab.analysis.resume_checks import session_index
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
 from iolab.report.brief import SessionUnion
-from iolab.report.gather import SessionSource
-from iolab.report.merged import SESSIONS_MAX, merge_sessions, number_duplicates, session_union_of
+from iolab.report.gather import StoredSessionReader
+from iolab.report.merged import (
+    SESSIONS_MAX,
+    merge_sessions,
+    names_with_duplicates_numbered,
+    session_union_of,
+)
 from iolab.report.page import build_report_page
 from tests.report.made import build_brief
 from tests.report.several import (
@@ -34,7 +39,9 @@ def test_a_single_session_is_itself() -> None:
     assert build_report_page(build_brief(source)).session_tables == ()
 
 
-def test_configurations_that_clash_have_the_label_of_their_session(united: SessionSource) -> None:
+def test_configurations_that_clash_have_the_label_of_their_session(
+    united: StoredSessionReader,
+) -> None:
     found = united.study.configurations
     assert [one.id for one in found] == ["fast", "slow"]
     assert [one.title for one in found] == ["Default (fast)", "Default (slow)"]
@@ -48,7 +55,7 @@ def test_configurations_that_are_told_apart_keep_their_names() -> None:
     assert [one.id for one in found] == ["default", "performance"]
 
 
-def test_every_run_leads_back_to_its_own_session(united: SessionSource) -> None:
+def test_every_run_leads_back_to_its_own_session(united: StoredSessionReader) -> None:
     sessions = session_union_of(united)
     own = {"fast": session("one", 2.0), "slow": session("two")}
     keys = [(one.digest, one.repeat) for one in united.results()]
@@ -87,7 +94,7 @@ def test_a_run_s_tables_are_those_of_its_session() -> None:
         assert manifest.session == sources[trace.label].session.id
 
 
-def test_a_point_of_no_session_is_an_error(united: SessionSource) -> None:
+def test_a_point_of_no_session_is_an_error(united: StoredSessionReader) -> None:
     with pytest.raises(StoreError, match="point 0000"):
         united.bins("0000", 1)
 
@@ -121,8 +128,8 @@ def test_hosts_of_one_name_that_differ_are_told_apart_wherever_they_are_named() 
         assert [one.host for one in manifest.hosts] == [host]
 
 
-def test_runs_of_two_sessions_are_no_pairs(united: SessionSource) -> None:
-    points = summarise(united.results(), united.study)
+def test_runs_of_two_sessions_are_no_pairs(united: StoredSessionReader) -> None:
+    points = summarise_points(united.results(), united.study)
     (found,) = compare_configurations(united.study, points)
     assert found.baseline == "fast"
     assert found.cells
@@ -171,7 +178,7 @@ def test_more_sessions_than_colours_are_refused() -> None:
     ],
 )
 def test_labels_are_made_distinct(names: list[str], wanted: list[str]) -> None:
-    assert number_duplicates(names) == wanted
+    assert names_with_duplicates_numbered(names) == wanted
 
 
 def test_sessions_of_several_configurations_stand_in_their_order() -> None:
@@ -187,8 +194,10 @@ def test_sessions_of_several_configurations_stand_in_their_order() -> None:
 
 def test_each_point_has_the_interval_that_its_own_session_gives_it() -> None:
     sources = [("a", scattered("one", 0.2)), ("b", scattered("two", 0.002))]
-    together = summarise(merge_sessions(sources).results(), merge_sessions(sources).study)
-    alone = zip(*(summarise(source.results(), source.study) for _, source in sources), strict=True)
+    together = summarise_points(merge_sessions(sources).results(), merge_sessions(sources).study)
+    alone = zip(
+        *(summarise_points(source.results(), source.study) for _, source in sources), strict=True
+    )
     assert [point.metrics for point in together] == [
         point.metrics for pair in alone for point in pair
     ]

@@ -17,8 +17,8 @@ from iolab.report.formats.render import (
     Paper,
     render_appendix,
     render_pdf,
-    typeset,
     typeset_brief_page,
+    typeset_pdf,
 )
 from iolab.report.phrases import result_run_text
 from tests.report import shared
@@ -163,4 +163,4 @@ def test_hostile_text_is_text() -> None:
 
 def test_what_cannot_be_set_is_an_error_with_its_reason() -> None:
     with pytest.raises(ReportError, match="cannot be typeset"):
-        typeset("#let x = ", {}, {})
+        typeset_pdf("#let x = ", {}, {})

@@ -14,7 +14,7 @@ from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.report.blocks import Heading, brief_blocks
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix, render_markdown
-from iolab.report.gather import SessionSource
+from iolab.report.gather import StoredSessionReader
 from iolab.report.merged import merge_sessions, session_union_of
 from iolab.report.page import ReportPage, build_report_page
 from iolab.store.verify import Damage
@@ -34,7 +34,7 @@ from tests.report.synthetic import Source
 
 
 @pytest.fixture(scope="module")
-def brief(united: SessionSource) -> Brief:
+def brief(united: StoredSessionReader) -> Brief:
     return build_brief(united, None, session_union_of(united))
 
 

@@ -12,7 +12,7 @@ from iolab.core.metric import Metric, Result
 from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Boxes, Figure, Line, ReportSection
+from iolab.report.charts.chart import Figure, Line, Rectangles, ReportSection
 from iolab.report.page import build_report_page
 from iolab.report.sections import ROUND_CHARTS_MAX, stability_section
 from iolab.stats.rounds import judge_rounds
@@ -68,7 +68,7 @@ def test_the_window_is_drawn_with_its_band_average_and_slope() -> None:
     (figure,) = rounds_of(series(STEADY))
     box, average, fitted = figure.plots[0].marks[:3]
     mean = sum(STEADY[-5:]) / 5 / 1e3
-    assert isinstance(box, Boxes)
+    assert isinstance(box, Rectangles)
     assert isinstance(average, Line)
     assert isinstance(fitted, Line)
     assert box.boxes[0] == pytest.approx((3, 0.9 * mean, 7, 1.1 * mean))
@@ -138,7 +138,7 @@ def test_runs_between_sentinels_that_differ_are_shaded() -> None:
     (figure,) = made.groups[0].figures
     assert "The sentinel jumped by" in figure.finding
     shade = figure.plots[0].marks[0]
-    assert isinstance(shade, Boxes)
+    assert isinstance(shade, Rectangles)
     assert shade.boxes == [(3, None, 5, None)]
 
 

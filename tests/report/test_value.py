@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
-from iolab.report.charts.chart import ChartGroup, Points
+from iolab.report.charts.chart import ChartGroup, Markers
 from iolab.report.price_performance import price_performance_section
 from iolab.report.table import Table
 from tests.report import shared
@@ -140,7 +140,7 @@ def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
     (figure, bandwidth) = found["For each TB raw"].appendix_figures
-    dots = [one.places[0][0] for one in figure.plots[0].marks if isinstance(one, Points)]
+    dots = [one.places[0][0] for one in figure.plots[0].marks if isinstance(one, Markers)]
     assert [round(1000 * one) for one in dots] == pytest.approx([3526, 11068, 14323], abs=1)
     assert "seq-read-1m: performance has the most, 493 MB/s" in bandwidth.finding
 

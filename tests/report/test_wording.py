@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Metric
-from iolab.report.numbers import DASH, axis_value_as_number, metric_text
+from iolab.report.numbers import DASH, axis_value_as_number, metric_value_text
 from iolab.text import (
     counted_noun,
     escape_invisible,
@@ -49,7 +49,7 @@ def test_short_text_is_one_line_within_the_limit(text: str, limit: int) -> None:
     ],
 )
 def test_a_number_is_shown_with_its_unit(value: float | None, unit: str, shown: str) -> None:
-    assert metric_text(Metric(value, unit)) == shown
+    assert metric_value_text(Metric(value, unit)) == shown
 
 
 def test_an_axis_value_is_a_number_where_it_can_be() -> None:

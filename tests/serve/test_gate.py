@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.serve.server import NO_CONTENT, AccessMiddleware, AccessPolicy, refusal_for
+from iolab.serve.server import NO_CONTENT_POLICY, AccessMiddleware, AccessPolicy, refusal_for
 from tests.serve.asking import CLOSED, OPEN, TOKEN, Site, asked
 
 HOST = {"host": ["localhost:1"]}
@@ -124,7 +124,7 @@ def test_every_answer_carries_what_keeps_a_browser_in_bounds() -> None:
     answers = [asyncio.run(asked(gate, "/", {"host": host})) for host in ("localhost", "evil")]
     assert [one.status for one in answers] == [200, 421]
     for answer in answers:
-        assert answer.headers["content-security-policy"] == NO_CONTENT
+        assert answer.headers["content-security-policy"] == NO_CONTENT_POLICY
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers["cache-control"] == "no-store"

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.errors import ReportError
 from iolab.serve.limits import REPORTS_WAITING_MAX
-from iolab.serve.reports import ReportCache, TooManyReports
+from iolab.serve.reports import ReportCache, TooManyReportsError
 from iolab.serve.sessions import SessionFolder
 from tests.serve.asking import WRITES, Site
 
@@ -91,7 +91,7 @@ def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
         made = reports(site, 0.001)
         for number in range(REPORTS_WAITING_MAX):
             assert await made.report_page(place(str(number)), "state") is None
-        with pytest.raises(TooManyReports):
+        with pytest.raises(TooManyReportsError):
             await made.report_page(place("late"), "state")
         assert await made.report_page(place("0"), "state") is None
         await made.close()

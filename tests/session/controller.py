@@ -15,7 +15,7 @@ from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
 from iolab.registry import session_kinds
 from iolab.session.session import run_session
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 from tests.session.stage import STUDY
 
@@ -34,7 +34,7 @@ class Lines:
 
 async def main(path: str, runtime: str) -> None:
     sets = (f"method.runtime={runtime}", "workload.*.numjobs=1", "workload.*.filesize=8m")
-    study = parse_study(STUDY.format(hosts=""), "trial.toml", LoadOptions(path=path, sets=sets))
+    study = parse_study(STUDY.format(hosts=""), "trial.toml", StudyOverrides(path=path, sets=sets))
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     hello = await host.connect()
     print(f"agent {hello.pid}", flush=True)

@@ -21,10 +21,10 @@ from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host
 from iolab.registry import session_kinds
-from iolab.session.context import RuleFor
+from iolab.session.context import StoppingRuleFactory
 from iolab.session.loop import RunQueue
-from iolab.session.session import NOTHING, EarlierSegments, run_session
-from iolab.study.load import LoadOptions
+from iolab.session.session import NO_EARLIER_SEGMENTS, EarlierSegments, run_session
+from iolab.study.parse import StudyOverrides
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript, LoopClock
 from tests.fakes.virtual_time import run_virtually
@@ -82,7 +82,7 @@ def study_of(*hosts: str, sets: tuple[str, ...] = ()) -> Study:
     if hosts:
         names = ", ".join(f'"{name}"' for name in hosts)
         tables = CONFIGURATION.format(names=names) + tables
-    return parse_study(STUDY.format(hosts=tables), "trial.toml", LoadOptions(sets=sets))
+    return parse_study(STUDY.format(hosts=tables), "trial.toml", StudyOverrides(sets=sets))
 
 
 def do_nothing(_: Event) -> None:
@@ -121,11 +121,11 @@ class Stage:
     scripts: dict[str, FakeScript] = field(default_factory=lambda: {"local": FakeScript()})
     sets: tuple[str, ...] = ()
     text: str = ""
-    earlier: EarlierSegments = NOTHING
+    earlier: EarlierSegments = NO_EARLIER_SEGMENTS
     again: dict[str, list[FakeScript]] | None = None
     notes: Notes = field(default_factory=Notes)
     stop: StopRequest | None = None
-    rule_for: RuleFor | None = None
+    rule_for: StoppingRuleFactory | None = None
     queue: RunQueue | None = None
     status: SessionStatus | None = None
     fault: IolabError | None = None
@@ -139,7 +139,7 @@ class Stage:
     def study(self) -> Study:
         names = tuple(self.scripts)
         if self.text:
-            return parse_study(self.text, "trial.toml", LoadOptions(sets=self.sets))
+            return parse_study(self.text, "trial.toml", StudyOverrides(sets=self.sets))
         return study_of(*(() if names == ("local",) else names), sets=self.sets)
 
     @property
@@ -187,7 +187,7 @@ class Stage:
                 kinds=replace(session_kinds(), hosts=GuestSession(self.kit)),
                 earlier=self.earlier,
                 clock=LoopClock(),
-                reach=self._reach if self.again is not None else None,
+                host_factory=self._reach if self.again is not None else None,
                 rule_for=self.rule_for,
                 queue=self.queue,
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from iolab.errors import EngineError, HostError, StoreError
-from iolab.hosts.barrier import combined_error, gather_hosts, run_with
+from iolab.hosts.barrier import combined_error, gather_hosts, run_with_background
 from tests.fakes.virtual_time import run_virtually
 
 
@@ -105,7 +105,7 @@ def test_what_runs_beside_ends_with_the_main_thing() -> None:
         finally:
             ended.append("beside")
 
-    assert run_virtually(run_with(asyncio.sleep(1, "main"), beside())) == "main"
+    assert run_virtually(run_with_background(asyncio.sleep(1, "main"), beside())) == "main"
     assert ended == ["beside"]
 
 
@@ -115,4 +115,4 @@ def test_a_failure_beside_ends_the_main_thing() -> None:
         raise HostError("It fell silent.", "Look.")
 
     with pytest.raises(HostError):
-        run_virtually(run_with(asyncio.sleep(1000), beside()))
+        run_virtually(run_with_background(asyncio.sleep(1000), beside()))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from iolab.core.events import LedgerChanged, Phase, PhaseStarted, SessionStatus
-from iolab.session.session import NOTHING, EarlierSegments
+from iolab.session.session import NO_EARLIER_SEGMENTS, EarlierSegments
 from iolab.study.cost import restore_count
 from tests.fakes.host import FakeHost
 from tests.fakes.programs import FakeCall
@@ -78,7 +78,9 @@ class Told:
         return list(zip(does, (spec.get("ledger") for spec in self.specs), strict=True))
 
 
-def play(*workloads: str, earlier: EarlierSegments = NOTHING, more: str = "") -> tuple[Stage, Told]:
+def play(
+    *workloads: str, earlier: EarlierSegments = NO_EARLIER_SEGMENTS, more: str = ""
+) -> tuple[Stage, Told]:
     told = Told([])
     text = HEAD + "".join(workloads) + more
     stage = Stage({"local": told.script()}, text=text, earlier=earlier).play()

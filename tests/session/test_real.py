@@ -32,7 +32,7 @@ from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.host import Host
 from iolab.registry import session_kinds
 from iolab.session.session import run_session
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.e2e.targets import tmpfs
 from tests.needs import ROOT as NEEDS_ROOT
 from tests.needs import require
@@ -75,7 +75,7 @@ def session(
     session_id: str = "trial-1",
 ) -> SessionStatus:
     text = STUDY.format(hosts="")
-    study = parse_study(text, "trial.toml", LoadOptions(path=str(path), sets=sets))
+    study = parse_study(text, "trial.toml", StudyOverrides(path=str(path), sets=sets))
     hosts = {"local": host or LocalHost(HostSpec("local", HostKind.LOCAL))}
     stop = stop or StopRequest()
     work = run_session(
@@ -141,7 +141,7 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
     names = [f"iolab-{os.getpid()}-{number}" for number in (1, 2)]
     tables = [CONFIGURATION.format(names='"c1", "c2"')]
     tables += [HOST.format(name=host) for host in ("c1", "c2")]
-    options = LoadOptions(path=str(target), sets=SHORT)
+    options = StudyOverrides(path=str(target), sets=SHORT)
     study = parse_study(STUDY.format(hosts="\n".join(tables)), "trial.toml", options)
     hosts = {
         host: CommandHost(HostSpec(host, HostKind.COMMAND, command=("ip", "netns", "exec", name)))

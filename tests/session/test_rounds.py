@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import EngineReading
-from iolab.hosts.remote_process import Ending
+from iolab.hosts.remote_process import ProcessEnding
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.targets.precondition import round_fault
+from iolab.targets.precondition import round_error
 from tests.analysis.records import engine_totals
 from tests.loads.fileio.test_checks_generator import CALM
 
@@ -23,9 +23,9 @@ FAILED = replace(TOTALS, error=5, generator=replace(CALM, errors=(("read EIO", 3
 def fault(
     *, totals: Any = TOTALS, faults: tuple[str, ...] = (), stderr: str = "", **how: Any
 ) -> str | None:
-    ending = Ending(replace(EXITED, **how), stderr, halted=False)
+    ending = ProcessEnding(replace(EXITED, **how), stderr, halted=False)
     reading = EngineReading("native-0.1.0", 0, 1, (), totals, faults)
-    found = round_fault(NATIVE_ENGINE, "c1", 2, ending, reading)
+    found = round_error(NATIVE_ENGINE, "c1", 2, ending, reading)
     return found.message if found else None
 
 

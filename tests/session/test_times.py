@@ -25,7 +25,7 @@ def test_every_second_is_of_one_phase() -> None:
     times.add_load_seconds(10.0)
     times.begin_phase(COMMIT)
     times.begin_phase(Phase.IDLE)
-    found = {one.phase: (one.times, one.seconds) for one in times.by_phase()}
+    found = {one.phase: (one.times, one.seconds) for one in times.phase_times()}
     assert found == {
         LOAD: (1, 10.0),
         Phase.IDLE: (2, 2.0),
@@ -38,7 +38,10 @@ def test_load_is_no_longer_than_what_measured_it() -> None:
     times = PhaseTimer(counted([0.0, 0.0, 3.0, 3.0]))
     times.begin_phase(Phase.MEASURE)
     times.add_load_seconds(10.0)
-    assert {one.phase: one.seconds for one in times.by_phase()} == {LOAD: 3.0, Phase.MEASURE: 0.0}
+    assert {one.phase: one.seconds for one in times.phase_times()} == {
+        LOAD: 3.0,
+        Phase.MEASURE: 0.0,
+    }
 
 
 def test_what_came_between_the_phases_of_a_load_is_not_load() -> None:

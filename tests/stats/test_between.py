@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.repeats import BIAS_ALLOWANCE, Prior, fit_prior, publish_value, sample_variance
+from iolab.stats.repeats import (
+    BIAS_ALLOWANCE,
+    Prior,
+    estimate_published_value,
+    fit_prior,
+    sample_variance,
+)
 from iolab.stats.sentinel import Movement, judge_sentinel
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
@@ -19,7 +25,7 @@ PRIOR = Prior(0.005**2, 8.0, 24, 48.0)
 
 @given(MEANS)
 def test_without_a_prior_it_is_students_interval_of_logs(means: list[float]) -> None:
-    found = publish_value(means, allowance=0.0)
+    found = estimate_published_value(means, allowance=0.0)
     logs = np.log(means)
     reach = stats.t.ppf(0.975, len(means) - 1) * logs.std(ddof=1) / math.sqrt(len(means))
     assert found.half_width == pytest.approx(reach, rel=1e-7, abs=1e-12)
@@ -31,8 +37,8 @@ def test_neither_order_nor_unit_matters(means: list[float], random: object, unit
     assert hasattr(random, "sample")
     shuffled = random.sample(means, len(means))
     one, other = (
-        publish_value(means, PRIOR),
-        publish_value([mean * unit for mean in shuffled], PRIOR),
+        estimate_published_value(means, PRIOR),
+        estimate_published_value([mean * unit for mean in shuffled], PRIOR),
     )
     assert other.value == pytest.approx(one.value * unit)
     assert other.half_width == pytest.approx(one.half_width, rel=1e-6, abs=1e-9)
@@ -41,16 +47,16 @@ def test_neither_order_nor_unit_matters(means: list[float], random: object, unit
 @given(st.integers(min_value=2, max_value=6))
 def test_it_narrows_with_the_runs(runs: int) -> None:
     few, more = (
-        publish_value([99.0, 101.0] * runs, PRIOR),
-        publish_value([99.0, 101.0] * (runs + 1), PRIOR),
+        estimate_published_value([99.0, 101.0] * runs, PRIOR),
+        estimate_published_value([99.0, 101.0] * (runs + 1), PRIOR),
     )
     assert more.half_width < few.half_width
 
 
 def test_one_run_borrows_or_says_nothing() -> None:
-    alone = publish_value([100.0])
+    alone = estimate_published_value([100.0])
     assert (alone.low, alone.high, alone.half_width) == (None, None, math.inf)
-    borrowed = publish_value([100.0], PRIOR)
+    borrowed = estimate_published_value([100.0], PRIOR)
     assert borrowed.runs == 1
     assert borrowed.half_width == pytest.approx(
         stats.t.ppf(0.975, 8) * 0.005 + BIAS_ALLOWANCE, rel=1e-6
@@ -60,7 +66,7 @@ def test_one_run_borrows_or_says_nothing() -> None:
 @pytest.mark.parametrize("means", [[], [0.0, 1.0], [math.nan, 1.0], [-1.0]])
 def test_what_has_no_logarithm_is_refused(means: list[float]) -> None:
     with pytest.raises(ValueError, match=r"without runs|not a positive mean"):
-        publish_value(means)
+        estimate_published_value(means)
 
 
 def test_moderated_intervals_cover() -> None:
@@ -71,7 +77,7 @@ def test_moderated_intervals_cover() -> None:
         runs = np.exp(sds[:, None] * rng.standard_normal((24, 2)))
         prior = fit_prior([sample_variance(list(np.log(row))) for row in runs])
         for row in runs:
-            found = publish_value(list(row), prior)
+            found = estimate_published_value(list(row), prior)
             assert found.low is not None
             assert found.high is not None
             hits += found.low <= 1 <= found.high

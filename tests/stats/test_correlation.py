@@ -79,10 +79,13 @@ def test_the_shortest_batches_with_too_few_effective_ones_are_told() -> None:
         BatchStatistics(2, 200, 1.0, 0.9, 3.0),
         BatchStatistics(4, 100, 1, 0.8, 3),
     ]
-    assert batches.find_too_correlated(found) is found[1]
+    assert batches.find_too_correlated_batches(found) is found[1]
     assert batches.effective_sample_count(found) == pytest.approx(200 / 19)
     # Of few batches the autocorrelation would be noise.
-    assert batches.find_too_correlated([*found[:1], BatchStatistics(16, 25, 1.0, 0.9, 3.0)]) is None
+    assert (
+        batches.find_too_correlated_batches([*found[:1], BatchStatistics(16, 25, 1.0, 0.9, 3.0)])
+        is None
+    )
 
 
 @given(st.integers(min_value=0, max_value=10_000), st.integers(min_value=120, max_value=780))
@@ -94,13 +97,13 @@ def test_a_random_walk_has_no_interval(seed: int, seconds: int) -> None:
     assert seen.status is not StoppingStatus.OK
     if seen.period_s is None:
         assert seen.half_width == math.inf
-        assert seen.effective < EFFECTIVE_MIN
+        assert seen.effective_count < EFFECTIVE_MIN
 
 
 def test_a_wander_within_the_precision_is_bounded_instead() -> None:
     quiet = wandering(0.98, 0.001, 300, 3)
     seen = judge_series(quiet)
-    assert seen.effective < EFFECTIVE_MIN
+    assert seen.effective_count < EFFECTIVE_MIN
     assert seen.status is StoppingStatus.OK
     assert 3 * quiet.std() < seen.half_width < 0.02 * LEVEL
 

@@ -21,7 +21,7 @@ from iolab.stats.comparison import (
     compare_paired,
     holm_adjusted_p_values,
 )
-from iolab.stats.overall import geometric_mean_ratio
+from iolab.stats.geometric_mean import geometric_mean_ratio
 from iolab.stats.repeats import Prior
 
 PRIOR = Prior(0.005**2, 10.0, 48, 96.0)

@@ -52,7 +52,7 @@ def test_what_is_verified_was_measured_below_the_limit() -> None:
     assert found.verified is not None
     assert found.verified < found.load * 1.01
     assert queue_ns(found.verified) < 1_000_000.0
-    assert found.load_to_confirm == pytest.approx(0.98 * found.load)
+    assert found.confirmation_load == pytest.approx(0.98 * found.load)
 
 
 def test_a_limit_out_of_reach_is_said_to_be_so() -> None:

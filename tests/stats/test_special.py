@@ -13,7 +13,7 @@ from iolab.stats.special import (
     beta_cdf,
     digamma,
     student_quantile,
-    student_tail_expectation,
+    student_two_sided_p_value,
     tetragamma,
     trigamma,
     trigamma_inverse,
@@ -74,14 +74,14 @@ def test_students_quantile_is_scipys(p: float, df: float) -> None:
 
 @given(st.floats(min_value=-40, max_value=40), DEGREES)
 def test_students_law_is_scipys(t: float, df: float) -> None:
-    assert student_tail_expectation(abs(t), df) == pytest.approx(
+    assert student_two_sided_p_value(abs(t), df) == pytest.approx(
         2 * float(stats.t.sf(abs(t), df)), rel=1e-7, abs=1e-300
     )
 
 
 def test_infinite_degrees_are_normal() -> None:
     assert student_quantile(0.975, math.inf) == pytest.approx(1.959963984540054)
-    assert student_tail_expectation(3.0, math.inf) == pytest.approx(2 * float(stats.norm.sf(3.0)))
+    assert student_two_sided_p_value(3.0, math.inf) == pytest.approx(2 * float(stats.norm.sf(3.0)))
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])

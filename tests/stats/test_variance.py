@@ -65,16 +65,16 @@ def test_cells_that_spread_alike_are_pooled() -> None:
     prior = fit_prior(spreads)
     assert prior.df == math.inf
     assert prior.variance == pytest.approx(1.0, rel=0.01)
-    assert prior.moderate(Variance(9.0, 2.0)) == Variance(prior.variance, 40.0)
+    assert prior.moderated_variance(Variance(9.0, 2.0)) == Variance(prior.variance, 40.0)
 
 
 def test_a_cell_is_drawn_towards_its_stratum() -> None:
     prior = fit_prior(drawn(200, 2, 6))
     own = Variance(prior.variance * 10, 2.0)
-    moderated = prior.moderate(own)
+    moderated = prior.moderated_variance(own)
     assert prior.variance < moderated.variance < own.variance
     assert moderated.df > own.df
-    borrowed = prior.moderate(sample_variance([1.0]))
+    borrowed = prior.moderated_variance(sample_variance([1.0]))
     assert borrowed.variance == prior.variance
 
 
@@ -83,7 +83,7 @@ def test_too_few_cells_or_no_spread_say_nothing() -> None:
     assert fit_prior([Variance(0.0, 2.0)] * 20) is NO_PRIOR
     assert fit_prior([sample_variance([1.0])] * 20) is NO_PRIOR
     own = Variance(0.3, 2.0)
-    assert NO_PRIOR.moderate(own) is own
+    assert NO_PRIOR.moderated_variance(own) is own
 
 
 def test_a_single_zero_does_not_rule_the_fit() -> None:

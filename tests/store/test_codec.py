@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from iolab.core.run import HostDetails, RunStatus
 from iolab.errors import StoreError
-from iolab.importers.model import ImportedHost
+from iolab.importers.foreign_run import ImportedHost
 from iolab.record import Record
 from iolab.store import layout
 from iolab.store.codec import decode_sealed, encode, encode_sealed

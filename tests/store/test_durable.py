@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import StoreError
-from iolab.store.durable import disk_errors, disk_fault, replace_file, write_file
+from iolab.store.durable import (
+    disk_errors_as_store_errors,
+    os_error_in_text,
+    replace_file,
+    write_file,
+)
 from tests.store.flushes import flushes_and_names
 from tests.store.sessions import PLAN, commit, create, record_of
 
@@ -65,20 +70,20 @@ def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
     "number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EIO]
 )
 def test_every_fault_is_told_with_its_path_and_what_to_do(number: int) -> None:
-    with pytest.raises(StoreError) as caught, disk_errors(Path("S"), "write"):
+    with pytest.raises(StoreError) as caught, disk_errors_as_store_errors(Path("S"), "write"):
         raise OSError(number, os.strerror(number), "S/plan.json")
     assert caught.value.message == f"Cannot write 'S/plan.json': {os.strerror(number)}."
     assert caught.value.hint
 
 
 def test_a_fault_without_a_path_is_told_with_the_place_at_hand() -> None:
-    with pytest.raises(StoreError) as caught, disk_errors(Path("S"), "read"):
+    with pytest.raises(StoreError) as caught, disk_errors_as_store_errors(Path("S"), "read"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert caught.value.message == f"Cannot read 'S': {os.strerror(errno.ENOSPC)}."
 
 
 def test_a_library_text_that_tells_of_the_disk_is_understood() -> None:
-    fault = disk_fault('IO Error: Could not write file "x": No space left on device')
+    fault = os_error_in_text('IO Error: Could not write file "x": No space left on device')
     assert fault is not None
     assert fault.errno == errno.ENOSPC
-    assert disk_fault("Invalid Input Error: no magic bytes") is None
+    assert os_error_in_text("Invalid Input Error: no magic bytes") is None

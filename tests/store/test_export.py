@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from iolab.errors import StoreError
-from iolab.store.parquet import write_parquet
+from iolab.store.parquet import replace_parquet
 
 
 def rows_of(path: Path, query: str = "SELECT * FROM read_parquet(?)") -> list[tuple[object, ...]]:
@@ -18,7 +18,7 @@ def rows_of(path: Path, query: str = "SELECT * FROM read_parquet(?)") -> list[tu
 
 def test_columns_of_every_kind_are_written(tmp_path: Path) -> None:
     path = tmp_path / "it's.parquet"
-    write_parquet(
+    replace_parquet(
         {
             "whole": np.array([1, -(2**63)]),
             "missing": np.ma.masked_array([7, 8], mask=[False, True]),
@@ -38,16 +38,16 @@ def test_columns_of_every_kind_are_written(tmp_path: Path) -> None:
 
 def test_columns_of_different_lengths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one length"):
-        write_parquet({"a": np.zeros(2), "b": np.zeros(3)}, tmp_path / "x.parquet")
+        replace_parquet({"a": np.zeros(2), "b": np.zeros(3)}, tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="one length"):
-        write_parquet({}, tmp_path / "x.parquet")
+        replace_parquet({}, tmp_path / "x.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    write_parquet({"a": np.arange(3)}, path)
-    write_parquet({"b": np.arange(2)}, path)
+    replace_parquet({"a": np.arange(3)}, path)
+    replace_parquet({"b": np.arange(2)}, path)
     assert rows_of(path) == [(0,), (1,)]
     assert list(tmp_path.iterdir()) == [path]
 
@@ -61,5 +61,5 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         tmp_path / "directory",
     ):
         with pytest.raises(StoreError, match=f"Cannot write '{tmp_path}"):
-            write_parquet({"a": np.arange(3)}, path)
+            replace_parquet({"a": np.arange(3)}, path)
     assert {path.name for path in tmp_path.iterdir()} == {"file", "directory"}

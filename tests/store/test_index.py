@@ -86,7 +86,7 @@ def test_a_damaged_run_without_a_line_is_left_out_and_told(place: Path) -> None:
     (layout.run_directory(place, KEYS[0]) / layout.MANIFEST).write_text("{}")
     reader = SessionReader(place)
     assert reader.index_overview().keys() == {KEYS[1], KEYS[2]}
-    assert [damage.run for damage in reader.damage_met()]
+    assert [damage.run for damage in reader.damage_seen_so_far()]
 
 
 def test_show_counts_by_the_index(place: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
         assert f"points/{KEYS[0][0]}/run-1" in done.stderr, command
         assert "missing" in done.stderr, command
     with pytest.warns(UserWarning, match="missing"):
-        assert iolab.Session(place).damaged
+        assert iolab.Session(place).damage
 
 
 def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
@@ -199,4 +199,4 @@ def test_an_overview_reads_the_index_once(place: Path) -> None:
     assert sum(name.endswith(layout.INDEX) for name in opened) == 1
     shutil.rmtree(layout.run_directory(place, KEYS[0]))
     reader.index_overview()
-    assert any("missing" in damage.message for damage in reader.damage_met())
+    assert any("missing" in damage.message for damage in reader.damage_seen_so_far())

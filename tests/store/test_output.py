@@ -12,7 +12,7 @@ import pytest
 
 from iolab.errors import IolabError, ReportError
 from iolab.store.durable import draft_then_replace
-from iolab.store.parquet import write_parquet
+from iolab.store.parquet import replace_parquet
 from tests.needs import ROOT, require
 
 
@@ -65,7 +65,7 @@ def test_a_character_device_is_written_through(tmp_path: Path) -> None:
     null = tmp_path / "null"
     os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     put(null)
-    write_parquet({"a": np.arange(3)}, null)
+    replace_parquet({"a": np.arange(3)}, null)
     assert null.is_char_device()
     assert names(tmp_path) == ["null"]
 
@@ -77,7 +77,7 @@ def test_a_block_device_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PermissionError, match="block device"):
         put(device)
     with pytest.raises(IolabError):
-        write_parquet({"a": np.arange(3)}, device)
+        replace_parquet({"a": np.arange(3)}, device)
     assert device.is_block_device()
 
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from iolab.core.compressed import CompressedBytes
 from iolab.core.metric import Result
 from iolab.core.run import (
-    MAX_COUNT,
+    COUNT_MAX,
     Count,
     EngineOutput,
     HostRun,
@@ -38,14 +38,14 @@ from iolab.loads.keyvalue.workload import ServerRun
 from iolab.record import Record, field_names
 from iolab.store.codec import encode
 from iolab.store.documents import Analysis, Manifest, ManifestHead, RunOrigin
-from iolab.store.parquet import write_columns
+from iolab.store.parquet import write_new_parquet
 from iolab.store.runs import read_run, read_table, write_run
 from iolab.store.verify import read_manifest
 from tests.store.sessions import assert_same, record_of
 
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63 - 1),
-    Count: st.integers(0, MAX_COUNT),
+    Count: st.integers(0, COUNT_MAX),
     float: st.floats(allow_nan=False, allow_infinity=False),
     Quota: st.floats(0, allow_infinity=False),
     str: st.text(max_size=8),
@@ -166,6 +166,6 @@ def test_a_float_that_is_no_number_stays_unknown(tmp_path: Path) -> None:
 def test_a_table_with_missing_integers_is_damaged(tmp_path: Path) -> None:
     columns = {name: np.array([1]) for name in field_names(BinTable)}
     missing = np.ma.masked_array([1], mask=[True])
-    write_columns({**columns, "count": missing}, tmp_path / "bins.parquet")
+    write_new_parquet({**columns, "count": missing}, tmp_path / "bins.parquet")
     with pytest.raises(StoreError, match=r"bins.parquet' is damaged: values are missing"):
         read_table(tmp_path / "bins.parquet", BinTable)

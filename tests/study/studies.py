@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.study import Study
 from iolab.errors import Fault, StudyError
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import parse_study
 
 FILE = "s.toml"
@@ -44,7 +44,7 @@ def workload(extra: str = "", *, rw: str = "randread", bs: str = '"4k"') -> str:
 
 def load(text: str, *sets: str, path: str | None = "/mnt/t", scale: str = "full") -> Study:
     """The study of `text` under these settings."""
-    return parse_study(text, FILE, LoadOptions(path, scale, sets))
+    return parse_study(text, FILE, StudyOverrides(path, scale, sets))
 
 
 def faults(text: str, *sets: str, path: str | None = "/mnt/t", scale: str = "full") -> list[Fault]:

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.workload import Axis
 from iolab.loads.fileio.workload import Contents, Job
-from iolab.study.load import LoadOptions, options_for_resume, scale_names
+from iolab.study.parse import StudyOverrides, options_for_resume, scale_names
 from tests.plans import parse_study
 from tests.study.studies import SMALL, load, told
 
@@ -91,7 +91,7 @@ def test_the_study_remembers_what_was_set() -> None:
 
 
 def test_a_study_without_a_path_can_be_read_to_be_listed() -> None:
-    study = parse_study(SMALL, "s.toml", LoadOptions(path_required=False))
+    study = parse_study(SMALL, "s.toml", StudyOverrides(path_required=False))
     assert study.configurations[0].path == ""
     assert parse_study(study.text, "s.toml", options_for_resume(study)) == study
 

@@ -25,7 +25,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob
 from iolab.study.inventory import Inventory
-from iolab.study.load import LoadOptions, scale_names
+from iolab.study.parse import StudyOverrides, scale_names
 from iolab.study.targets import hypervisors_of_study
 from iolab.units import parse_size
 from tests.plans import make_plan, parse_study
@@ -39,7 +39,7 @@ def published(name: str) -> dict[str, Any]:
 
 def workloads(name: str, scale: str = "full") -> dict[str, Workload]:
     text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
-    study = parse_study(text, name, LoadOptions("/mnt/t", scale))
+    study = parse_study(text, name, StudyOverrides("/mnt/t", scale))
     return {workload.id: workload for workload in study.workloads}
 
 
@@ -102,8 +102,8 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
 def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int) -> None:
     text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
     assert scale_names(text) == ("full", "small")
-    full = make_plan(parse_study(text, name, LoadOptions("/mnt/t")))
-    small = make_plan(parse_study(text, name, LoadOptions("/mnt/t", "small")))
+    full = make_plan(parse_study(text, name, StudyOverrides("/mnt/t")))
+    small = make_plan(parse_study(text, name, StudyOverrides("/mnt/t", "small")))
     assert [point.title_text for point in small.points] == [
         point.title_text for point in full.points
     ]
@@ -165,7 +165,7 @@ def test_every_server_can_be_asked_for_on_the_command_line() -> None:
         (("server.kind=given", "server.addresses=db-1"), "given"),
     ):
         for scale in ("full", "small"):
-            study = parse_study(text, "s", LoadOptions("/mnt/t", scale, sets))
+            study = parse_study(text, "s", StudyOverrides("/mnt/t", scale, sets))
             assert server_settings(study).kind.value == kind
             assert list(memory_notes(study, make_plan(study).points)) == []
 
@@ -183,7 +183,7 @@ def test_the_small_scale_of_a_store_is_soon_done(
 ) -> None:
     text = (STUDIES / f"{name}.toml").read_text(encoding="utf-8")
     assert scale_names(text) == ("full", "small")
-    study = parse_study(text, name, LoadOptions("/mnt/t", "small", sets))
+    study = parse_study(text, name, StudyOverrides("/mnt/t", "small", sets))
     plan = make_plan(study)
     assert len(plan.runs) == cells
     assert plan.budget.seconds <= seconds
@@ -198,7 +198,7 @@ def test_the_small_scale_of_a_store_is_soon_done(
 def test_the_first_study_that_is_written_loads() -> None:
     text = study_template("my-study")
     for scale in scale_names(text):
-        study = parse_study(text, "my-study.toml", LoadOptions("/mnt/t", scale))
+        study = parse_study(text, "my-study.toml", StudyOverrides("/mnt/t", scale))
         assert study.id == "my-study"
         assert len(make_plan(study).points) == 7
 
@@ -210,7 +210,7 @@ def test_the_commented_lines_of_the_first_study_load_too() -> None:
         for line in lines
     ]
     text = "\n".join(line for line in opened if not line.startswith("#"))
-    study = parse_study(text, "x.toml", LoadOptions())
+    study = parse_study(text, "x.toml", StudyOverrides())
     assert [host.name for host in study.hosts] == ["client-1", "client-2"]
     assert study.configurations[0].cost is not None
     assert study.target.keep_files
@@ -225,7 +225,7 @@ def test_the_commented_lines_of_the_first_study_load_too() -> None:
 
 def vm_fleet(scale: str = "full", *sets: str) -> Study:
     text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
-    return parse_study(text, "vm-fleet", LoadOptions("/mnt/t", scale, sets))
+    return parse_study(text, "vm-fleet", StudyOverrides("/mnt/t", scale, sets))
 
 
 def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
@@ -280,7 +280,7 @@ def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> N
     assert guests is not None
     assert {item.bytes_per_host for item in plan.data_sets} == {guests.disk_bytes}
     text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
-    anywhere = parse_study(text, "vm-fleet", LoadOptions(scale="small"))
+    anywhere = parse_study(text, "vm-fleet", StudyOverrides(scale="small"))
     assert {image_directory(anywhere, node) for node in hypervisors_of_study(anywhere)} == {
         "/var/tmp"
     }
@@ -290,7 +290,7 @@ def test_vm_fleet_runs_on_machines_that_exist_already() -> None:
     text = (STUDIES / "vm-fleet.toml").read_text(encoding="utf-8")
     written = "format = 1\n[[host]]\nname = 'n[1-2]'\nrole = 'hypervisor'\n"
     written += "[[host]]\nname = 'n[1-2]-vm[1-3]'\nnode = 'n[1-2]'\npath = '/data'\n"
-    options = LoadOptions(scale="small", inventory=Inventory(written, "guests.toml"))
+    options = StudyOverrides(scale="small", inventory=Inventory(written, "guests.toml"))
     study = parse_study(text, "vm-fleet", options)
     assert study.guests is None
     assert len(study.configurations[0].hosts) == 6

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from iolab.core.host import DeviceFacts, DeviceRefusal, ToolFacts
 from iolab.core.run import Plan
 from iolab.core.study import Study
-from iolab.core.target_state import Purge, Restore
+from iolab.core.target_state import Purge, RestorePolicy
 from iolab.errors import HostError
-from iolab.study.load import LoadOptions, options_for_resume
+from iolab.study.parse import StudyOverrides, options_for_resume
 from iolab.study.targets import targets_of_study, used_region_bytes
 from tests.plans import check_ready, make_plan, parse_study
 from tests.study.studies import faults
@@ -42,8 +42,8 @@ DEVICE = DeviceFacts(
 )
 
 
-def study_of(more: str = TARGET, options: LoadOptions | None = None) -> Study:
-    return parse_study(WRITES.format(more=more), "d.toml", options or LoadOptions())
+def study_of(more: str = TARGET, options: StudyOverrides | None = None) -> Study:
+    return parse_study(WRITES.format(more=more), "d.toml", options or StudyOverrides())
 
 
 def refused(study: Study, device: DeviceFacts | None, tools: tuple[ToolFacts, ...] = ()) -> str:
@@ -61,7 +61,7 @@ def refused(study: Study, device: DeviceFacts | None, tools: tuple[ToolFacts, ..
 def test_a_device_is_a_target_with_a_serial() -> None:
     (target,) = targets_of_study(study_of())
     assert (target.path, target.serial) == ("/dev/nvme9n1", "S5")
-    options = LoadOptions(device="/dev/nvme9n1", serial="S5")
+    options = StudyOverrides(device="/dev/nvme9n1", serial="S5")
     given = study_of("", options)
     assert targets_of_study(given) == (target,)
     assert targets_of_study(parse_study(given.text, "d.toml", options_for_resume(given))) == (
@@ -70,9 +70,9 @@ def test_a_device_is_a_target_with_a_serial() -> None:
 
 
 def test_what_is_set_hides_what_the_file_says() -> None:
-    over_folder = study_of('[target]\npath = "/mnt"\n', LoadOptions(device="/dev/x", serial="S"))
+    over_folder = study_of('[target]\npath = "/mnt"\n', StudyOverrides(device="/dev/x", serial="S"))
     assert [target.path for target in targets_of_study(over_folder)] == ["/dev/x"]
-    over_device = study_of(TARGET, LoadOptions(path="/mnt/t"))
+    over_device = study_of(TARGET, StudyOverrides(path="/mnt/t"))
     assert [(t.path, t.serial) for t in targets_of_study(over_device)] == [("/mnt/t", None)]
 
 
@@ -144,7 +144,7 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     more = '[precondition]\npurge = "discard"\nfill = 2\nsteady = true\nround = 10\n'
     study = study_of(TARGET + more)
     wish = study.precondition
-    assert (wish.purge, wish.restore) == (Purge.DISCARD, Restore.ONCE)
+    assert (wish.purge, wish.restore) == (Purge.DISCARD, RestorePolicy.ONCE)
     plan = make_plan(study)
     (target,) = targets_of_study(study)
     assert used_region_bytes(plan, target) == 2 << 20

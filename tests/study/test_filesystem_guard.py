@@ -9,7 +9,7 @@ from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
-from iolab.study.guard import limits_memory, needs_root_rights
+from iolab.study.readiness import limits_memory, needs_root_rights
 from iolab.study.targets import targets_of_study
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load

@@ -8,7 +8,7 @@ from iolab.core.configuration import Redundancy
 from iolab.core.study import Study
 from iolab.loads.fileio.workload import Job
 from iolab.study.inventory import Inventory
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from iolab.study.schedule import expand_points
 from iolab.study.targets import data_sets_at, monitored_host_specs, targets_of_study
 from tests.plans import make_plan, parse_study
@@ -34,7 +34,7 @@ role = "hypervisor"
 
 
 def fleet(text: str, inventory: str = FLEET) -> Study:
-    options = LoadOptions("/mnt/t", inventory=Inventory(inventory, "fleet.toml"))
+    options = StudyOverrides("/mnt/t", inventory=Inventory(inventory, "fleet.toml"))
     return parse_study(text, FILE, options)
 
 

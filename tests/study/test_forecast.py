@@ -7,7 +7,7 @@ import pytest
 from iolab.core.metric import Level
 from iolab.registry import study_kinds
 from iolab.study.forecast import Forecast, forecast_verdicts
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 
 HEAD = 'format = 1\nid = "s"\n[target]\npath = "/mnt/t"\n'
@@ -17,7 +17,7 @@ TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
 def forecast_of(text: str, *sets: str) -> Forecast:
-    study = parse_study(HEAD + text, "s", LoadOptions(sets=sets))
+    study = parse_study(HEAD + text, "s", StudyOverrides(sets=sets))
     return forecast_verdicts(study, make_plan(study), study_kinds())
 
 
@@ -36,14 +36,14 @@ def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
 ) -> None:
     forecast = forecast_of(READS, f"method.runtime={seconds}s")
     assert forecast.best_levels == (level,)
-    assert forecast.smoke_reason is None
+    assert forecast.smoke_test_limit is None
     assert adds in " ".join(forecast.text_lines())
 
 
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     forecast = forecast_of(READS, "method.runtime=2s")
     assert forecast.counts[Level.INVALID] == forecast.runs == 2
-    assert forecast.smoke_reason is not None
+    assert forecast.smoke_test_limit is not None
 
 
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:

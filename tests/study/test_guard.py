@@ -10,9 +10,9 @@ from iolab.core.host import (
     HostFacts,
     KernelFacts,
     MemoryFacts,
-    NoTarget,
     TargetFacts,
     TargetFault,
+    TargetFaultCode,
     TargetProbe,
     ToolFacts,
 )
@@ -73,7 +73,7 @@ def on(**changes: object) -> HostFacts:
     return replace(FACTS, target=replace(TARGET, **changes))
 
 
-def gone(code: NoTarget, message: str = "") -> HostFacts:
+def gone(code: TargetFaultCode, message: str = "") -> HostFacts:
     return replace(FACTS, target=None, target_fault=TargetFault(code, message))
 
 
@@ -86,14 +86,17 @@ def fio(path: str | None, version: str | None) -> HostFacts:
     [
         (None, "'local' told nothing"),
         (replace(FACTS, target=None), "no directory '/mnt/t' on host 'local'"),
-        (gone(NoTarget.MISSING), "no directory '/mnt/t' on host"),
-        (gone(NoTarget.UNREACHABLE, "Permission denied (EACCES)"), "'Permission denied (EACCES)'"),
-        (gone(NoTarget.NO_DIRECTORY), "'/mnt/t' on host 'local' is not a directory"),
+        (gone(TargetFaultCode.MISSING), "no directory '/mnt/t' on host"),
         (
-            gone(NoTarget.NOT_FOR_FILES, "proc"),
+            gone(TargetFaultCode.UNREACHABLE, "Permission denied (EACCES)"),
+            "'Permission denied (EACCES)'",
+        ),
+        (gone(TargetFaultCode.NO_DIRECTORY), "'/mnt/t' on host 'local' is not a directory"),
+        (
+            gone(TargetFaultCode.NOT_FOR_FILES, "proc"),
             "'/mnt/t' on host 'local' is no place for load: its file system is proc",
         ),
-        (gone(NoTarget.NO_MOUNT), "/proc/self/mountinfo has no mount"),
+        (gone(TargetFaultCode.NO_MOUNT), "/proc/self/mountinfo has no mount"),
         (on(writable=False), "written to '/mnt/t' on host 'local'"),
         (on(in_memory=True, fs_type="tmpfs"), "'/mnt/t' on host 'local' is tmpfs"),
         (on(free_bytes=1 << 20), "1 MiB free, the files need 65.1 MiB"),

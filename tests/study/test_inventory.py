@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.host import Hop, HostKind, HostSpec, Role, SshRoute
+from iolab.core.host import HostKind, HostSpec, JumpHost, Role, SshRoute
 from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.study.inventory import Inventory, inventory_schema, parse_inventory
-from iolab.study.load import LoadOptions, options_for_resume
-from iolab.study.ssh_addresses import parse_hop
+from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.ssh_addresses import parse_jump_host
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL
 from tests.test_repository import ROOT
@@ -59,7 +59,7 @@ def one(lines: str) -> str:
 
 
 def load(text: str, inventory: str, *sets: str, path: str | None = "/mnt/t") -> Study:
-    options = LoadOptions(path, sets=sets, inventory=Inventory(inventory, "fleet.toml"))
+    options = StudyOverrides(path, sets=sets, inventory=Inventory(inventory, "fleet.toml"))
     return parse_study(text, "s.toml", options)
 
 
@@ -81,7 +81,7 @@ def test_hosts_have_what_they_write_and_else_the_defaults() -> None:
         path="/mnt/target",
         ssh=SshRoute("client02", user="bench", key=key),
     )
-    jump = (Hop("gate"), Hop("2001:db8::1", "admin", 2200))
+    jump = (JumpHost("gate"), JumpHost("2001:db8::1", "admin", 2200))
     assert found["storage1"].role is Role.STORAGE
     assert found["storage1"].ssh == SshRoute("storage1", "root", 2222, jump, key)
     assert found["here"] == HostSpec("here", HostKind.LOCAL, path="/mnt/target")
@@ -99,7 +99,7 @@ def test_names_and_addresses_go_in_step() -> None:
 
 
 def test_an_inventory_takes_the_place_of_a_studys_hosts() -> None:
-    here = parse_study(SMALL, "s.toml", LoadOptions("/mnt/t"))
+    here = parse_study(SMALL, "s.toml", StudyOverrides("/mnt/t"))
     fleet = load(SMALL, FLEET)
     assert [spec.name for spec in here.hosts] == ["local"]
     assert fleet.hosts == hosts(FLEET)
@@ -121,7 +121,7 @@ def test_a_configuration_may_list_ranges() -> None:
 
 def test_a_study_may_hold_ranges_and_ssh_hosts_itself() -> None:
     text = SMALL + '[[host]]\nname = "c[1-2]"\nuser = "bench"\n[[host]]\nname = "c3"\n'
-    study = parse_study(text, "s.toml", LoadOptions("/mnt/t"))
+    study = parse_study(text, "s.toml", StudyOverrides("/mnt/t"))
     kinds = {spec.name: spec.kind for spec in study.hosts}
     assert kinds == {"c1": HostKind.SSH, "c2": HostKind.SSH, "c3": HostKind.LOCAL}
 
@@ -242,4 +242,4 @@ def test_any_text_is_an_inventory_or_a_study_error(text: str) -> None:
     st.from_regex(r"([a-z]{1,8}@)?[a-z0-9]{1,9}(\.[a-z]{2,3})?(:[1-9][0-9]{0,3})?", fullmatch=True)
 )
 def test_a_jump_host_is_shown_as_it_was_written(text: str) -> None:
-    assert str(parse_hop(text)) == text
+    assert str(parse_jump_host(text)) == text

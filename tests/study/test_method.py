@@ -7,13 +7,13 @@ import pytest
 from iolab.core.stopping import LSM, RAW_BLOCK
 from iolab.core.study import Study
 from iolab.errors import StudyError
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL
 
 
 def study_of(*sets: str) -> Study:
-    return parse_study(SMALL, "small.toml", LoadOptions("/mnt/t", sets=sets))
+    return parse_study(SMALL, "small.toml", StudyOverrides("/mnt/t", sets=sets))
 
 
 def test_fixed_times_have_no_rule() -> None:

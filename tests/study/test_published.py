@@ -29,8 +29,8 @@ from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import MDTEST_OPTIONS
 from iolab.study import file
 from iolab.study.file import MethodTable, PreconditionTable, TargetTable
-from iolab.study.load import LoadOptions
 from iolab.study.load_tables import StudyTable
+from iolab.study.parse import StudyOverrides
 from iolab.study.values import option_text
 from tests.plans import make_plan, parse_study, study_schema
 from tests.site_parts import PLACE
@@ -113,7 +113,7 @@ def documented_studies() -> dict[str, str]:
 
 @pytest.mark.parametrize("text", documented_studies().values(), ids=documented_studies())
 def test_a_study_of_the_documentation_can_be_planned(text: str) -> None:
-    assert make_plan(parse_study(text, "first.toml", LoadOptions(path_required=False))).runs
+    assert make_plan(parse_study(text, "first.toml", StudyOverrides(path_required=False))).runs
 
 
 def test_documented_defaults_are_the_real_ones() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.study.names import HOSTS_MAX, HostsFault, expand_names, has_ranges
+from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_names, has_ranges
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_ranges_stand_for_names(text: str, names: list[str]) -> None:
     ],
 )
 def test_ranges_that_make_no_sense_are_faults(text: str, message: str) -> None:
-    with pytest.raises(HostsFault) as caught:
+    with pytest.raises(HostNamesError) as caught:
         expand_names(text)
     assert message in str(caught.value)
     assert "\x1b" not in str(caught.value)
@@ -73,7 +73,7 @@ def test_a_range_is_every_number_once_in_order(first: int, more: int, width: int
 def test_any_text_is_expanded_or_refused(text: str) -> None:
     try:
         names = expand_names(text)
-    except HostsFault:
+    except HostNamesError:
         return
     assert 1 <= len(names) <= HOSTS_MAX
     assert not any(has_ranges(name) for name in names)

@@ -7,7 +7,7 @@ from bench.synthetic import make_facts
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
-from iolab.study.guard import host_changes, study_changes, version_changes
+from iolab.study.readiness import host_change_faults, study_change_faults, version_change_faults
 from tests.cli.command_line import SHAPE
 from tests.guests.guest_studies import FLEET
 from tests.session.stage import study_of
@@ -20,14 +20,14 @@ assert ONE.target is not None
 
 
 def test_nothing_changed() -> None:
-    assert host_changes(BEFORE, make_facts(SHAPE)) == ()
+    assert host_change_faults(BEFORE, make_facts(SHAPE)) == ()
 
 
 def test_what_grows_and_shrinks_all_the_time_is_no_change() -> None:
     assert ONE.target is not None
     target = replace(ONE.target, free_bytes=1, free_inodes=2, mount_options="rw,relatime")
     now = {**BEFORE, NAME: replace(ONE, target=target, kernel=replace(ONE.kernel, boot_id="new"))}
-    assert host_changes(BEFORE, now) == ()
+    assert host_change_faults(BEFORE, now) == ()
 
 
 def test_a_version_that_a_program_failed_to_print_is_no_change() -> None:
@@ -36,7 +36,7 @@ def test_a_version_that_a_program_failed_to_print_is_no_change() -> None:
     )
     assert ONE.tools
     unknown = {**BEFORE, NAME: replace(ONE, tools=failed)}
-    assert host_changes(BEFORE, unknown) == host_changes(unknown, BEFORE) == ()
+    assert host_change_faults(BEFORE, unknown) == host_change_faults(unknown, BEFORE) == ()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_version_that_a_program_failed_to_print_is_no_change() -> None:
     ],
 )
 def test_what_changes_results_is_named_with_both_values(what: str, now: HostFacts) -> None:
-    (fault,) = host_changes(BEFORE, {**BEFORE, NAME: now})
+    (fault,) = host_change_faults(BEFORE, {**BEFORE, NAME: now})
     assert fault.message.startswith(f"The {what} of host '{NAME}' was ")
 
 
@@ -63,7 +63,7 @@ def test_what_changes_results_is_named_with_both_values(what: str, now: HostFact
 def test_versions_that_may_measure_otherwise_are_named(
     began: str, now: str, *, differs: bool
 ) -> None:
-    found = version_changes(began, now)
+    found = version_change_faults(began, now)
     assert bool(found) is differs
     for fault in found:
         assert began in fault.message
@@ -73,8 +73,8 @@ def test_versions_that_may_measure_otherwise_are_named(
 def test_each_key_of_the_study_that_changed_is_named() -> None:
     before = study_of("c1", "c2")
     now = study_of("c1", "c3", sets=("method.runtime=9s", "workload.seq-write.bs=2m"))
-    told = [fault.message for fault in study_changes(before, now)]
-    assert study_changes(before, before) == ()
+    told = [fault.message for fault in study_change_faults(before, now)]
+    assert study_change_faults(before, before) == ()
     assert any(text.startswith("'method.runtime_s' was '4.0', it is '9.0'") for text in told)
     assert any("'workload.seq-write." in text for text in told)
     assert any("'host.c2' was 'there', it is 'gone'" in text for text in told)
@@ -83,9 +83,9 @@ def test_each_key_of_the_study_that_changed_is_named() -> None:
 
 def test_guests_that_are_others_than_they_were_are_named() -> None:
     before, now = load(FLEET), load(FLEET, "vm.iops=300")
-    assert study_changes(before, before) == ()
-    assert [fault.message for fault in study_changes(before, now)] == [
+    assert study_change_faults(before, before) == ()
+    assert [fault.message for fault in study_change_faults(before, now)] == [
         "'vm.iops_limit' was 'None', it is '300'."
     ]
-    gone = [fault.message for fault in study_changes(before, replace(before, guests=None))]
+    gone = [fault.message for fault in study_change_faults(before, replace(before, guests=None))]
     assert gone == ["'vm' was 'there', it is 'gone'."]

@@ -30,7 +30,7 @@ class AppendEngine:
 
     name: EngineName = APPEND_ENGINE
 
-    def check(self, tool: ToolFacts) -> None:
+    def require_usable(self, tool: ToolFacts) -> None:
         """EngineError where there is no Python."""
         if tool.path is None:
             raise EngineError("There is no python3.", "Install it there.")
@@ -46,7 +46,7 @@ class AppendEngine:
             output_limit_bytes=OUTPUT_LIMIT_BYTES,
         )
 
-    def reader(self, job: AppendJob) -> OutputReader:
+    def output_reader(self, job: AppendJob) -> OutputReader:
         """What reads its lines."""
         return AppendReader(job)
 

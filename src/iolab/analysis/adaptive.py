@@ -29,10 +29,10 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveCurve
-from iolab.stats.repeats import PublishedValue, publish_value
+from iolab.stats.repeats import PublishedValue, estimate_published_value
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
 from iolab.stats.seeds import GridPoint
-from iolab.study.cost import overhead_seconds
+from iolab.study.cost import run_overhead_seconds
 from iolab.study.schedule import (
     RATE,
     SENTINEL_EVERY_CELLS,
@@ -43,7 +43,7 @@ from iolab.study.schedule import (
 )
 from iolab.study.targets import load_hosts_of_point
 
-CONFIRMED: Final = 2
+CONFIRMING_RUNS: Final = 2
 """Runs that confirm an answer at least: a single one has no spread of its own."""
 
 IOPS: Final = "iops"
@@ -140,7 +140,7 @@ class ResultLog:
             metric = self._workloads[key.workload].headline_metric
             values = positive_values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(values) > 1:
-                published = publish_value(values, priors.prior_of_point(key, metric))
+                published = estimate_published_value(values, priors.prior_of_point(key, metric))
                 widths[runs[0].digest] = _narrower_half_width(published, widths.get(runs[0].digest))
         return widths
 
@@ -185,13 +185,13 @@ class GridGroup:
 
     def __init__(self, study: Study, points: Sequence[Point]) -> None:
         self._repeats = RepeatRule(study)
-        self._own = {item.id for item in study.workloads if item.repeats}
+        self._points_by_digest = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """Points with too few runs, or too wide an interval."""
         return self._repeats.points_to_repeat(
-            log, [p for p in self._points if p.workload not in self._own]
+            log, [p for p in self._points if p.workload not in self._points_by_digest]
         )
 
 
@@ -205,12 +205,12 @@ class RepeatRule:
         self._study = study
 
     def points_to_repeat(
-        self, log: ResultLog, points: Sequence[Point], *, least: int = 0
+        self, log: ResultLog, points: Sequence[Point], *, min_repeats: int = 0
     ) -> list[Point]:
         """Those of the points that need another run."""
         method = self._study.method
-        least = max(least, method.repeats)
-        most = max(least, method.repeats_max)
+        min_repeats = max(min_repeats, method.repeats)
+        most = max(min_repeats, method.repeats_max)
         # Where the ground moves on and on, runs that do not count must come to an end too.
         alive = [
             p
@@ -221,7 +221,8 @@ class RepeatRule:
         few = {
             p.digest
             for p in alive
-            if log.counted_runs(p.digest) < least or self._lacks_second_sound_run(log, p, most)
+            if log.counted_runs(p.digest) < min_repeats
+            or self._lacks_second_sound_run(log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
         return [
@@ -231,11 +232,11 @@ class RepeatRule:
             or (point.digest in vague and log.counted_runs(point.digest) < most)
         ]
 
-    def _lacks_second_sound_run(self, log: ResultLog, point: Point, most: int) -> bool:
+    def _lacks_second_sound_run(self, log: ResultLog, point: Point, max_runs: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and log.counted_runs(point.digest) < most
+        return 0 < sound < wanted and log.counted_runs(point.digest) < max_runs
 
 
 class LoadCurveGroup:
@@ -291,7 +292,7 @@ class PeakGroup:
     def __init__(self, study: Study, search: Search) -> None:
         self._search = search
         self._repeats = RepeatRule(study)
-        self._metric = search.workload.figure_metric
+        self._metric = search.workload.headline_or_rate_metric
 
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
@@ -304,12 +305,12 @@ class PeakGroup:
         if not any(log.metric_values(p.digest, self._metric) for p in self._search.points.values()):
             return ()
         best = self._search.points[search.best_point().point]
-        return self._repeats.points_to_repeat(log, [best], least=CONFIRMED)
+        return self._repeats.points_to_repeat(log, [best], min_repeats=CONFIRMING_RUNS)
 
 
 def measured_peak_search(search: Search, log: ResultLog) -> PeakSearch:
     """The search as far as it has come."""
-    metric = search.workload.figure_metric
+    metric = search.workload.headline_or_rate_metric
     peaks = PeakSearch(search.axes)
     places: dict[str, GridPoint] = {point.digest: place for place, point in search.points.items()}
     sd = log.pooled_log_sd(metric, places)
@@ -340,8 +341,8 @@ class MaxLoadGroup:
             return () if log.has_failed_run(point.digest) else (point,)
         if not trail.search_limit.is_bounded and trail.search_limit.load < trail.saturation / 2:
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
-        proof = self._point_at_rate(base, trail.search_limit.load_to_confirm)
-        return self._repeats.points_to_repeat(log, [proof], least=CONFIRMED)
+        proof = self._point_at_rate(base, trail.search_limit.confirmation_load)
+        return self._repeats.points_to_repeat(log, [proof], min_repeats=CONFIRMING_RUNS)
 
     def _point_at_rate(self, base: Point, load: float) -> Point:
         """The point at that rate of the whole fleet: every job has an equal share of it."""
@@ -435,12 +436,12 @@ def chooses_runs_by_results(study: Study) -> bool:
 class AdaptiveQueue:
     """Asks for one run after the other; `add_result` what came of each before the next."""
 
-    def __init__(self, study: Study, plan: Plan, stored: Iterable[Result] = ()) -> None:
-        """Take what earlier segments have `stored`: runs of it that are done are not made again."""
+    def __init__(self, study: Study, plan: Plan, stored_results: Iterable[Result] = ()) -> None:
+        """Runs among the `stored_results` of earlier segments that are done are not made again."""
         self._study = study
         self._parts = decision_groups(study, plan)
         self._log = ResultLog(study)
-        self._stored = {run.key: run for run in stored if run.status is RunStatus.DONE}
+        self._stored = {run.key: run for run in stored_results if run.status is RunStatus.DONE}
         self._queue: deque[Point] = deque()
         self._asked: Counter[str] = Counter()
         self._order = 0
@@ -512,7 +513,7 @@ class AdaptiveQueue:
         if self._log.has_failed_run(sentinel.digest) or not self._since:
             return False
         method = self._study.method
-        each_s = method.settle_s + overhead_seconds(method)
+        each_s = method.settle_s + run_overhead_seconds(method)
         seconds = sum(run.window_s + each_s for run in self._since)
         return len(self._since) >= SENTINEL_EVERY_CELLS or seconds >= SENTINEL_EVERY_S
 
@@ -548,10 +549,10 @@ def _plan_blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     return ordered
 
 
-def queue_maker(
-    study: Study, plan: Plan, stored: Sequence[Result] = ()
+def adaptive_queue_factory(
+    study: Study, plan: Plan, stored_results: Sequence[Result] = ()
 ) -> Callable[[], AdaptiveQueue] | None:
     """Makes the session's queue anew at each call; None where the plan lists all runs."""
     if not chooses_runs_by_results(study):
         return None
-    return partial(AdaptiveQueue, study, plan, stored)
+    return partial(AdaptiveQueue, study, plan, stored_results)

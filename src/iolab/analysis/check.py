@@ -78,7 +78,7 @@ def check(
     return decorate
 
 
-class Graded(Record):
+class GradedAnswer(Record):
     """An answer whose level follows from the thresholds of its check.
 
     `text` is the sentence without its end; `doubtful` and `wrong` go on with it where the number is
@@ -109,44 +109,47 @@ class Graded(Record):
         return valid(f"{self.text}.", **self.evidence)
 
 
-def graded(text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: Value) -> Graded:
+def graded_answer(
+    text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: Value
+) -> GradedAnswer:
     """What a check of one host found; its thresholds say how good that is."""
-    return Graded(text, evidence, doubtful, wrong)
+    return GradedAnswer(text, evidence, doubtful, wrong)
 
 
-HostAnswer = CheckAnswer | Graded | Iterable[CheckAnswer]
+HostAnswer = CheckAnswer | GradedAnswer | Iterable[CheckAnswer]
 
 
 def per_host(
     *,
-    most: str | None = None,
-    least: str | None = None,
+    max_key: str | None = None,
+    min_key: str | None = None,
     good: float | None = None,
     bad: float | None = None,
     needs_whole_share: bool = False,
 ) -> Callable[[Callable[[View, int], HostAnswer]], Callable[[View], CheckAnswer]]:
     """Judge a run by the worst of what is found of each host, as `worst_answer` takes it.
 
-    `most` or `least` is the number in the evidence by which a host is worse than another. From
-    `good` on, or below it of the `least`, it is no longer valid, from `bad` on invalid (see
-    `graded`). What `needs_whole_share` is not asked of a host whose share of the run broke off.
+    `max_key` or `min_key` is the number in the evidence by which a host is worse than another. From
+    `good` on, or below it of the `min_key`, it is no longer valid, from `bad` on invalid (see
+    `graded_answer`). What `needs_whole_share` is not asked of a host whose share of the run broke
+    off.
     """
-    number = most or least or ""
+    number = max_key or min_key or ""
 
     def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
         def answers(view: View, index: int) -> Iterable[CheckAnswer]:
             if needs_whole_share and view.hosts[index].error is not None:
-                return (share_cut(view.hosts[index]),)
+                return (lost_host_answer(view.hosts[index]),)
             found = judge(view, index)
-            if isinstance(found, Graded):
-                found = found.answer(number, good, bad, more_is_worse=most is not None)
+            if isinstance(found, GradedAnswer):
+                found = found.answer(number, good, bad, more_is_worse=max_key is not None)
             return (found,) if isinstance(found, CheckAnswer) else found
 
         @functools.wraps(judge)
         def worst(view: View) -> CheckAnswer:
             hosts = range(len(view.hosts))
             return worst_answer(
-                (answer for index in hosts for answer in answers(view, index)), most, least
+                (answer for index in hosts for answer in answers(view, index)), max_key, min_key
             )
 
         return worst
@@ -177,7 +180,7 @@ def not_applicable(message: str, **evidence: Value) -> CheckAnswer:
     return CheckAnswer(None, message, evidence)
 
 
-def share_cut(host: HostRun) -> CheckAnswer:
+def lost_host_answer(host: HostRun) -> CheckAnswer:
     """Of a host that was lost in the run: what needs all that it did is not judged."""
     return not_applicable(f"The run of {host.host} broke off: there is no whole.", host=host.host)
 
@@ -188,19 +191,19 @@ def unchecked(why: str, **evidence: Value) -> CheckAnswer:
 
 
 def worst_answer(
-    answers: Iterable[CheckAnswer], most: str | None = None, least: str | None = None
+    answers: Iterable[CheckAnswer], max_key: str | None = None, min_key: str | None = None
 ) -> CheckAnswer:
     """The worst of several answers; ValueError when there is none.
 
-    Of equally bad ones, that with the `most` or the `least` of a number in the evidence (answers
-    without it come last), else the first.
+    Of equally bad ones, that with the `max_key` or the `min_key` of a number in the evidence
+    (answers without it come last), else the first.
     """
 
     def badness(answer: CheckAnswer) -> tuple[int, float]:
         rank = -1 if answer.level is None else answer.level.rank
-        value = answer.evidence.get(most or least or "")
+        value = answer.evidence.get(max_key or min_key or "")
         if not isinstance(value, int | float):
             return rank, -math.inf
-        return rank, float(value) if most else -float(value)
+        return rank, float(value) if max_key else -float(value)
 
     return max(answers, key=badness)

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.differences import Area, ComparisonSide, Difference, differences
+from iolab.analysis.differences import ComparisonSide, Difference, DifferenceArea, find_differences
 from iolab.analysis.pairs import (
     ComparedMetric,
     Pair,
@@ -35,12 +35,12 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.workload import Workload
 from iolab.record import Record
-from iolab.stats.changes import ALPHA, ChangeSearch, find_changes
+from iolab.stats.changes import ALPHA, ChangeSearchResult, find_level_changes
 from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
 )
-from iolab.stats.overall import GeometricMeanRatio, geometric_mean_ratio
+from iolab.stats.geometric_mean import GeometricMeanRatio, geometric_mean_ratio
 
 SAME_SESSION: Final = "both sides are the same session"
 
@@ -85,8 +85,8 @@ def compare_sides(
 ) -> ComparisonResult:
     """Compare every point that both sides have, of the workloads and metrics named or of all.
 
-    Without metrics named those of `default_metrics`. It compares whatever `differences` say: who
-    shows it decides.
+    Without metrics named those of `default_metrics`. It compares whatever `find_differences` say:
+    who shows it decides.
     """
     same = baseline.is_same_as(candidate)
     one_session = baseline.session == candidate.session
@@ -97,17 +97,17 @@ def compare_sides(
     pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
     priors = _priors_of_pairs(pairs, baseline)
 
-    def judge(place: PointPlace, metric: str) -> Comparison:
+    def judge(point_place: PointPlace, metric: str) -> Comparison:
         if same:
-            return _self_comparison(len(pairs[place][0].results))
-        prior = priors.prior_of_point(_side_point_key(place, "baseline"), metric)
-        return compare_pair(pairs[place], metric, prior, one_session=one_session)
+            return _self_comparison(len(pairs[point_place][0].results))
+        prior = priors.prior_of_point(_side_point_key(point_place, "baseline"), metric)
+        return compare_pair(pairs[point_place], metric, prior, one_session=one_session)
 
     rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
     return ComparisonResult(
         baseline=baseline,
         candidate=candidate,
-        differences=differences(baseline, candidate),
+        differences=find_differences(baseline, candidate),
         rows=rows,
         skipped=(*skipped, *without),
         summaries=tuple(_metric_summaries(rows, same_session=same)),
@@ -127,8 +127,8 @@ def _priors_of_pairs(pairs: Mapping[PointPlace, Pair], baseline: ComparisonSide)
     return fit_point_priors(groups, baseline.study)
 
 
-def _side_point_key(place: PointPlace, side: str) -> PointKey:
-    return PointKey(side, *place)
+def _side_point_key(point_place: PointPlace, side: str) -> PointKey:
+    return PointKey(side, *point_place)
 
 
 def _self_comparison(runs: int) -> Comparison:
@@ -194,7 +194,7 @@ class MetricHistory(Record):
     axis: tuple[tuple[str, int | str], ...]
     metric: str
     values: tuple[HistoryValue, ...]
-    search: ChangeSearch
+    search: ChangeSearchResult
 
 
 class SessionHistory(Record):
@@ -221,9 +221,9 @@ def forbidding_differences_by_session(
     for place, side in enumerate(sessions[1:], start=1):
         unlike = tuple(
             difference
-            for difference in differences(sessions[0], side)
+            for difference in find_differences(sessions[0], side)
             if difference.forbids_comparison
-            or (difference.area is Area.STUDY and difference.setting == "study")
+            or (difference.area is DifferenceArea.STUDY and difference.setting == "study")
         )
         if unlike:
             forbidden[place] = unlike
@@ -253,43 +253,43 @@ def track_history(
         sessions=ordered,
         differences_by_session=(
             (),
-            *(differences(earlier, later) for earlier, later in pairwise(ordered)),
+            *(find_differences(earlier, later) for earlier, later in pairwise(ordered)),
         ),
         metric_histories=tuple(
-            MetricHistory(*place, metric, values, _search_changes(values, alpha))
+            MetricHistory(*place, metric, values, _search_level_changes(values, alpha))
             for place, metric, values in wanted
         ),
     )
 
 
-def _workload_of_place(sessions: Sequence[ComparisonSide], place: PointPlace) -> Workload:
+def _workload_of_place(sessions: Sequence[ComparisonSide], point_place: PointPlace) -> Workload:
     workloads: Mapping[str, Workload] = {
         workload.id: workload for side in sessions for workload in side.study.workloads
     }
-    return workloads[place[0]]
+    return workloads[point_place[0]]
 
 
 def _default_history_metrics(
-    workload: Workload, sessions: Sequence[ComparisonSide], place: PointPlace
+    workload: Workload, sessions: Sequence[ComparisonSide], point_place: PointPlace
 ) -> list[str]:
     figure = workload.headline_metric
     if figure is not None:
         return [figure]
-    present = [side for side in sessions if place in side.summaries]
-    trusted = [side for side in present if side.summaries[place].trusted]
+    present = [side for side in sessions if point_place in side.summaries]
+    trusted = [side for side in present if side.summaries[point_place].trusted]
     return rate_keys(
-        dict.fromkeys(key for side in present for key in side.summaries[place].metrics),
-        lambda key: all(_history_values([side], place, key) for side in trusted),
+        dict.fromkeys(key for side in present for key in side.summaries[point_place].metrics),
+        lambda key: all(_history_values([side], point_place, key) for side in trusted),
     )
 
 
 def _history_values(
-    sessions: Sequence[ComparisonSide], place: PointPlace, metric: str
+    sessions: Sequence[ComparisonSide], point_place: PointPlace, metric: str
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
     for number, side in enumerate(sessions):
-        summary = side.summaries.get(place)
+        summary = side.summaries.get(point_place)
         if summary is None or not summary.trusted:
             continue
         figure = summary.metrics.get(metric)
@@ -298,6 +298,6 @@ def _history_values(
     return tuple(values)
 
 
-def _search_changes(values: Sequence[HistoryValue], alpha: float) -> ChangeSearch:
+def _search_level_changes(values: Sequence[HistoryValue], alpha: float) -> ChangeSearchResult:
     means = [value.metric.value for value in values if value.metric.value is not None]
-    return find_changes(means, np.random.default_rng(_SEED), alpha=alpha)
+    return find_level_changes(means, np.random.default_rng(_SEED), alpha=alpha)

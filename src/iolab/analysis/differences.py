@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
 from iolab.analysis.pairs import PointPlace
-from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import StoredSession, results_with_session_checks
+from iolab.analysis.points import PointSummary, summarise_points
+from iolab.analysis.stored_results import StoredSession, results_with_session_checks
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Result
@@ -80,7 +80,7 @@ class ComparisonSide(Record, dict=True):
     @cached_property
     def summaries(self) -> dict[PointPlace, PointSummary]:
         """Each point that has a committed run."""
-        points = summarise(self.results, self.study)
+        points = summarise_points(self.results, self.study)
         return {(point.key.workload, point.key.axis): point for point in points}
 
     def is_same_as(self, other: ComparisonSide) -> bool:
@@ -171,7 +171,7 @@ def _choose_configuration(name: str, study: Study, wanted: str | None) -> Config
     return by_id[wanted]
 
 
-class Area(StrEnum):
+class DifferenceArea(StrEnum):
     """What a difference is of."""
 
     STUDY = "study"
@@ -188,7 +188,7 @@ class Difference(Record):
     With `forbids_comparison` the two do not compare.
     """
 
-    area: Area
+    area: DifferenceArea
     setting: str
     baseline: str
     candidate: str
@@ -204,7 +204,7 @@ class Difference(Record):
         return f"{self.subject}: {self.baseline} against {self.candidate}"
 
 
-def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
+def find_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
     """Everything in which the sides differ, what forbids a comparison first."""
     every = [
         *_study_differences(baseline, candidate),
@@ -221,10 +221,10 @@ def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Di
 
 def _study_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     first, second = baseline.study, candidate.study
-    yield from _difference_if_unequal(Area.STUDY, "study", first.id, second.id)
-    yield from _difference_if_unequal(Area.STUDY, "scale", first.scale, second.scale)
+    yield from _difference_if_unequal(DifferenceArea.STUDY, "study", first.id, second.id)
+    yield from _difference_if_unequal(DifferenceArea.STUDY, "scale", first.scale, second.scale)
     yield from _difference_if_unequal(
-        Area.STUDY, "overrides", " ".join(first.overrides), " ".join(second.overrides)
+        DifferenceArea.STUDY, "overrides", " ".join(first.overrides), " ".join(second.overrides)
     )
 
 
@@ -244,9 +244,9 @@ def _workload_differences(
     for (name, first, second, forbids), workloads in alike.items():
         every = len(workloads) > 1 and len(workloads) == len(compared)
         for where in ["every workload"] if every else workloads:
-            yield Difference(Area.WORKLOAD, name, first, second, forbids, workload=where)
+            yield Difference(DifferenceArea.WORKLOAD, name, first, second, forbids, workload=where)
     counts = (_client_count_text(baseline), _client_count_text(candidate))
-    yield from _difference_if_unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
+    yield from _difference_if_unequal(DifferenceArea.WORKLOAD, "clients", *counts, forbids=True)
 
 
 def _point_setting_differences(
@@ -333,7 +333,7 @@ def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference
             "existed already" if study.guests is None else "booted"
             for study in (baseline, candidate)
         )
-        yield from _difference_if_unequal(Area.WORKLOAD, "guests", *booted)
+        yield from _difference_if_unequal(DifferenceArea.WORKLOAD, "guests", *booted)
         return
     yield from _host_setting_differences("guests", baseline.guests, candidate.guests)
 
@@ -346,7 +346,7 @@ def _host_setting_differences(
         texts = (_setting_text(field, value) for value in values)
         name, forbids = field.replace("_", " "), field in first.keys_that_must_agree
         yield from _difference_if_unequal(
-            Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
+            DifferenceArea.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
         )
 
 
@@ -368,9 +368,11 @@ def _method_differences(baseline: Study, candidate: Study) -> Iterator[Differenc
             _settings_by_name(study.method).get(name, "") for study in (baseline, candidate)
         )
         forbids = name == "drop caches"
-        yield from _difference_if_unequal(Area.METHOD, name, first, second, forbids=forbids)
+        yield from _difference_if_unequal(
+            DifferenceArea.METHOD, name, first, second, forbids=forbids
+        )
     rotations = (str(baseline.target.rotate), str(candidate.target.rotate))
-    yield from _difference_if_unequal(Area.METHOD, "rotate", *rotations, forbids=True)
+    yield from _difference_if_unequal(DifferenceArea.METHOD, "rotate", *rotations, forbids=True)
 
 
 def _settings_by_name(settings: Method | StoppingRuleSettings, prefix: str = "") -> dict[str, str]:
@@ -390,12 +392,12 @@ def _target_differences(
     baseline: ComparisonSide, candidate: ComparisonSide
 ) -> Iterator[Difference]:
     first, second = baseline.configuration, candidate.configuration
-    yield from _difference_if_unequal(Area.TARGET, "configuration", first.id, second.id)
-    yield from _difference_if_unequal(Area.TARGET, "path", first.path, second.path)
+    yield from _difference_if_unequal(DifferenceArea.TARGET, "configuration", first.id, second.id)
+    yield from _difference_if_unequal(DifferenceArea.TARGET, "path", first.path, second.path)
     hardware, other_hardware = dict(first.hardware), dict(second.hardware)
     for name in dict.fromkeys((*hardware, *other_hardware)):
         yield from _difference_if_unequal(
-            Area.TARGET, name, hardware.get(name, ""), other_hardware.get(name, "")
+            DifferenceArea.TARGET, name, hardware.get(name, ""), other_hardware.get(name, "")
         )
 
 
@@ -412,7 +414,7 @@ def _host_differences(
         if set(first) != set(second) and not untold:
             emulated = name == HYPERVISOR and _is_emulated(first) != _is_emulated(second)
             yield Difference(
-                Area.HOSTS,
+                DifferenceArea.HOSTS,
                 name,
                 _values_with_counts_text(first),
                 _values_with_counts_text(second),
@@ -430,20 +432,20 @@ def _software_differences(
 ) -> Iterator[Difference]:
     for name, first in baseline.versions.items():
         yield from _difference_if_unequal(
-            Area.SOFTWARE, name, first, candidate.versions.get(name, "")
+            DifferenceArea.SOFTWARE, name, first, candidate.versions.get(name, "")
         )
     for name in dict.fromkeys((*_tool_versions(baseline.facts), *_tool_versions(candidate.facts))):
         first, second = (_tool_versions(side.facts).get(name, "") for side in (baseline, candidate))
-        yield from _difference_if_unequal(Area.SOFTWARE, name, first, second)
+        yield from _difference_if_unequal(DifferenceArea.SOFTWARE, name, first, second)
     engines = (baseline.engine_versions, candidate.engine_versions)
     yield from _difference_if_unequal(
-        Area.SOFTWARE, "engine", *(", ".join(each) for each in engines)
+        DifferenceArea.SOFTWARE, "engine", *(", ".join(each) for each in engines)
     )
     analyses = (baseline.analysis_versions, candidate.analysis_versions)
     if all(analyses):
         name = "analysis version (what percentiles and verdicts mean)"
         texts = (", ".join(map(str, each)) for each in analyses)
-        yield from _difference_if_unequal(Area.SOFTWARE, name, *texts, forbids=True)
+        yield from _difference_if_unequal(DifferenceArea.SOFTWARE, name, *texts, forbids=True)
 
 
 def _tool_versions(facts: Mapping[str, HostFacts]) -> dict[str, str]:
@@ -456,7 +458,7 @@ def _tool_versions(facts: Mapping[str, HostFacts]) -> dict[str, str]:
 
 
 def _difference_if_unequal(
-    area: Area, name: str, first: str, second: str, *, forbids: bool = False
+    area: DifferenceArea, name: str, first: str, second: str, *, forbids: bool = False
 ) -> Iterator[Difference]:
     if first != second:
         yield Difference(area, name, first or NOT_SET, second or NOT_SET, forbids)

@@ -9,17 +9,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import (
-    PAYS,
+    WORTHWHILE_GAIN_SHARE,
+    BottleneckCause,
     BottleneckDecision,
-    Cause,
     LoadStep,
     decide_bottleneck,
     load_step_at,
     usl_of_curve,
 )
 from iolab.analysis.points import REPLICATED, Axis, PointSummary, axis_without_names, point_curves
-from iolab.analysis.value import (
-    Maximum,
+from iolab.analysis.quotients import (
+    BestValue,
     Quotient,
     capacity_quotients,
     rate_quotients,
@@ -31,7 +31,7 @@ from iolab.core.metric_spec import Better, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
-from iolab.core.workload import HOSTS, AnyJob, Workload
+from iolab.core.workload import HOSTS_AXIS, AnyJob, Workload
 from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.study.schedule import Search
@@ -397,8 +397,8 @@ def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[P
             )
 
 
-def _maximum_of_finding(best: BestPointFinding) -> Maximum:
-    return Maximum(
+def _maximum_of_finding(best: BestPointFinding) -> BestValue:
+    return BestValue(
         best.configuration,
         best.workload,
         best.metric,
@@ -412,7 +412,7 @@ def _maximum_of_finding(best: BestPointFinding) -> Maximum:
 def _quotients_by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
     by_kind: dict[tuple[str, str, str], list[Quotient]] = {}
     for offer in offers:
-        by_kind.setdefault(offer.kind, []).append(offer)
+        by_kind.setdefault(offer.ranking_group, []).append(offer)
     return by_kind
 
 
@@ -452,7 +452,10 @@ def _first_unprofitable_step(
         if not (low and high and short and long):
             continue
         more = math.log(next_point.axis_load(name) / point.axis_load(name))
-        if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
+        if (
+            math.log(high / low) < WORTHWHILE_GAIN_SHARE * more
+            and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more
+        ):
             return None if point is curve[0] else (point, next_point, high / low, long / short)
     return None
 
@@ -466,7 +469,7 @@ def _is_sure_knee(point: PointSummary, other: PointSummary, name: str, rate: str
     before, after = _high_or_value(short), _low_or_value(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
-    more = PAYS * math.log(other.axis_load(name) / point.axis_load(name))
+    more = WORTHWHILE_GAIN_SHARE * math.log(other.axis_load(name) / point.axis_load(name))
     return math.log(most / least) < more < math.log(after / before)
 
 
@@ -513,7 +516,9 @@ def bottleneck_findings(
     """What limits each best, of those with a run that was watched."""
     axes = {
         workload.id: [
-            axis.name for axis in workload.sweep if axis.name in (*workload.job.load_axes, HOSTS)
+            axis.name
+            for axis in workload.sweep
+            if axis.name in (*workload.job.load_axes, HOSTS_AXIS)
         ]
         for workload in study.workloads
     }
@@ -547,7 +552,7 @@ def _contention_law(
 ) -> UslFit | None:
     """The law of contention of the curve, where nothing that is busy explains it."""
     step = decision.step
-    if step is None or decision.cause not in (Cause.SOFTWARE, Cause.BEYOND):
+    if step is None or decision.cause not in (BottleneckCause.SOFTWARE, BottleneckCause.BEYOND):
         return None
     return usl_of_curve(_curve_through_point(points, best, step.axis), step.axis, key)
 

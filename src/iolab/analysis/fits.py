@@ -38,9 +38,14 @@ def fit_load_findings(
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            SearchPeak(s, s.workload.figure_metric, measured_peak_search(s, log).best_point())
+            SearchPeak(
+                s, s.workload.headline_or_rate_metric, measured_peak_search(s, log).best_point()
+            )
             for s in _searches_with_objective(searches, Objective.PEAK)
-            if any(log.metric_values(p.digest, s.workload.figure_metric) for p in s.points.values())
+            if any(
+                log.metric_values(p.digest, s.workload.headline_or_rate_metric)
+                for p in s.points.values()
+            )
         ),
         tuple(load for load in loads if load is not None),
     )
@@ -69,12 +74,12 @@ def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve |
         points=points,
         saturation=saturation_load(loads, curves),
         knee=knee_load(loads, curves),
-        bounds_crossing_load=_saturation_load(search, log, measured),
+        bounds_crossing_load=_bounds_crossing_load(search, log, measured),
         usl_fit=law if law.fits_well else None,
     )
 
 
-def _saturation_load(
+def _bounds_crossing_load(
     search: Search, log: ResultLog, measured: Sequence[CurvePoint]
 ) -> float | None:
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, run_resources
+from iolab.analysis.bottleneck.resource_use import EVERY_CORE_HOSTS_MAX, WATCHED, run_resources
 from iolab.analysis.check import Check, CheckAnswer, CheckSlot
 from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_is_memory
 from iolab.analysis.checks.client import (
@@ -57,7 +57,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
 from iolab.core.metric_spec import declared_metric_keys
 from iolab.core.run import RunRecord
-from iolab.core.tagged import tag_of
+from iolab.core.tagged import type_tag_of
 from iolab.core.workload import AnyJob, Direction
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES, derive_series
@@ -111,40 +111,40 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
 """What can be asked of whatever reads and writes, in the order shown. A check that stands here is
 asked of every kind of load that does not leave it out."""
 
-Own: TypeAlias = Check[View] | CheckSlot
+CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
 ANALYSIS_VERSION: Final = 21
 """Rises whenever the same record could get another number or another level."""
 
-JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
+JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
 """The telemetry that checks ask for, by scope and name; no other is derived."""
 
-JUDGED_WITH_RESOURCES: Final = {**JUDGED, **WATCHED}
+JUDGED_WITH_RESOURCES: Final = {**JUDGED_TELEMETRY, **WATCHED}
 """The same with every core, disk and port, by which bottlenecks are told."""
 
 
 def shared_checks_with_overrides(
     *,
-    after: Mapping[Own[RunView], Sequence[Own[View]]],
-    answers: Mapping[Check[RunView], Callable[[View], CheckAnswer]] | None = None,
-    without: Iterable[Own[RunView]] = (),
-) -> tuple[Own[View], ...]:
+    added_after: Mapping[CheckOrSlot[RunView], Sequence[CheckOrSlot[View]]],
+    overrides: Mapping[Check[RunView], Callable[[View], CheckAnswer]] | None = None,
+    excluded: Iterable[CheckOrSlot[RunView]] = (),
+) -> tuple[CheckOrSlot[View], ...]:
     """The shared checks as a kind of load has them, in the order shown.
 
-    `after` are its own checks by the shared one that they follow, `answers` how it answers shared
-    ones in ways of its own, `without` those that do not apply to it; ValueError for one of these
-    that is not shared.
+    `added_after` are its own checks by the shared one that they follow, `overrides` how it answers
+    shared ones in ways of its own, `excluded` those that do not apply to it; ValueError for one of
+    these that is not shared.
     """
-    own, left_out = answers or {}, set(without)
-    if foreign := {*after, *own, *left_out}.difference(CHECKS):
+    own, left_out = overrides or {}, set(excluded)
+    if foreign := {*added_after, *own, *left_out}.difference(CHECKS):
         raise ValueError(f"these checks are not shared: {foreign}")
-    checks: list[Own[View]] = []
+    checks: list[CheckOrSlot[View]] = []
     for check in CHECKS:
         if isinstance(check, Check) and check in own:
             checks.append(check.override(own[check]))
         elif check not in left_out:
             checks.append(check)
-        checks += after.get(check, ())
+        checks += added_after.get(check, ())
     return tuple(checks)
 
 
@@ -271,8 +271,10 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     its phases on files. Resources are kept of fleets whose every core is looked at: of larger ones
     a reader derives them from the telemetry, which would double the work at a run's end.
     """
-    has_resources = record.fleet is not None or len(record.host_names) <= EVERY_CORE_HOSTS_MOST
-    wanted: dict[str, str | None] = {**(JUDGED_WITH_RESOURCES if has_resources else JUDGED)}
+    has_resources = record.fleet is not None or len(record.host_names) <= EVERY_CORE_HOSTS_MAX
+    wanted: dict[str, str | None] = {
+        **(JUDGED_WITH_RESOURCES if has_resources else JUDGED_TELEMETRY)
+    }
     if record.fleet is not None:
         wanted[GUESTS] = None
     if any(is_pinned_to_some_cores(host, facts.get(host.facts_key)) for host in record.hosts):
@@ -304,7 +306,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         steadiness=view.steadiness_view.steadiness if view.steadiness_view else None,
         order=record.run.order,
         nodes=kind.node_results(view),
-        load=tag_of(point.job),
+        load=type_tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
     )
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import LoadSums
-from iolab.analysis.window import MeasuredPart, Window, controller_ns
+from iolab.analysis.window import MeasuredPart, Window, controller_clock_ns
 from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
@@ -28,13 +28,13 @@ from iolab.core.workload import Direction
 from iolab.stats.quantiles import bootstrap_block_count, has_few_stalls, run_quantiles
 from iolab.units import NS_PER_S
 
-Ways = Sequence[Direction]
+Directions = Sequence[Direction]
 """What the operations of a load are counted as."""
 
 TAIL_IOS: Final = 100
 """I/Os that must lie beyond a percentile for it to be printed."""
 
-STALL_DECIDED: Final = tuple(name for name, percent in PERCENTILES if percent >= 99.9)
+STALL_BOUND_PERCENTILES: Final = tuple(name for name, percent in PERCENTILES if percent >= 99.9)
 """Those so far out that a few stalls in a run decide them."""
 
 _PARTS: Final = 1_000_000
@@ -55,10 +55,10 @@ def is_percentile_supported(total: int, percent: float) -> bool:
     return total >= ios_needed_for_percentile(percent)
 
 
-def metric_scopes(ways: Ways) -> list[tuple[str, list[int]]]:
+def metric_scopes(directions: Directions) -> list[tuple[str, list[int]]]:
     """Prefixes of keys and the directions that each speaks of: of all, then of each by itself."""
-    each = ((f"{way.key}_", [int(way)]) for way in ways)
-    return [("", [int(way) for way in ways]), *each] if ways else []
+    each = ((f"{way.key}_", [int(way)]) for way in directions)
+    return [("", [int(way) for way in directions]), *each] if directions else []
 
 
 def _prefixed_metric_keys(*prefixes: str) -> tuple[str, ...]:
@@ -83,40 +83,40 @@ def metrics_from_values(
     return {key: Metric(values.get(key), metric_spec(key).unit) for key in keys}
 
 
-def fleet_metrics(load: LoadSums, ways: Ways) -> dict[str, Metric]:
+def fleet_metrics(load: LoadSums, directions: Directions) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    return group_metrics(load, list(range(len(load.seconds))), ways)
+    return group_metrics(load, list(range(len(load.seconds))), directions)
 
 
-def host_metrics(load: LoadSums, host: int, ways: Ways) -> dict[str, Metric]:
+def host_metrics(load: LoadSums, host: int, directions: Directions) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _merged_metrics(load, [host], ways)
+    return _merged_metrics(load, [host], directions)
 
 
-def group_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
+def group_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _merged_metrics(load, hosts if load.has_common_window else [], ways)
+    return _merged_metrics(load, hosts if load.has_common_window else [], directions)
 
 
-def _merged_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
+def _merged_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
     if hosts and float(load.seconds[hosts].min()) > 0:
-        for prefix, used in metric_scopes(ways):
+        for prefix, used in metric_scopes(directions):
             for key, value in _rates_and_latencies(load, hosts, used).items():
                 values[f"{prefix}{key}"] = value
-    trims = TRIM_KEYS if Direction.TRIM in ways else ()
+    trims = TRIM_KEYS if Direction.TRIM in directions else ()
     return metrics_from_values((*METRIC_KEYS, *trims), values)
 
 
 def _rates_and_latencies(
-    load: LoadSums, hosts: list[int], ways: list[int]
+    load: LoadSums, hosts: list[int], directions: list[int]
 ) -> dict[str, float | None]:
     """Rates and latencies of those hosts and directions, by key without prefix."""
-    picked = np.ix_(hosts, ways)
+    picked = np.ix_(hosts, directions)
     seconds = load.seconds[hosts]
     total = int(load.ios[picked].sum())
     latencies = latency_statistics(
-        load.histogram(hosts, ways), float(load.lat_sum_ns[picked].sum()), total
+        load.histogram(hosts, directions), float(load.lat_sum_ns[picked].sum()), total
     )
     return {
         "iops": float((load.ios[picked].sum(axis=1) / seconds).sum()),
@@ -165,15 +165,15 @@ def metrics_with_intervals(
     record: RunRecord,
     load: LoadSums,
     steady: SteadinessView | None,
-    ways: Ways,
+    directions: Directions,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    prefixes = [prefix for prefix, _ in metric_scopes(ways)]
+    prefixes = [prefix for prefix, _ in metric_scopes(directions)]
     bounded = bound_stall_percentiles(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _rate_metric_keys(record, load, ways):
+        for key in _rate_metric_keys(record, load, directions):
             bounded[key] = rate_with_interval(bounded[key], steady)
-    for prefix, used in metric_scopes(ways):
+    for prefix, used in metric_scopes(directions):
         bounded |= percentiles_with_intervals(
             bounded, prefix, PERCENTILES, record, load.measured_part, used
         )
@@ -195,19 +195,21 @@ def bound_stall_percentiles(
         return kept
     for prefix in prefixes:
         near = kept[f"{prefix}lat_ns_{nearest}"]
-        for name in STALL_DECIDED:
+        for name in STALL_BOUND_PERCENTILES:
             key = f"{prefix}lat_ns_{name}"
             if kept[key].value is not None:
-                low = near.low if near.is_bin_bound else near.value
+                low = near.low if near.has_bin_edge_interval else near.value
                 kept[key] = Metric(None, kept[key].unit, low=low)
     return kept
 
 
-def _rate_metric_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
+def _rate_metric_keys(record: RunRecord, load: LoadSums, directions: Directions) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
-    prefixes = [prefix for prefix, used in metric_scopes(ways) if len(used) == len(ways)]
+    prefixes = [
+        prefix for prefix, used in metric_scopes(directions) if len(used) == len(directions)
+    ]
     keys = [f"{prefix}iops" for prefix in prefixes]
-    expected = int(load.ios.sum()) * record.run.point.job.io_multiple_bytes
+    expected = int(load.ios.sum()) * record.run.point.job.io_alignment_bytes
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
         keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
     return keys
@@ -232,11 +234,11 @@ def percentiles_with_intervals(
     percentiles: Sequence[tuple[str, float]],
     record: RunRecord,
     measured: MeasuredPart,
-    ways: Sequence[int],
+    directions: Sequence[int],
 ) -> dict[str, Metric]:
     """Those percentiles of a key prefix that have a value, with intervals by resampling seconds.
 
-    `ways` are the numbers of the directions or operations that they speak of. Empty without a
+    `directions` are the numbers of the directions or operations that they speak of. Empty without a
     common window, for a run that is too short, and without those whose seconds are too correlated.
     """
     window = measured.common
@@ -245,7 +247,7 @@ def percentiles_with_intervals(
     count = bootstrap_block_count(int(window.seconds)) if window else 0
     if window is None or not keys or count == 0:
         return {}
-    bins, counts = _latency_counts_by_second(record, measured, window, ways)
+    bins, counts = _latency_counts_by_second(record, measured, window, directions)
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
     quantiles = run_quantiles(
@@ -262,7 +264,7 @@ def percentiles_with_intervals(
 
 
 def _latency_counts_by_second(
-    record: RunRecord, measured: MeasuredPart, window: Window, ways: Sequence[int]
+    record: RunRecord, measured: MeasuredPart, window: Window, directions: Sequence[int]
 ) -> tuple[Ints, Ints]:
     """The bins that count anything, and the counts by second of the window and such bin.
 
@@ -271,13 +273,15 @@ def _latency_counts_by_second(
     """
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    middle = controller_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
+    middle = controller_clock_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
     seconds = int(window.seconds)
     second = np.clip((middle - window.start_ns) // NS_PER_S, 0, seconds - 1)
     stride = int(table.seq.max(initial=0)) + 1
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
-    parts = measured.parts.select(measured.bins & np.isin(measured.parts.direction, ways))
+    parts = measured.parts.select_groups(
+        measured.bins & np.isin(measured.parts.direction, directions)
+    )
     bins = record.bins.used_bins(parts)
     columns = np.zeros(BIN_COUNT, dtype=np.int64)
     columns[bins] = np.arange(bins.size)

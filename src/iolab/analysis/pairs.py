@@ -28,7 +28,7 @@ from iolab.analysis.points import (
     fit_point_priors,
     pooled_bin_error,
 )
-from iolab.analysis.resumed import session_index
+from iolab.analysis.resume_checks import session_index
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
@@ -294,7 +294,7 @@ class ConfigurationGains(Record):
         """Every metric that some cell has, in their order."""
         return tuple(dict.fromkeys(cell.metric for cell in self.cells))
 
-    def metrics_of_workload(
+    def cells_of_metric(
         self, metric: str, workload: str | None = None
     ) -> tuple[ComparedMetric, ...]:
         """The cells of a metric, of one workload or of all."""
@@ -306,7 +306,7 @@ class ConfigurationGains(Record):
 
     def largest_gain(self, metric: str) -> LargestGain | None:
         """The largest gain of a metric as a share; None where no cell is better by its value."""
-        cells = self.metrics_of_workload(metric)
+        cells = self.cells_of_metric(metric)
         best = max(cells, key=lambda cell: cell.gain_share, default=None)
         if best is None or best.gain_share <= 0:
             return None
@@ -319,7 +319,7 @@ class ConfigurationGains(Record):
         The largest of all would often be the noisiest. Holm's correction may find a cell better
         whose interval with all others reaches below 0: that is none that can be quoted with it.
         """
-        cells = self.metrics_of_workload(metric)
+        cells = self.cells_of_metric(metric)
         gains = [
             LargestGain(
                 cell, len(cells), *(_simultaneous_interval(cell, len(cells)) or (None, None))
@@ -376,8 +376,8 @@ def _gains_over_baseline(
         {side.key: side.results for pair in pairs.values() for side in pair}, study
     )
 
-    def judge(place: PointPlace, metric: str) -> Comparison:
-        pair = pairs[place]
+    def judge(point_place: PointPlace, metric: str) -> Comparison:
+        pair = pairs[point_place]
         return compare_pair(
             pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
         )

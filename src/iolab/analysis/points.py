@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final, TypeVar
 
-from iolab.analysis.resumed import session_index
+from iolab.analysis.resume_checks import session_index
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.metric_spec import CombineRule, metric_spec
 from iolab.core.run import Point, RunStatus
@@ -31,9 +31,9 @@ from iolab.stats.repeats import (
     Prior,
     StratumPriors,
     Variance,
+    estimate_published_value,
     fit_stratum_priors,
     logarithms,
-    publish_value,
     sample_variance,
 )
 from iolab.stats.sentinel import Movement, judge_sentinel
@@ -49,7 +49,7 @@ REPLICATED: Final = 2
 """Runs of a point from which on its spread is known."""
 
 T = TypeVar("T")
-CODE: Final = "conditions-changed"
+SENTINEL_CHECK_CODE: Final = "conditions-changed"
 SD_UNKNOWN: Final = 0.01
 
 SD_UNKNOWN_DF: Final = 3
@@ -158,7 +158,7 @@ def is_publishable(result: Result) -> bool:
     return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
 
 
-def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
+def summarise_points(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
     """Every point among the results, in the study's order, whatever order they ran in.
 
     Of several sessions each point's interval is that which its own session gives it.
@@ -168,12 +168,12 @@ def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ..
     for session in dict.fromkeys(session_index(runs[0]) for runs in groups.values()):
         own = {key: runs for key, runs in groups.items() if session_index(runs[0]) == session}
         priors |= dict.fromkeys(own, fit_point_priors(own, study))
-    place = study_places(study)
+    place = point_sort_key(study)
     ordered = sorted(groups, key=place)
     return tuple(_summarise_point(key, groups[key], priors[key]) for key in ordered)
 
 
-def study_places(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
+def point_sort_key(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
     """A key that sorts points as the study names them: by workload, axis values, configuration.
 
     So the configurations of one workload stand together. Numbers are in order of size, words as the
@@ -277,7 +277,7 @@ def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) 
 
 def _stratum_path(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = None if workload is None else workload.job.mix_for_axis_values(dict(key.axis))
+    mix = None if workload is None else workload.job.operation_mix_for_axis_values(dict(key.axis))
     return mix or ("other", key.workload)
 
 
@@ -319,19 +319,23 @@ def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior
         return Metric(None, unit)
     if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
-    published = publish_value(values, prior, allowance=_bias_allowance(name, runs))
+    published = estimate_published_value(values, prior, allowance=_bias_allowance(name, runs))
     if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
         return single
     return Metric(_geometric_mean(values), unit, published.low, published.high, published.runs)
 
 
-def _metric_of_single_run(name: str, unit: str, own: Metric, value: float) -> Metric:
+def _metric_of_single_run(name: str, unit: str, published: Metric, value: float) -> Metric:
     """The value of a single run of whose spread nothing is known: what all of this comes to then.
 
     Most points of a large sweep are such.
     """
-    kept = own.is_bin_bound and value > 0 and metric_spec(name).combine is not CombineRule.EXTREME
-    return own if kept else Metric(value, unit, n=1)
+    kept = (
+        published.has_bin_edge_interval
+        and value > 0
+        and metric_spec(name).combine is not CombineRule.EXTREME
+    )
+    return published if kept else Metric(value, unit, n=1)
 
 
 def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
@@ -374,7 +378,7 @@ def _is_missing_in_some_runs(name: str, values: Sequence[float], runs: Sequence[
 def _metric_of_coarse_bin(name: str, runs: Sequence[Result]) -> Metric | None:
     """Of a single run a value that is known to a coarse bin, with the edges of this."""
     figures = [run.metrics[name] for run in runs if finite_metric_value(run, name) is not None]
-    return figures[0] if len(figures) == 1 and figures[0].is_bin_bound else None
+    return figures[0] if len(figures) == 1 and figures[0].has_bin_edge_interval else None
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
@@ -400,7 +404,8 @@ def pooled_bin_error(metric: str, runs: Iterable[Result]) -> float:
         return 0.0
     figures = [run.metrics[metric] for run in runs if metric in run.metrics]
     return max(
-        (_bin_half_width(figure) for figure in figures if figure.is_bin_bound), default=BIN_ERROR
+        (_bin_half_width(figure) for figure in figures if figure.has_bin_edge_interval),
+        default=BIN_ERROR,
     )
 
 
@@ -441,7 +446,7 @@ def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAl
     point = sentinel_point(study)
     if point is None:
         return ()
-    metric = study.workload(point.workload).figure_metric
+    metric = study.workload(point.workload).headline_or_rate_metric
     moved: list[SentinelAlarm] = []
     series: list[float] = []
     last = 0
@@ -515,4 +520,4 @@ def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
         return None
     evidence = {"change": alarm.change, "after": alarm.last_trusted_order, "at": alarm.moved_order}
     message = f"{alarm_text(alarm)} What this run measured may not be what the others did."
-    return CheckResult(CODE, Level.INDICATIVE, message, evidence)
+    return CheckResult(SENTINEL_CHECK_CODE, Level.INDICATIVE, message, evidence)

@@ -25,11 +25,11 @@ from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.record import Record
-from iolab.stats.scaling import POINTS_LEAST, REACH, MeasuredLoad, Prediction, predict_rate
+from iolab.stats.scaling import POINTS_MIN, REACH, MeasuredLoad, Prediction, predict_rate
 
 HOSTS = "hosts"
 
-REPEATS_LEAST: Final = 2
+REPEATS_MIN: Final = 2
 """Runs that a load needs: one does not tell how far it differs from the next."""
 
 ResourceReader = Callable[[PointSummary], RunResources | None]
@@ -66,13 +66,13 @@ def predict_curves(
     points: Sequence[PointSummary],
     axis: str,
     load: int,
-    watch: ResourceReader,
+    resources_of_point: ResourceReader,
     *,
     extrapolate: bool,
 ) -> tuple[CurvePrediction, ...]:
     """Every curve over that axis, in the study's order of workloads."""
     return tuple(
-        _predict_curve(workload, curve, axis, load, watch, extrapolate=extrapolate)
+        _predict_curve(workload, curve, axis, load, resources_of_point, extrapolate=extrapolate)
         for workload in study.workloads
         for curve in _curves_over_axis(workload, points, axis)
     )
@@ -91,19 +91,23 @@ def _predict_curve(
     curve: Sequence[PointSummary],
     axis: str,
     load: int,
-    watch: ResourceReader,
+    resources_of_point: ResourceReader,
     *,
     extrapolate: bool,
 ) -> CurvePrediction:
     metric = workload.rate_metric
     used = [point for point in curve if point.trusted and point.metric_value(metric)]
     measured = tuple(_measured_load(point, axis, metric) for point in used)
-    single = sum(_run_count(point, metric) < REPEATS_LEAST for point in used)
-    reason = _refusal_reason(measured, load, single, extrapolate=extrapolate)
+    single = sum(_run_count(point, metric) < REPEATS_MIN for point in used)
+    reason = _no_prediction_reason(measured, load, single, extrapolate=extrapolate)
     busiest = None
     prediction = None
     if not reason:
-        busiest = _limiting_resource(watch(used[-1]), axis) if load > measured[-1].load else None
+        busiest = (
+            _limiting_resource(resources_of_point(used[-1]), axis)
+            if load > measured[-1].load
+            else None
+        )
         limit = None
         if busiest is not None and busiest.share:
             # A resource that was used to that share leaves so much more, and no more.
@@ -128,19 +132,19 @@ def _run_count(point: PointSummary, metric: str) -> int:
     return point.metrics[metric].n or 1
 
 
-def _refusal_reason(
+def _no_prediction_reason(
     measured: Sequence[MeasuredLoad], load: int, single: int, *, extrapolate: bool
 ) -> str:
     """Why nothing is predicted, `single` loads having too few runs; empty where it is."""
     if any(point.load == load for point in measured):
         return "it was measured: see 'iolab show'"
-    if len(measured) < POINTS_LEAST:
+    if len(measured) < POINTS_MIN:
         loads = "load has" if len(measured) == 1 else "loads have"
-        return f"{len(measured) or 'no'} {loads} a sound rate, at least {POINTS_LEAST} are needed"
+        return f"{len(measured) or 'no'} {loads} a sound rate, at least {POINTS_MIN} are needed"
     if single:
         return (
             f"{single} of {len(measured)} loads have n=1, which does not tell how far runs differ; "
-            f"measure each {REPEATS_LEAST} times, better 3"
+            f"measure each {REPEATS_MIN} times, better 3"
         )
     if load < measured[0].load:
         return f"{load} is below the smallest measured load, {measured[0].load:g}"

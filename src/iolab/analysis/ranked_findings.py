@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
 from iolab.analysis.points import Axis, PointSummary, group_along_axis
-from iolab.analysis.value import MONEY, cost_currencies, without_host_subsets
+from iolab.analysis.quotients import MONEY, cost_currencies, without_host_subsets
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import RunResources
@@ -86,7 +86,7 @@ def win_loss_findings(
         covered = {(cell.workload, cell.metric) for cell in gains.cells}
         silent = {skipped.workload for skipped in gains.skipped} - {name for name, _ in covered}
         for metric in gains.metrics:
-            cells = gains.metrics_of_workload(metric)
+            cells = gains.cells_of_metric(metric)
             about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
             yield WinLossFinding(
@@ -116,7 +116,7 @@ def crossover_findings(
             for metric in gains.metrics[:1]:
                 for (_, fixed), cells in group_along_axis(
                     names[0],
-                    gains.metrics_of_workload(metric, workload.id),
+                    gains.cells_of_metric(metric, workload.id),
                     lambda cell: ("", cell.axis),
                 ):
                     yield from _crossovers_of_curves(gains, cells, names[0], fixed, runs)

@@ -10,7 +10,7 @@ from iolab.analysis.pairs import compare_pair, incomparability_reason
 from iolab.analysis.points import Axis, PointSummary, fit_point_priors, point_curves
 from iolab.core.metric import Metric
 from iolab.core.study import Study
-from iolab.core.workload import HOSTS, Workload
+from iolab.core.workload import HOSTS_AXIS, Workload
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -74,11 +74,13 @@ def _scalings_of_workload(
         for point in points
         if point.key.workload == workload.id and point.metric_value(metric)
     )
-    for (configuration, fixed), curve in point_curves(measured, HOSTS):
+    for (configuration, fixed), curve in point_curves(measured, HOSTS_AXIS):
         if len(curve) > 1:
             steps = tuple(_scaling_steps(study, curve, metric))
             law = (
-                usl_of_curve(curve, HOSTS, metric) if _are_intervals_narrow(curve, metric) else None
+                usl_of_curve(curve, HOSTS_AXIS, metric)
+                if _are_intervals_narrow(curve, metric)
+                else None
             )
             yield HostScaling(workload, configuration, fixed, metric, steps, law)
 
@@ -100,14 +102,16 @@ def _scaling_steps(
 ) -> Iterator[ScalingStep]:
     first = curve[0]
     priors = fit_point_priors({point.key: point.results for point in curve}, study)
-    yield ScalingStep(first.axis_load(HOSTS), first, Metric(1.0, "share", n=len(first.results)))
+    yield ScalingStep(
+        first.axis_load(HOSTS_AXIS), first, Metric(1.0, "share", n=len(first.results))
+    )
     for point in curve[1:]:
-        each = first.axis_load(HOSTS) / point.axis_load(HOSTS)
+        each = first.axis_load(HOSTS_AXIS) / point.axis_load(HOSTS_AXIS)
         pair = (first, point)
         if incomparability_reason(pair, metric) or not (first.trusted and point.trusted):
             values = [side.metrics[metric].value or 0.0 for side in pair]
             yield ScalingStep(
-                point.axis_load(HOSTS), point, Metric(values[1] / values[0] * each, "share")
+                point.axis_load(HOSTS_AXIS), point, Metric(values[1] / values[0] * each, "share")
             )
             continue
         ratio = compare_pair(
@@ -115,4 +119,4 @@ def _scaling_steps(
         )
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
-        yield ScalingStep(point.axis_load(HOSTS), point, share)
+        yield ScalingStep(point.axis_load(HOSTS_AXIS), point, share)

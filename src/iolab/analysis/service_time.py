@@ -55,7 +55,7 @@ def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    measured = load.measured_part.parts.select(load.measured_part.bins)
+    measured = load.measured_part.parts.select_groups(load.measured_part.bins)
     return sum_operations(record, list(ServiceTime), load.measured_part.intervals, measured)
 
 
@@ -90,13 +90,13 @@ class Concurrency(Record):
     tolerance: float
 
     @property
-    def reached_share(self) -> float:
+    def reached_depth_share(self) -> float:
         """In flight over asked."""
         return self.in_flight / self.expected
 
 
 def host_concurrency(
-    load: LoadSums, host: int, asked: int, service: OperationSums | None = None
+    load: LoadSums, host: int, requested_depth: int, service: OperationSums | None = None
 ) -> Concurrency | None:
     """One host's concurrency; None where it measured no I/O.
 
@@ -108,7 +108,7 @@ def host_concurrency(
         return None
     waited_ns = load.lat_sum_ns if service is None else service.lat_sum_ns
     waited_s = float(waited_ns[host].sum()) / 1e9
-    return Concurrency(waited_s / seconds, asked, waited_s / ios / seconds)
+    return Concurrency(waited_s / seconds, requested_depth, waited_s / ios / seconds)
 
 
 def good_concurrency_deviation(iodepth: int) -> float:

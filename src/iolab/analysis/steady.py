@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, last_submission_ns
+from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_clock_ns, last_submission_ns
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, counts_each_io_once, rows_by_host
 from iolab.core.stopping import (
@@ -40,7 +40,7 @@ from iolab.units import NS_PER_S
 Weights = Mapping[int, int]
 """How often a row of each operation counts as a whole one; 0 for those that are not named."""
 
-EVERY_ROW: Final[Weights] = {}
+NO_WEIGHTS: Final[Weights] = {}
 """Where the rows of an interval are of one operation, each counts once."""
 
 _Points = tuple[Ints, Floats]
@@ -65,11 +65,11 @@ class FleetRateSeries(Record):
         return self.start_ns + round(second * NS_PER_S)
 
 
-def fleet_rate_series(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetRateSeries | None:
+def fleet_rate_series(record: RunRecord, weights: Weights = NO_WEIGHTS) -> FleetRateSeries | None:
     """The series of a record; None where its hosts shared no whole second."""
     each_host = rows_by_host(record.intervals.host, len(record.hosts))
     hosts = [
-        _cumulative_lines(record, index, rows, weights) for index, rows in enumerate(each_host)
+        _cumulative_io_lines(record, index, rows, weights) for index, rows in enumerate(each_host)
     ]
     if not hosts or not all(hosts):
         return None
@@ -91,7 +91,9 @@ def _host_end_ns(host: HostRun, lines: list[_Points]) -> int:
     return min(last_ns, last_submission_ns(host, last_ns) + EDGE_SLACK_NS)
 
 
-def _cumulative_lines(record: RunRecord, host: int, rows: Ints, weights: Weights) -> list[_Points]:
+def _cumulative_io_lines(
+    record: RunRecord, host: int, rows: Ints, weights: Weights
+) -> list[_Points]:
     """What a host did over time, by its rows; empty for nothing.
 
     I/Os of both directions come in one interval. Operations with weights may have intervals of
@@ -119,7 +121,7 @@ def _cumulative_ios_over_time(record: RunRecord, host: int, rows: Ints) -> _Poin
     table = record.intervals
     _, first, each = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     ios = np.bincount(each, weights=table.ios[rows].astype(np.float64))
-    ends = controller_ns(table.end_real_ns[rows][first], record.hosts[host].clock_offset_ns)
+    ends = controller_clock_ns(table.end_real_ns[rows][first], record.hosts[host].clock_offset_ns)
     starts = ends - table.span_ns[rows][first]
     # Both ends of each interval: where one is missing, nothing is known to have completed.
     times = np.maximum.accumulate(np.column_stack([starts, ends]).reshape(-1))
@@ -144,7 +146,7 @@ class SteadinessView(Record):
 
 
 def judge_steadiness(
-    record: RunRecord, preset: StoppingRuleSettings = RAW_BLOCK, weights: Weights = EVERY_ROW
+    record: RunRecord, preset: StoppingRuleSettings = RAW_BLOCK, weights: Weights = NO_WEIGHTS
 ) -> SteadinessView | None:
     """What the run's seconds are worth; None where they are too few to say.
 
@@ -166,7 +168,11 @@ def judge_steadiness(
     )
     excess = 0.0 if record.rule else _mean_excess(record, series, decision)
     return SteadinessView(
-        _steadiness_record(decision, settings), window, decision.halves, decision.episodes, excess
+        _steadiness_record(decision, settings),
+        window,
+        decision.halves_difference,
+        decision.episodes,
+        excess,
     )
 
 
@@ -232,7 +238,7 @@ def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) 
         case StoppingStatus.TRANSIENT:
             yield (
                 "The second half's rate differs by "
-                f"{percent_text(decision.halves, signed=True)} from the "
+                f"{percent_text(decision.halves_difference, signed=True)} from the "
                 f"first's, ±{percent_text(settings.equivalence * settings.precision)} may."
             )
         case StoppingStatus.CYCLE:
@@ -249,7 +255,8 @@ def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) 
         case StoppingStatus.CORRELATED:
             yield (
                 f"Too correlated for one run: {decision.seconds - decision.cut_s} s are worth "
-                f"{decision.effective:.0f} independent measurements, {EFFECTIVE_MIN:.0f} must be. "
+                f"{decision.effective_count:.0f} independent measurements, {EFFECTIVE_MIN:.0f} "
+                "must be. "
                 "Take repeats."
             )
         case _:
@@ -279,7 +286,7 @@ class FleetStoppingRule:
         edge_ns = self._edge_ns
         if first if edge_ns is None else before_ns < edge_ns <= now_ns:
             self._waiting -= 1
-        while self._waiting == 0 and not self._live.is_over:
+        while self._waiting == 0 and not self._live.may_end_run:
             self._judge_complete_seconds()
 
     @property
@@ -292,15 +299,19 @@ class FleetStoppingRule:
     @property
     def status_text(self) -> str:
         """How the run stands, for people: `steady, 1 of 2 looks`."""
-        decision = self._live.last_judged
+        decision = self._live.last_judgement
         if decision is None:
             return f"first look at {self._settings.shortest_s} s"
         if decision.status is StoppingStatus.OK:
-            return f"steady, {self._live.satisfied_count} of {self._settings.consecutive} looks"
+            return (
+                f"steady, {self._live.satisfied_look_count} of {self._settings.consecutive} looks"
+            )
         if decision.status is StoppingStatus.IMPRECISE:
             return f"imprecise, ±{percent_text(min(decision.relative, 9.99))}"
         if decision.status is StoppingStatus.CORRELATED:
-            return f"too correlated, {decision.effective:.0f} of {EFFECTIVE_MIN:.0f} independent"
+            return (
+                f"too correlated, {decision.effective_count:.0f} of {EFFECTIVE_MIN:.0f} independent"
+            )
         return decision.status.value
 
     def _judge_complete_seconds(self) -> None:

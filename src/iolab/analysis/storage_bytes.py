@@ -59,7 +59,7 @@ def storage_bytes_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteA
     if not storage:
         return None
     claimed = {way: _claimed_bytes(record, way) for way in (Direction.READ, Direction.WRITE)}
-    nodes = tuple(_node_bytes(record, index, node) for index, node in storage)
+    nodes = tuple(_bytes_of_storage_node(record, index, node) for index, node in storage)
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
     once = distinct_devices(((node.host, node.devices) for _, node in storage), facts)
@@ -74,12 +74,12 @@ def storage_bytes_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteA
     )
 
 
-def _claimed_bytes(record: RunRecord, way: Direction) -> int:
+def _claimed_bytes(record: RunRecord, direction: Direction) -> int:
     table = record.intervals
-    return int(table.bytes[table.direction == way].sum())
+    return int(table.bytes[table.direction == direction].sum())
 
 
-def _node_bytes(record: RunRecord, index: int, node: MonitoredHost) -> NodeBytes:
+def _bytes_of_storage_node(record: RunRecord, index: int, node: MonitoredHost) -> NodeBytes:
     counted = bool(node.devices) and node.error is None
     received, sent = _received_and_sent_bytes(record, index)
     return NodeBytes(

@@ -63,7 +63,7 @@ def sum_operations(
     np.add.at(sums.completed.reshape(-1), where, table.ios[rows])
     np.add.at(sums.bytes.reshape(-1), where, table.bytes[rows])
     np.add.at(sums.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
-    asked = parts.select(places[parts.direction] >= 0)
+    asked = parts.select_groups(places[parts.direction] >= 0)
     cells = asked.host * width + places[asked.direction]
     record.bins.add_counts_to(sums.bins.reshape(-1, BIN_COUNT), asked, cells)
     return sums
@@ -96,9 +96,9 @@ class LoadSums(Record):
         """The least time that the intervals of any host cover; 0 without a common window."""
         return float(self.seconds.min()) if self.has_common_window else 0.0
 
-    def histogram(self, hosts: list[int], ways: list[int]) -> Histogram:
+    def histogram(self, hosts: list[int], directions: list[int]) -> Histogram:
         """The latencies of those hosts and directions merged bin by bin, with known extremes."""
-        busy = [(host, way) for host in hosts for way in ways if self.bins[host, way].any()]
+        busy = [(host, way) for host in hosts for way in directions if self.bins[host, way].any()]
         counts = np.zeros(BIN_COUNT, dtype=np.int64)
         for place in busy:  # picked out together, those of a thousand hosts would be 30 MB more
             counts += self.bins[place]
@@ -115,7 +115,7 @@ def sum_measured_window(record: RunRecord, window: Window | None = None) -> Load
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window)
     sums = sum_operations(
-        record, DIRECTIONS, measured.intervals, measured.parts.select(measured.bins)
+        record, DIRECTIONS, measured.intervals, measured.parts.select_groups(measured.bins)
     )
     lows, highs = _engine_latency_extremes(record.hosts)
     covered_ns = record.intervals.covered_ns_by_host(

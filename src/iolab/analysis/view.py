@@ -10,7 +10,7 @@ import numpy as np
 
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
-from iolab.analysis.window import MeasuredPart, Window, controller_ns
+from iolab.analysis.window import MeasuredPart, Window, controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
@@ -33,10 +33,10 @@ _WAYS: Final = (*Direction, *ServiceTime)
 class HostKindAnswers(Protocol):
     """What a kind of host knows of those of a run that are of its kind."""
 
-    def limited_hosts(self, view: RunView) -> frozenset[str]:
+    def self_limited_hosts(self, view: RunView) -> frozenset[str]:
         """Those that were their own limit."""
 
-    def counted_hosts(self, view: RunView) -> frozenset[str]:
+    def externally_counted_hosts(self, view: RunView) -> frozenset[str]:
         """Those whose processors' use something else counts."""
 
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
@@ -60,7 +60,7 @@ class RunView(Record, dict=True):
     host_kinds: tuple[HostKindAnswers, ...] = ()
 
     @cached_property
-    def _places(self) -> Mapping[_Place, tuple[CounterSeries, ...]]:
+    def _series_by_place(self) -> Mapping[_Place, tuple[CounterSeries, ...]]:
         """The telemetry of each place: several checks ask for each host's, and searched it all."""
         places: dict[_Place, list[CounterSeries]] = {}
         for series in self.telemetry:
@@ -74,7 +74,7 @@ class RunView(Record, dict=True):
         return offsets | {host.host: host.clock_offset_ns for host in self.record.bystanders}
 
     @cached_property
-    def _rows(self) -> Sequence[Ints]:
+    def _interval_rows_by_host(self) -> Sequence[Ints]:
         return rows_by_host(self.record.intervals.host, len(self.record.hosts))
 
     @cached_property
@@ -82,14 +82,14 @@ class RunView(Record, dict=True):
         return _unsummed_bin_parts(self.load.measured_part, len(self.record.hosts))
 
     @cached_property
-    def limited_hosts(self) -> frozenset[str]:
+    def self_limited_hosts(self) -> frozenset[str]:
         """Hosts that were their own limit: checks that would say it again leave it at that."""
-        return frozenset().union(*(kind.limited_hosts(self) for kind in self.host_kinds))
+        return frozenset().union(*(kind.self_limited_hosts(self) for kind in self.host_kinds))
 
     @cached_property
-    def counted_hosts(self) -> frozenset[str]:
+    def externally_counted_hosts(self) -> frozenset[str]:
         """Hosts whose processors' use is counted from outside: what they say of it counts less."""
-        return frozenset().union(*(kind.counted_hosts(self) for kind in self.host_kinds))
+        return frozenset().union(*(kind.externally_counted_hosts(self) for kind in self.host_kinds))
 
     @property
     def has_one_io_in_flight(self) -> bool:
@@ -134,7 +134,7 @@ class RunView(Record, dict=True):
 
     def interval_rows(self, host: int, direction: Direction | None = None) -> Ints:
         """The rows of the intervals that tell of a host, of that direction or all; in order."""
-        rows = self._rows[host]
+        rows = self._interval_rows_by_host[host]
         if direction is None:
             return rows
         return np.asarray(rows[self.record.intervals.direction[rows] == direction])
@@ -145,7 +145,7 @@ class RunView(Record, dict=True):
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host]
         if self._unsummed_bins[host].size:
-            parts = self.load.measured_part.parts.select(self._unsummed_bins[host])
+            parts = self.load.measured_part.parts.select_groups(self._unsummed_bins[host])
             self.record.bins.add_counts_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
         return counts
 
@@ -195,11 +195,11 @@ class RunView(Record, dict=True):
 
     def counter_series(self, host: str, scope: str, metric: str) -> tuple[CounterSeries, ...]:
         """A host's series of one metric, of every device, core, port or guest that has it."""
-        return self._places.get((host, scope, metric), ())
+        return self._series_by_place.get((host, scope, metric), ())
 
     def overlap_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""
-        ends = controller_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
+        ends = controller_clock_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
         starts = ends - series.span_ns
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
@@ -227,7 +227,7 @@ class IoTime(Record):
         return IoTime(self.ios + other.ios, self.time_ns + other.time_ns)
 
 
-NOTHING = IoTime(0.0, 0.0)
+NO_IO_TIME = IoTime(0.0, 0.0)
 
 
 def io_time_in_window(
@@ -246,7 +246,7 @@ def io_time_in_window(
     way = direction.key
     rates = {series.name: series for series in view.counter_series(host, scope, f"{way}_iops")}
     times = {series.name: series for series in view.counter_series(host, scope, f"{way}_lat_ns")}
-    total = NOTHING
+    total = NO_IO_TIME
     for name in names:
         rate, time = rates.get(name), times.get(name)
         if rate is None or time is None:

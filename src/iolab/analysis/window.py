@@ -1,7 +1,8 @@
 """The measured window: the time that all hosts share, on one clock, after the warm-up.
 
 A host's clock differs from the controller's by `clock_offset_ns` (host minus controller), so
-controller time = host time - offset; that sign is applied in `controller_ns` and nowhere else.
+controller time = host time - offset; that sign is applied in `controller_clock_ns` and nowhere
+else.
 
 The common window runs from the latest start plus the warm-up (but for its last moment) to the
 earliest end, which is where the first host submits nothing more: the I/Os that were under way then
@@ -36,7 +37,7 @@ come about 0.1 s before its end, and a strict cut would throw a second of every 
 Mask = npt.NDArray[np.bool_]
 
 
-def controller_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
+def controller_clock_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
     """Times of a host's clock on the controller's clock; `offset_ns` is host minus controller."""
     return np.asarray(host_ns - offset_ns, dtype=np.int64)
 
@@ -83,7 +84,7 @@ class MeasuredPart(Record):
 def find_measured_part(record: RunRecord, measured: Window | None = None) -> MeasuredPart:
     """The measured part of the record: after its warm-up, or what a rule `measured` instead."""
     table = record.intervals
-    ends = controller_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
+    ends = controller_clock_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
     starts = ends - table.span_ns
     hosts = _host_windows(record, starts, ends)
     warmup_ns = round(record.warmup_s * 1e9)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NO_COLOR: Final = "--no-color"
 
-SILENT_S: Final = 2.0
+SLOW_COMMAND_S: Final = 2.0
 """Seconds after which a command without output prints that it is working."""
 
 
@@ -67,8 +67,8 @@ def run_command_line(argv: Sequence[str]) -> int:
         app = create_app(COMMANDS if command is None else (command.name,), settings)
         # The pager shows results once they are all there.
         with (
-            paged(settings.pager, wanted=command is not None and command.is_paged),
-            announce_slow_command(argv),
+            paged(settings.pager, is_wanted=command is not None and command.is_paged),
+            notice_for_slow_command(argv),
         ):
             return app(args=words, prog_name="iolab", standalone_mode=False)
 
@@ -76,7 +76,9 @@ def run_command_line(argv: Sequence[str]) -> int:
 
 
 @contextmanager
-def announce_slow_command(argv: Sequence[str], silent_s: float = SILENT_S) -> Iterator[None]:
+def notice_for_slow_command(
+    argv: Sequence[str], silent_s: float = SLOW_COMMAND_S
+) -> Iterator[None]:
     """Print a line on a terminal when a reading command takes longer than `silent_s`."""
     command = command_of(argv)
     if not sys.stderr.isatty() or command is None or command.work is not Work.READS:
@@ -93,8 +95,8 @@ def announce_slow_command(argv: Sequence[str], silent_s: float = SILENT_S) -> It
         timer.cancel()
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
-    if asked:
+def _print_version(is_requested: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if is_requested:
         from iolab.version import __version__
 
         print_result(f"iolab {__version__}")

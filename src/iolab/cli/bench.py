@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine, refuse_path
+from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine, require_sensible_path
 from iolab.cli.output import (
     open_session,
     print_result,
@@ -84,17 +84,17 @@ def bench(
     The directories take turns, so that a change of the machine affects all of them.
     """
     from iolab.cli.session import RunOptions, run_and_report
-    from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
+    from iolab.loads.fileio.engines.fio import local_fio_unusable_reason
     from iolab.registry import study_kinds
     from iolab.store.reader import is_session
-    from iolab.study.load import LoadOptions, parse_study
+    from iolab.study.parse import StudyOverrides, parse_study
 
     for path in paths:
-        refuse_path(path)
+        require_sensible_path(path)
     if out is not None:
         require_valid_output_path(out)
         require_directory_or_nothing(out)
-    used_engine = engine or (IoEngine.NATIVE if unusable_local_fio_reason() else IoEngine.FIO)
+    used_engine = engine or (IoEngine.NATIVE if local_fio_unusable_reason() else IoEngine.FIO)
     workload: dict[str, object] = {
         "id": f"{rw}-{bs}".replace(",", "-"),
         "engine": used_engine.value,
@@ -105,7 +105,7 @@ def bench(
         "numjobs": _option_values(numjobs),
     }
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
-    study = parse_study(text, "bench.toml", LoadOptions(), study_kinds())
+    study = parse_study(text, "bench.toml", StudyOverrides(), study_kinds())
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     code = run_and_report(request, options)

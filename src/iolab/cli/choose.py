@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Requirements,
     )
 
-SCALING: Final = 0.8
+DEFAULT_SCALING: Final = 0.8
 """What a node beyond those that were measured adds, as a share of what one of them did: a cluster
 that loses nothing would have 1. It is an assumption, and every answer says so."""
 
@@ -77,7 +77,7 @@ def choose(
             metavar="SHARE",
             help="What an added node gives, as a share of a measured one.",
         ),
-    ] = SCALING,
+    ] = DEFAULT_SCALING,
     as_json: AsJson = False,
 ) -> None:
     """Rank configurations against a need."""
@@ -154,12 +154,12 @@ def _offers_of_set(name: str) -> tuple[Offer, ...]:
 
 
 def _measured_offers(name: str) -> tuple[Offer, ...]:
-    from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import results_with_session_checks
+    from iolab.analysis.points import summarise_points
+    from iolab.analysis.stored_results import results_with_session_checks
     from iolab.published.choose import measured_offer
 
     study, results = results_with_session_checks(open_session(session_path(name)))
-    points = summarise(results, study)
+    points = summarise_points(results, study)
     return tuple(
         measured_offer(configuration.id, name, configuration, points)
         for configuration in study.configurations
@@ -185,7 +185,9 @@ def _by_mean_text(nodes: int | None, nodes_by_mean: int | None) -> str:
     return f" ({nodes_by_mean} by the mean)" if nodes and nodes_by_mean not in (None, nodes) else ""
 
 
-def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[RenderableType]:
+def _choice_lines(
+    evaluations: Sequence[OfferEvaluation], scaling: float
+) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
@@ -193,14 +195,14 @@ def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[R
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
-    sized = any(fit.offer.nodes is not None for fit in fits)
+    sized = any(fit.offer.nodes is not None for fit in evaluations)
     # Without an interval the low end is the mean.
     unsure = any(
         part.margin_low not in (None, part.margin)
-        for fit in fits
+        for fit in evaluations
         for part in fit.requirement_results
     )
-    for number, fit in enumerate(fits):
+    for number, fit in enumerate(evaluations):
         if number:
             yield ""
         size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
@@ -258,15 +260,15 @@ def _choice_lines(fits: Sequence[OfferEvaluation], scaling: float) -> Iterator[R
     )
     unsized = "How many nodes would do is unknown: the study's configurations have no `nodes`."
     yield Text(note if sized else unsized, "dim")
-    yield from _currency_notes(fits)
+    yield from _currency_notes(evaluations)
 
 
-def _currency_notes(fits: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
+def _currency_notes(evaluations: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
     from iolab.published.choose import known_currencies
     from iolab.report.terminal import literal_text
 
-    money = list(known_currencies(fits))
+    money = list(known_currencies(evaluations))
     if len(money) > 1:
         yield literal_text(
             f"Costs are in {list_text(money, CURRENCIES_NAMED)}: they are not "

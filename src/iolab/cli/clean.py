@@ -69,7 +69,7 @@ def clean(
     for fault in faults:
         print_message(fault)
     if not faults:
-        print_message(_cleanup_text(leftovers, removed, absolute))
+        print_message(_cleanup_result_text(leftovers, removed, absolute))
         if more := sum(left.more_folders for left in removed.values()):
             print_message(
                 f"{more} more scratch folders were left; run '{command_line('clean')}' again."
@@ -78,7 +78,7 @@ def clean(
         raise typer.Exit(ExitCode.HOST)
 
 
-def _cleanup_text(
+def _cleanup_result_text(
     leftovers: Mapping[str, Leftovers], removed: Mapping[str, Leftovers], path: str | None
 ) -> str:
     if not leftovers:
@@ -95,7 +95,7 @@ def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
     rows = [
         [literal_text(name), literal_text(kind), literal_text(which)]
         for name, left in leftovers.items()
-        for kind, which in _leftover_rows(left)
+        for kind, which in _leftover_names_and_kinds(left)
     ]
     if rows:
         headings = (Column("host"), Column("left"), Column("which", can_wrap=True))
@@ -119,16 +119,16 @@ def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
             print_message(one_line(message))
 
 
-def _leftover_rows(left: Leftovers) -> Iterator[tuple[str, str]]:
-    for process in left.processes:
+def _leftover_names_and_kinds(leftovers: Leftovers) -> Iterator[tuple[str, str]]:
+    for process in leftovers.processes:
         yield "process", f"{process.pid} {process.command}"
-    for folder in left.folders:
+    for folder in leftovers.folders:
         of = f", {folder.owner}" if folder.owner else ""
         yield "scratch folder", f"{folder.dir} ({format_bytes(folder.bytes)}{of})"
     for kind, paths in (
-        ("loop device", left.loops),
-        ("control group", left.groups),
-        ("agent", left.agents),
+        ("loop device", leftovers.loops),
+        ("control group", leftovers.groups),
+        ("agent", leftovers.agents),
     ):
         for path in paths:
             yield kind, path

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from iolab.errors import Fault
     from iolab.stats.comparison import ComparisonVerdict
 
-NAMED_MOST: Final = 6
+NAMED_MAX: Final = 6
 """Points named with what is said of all of them; the document of --json has all."""
 
 SIDE_NAME_MAX: Final = 14
@@ -46,7 +46,7 @@ CAUSES_MAX: Final = 6
 """Other changes named beside a change of level; the document of --json has all."""
 
 
-def open_side(name: str) -> ComparisonSide:
+def comparison_side_of_name(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
     from iolab.analysis.differences import read_comparison_side
 
@@ -182,7 +182,7 @@ def compare(
 
     if candidate is None:
         baseline, candidate = _sides_of_one_session(baseline)
-    sides = (open_side(baseline), open_side(candidate))
+    sides = (comparison_side_of_name(baseline), comparison_side_of_name(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
     if not allow_differences:
@@ -316,7 +316,7 @@ def _comparison_table(compared: ComparisonResult) -> RenderableType:
     from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
     from iolab.stats.comparison import ComparisonVerdict
 
-    reasons = _numbered_reasons(compared.rows)
+    reasons = _reason_numbers(compared.rows)
     levels = {row.level for row in compared.rows}
     rows: list[list[Text | str]] = []
     last_point = ""
@@ -356,7 +356,7 @@ def _reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
     """Why rows are inconclusive, by the numbers beside them, and what all of them are worth."""
     from iolab.report.terminal import QUIET_STYLE, literal_text
 
-    reasons = _numbered_reasons(rows)
+    reasons = _reason_numbers(rows)
     for reason, number in reasons.items():
         name = f"({number})" if len(reasons) > 1 else "?"
         yield literal_text(f"{name} {reason}", QUIET_STYLE)
@@ -365,7 +365,7 @@ def _reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
         yield literal_text(f"All of these runs are {levels.pop().value}.", QUIET_STYLE)
 
 
-def _numbered_reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
+def _reason_numbers(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
     from iolab.analysis.comparison import SAME_SESSION
     from iolab.stats.comparison import ComparisonVerdict
@@ -397,7 +397,7 @@ def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
     for point in compared.skipped:
         grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis))
     for reason, points in grouped.items():
-        yield f"{list_text(points, NAMED_MOST)}: {reason}"
+        yield f"{list_text(points, NAMED_MAX)}: {reason}"
 
 
 def _verdict_counts_text(compared: ComparisonResult) -> str:
@@ -540,7 +540,7 @@ def _session_directories(directory: Path) -> list[Path]:
 def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
     from iolab.report.comparison import history_summary_sentence, metric_changes_text
-    from iolab.report.numbers import metric_text, point_text, utc_minute_text
+    from iolab.report.numbers import metric_value_text, point_text, utc_minute_text
     from iolab.report.phrases import metric_column_name
     from iolab.report.table import Column
     from iolab.report.terminal import GroupedTable, literal_text, name_value_grid, section_title
@@ -561,8 +561,8 @@ def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[Rendera
             [
                 literal_text(f"  {metric_column_name(series.metric)}"),
                 str(len(series.values)),
-                metric_text(series.values[0].metric),
-                metric_text(series.values[-1].metric),
+                metric_value_text(series.values[0].metric),
+                metric_value_text(series.values[-1].metric),
                 literal_text(
                     metric_changes_text(series), "bold yellow" if series.search.changes else ""
                 ),
@@ -613,7 +613,7 @@ def _change_lines(tracked: SessionHistory, series: MetricHistory) -> Iterator[Re
 
 
 def _value_table(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
-    from iolab.report.numbers import interval_and_runs_text, metric_text, utc_minute_text
+    from iolab.report.numbers import interval_and_runs_text, metric_value_text, utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table
 
@@ -622,7 +622,7 @@ def _value_table(tracked: SessionHistory, series: MetricHistory) -> RenderableTy
         [
             literal_text(utc_minute_text(tracked.sessions[value.session].created_real_ns)),
             literal_text(tracked.sessions[value.session].name),
-            metric_text(value.metric),
+            metric_value_text(value.metric),
             interval_and_runs_text(value.metric, bare_rate=True),
             styled_verdict(value.level),
             "changed" if number in before else "",

@@ -16,7 +16,7 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.registry import report_kinds
-from iolab.report.numbers import metric_text
+from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
 from iolab.report.table import Column
@@ -57,7 +57,7 @@ BLOCK_LOG_MIN: Final = 0.04
 TAIL_MIN: Final = 99.9
 """A histogram that ends below p99 would leave out what it is looked at for."""
 
-MIXED: Final = 2
+MIXED_DIRECTIONS: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
 
 _WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
@@ -85,7 +85,7 @@ def run_detail_lines(
             heading.append(f"  {result.status.value}", style=QUIET_STYLE)
         yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
         place = f"points/{result.digest}/run-{result.repeat}"
-        yield literal_text(f"{place}: {result.verdict.basis_text}", QUIET_STYLE)
+        yield literal_text(f"{place}: {result.verdict.judged_check_count_text}", QUIET_STYLE)
         histograms = [
             (curve.name, text)
             for curve in read_curves(result)
@@ -125,7 +125,7 @@ def _interpolated_share(log: float, logs: Sequence[float], shares: Sequence[floa
     return shares[before] + part * (shares[after] - shares[before])
 
 
-class _SharedCheckTexts(Record):
+class SharedCheckTexts(Record):
     """What need not be said of each run: checks that object to none, by code what all have.
 
     `says` is a sentence that is the same in all, or its end after a colon.
@@ -136,17 +136,17 @@ class _SharedCheckTexts(Record):
     evidence: Mapping[str, Evidence]
 
 
-def _shared_check_texts(results: Sequence[Result]) -> _SharedCheckTexts:
+def _shared_check_texts(results: Sequence[Result]) -> SharedCheckTexts:
     """What several runs have in common; of a single run nothing is said but there."""
     if len(results) < 2:
-        return _SharedCheckTexts(frozenset(), {}, {})
+        return SharedCheckTexts(frozenset(), {}, {})
     found: dict[str, list[CheckResult]] = {}
     for result in results:
         for check in result.verdict.objections:
             found.setdefault(check.code, []).append(check)
-    satisfied = {code for result in results for code in result.verdict.passed_codes}
+    satisfied = {code for result in results for code in result.verdict.passed_check_codes}
     repeated = {code: checks for code, checks in found.items() if len(checks) > 1}
-    return _SharedCheckTexts(
+    return SharedCheckTexts(
         passed_codes=frozenset(satisfied - found.keys()),
         message={
             code: _common_ending([check.message for check in checks])
@@ -173,7 +173,7 @@ def _common_ending(sentences: Sequence[str]) -> str:
 
 
 def _all_runs_check_lines(
-    results: Sequence[Result], shared: _SharedCheckTexts
+    results: Sequence[Result], shared: SharedCheckTexts
 ) -> Iterator[RenderableType]:
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
     rows: list[list[Text | str]] = []
@@ -183,7 +183,7 @@ def _all_runs_check_lines(
             message = shared.message.get(code)
             rest = f"{whose}: {one_line(message)}" if message else f"{whose}."
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
-            if evidence := _known_evidence(shared.evidence.get(code, {})):
+            if evidence := _known_evidence_text(shared.evidence.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
             rows.append([styled_verdict(objection.level), text])
     if shared.passed_codes:
@@ -206,7 +206,7 @@ def _known_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | 
     Of one direction alone that is no news.
     """
     measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
-    alone = len(directions_with_latency(metrics)) < MIXED
+    alone = len(directions_with_latency(metrics)) < MIXED_DIRECTIONS
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(measured.items(), key=_metric_sort_key):
         if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:
@@ -230,7 +230,7 @@ def _host_share_lines(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
     keys = report_kinds().report_of_result(result).lagging_host_metric_keys(result)
     rows: list[list[Text | str]] = [
-        [literal_text(host.name), *(metric_text(host.metrics.get(key)) for key in keys)]
+        [literal_text(host.name), *(metric_value_text(host.metrics.get(key)) for key in keys)]
         for host in result.hosts
     ]
     headings = [Column(metric_phrase(key), is_number=True) for key in keys]
@@ -244,7 +244,7 @@ def _host_share_lines(result: Result) -> Iterator[RenderableType]:
         yield report_table_for_terminal(operation_spreads_table(result.operation_spreads, names))
 
 
-def _run_check_lines(result: Result, shared: _SharedCheckTexts) -> Iterator[RenderableType]:
+def _run_check_lines(result: Result, shared: SharedCheckTexts) -> Iterator[RenderableType]:
     """What objects, the gravest first, with its evidence; the codes of what found nothing.
 
     Without what is said of all runs.
@@ -258,23 +258,23 @@ def _run_check_lines(result: Result, shared: _SharedCheckTexts) -> Iterator[Rend
         rows.append([styled_verdict(check.level or Level.INVALID), text])
         known = shared.evidence.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
-        if evidence := _known_evidence(own):
+        if evidence := _known_evidence_text(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])
-    fine = [code for code in result.verdict.passed_codes if code not in shared.passed_codes]
+    fine = [code for code in result.verdict.passed_check_codes if code not in shared.passed_codes]
     if fine:
         rows.append([styled_verdict(Level.VALID), literal_text(", ".join(fine), QUIET_STYLE)])
     if rows:
         yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
-def _known_evidence(evidence: Evidence) -> str:
+def _known_evidence_text(evidence: Evidence) -> str:
     return evidence_text({name: value for name, value in evidence.items() if value is not None})
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
-    text = metric_text(metric)
+    text = metric_value_text(metric)
     if metric.low is not None and metric.high is not None:
         low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)
         count = "" if metric.n is None else f", n = {metric.n}"
-        text += f" ({metric_text(low)} to {metric_text(high)}{count})"
+        text += f" ({metric_value_text(low)} to {metric_value_text(high)}{count})"
     return text

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 
 from iolab.cli.options import AsJson, SessionDirectory
 from iolab.cli.output import (
-    NO_ROOM,
+    WRITABLE_PLACE_HINT,
     json_text,
     open_session,
     print_json,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from iolab.store.reader import SessionReader
 
 
-SAID_MOST = 20
+SENTENCES_PRINTED_MAX = 20
 """Of files that are not read, of what is left out and the like so many are named, then counted."""
 
 
@@ -74,12 +74,12 @@ def import_(
 ) -> None:
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.kinds import judge_run
-    from iolab.analysis.resume_marks import results_with_session_checks
+    from iolab.analysis.stored_results import results_with_session_checks
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
-    from iolab.importers.account import left_out_messages
     from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
     from iolab.importers.files import read_foreign_files
+    from iolab.importers.line_account import left_out_line_messages
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import plan_imported_session, write_imported_session
     from iolab.registry import analysis_kinds, report_kinds
@@ -92,20 +92,20 @@ def import_(
             "Name files of the formats in 'iolab import --help', or folders with some.",
             files_read.faults,
         )
-    _say_first_sentences(
+    _print_first_sentences(
         [f"Not read: {fault.message} {fault.hint}" for fault in files_read.skipped_file_faults]
     )
-    _say_first_sentences(
+    _print_first_sentences(
         [f"Not read, in no format that is known: {file.name}" for file in files_read.unknown_files]
     )
-    _say_first_sentences(
-        [f"Left out: {message}" for message in left_out_messages(files_read.left_out)]
+    _print_first_sentences(
+        [f"Left out: {message}" for message in left_out_line_messages(files_read.left_out)]
     )
-    _say_first_sentences([copy.message for copy in files_read.duplicates])
+    _print_first_sentences([copy.message for copy in files_read.duplicates])
     runs = join_clients_of_same_load(files_read.runs) if clients else files_read.runs
     session = plan_imported_session(runs, configuration=configuration, title=configuration)
     if not clients:
-        _say_first_sentences([assumed.message for assumed in find_assumed_repeats(session.runs)])
+        _print_first_sentences([assumed.message for assumed in find_assumed_repeats(session.runs)])
     facts: dict[str, HostFacts] = {}
     write_imported_session(
         session, out, sys.argv, lambda record: judge_run(record, facts, analysis_kinds())
@@ -130,12 +130,12 @@ def import_(
     print_session(reader, study, results)
 
 
-def _say_first_sentences(sentences: Sequence[str]) -> None:
+def _print_first_sentences(sentences: Sequence[str]) -> None:
     """Say the first of them, and how many more there are."""
-    for sentence in sentences[:SAID_MOST]:
+    for sentence in sentences[:SENTENCES_PRINTED_MAX]:
         print_message(sentence)
-    if len(sentences) > SAID_MOST:
-        print_message(f"and {len(sentences) - SAID_MOST} more.")
+    if len(sentences) > SENTENCES_PRINTED_MAX:
+        print_message(f"and {len(sentences) - SENTENCES_PRINTED_MAX} more.")
 
 
 class ExportFormat(StrEnum):
@@ -196,7 +196,7 @@ def export(
 ) -> None:
     """Print or write the results for other programs."""
     from iolab.report.results import columns_csv
-    from iolab.store.parquet import write_parquet
+    from iolab.store.parquet import replace_parquet
 
     if out is not None:
         require_valid_output_path(out)
@@ -210,9 +210,9 @@ def export(
         if kind is ExportFormat.PARQUET and out is not None:
             table = {name: _masked_array(name, values) for name, values in columns.items()}
             try:
-                write_parquet(table, out)
+                replace_parquet(table, out)
             except StoreError as error:  # the file is no part of the session
-                raise ReportError(error.message, NO_ROOM) from error
+                raise ReportError(error.message, WRITABLE_PLACE_HINT) from error
         else:
             _print_or_write(columns_csv(columns), out)
     else:
@@ -252,8 +252,8 @@ def _choose_row_kind(kind: ExportFormat, *, points: bool, nodes: bool, seconds: 
 
 def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
     """The table that was asked for."""
-    from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import results_with_session_checks
+    from iolab.analysis.points import summarise_points
+    from iolab.analysis.stored_results import results_with_session_checks
     from iolab.registry import report_kinds
     from iolab.report.results import (
         interval_columns,
@@ -265,7 +265,7 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
     study, results = results_with_session_checks(reader)
     match rows:
         case RowKind.POINTS:
-            return point_columns(summarise(results, study))
+            return point_columns(summarise_points(results, study))
         case RowKind.NODES:
             return node_result_columns(results)
         case RowKind.SECONDS:
@@ -284,7 +284,7 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
 
 def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
-    from iolab.analysis.resume_marks import results_with_session_checks
+    from iolab.analysis.stored_results import results_with_session_checks
     from iolab.registry import report_kinds
     from iolab.report.results import session_document, session_markdown
 
@@ -299,17 +299,17 @@ def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
 
 def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
     """Every run with its times, to fill a database with."""
-    from iolab.analysis.points import summarise
+    from iolab.analysis.points import summarise_points
     from iolab.registry import report_kinds
     from iolab.report.formats.openmetrics import (
         SessionCounters,
         openmetrics_document,
         openmetrics_samples,
     )
-    from iolab.serve.metrics import NOTHING, read_run_counters
+    from iolab.serve.metrics import NO_COUNTERS, read_run_counters
 
-    runs = [(run, read_run_counters(reader, run, timed=True) or NOTHING) for run in results]
-    points = summarise(results, study)
+    runs = [(run, read_run_counters(reader, run, timed=True) or NO_COUNTERS) for run in results]
+    points = summarise_points(results, study)
     counts = SessionCounters(runs, has_timestamps=True)
     planned = len(reader.plan.runs)
     name = partial(report_kinds().operation_key, study)

@@ -57,21 +57,23 @@ class PlainCommand(TyperCommand):
                 arguments.append((parameter.display_name_raw, record[1]))
             else:
                 heading = getattr(parameter, "rich_help_panel", None) or OPTIONS
-                options.setdefault(heading, []).append((_plain_types(record[0]), record[1]))
-        for heading, rows in ({"Arguments": arguments} | _general_last(options)).items():
+                options.setdefault(heading, []).append((_plain_option_usage(record[0]), record[1]))
+        for heading, rows in (
+            {"Arguments": arguments} | _groups_with_general_last(options)
+        ).items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
 
 
-def _plain_types(option: str) -> str:
+def _plain_option_usage(option: str) -> str:
     """An option as `--depth N`, where typer would write `--depth <int range>`."""
     for python, plain in _PLAIN_TYPES.items():
         option = option.replace(python, plain)
     return option
 
 
-def _general_last(
+def _groups_with_general_last(
     options: dict[str, list[tuple[str, str]]],
 ) -> dict[str, list[tuple[str, str]]]:
     """The groups with that of no heading of its own at the end."""

@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from iolab.cli.commands import Work, command_of
 
-LOADER_BYTES_LEAST: Final = 1536 << 20
+LOADER_BYTES_MIN: Final = 1536 << 20
 """Address space that commands need which make load: stacks and arenas of threads took 1 GiB."""
 
 _FAULTS: Final = frozenset(
@@ -44,9 +44,9 @@ def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) ->
         os.close(completion)
         _run_in_child(command, argv, completion_end)
     os.close(completion_end)
-    status = _wait(child)
+    status = _wait_for_child(child)
     os.set_blocking(completion, False)
-    if _is_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
+    if _has_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
         return os.waitstatus_to_exitcode(status)
     return _exit_code_without_completion(status, argv)
 
@@ -54,7 +54,7 @@ def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) ->
 def require_address_space(argv: Sequence[str]) -> None:
     """HostError where `ulimit -v` leaves a command that makes load too little to start with."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_LEAST:
+    if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_MIN:
         return
     if _does(argv, Work.LOADS) and not {"-h", "--help"} & {*argv}:
         from iolab.errors import HostError
@@ -62,7 +62,7 @@ def require_address_space(argv: Sequence[str]) -> None:
 
         raise HostError(
             f"The address space is limited to {format_bytes(limit)}; "
-            f"'{argv[0]}' needs {format_bytes(LOADER_BYTES_LEAST)}.",
+            f"'{argv[0]}' needs {format_bytes(LOADER_BYTES_MIN)}.",
             "Raise the limit: `ulimit -v unlimited`.",
         )
 
@@ -83,7 +83,7 @@ def _run_in_child(
         os._exit(code)
 
 
-def _wait(child: int) -> int:
+def _wait_for_child(child: int) -> int:
     """The child's wait status; signals are forwarded until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _FORWARDED:
@@ -92,7 +92,7 @@ def _wait(child: int) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _is_completed(completion: int) -> bool:
+def _has_completed(completion: int) -> bool:
     try:
         return bool(os.read(completion, 1))
     except BlockingIOError:  # a process that the child started still holds the other end

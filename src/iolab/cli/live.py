@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
-from iolab.cli.output import console, print_message
-from iolab.cli.progress import SecondOfLoad, SessionProgress
+from iolab.cli.output import create_console, print_message
+from iolab.cli.progress import LoadSecond, SessionProgress
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.events import (
     Event,
@@ -27,7 +27,7 @@ from iolab.core.events import (
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
 from iolab.registry import report_kinds
-from iolab.report.numbers import DASH, metric_text, steadiness_text
+from iolab.report.numbers import DASH, metric_value_text, steadiness_text
 from iolab.report.terminal import QUIET_STYLE, run_label, sparkline, styled_verdict
 from iolab.text import one_line, percent_text
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
@@ -47,7 +47,7 @@ _BAR_LEAST: Final = 16
 _RESULT_COLUMNS: Final = (("IOPS", 8), ("bandwidth", 10), ("mean", 9))
 """Headings of the last results, each with the width of its column."""
 
-WIDEST: Final = 120
+WIDTH_MAX: Final = 120
 """A wider terminal does not make a better picture."""
 
 REFRESHES_PER_S = 4
@@ -59,7 +59,7 @@ def panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
 
     Within a run their number does not depend on the phase, so the panel does not jump.
     """
-    width = min(options.max_width, WIDEST)
+    width = min(options.max_width, WIDTH_MAX)
     lines = [_session_line(progress, width, ascii_only=options.ascii_only)]
     if progress.run is not None:
         lines.append(_run_line(progress, progress.run))
@@ -77,12 +77,12 @@ def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     return full * filled + empty * (width - filled)
 
 
-def _run_name(of: Point | Result, repeat: int) -> str:
+def _run_name(run: Point | Result, repeat: int) -> str:
     """A run's name, with its configuration where the study names any."""
-    name = run_label(of.workload, of.axis, repeat)
-    if of.configuration == DEFAULT_CONFIGURATION:
+    name = run_label(run.workload, run.axis, repeat)
+    if run.configuration == DEFAULT_CONFIGURATION:
         return name
-    return f"{one_line(of.configuration)}: {name}"
+    return f"{one_line(run.configuration)}: {name}"
 
 
 def _session_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
@@ -130,12 +130,12 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.boot_progress_text:
         text.append(f"  {progress.boot_progress_text}", style=QUIET_STYLE)
-    elif progress.phase_detail and not _repeats_run_name(progress):
+    elif progress.phase_detail and not _is_detail_run_name(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text
 
 
-def _repeats_run_name(progress: SessionProgress) -> bool:
+def _is_detail_run_name(progress: SessionProgress) -> bool:
     """Whether the phase's detail is only the point that stands in the head already."""
     return progress.run is not None and progress.phase_detail == progress.run.point.title_text
 
@@ -207,9 +207,9 @@ def _result_lines(results: Sequence[Result], width: int) -> Iterator[Text]:
             text.append(f"  {rates}")
         else:
             cells = (
-                metric_text(result.metrics.get("iops"), bare_rate=True),
-                metric_text(result.metrics.get("bw_bytes_per_s")),
-                metric_text(result.metrics.get("lat_ns_mean")),
+                metric_value_text(result.metrics.get("iops"), bare_rate=True),
+                metric_value_text(result.metrics.get("bw_bytes_per_s")),
+                metric_value_text(result.metrics.get("lat_ns_mean")),
             )
             for cell, (_, columns) in zip(cells, _RESULT_COLUMNS, strict=True):
                 text.append(f"{cell:>{columns}}")
@@ -238,7 +238,7 @@ class LiveView:
     def on_result(self, result: Result) -> None:
         """Take the result of the run that just finished."""
 
-    def show_text(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Tell the user something now."""
 
     def close(self) -> None:
@@ -257,7 +257,7 @@ class PanelView(LiveView):
         """Take the bottom of the screen."""
         from rich.live import Live
 
-        screen = console(sys.stderr)
+        screen = create_console(sys.stderr)
         self._live = Live(
             get_renderable=lambda: panel_lines(
                 self._progress.at_time(self._clock()), screen.options
@@ -275,13 +275,13 @@ class PanelView(LiveView):
         """Move the state on; the panel is redrawn by its own clock."""
         self._progress = self._progress.after_event(event, self._clock())
         if isinstance(event, Notice):
-            self.show_text(event.text)
+            self.show_message(event.text)
 
     def on_result(self, result: Result) -> None:
         """Add the result to the last ones."""
         self._progress = self._progress.with_result(result)
 
-    def show_text(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Print a line above the panel."""
         if self._live is None:
             print_message(one_line(text))
@@ -311,7 +311,7 @@ class LinesView(LiveView):
         self._progress = before.after_event(event, self._clock())
         match event:
             case Notice():
-                self.show_text(event.text)
+                self.show_message(event.text)
             case PhaseStarted():
                 self._printed_s = -1.0
                 print_message(self._phase_text(event))
@@ -338,7 +338,7 @@ class LinesView(LiveView):
         level = result.verdict.level.value
         print_message(f"result {name}: {figures}: {level}{f', {steady}' if steady else ''}")
 
-    def show_text(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """One more line."""
         print_message(one_line(text))
 
@@ -379,15 +379,15 @@ def _result_figures_text(result: Result) -> str:
         return rates
     metrics = result.metrics
     figures = (
-        metric_text(metrics.get("iops")),
-        metric_text(metrics.get("bw_bytes_per_s")),
-        f"mean {metric_text(metrics.get('lat_ns_mean'))}",
-        f"p99 {metric_text(metrics.get('lat_ns_p99'))}",
+        metric_value_text(metrics.get("iops")),
+        metric_value_text(metrics.get("bw_bytes_per_s")),
+        f"mean {metric_value_text(metrics.get('lat_ns_mean'))}",
+        f"p99 {metric_value_text(metrics.get('lat_ns_p99'))}",
     )
     return ", ".join(figures)
 
 
-def _load_text(load: SecondOfLoad, progress: SessionProgress) -> str:
+def _load_text(load: LoadSecond, progress: SessionProgress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
     if progress.counts_operations:

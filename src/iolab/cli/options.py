@@ -33,7 +33,7 @@ LOAD: Final = "Load"
 TARGET: Final = "Target and hosts"
 """The headings that the help has such options under."""
 
-LAST: Final = "last"
+LAST_SESSION: Final = "last"
 """Stands for the newest session below the current directory."""
 
 
@@ -85,7 +85,7 @@ def _inventory_from_slurm() -> Inventory:
     from iolab.study.inventory import read_allocation, slurm_inventory
 
     allocation = read_allocation(os.environ)
-    _require_program("srun", "Add Slurm's programs to PATH (Debian: slurm-client).")
+    _require_local_program("srun", "Add Slurm's programs to PATH (Debian: slurm-client).")
     return slurm_inventory(allocation)
 
 
@@ -104,12 +104,12 @@ def _inventory_from_pods(name: str) -> Inventory:
     from iolab.study.inventory import parse_pod_selection, pods_inventory
 
     selection = parse_pod_selection(name.removeprefix(PODS))
-    _require_program("kubectl", "Install it, or add it to PATH.")
+    _require_local_program("kubectl", "Install it, or add it to PATH.")
     context, listing = asyncio.run(list_pods(selection))
     return pods_inventory(selection, context, listing)
 
 
-def _require_program(program: str, hint: str) -> None:
+def _require_local_program(program: str, hint: str) -> None:
     if shutil.which(program) is None:
         raise HostError(f"There is no program '{program}' here.", hint)
 
@@ -169,7 +169,7 @@ StudyName = Annotated[
 def session_path(name: str) -> Path:
     """The directory that a session's name on a command line means; UsageError for no last one."""
     path = Path(name)
-    if name != LAST or path.exists():
+    if name != LAST_SESSION or path.exists():
         return path
     from iolab.store.search import newest_session
 
@@ -188,7 +188,7 @@ def session_names(incomplete: str) -> list[str]:
     """What the shell offers for a session."""
     from iolab.store.search import find_session_folders
 
-    names = [LAST, *map(str, find_session_folders(Path()).folders)]
+    names = [LAST_SESSION, *map(str, find_session_folders(Path()).folders)]
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -366,16 +366,18 @@ Workloads = Annotated[
 ]
 
 
-def unknown_name_faults(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
+def unknown_name_faults(
+    noun: str, requested: Iterable[str], names: Sequence[str]
+) -> tuple[Fault, ...]:
     """A fault for each name asked for that is not known, with the nearest; `noun` is a singular."""
     return tuple(
         Fault(f"There is no {noun} {quote_value(name)}.", suggestion(name, names, f"{noun}s"))
-        for name in asked
+        for name in requested
         if name not in names
     )
 
 
-def refuse_path(path: str) -> None:
+def require_sensible_path(path: str) -> None:
     """UsageError for what is seldom meant: an unset variable, or the root of everything."""
     if not path.strip():
         raise UsageError(
@@ -427,12 +429,12 @@ def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
     from iolab.cli.studies import find_study
     from iolab.core.engine import EngineName
     from iolab.registry import study_kinds
-    from iolab.study.load import LoadOptions, parse_study
+    from iolab.study.parse import StudyOverrides, parse_study
 
     source = find_study(options.study)
     path, server = options.path, options.server
     if path is not None:
-        refuse_path(path)
+        require_sensible_path(path)
     overrides = (
         *(options.sets or ()),
         *([options.method.assignment] if options.method else ()),
@@ -441,7 +443,7 @@ def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
             options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
         ),
     )
-    loaded_as = LoadOptions(
+    loaded_as = StudyOverrides(
         None if path is None else str(Path(path).absolute()),
         options.scale,
         overrides,

@@ -30,7 +30,7 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from iolab.core.leftovers import collect_leftovers
+from iolab.core.leftover_texts import collect_leftover_texts
 from iolab.core.toml import file_type_name
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
 from iolab.text import one_line, quote_value
@@ -70,7 +70,7 @@ _PLAIN_CHARACTERS: Final[Mapping[str, str]] = (
 )
 """What our own texts have beyond ASCII, and what stands for it where an encoding lacks it."""
 
-NO_ROOM: Final = "Give a place that may be written to and has room."
+WRITABLE_PLACE_HINT: Final = "Give a place that may be written to and has room."
 
 DAMAGED_SHOWN_MAX: Final = 50
 """Damaged runs that are named one by one: a lost disk may take all of a session's."""
@@ -122,14 +122,14 @@ _NO_THREAD: Final = "can't start new thread"
 
 
 @contextmanager
-def paged(pager: str | None, *, wanted: bool) -> Iterator[None]:
+def paged(pager: str | None, *, is_wanted: bool) -> Iterator[None]:
     """Show the results printed within by a pager where they are longer than the terminal.
 
     `pager` is its command line in place of $PAGER and less; an empty one is none.
     """
     program = shlex.split(os.environ.get("PAGER", "") if pager is None else pager) or list(PAGER)
     on_terminal = sys.stdout.isatty() and sys.stdin.isatty()
-    if not wanted or not on_terminal or pager == "" or shutil.which(program[0]) is None:
+    if not is_wanted or not on_terminal or pager == "" or shutil.which(program[0]) is None:
         yield
         return
     lines: list[str] = []
@@ -218,7 +218,7 @@ def print_raw(text: str) -> None:
 def print_renderables(*parts: RenderableType) -> None:
     """Print tables and text as wide as the terminal, or unwrapped into a pipe."""
     drawn = StringIO()
-    screen = console(sys.stdout, drawn)
+    screen = create_console(sys.stdout, drawn)
     for part in parts:
         screen.print(part, crop=False)
     lines = (line.rstrip() for line in drawn.getvalue().splitlines())
@@ -252,7 +252,7 @@ def wrap_for_terminal(text: str, indent: str = "") -> str:
         return f"{indent}{text}"
     return textwrap.fill(
         text,
-        console(sys.stderr).width,
+        create_console(sys.stderr).width,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_long_words=False,
@@ -260,7 +260,7 @@ def wrap_for_terminal(text: str, indent: str = "") -> str:
     )
 
 
-def console(stream: TextIO, canvas: TextIO | None = None) -> Console:
+def create_console(stream: TextIO, canvas: TextIO | None = None) -> Console:
     """A console that takes nothing in a text for markup, a link or a smiley.
 
     It draws for `stream`, and on `canvas` instead where one is given.
@@ -280,7 +280,7 @@ def console(stream: TextIO, canvas: TextIO | None = None) -> Console:
 
 def output_width() -> int:
     """How many columns standard output has."""
-    return console(sys.stdout).width
+    return create_console(sys.stdout).width
 
 
 def prepare_streams() -> None:
@@ -386,7 +386,7 @@ def make_directory(path: Path) -> None:
         raise _cannot_write_error(ReportError, path, error) from error
 
 
-def write_new(path: Path, text: str) -> None:
+def write_new_file(path: Path, text: str) -> None:
     """Write a file that is not there yet; UsageError when it is, or cannot be written."""
     require_valid_output_path(path)
     is_new = False
@@ -426,7 +426,7 @@ def _cannot_write_error(kind: type[IolabError], path: Path, error: OSError) -> I
 
     return kind(
         f"{quote_value(str(path))} cannot be written: {error.strerror}.",
-        NO_ROOM,
+        WRITABLE_PLACE_HINT,
     )
 
 
@@ -453,18 +453,18 @@ def _is_imported(reader: SessionReader) -> bool:
 def report_damage_and_remedy(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.cli.invocation import command_line
-    from iolab.store.verify import AGAIN, IMPORT_AGAIN
+    from iolab.store.verify import RESTORE_HINT, RESTORE_IMPORT_HINT
 
-    if damage.hint == AGAIN:
+    if damage.hint == RESTORE_HINT:
         again = command_line("resume", str(directory))
-        hint = AGAIN.replace("iolab resume", again)
-        damage = replace(damage, hint=IMPORT_AGAIN if imported else hint)
+        hint = RESTORE_HINT.replace("iolab resume", again)
+        damage = replace(damage, hint=RESTORE_IMPORT_HINT if imported else hint)
     _LEFT_OUT_SESSIONS.append(directory)
     if len(_LEFT_OUT_SESSIONS) <= DAMAGED_SHOWN_MAX:
         print_message(one_line(f"{directory}: damaged, left out: {damage}"))
 
 
-def _forget_left_out_sessions() -> None:
+def _clear_left_out_sessions() -> None:
     """Forget what an earlier command line of this process met."""
     _LEFT_OUT_SESSIONS.clear()
 
@@ -486,31 +486,31 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
     A message is made of modules that may not be loaded yet.
     """
     try:
-        return _run_guarded(command, argv)
+        return _run_with_all_errors_told(command, argv)
     except Exception as error:
-        if not _lacks_memory(error):
+        if not _is_out_of_memory(error):
             raise
         with suppress(OSError):
             os.write(2, _NO_MEMORY_TO_TELL)
         return ExitCode.HOST
 
 
-def _run_guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
+def _run_with_all_errors_told(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
 
     With `--json` among the arguments standard output gets the error as one JSON object too, so
     that a program always finds a document there.
     """
     prepare_streams()
-    _forget_left_out_sessions()
-    with collect_leftovers() as leftovers:
-        code = _code_of(command, as_json="--json" in argv)
+    _clear_left_out_sessions()
+    with collect_leftover_texts() as leftovers:
+        code = _exit_code_of_command(command, as_json="--json" in argv)
     for sentence in leftovers:
         print_message(wrap_for_terminal(f"Left behind: {sentence}"))
     return ExitCode.HOST if leftovers and code in _CLEAN_ENDS else code
 
 
-def _code_of(command: Callable[[], object], *, as_json: bool) -> int:
+def _exit_code_of_command(command: Callable[[], object], *, as_json: bool) -> int:
     """The same but for what stays on hosts."""
     try:
         outcome = command()
@@ -587,11 +587,11 @@ def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> int:
         require_flushed_output()
     except IolabError as fault:
         return _print_error(fault, as_json=False)
-    if library := _noexec_library(error):
+    if library := _library_on_noexec_mount(error):
         return _print_noexec_error(library, as_json=as_json)
-    if _lacks_processes(error):
+    if _is_out_of_processes(error):
         return _print_error(_process_limit_error(), as_json=as_json)
-    if _lacks_memory(error):
+    if _is_out_of_memory(error):
         return _print_error(memory_error(), as_json=as_json)
     if environment_error := _environment_error(error):
         return _print_error(environment_error, as_json=as_json)
@@ -607,7 +607,7 @@ def _environment_error(error: BaseException) -> IolabError | None:
     return kind(f"{place}{error.strerror}.", remedy)
 
 
-def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
+def _error_chain(error: BaseException) -> Iterator[BaseException]:
     """The error, then what it was raised from or while handling, as a traceback shows it."""
     printed_ids: set[int] = set()
     step: BaseException | None = error
@@ -617,9 +617,9 @@ def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
 
 
-def _noexec_library(error: BaseException) -> str | None:
+def _library_on_noexec_mount(error: BaseException) -> str | None:
     """The file that Python could not load because it lies on a file system without programs."""
-    for cause in _error_and_causes(error):
+    for cause in _error_chain(error):
         path = cause.path if isinstance(cause, ImportError) else None
         if path and os.path.exists(path) and os.statvfs(path).f_flag & _NOEXEC:  # noqa: PTH110
             return path
@@ -638,24 +638,24 @@ def _print_noexec_error(library: str, *, as_json: bool) -> int:
     return error.exit_code
 
 
-def _lacks_memory(error: BaseException) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, as Python, the kernel, the loader or a library tells it."""
     return any(
         isinstance(cause, MemoryError)
         or getattr(cause, "errno", None) == errno.ENOMEM
         or any(words in str(cause) for words in (*_NO_MEMORY, _NO_THREAD))
-        for cause in _error_and_causes(error)
+        for cause in _error_chain(error)
     )
 
 
-def _lacks_processes(error: BaseException) -> bool:
+def _is_out_of_processes(error: BaseException) -> bool:
     """Whether no further process or thread may be started, and it is not for a lack of memory."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         return False
     is_limited = resource.getrlimit(resource.RLIMIT_NPROC)[0] != resource.RLIM_INFINITY
     return any(
         _NO_THREAD in str(cause) or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
-        for cause in _error_and_causes(error)
+        for cause in _error_chain(error)
     )
 
 

@@ -28,10 +28,10 @@ from iolab.cli.output import (
     print_renderables,
     print_result,
     wrap_for_terminal,
-    write_new,
+    write_new_file,
 )
 from iolab.cli.studies import bundled_studies
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.errors import IolabError, StudyError, UsageError
 from iolab.text import counted_noun, one_line, quote_value
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 def studies(*, as_json: AsJson = False) -> None:
     """List the bundled studies."""
-    from iolab.study.load import scale_names
+    from iolab.study.parse import scale_names
 
     listed = bundled_studies()
     scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in listed}
@@ -105,7 +105,7 @@ def init(
         )
     text = study_template(file.stem)
     draft = None if source is None else _draft_from_job_file(file.stem, source)
-    write_new(file, text if draft is None else draft.text)
+    write_new_file(file, text if draft is None else draft.text)
     notes = [] if draft is None else [str(note) for note in draft.notes]
     if as_json:
         document = {"format": 1, "written": str(file)}
@@ -123,10 +123,10 @@ def init(
 def _study_faults(text: str, name: str) -> tuple[Fault, ...]:
     """What is wrong with a study drawn from a job file, which may ask for more than one may."""
     from iolab.registry import study_kinds
-    from iolab.study.load import LoadOptions, parse_study
+    from iolab.study.parse import StudyOverrides, parse_study
 
     try:
-        parse_study(text, name, LoadOptions(path_required=False), study_kinds())
+        parse_study(text, name, StudyOverrides(path_required=False), study_kinds())
     except StudyError as error:
         return error.faults
     return ()
@@ -134,11 +134,11 @@ def _study_faults(text: str, name: str) -> tuple[Fault, ...]:
 
 def _draft_from_job_file(study_id: str, source: Path) -> StudyDraft:
     """The study of a job file; UsageError where it cannot be read or is none."""
-    from iolab.core.limits import FILE_BYTES_MOST
+    from iolab.core.limits import FILE_BYTES_MAX
     from iolab.importers.job_files import draft_study
 
     try:
-        content = read_regular(source, FILE_BYTES_MOST)
+        content = read_regular_file(source, FILE_BYTES_MAX)
     except OSError as error:
         why = error.strerror or str(error)
         raise UsageError(
@@ -281,7 +281,7 @@ def _facts_and_refusal(
     import asyncio
 
     from iolab.registry import study_kinds
-    from iolab.study.guard import require_ready
+    from iolab.study.readiness import require_ready
 
     kinds = study_kinds()
     discovery = asyncio.run(_discover_hosts(study))
@@ -306,9 +306,11 @@ async def _discover_hosts(study: Study) -> Discovery:
     from iolab.core.host import HostKind
     from iolab.hosts.connect import open_hosts
     from iolab.registry import study_kinds
-    from iolab.session.discovery import DiscoveryQueries, discover
+    from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.study.targets import all_host_specs
 
     specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
     async with open_hosts(specs) as hosts:
-        return await discover(study, hosts, DiscoveryQueries.for_study(study, study_kinds()))
+        return await discover_hosts_and_targets(
+            study, hosts, DiscoveryQueries.for_study(study, study_kinds())
+        )

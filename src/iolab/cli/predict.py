@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from iolab.analysis.prediction import CurvePrediction
 
-NAMED_MOST: Final = 6
+NAMED_MAX: Final = 6
 """Workloads named with what is said of all of them; the table has all."""
 
 FORMAT: Final = 1
@@ -59,9 +59,9 @@ def predict(
     With a 90 % interval. It needs at least four sound loads of the axis, each with at least two
     repeats, better three.
     """
-    from iolab.analysis.points import summarise
+    from iolab.analysis.points import summarise_points
     from iolab.analysis.prediction import predict_curves
-    from iolab.analysis.resume_marks import results_with_session_checks
+    from iolab.analysis.stored_results import results_with_session_checks
     from iolab.registry import analysis_kinds
     from iolab.report.predicted import first_run_resources_reader
 
@@ -79,7 +79,7 @@ def predict(
     study, results = results_with_session_checks(reader)
     points = [
         point
-        for point in summarise(results, study)
+        for point in summarise_points(results, study)
         if not workload or point.key.workload in workload
     ]
     predicted = predict_curves(
@@ -197,4 +197,4 @@ def _prediction_lines(
 
 
 def _names_text(names: Sequence[str]) -> str:
-    return list_text(list(dict.fromkeys(names)), NAMED_MOST)
+    return list_text(list(dict.fromkeys(names)), NAMED_MAX)

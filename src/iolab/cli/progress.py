@@ -37,17 +37,17 @@ RESULTS_KEPT: Final = 5
 """The last results on the screen; all of them stand in the summary at the end."""
 
 
-MOMENT_S: Final = 0.1
+MIN_REMAINING_S: Final = 0.1
 """Of a host's load or telemetry the time need not be known more closely: a thousand tell of both
 every second, and a new state for each would cost more than to read it."""
 
 P99: Final = 99.0
 """The percentile that a follower of a run sees."""
 
-NO_MAKERS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
+NO_LOAD_HOSTS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
 
 
-class SecondOfLoad(Record):
+class LoadSecond(Record):
     """All hosts' load in one second of a run: 1/s, bytes/s, mean and 99th percentile in ns."""
 
     elapsed_s: float
@@ -57,7 +57,7 @@ class SecondOfLoad(Record):
     lat_ns_p99: float | None = None
 
 
-class LoadSeconds:
+class LoadSecondsWindow:
     """The last seconds of a run, by second and host; each is summed up once, when it is whole.
 
     Its intervals are let go of then: those of a thousand hosts would be most of what a run holds.
@@ -65,8 +65,8 @@ class LoadSeconds:
 
     def __init__(self) -> None:
         self._by_second: dict[int, dict[str, IntervalReported]] = {}
-        self._summed: dict[int, SecondOfLoad] = {}
-        self._shown: tuple[SecondOfLoad, ...] = ()
+        self._summed: dict[int, LoadSecond] = {}
+        self._completed: tuple[LoadSecond, ...] = ()
 
     def add_interval(self, event: IntervalReported) -> None:
         """Take one host's interval; a second one of the same host and second replaces it.
@@ -80,7 +80,7 @@ class LoadSeconds:
         if len(self._by_second) > SECONDS_KEPT:
             del self._by_second[min(self._by_second)]
 
-    def complete_seconds(self, hosts: int) -> tuple[SecondOfLoad, ...]:
+    def complete_seconds(self, hosts: int) -> tuple[LoadSecond, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
         full = [second for second, by_host in self._by_second.items() if len(by_host) >= hosts]
         for second in full:
@@ -88,8 +88,8 @@ class LoadSeconds:
         if full:
             kept = sorted(self._summed)[-SECONDS_KEPT:]
             self._summed = {second: self._summed[second] for second in kept}
-            self._shown = tuple(self._summed.values())
-        return self._shown
+            self._completed = tuple(self._summed.values())
+        return self._completed
 
 
 class LoadHosts(Record):
@@ -118,9 +118,9 @@ class SessionProgress(Record):
     current run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them
     with each of a thousand hosts' events would cost more than the session itself.
     `load_hosts_by_point` are, by configuration and guests a node, who makes a point's load;
-    `guests_up` of `guest_count` that the session boots are up. `present_hosts` are the hosts that
-    answered when the session began, and were not left out since. `overhead_s` is what a run takes
-    beside its load and its rest.
+    `booted_guest_count` of `guest_count` that the session boots are up. `present_hosts` are the
+    hosts that answered when the session began, and were not left out since. `overhead_s` is what a
+    run takes beside its load and its rest.
     """
 
     study: str
@@ -137,7 +137,7 @@ class SessionProgress(Record):
     phase_detail: str = ""
     phase_since_s: float = 0.0
     phase_expected_s: float | None = None
-    seconds: LoadSeconds = field(default_factory=LoadSeconds)
+    seconds: LoadSecondsWindow = field(default_factory=LoadSecondsWindow)
     cpu_busy: dict[str, float] = field(default_factory=dict)
     results: tuple[Result, ...] = ()
     message: str = ""
@@ -146,10 +146,10 @@ class SessionProgress(Record):
     runs_most: int = 0
     run_loaded: bool = False
     load_hosts_by_point: Mapping[tuple[str, int, int], LoadHosts] = field(
-        default_factory=lambda: NO_MAKERS
+        default_factory=lambda: NO_LOAD_HOSTS
     )
     guest_count: int = 0
-    guests_up: frozenset[str] = frozenset()
+    booted_guest_count: frozenset[str] = frozenset()
     present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
 
@@ -157,23 +157,23 @@ class SessionProgress(Record):
         """The state when `event` came at that moment."""
         if isinstance(event, IntervalReported | CpuUseReported):
             self._take_sample(event)
-            return self if now_s - self.now_s < MOMENT_S else self.at_time(now_s)
+            return self if now_s - self.now_s < MIN_REMAINING_S else self.at_time(now_s)
         moved = replace(self, now_s=now_s)
         match event:
             case SessionStarted():
                 names = frozenset(name for name, _ in event.facts)
                 return replace(moved, host_count=len(event.facts), present_hosts=names)
             case GuestBooted():
-                return replace(moved, guests_up=self.guests_up | {event.guest})
+                return replace(moved, guests_up=self.booted_guest_count | {event.guest})
             case RunPreparing():
                 makers = self.load_hosts_of_run(event.run)
                 return replace(
                     moved,
                     run=event.run,
-                    host_count=self._host_count_of(makers) if makers else self.host_count,
+                    host_count=self._host_count_of_makers(makers) if makers else self.host_count,
                     run_since_s=now_s,
                     run_loaded=False,
-                    seconds=LoadSeconds(),
+                    seconds=LoadSecondsWindow(),
                     message="",
                     # Results may ask for more runs than the plan is sure of.
                     run_count=max(self.run_count, self.ended_run_count + 1),
@@ -222,7 +222,7 @@ class SessionProgress(Record):
         """The same a moment later."""
         return replace(self, now_s=now_s)
 
-    def _host_count_of(self, makers: LoadHosts) -> int:
+    def _host_count_of_makers(self, makers: LoadHosts) -> int:
         """How many of them are there; all of them where nothing is known of any."""
         return len(self.present_hosts.intersection(makers.hosts)) or len(makers.hosts)
 
@@ -242,7 +242,7 @@ class SessionProgress(Record):
     @property
     def boot_progress_text(self) -> str:
         """`4 of 6 guests up` while they boot; empty before, after, and without guests."""
-        up = len(self.guests_up)
+        up = len(self.booted_guest_count)
         if self.run is not None or not self.guest_count or not 0 < up <= self.guest_count:
             return ""
         return f"{up} of {counted_noun(self.guest_count, 'guest')} up"
@@ -268,7 +268,7 @@ class SessionProgress(Record):
         return self.run is None or self.run.point.job.reports_live_latency
 
     @property
-    def load_seconds(self) -> tuple[SecondOfLoad, ...]:
+    def load_seconds(self) -> tuple[LoadSecond, ...]:
         """The seconds that every host has told of, oldest first."""
         return self.seconds.complete_seconds(max(self.host_count, 1))
 
@@ -312,7 +312,7 @@ class SessionProgress(Record):
         return left * each + (preparing if self.phase is not None else 0.0)
 
 
-def _merge_hosts(second: int, hosts: Mapping[str, IntervalReported]) -> SecondOfLoad:
+def _merge_hosts(second: int, hosts: Mapping[str, IntervalReported]) -> LoadSecond:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
     iops = sum(interval.iops for interval in hosts.values())
     weighed = [
@@ -323,7 +323,7 @@ def _merge_hosts(second: int, hosts: Mapping[str, IntervalReported]) -> SecondOf
     weight = sum(rate for rate, _ in weighed)
     mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
     moved = sum(interval.bw_bytes_per_s for interval in hosts.values())
-    return SecondOfLoad(float(second), iops, moved, mean, _merged_p99_ns(hosts.values()))
+    return LoadSecond(float(second), iops, moved, mean, _merged_p99_ns(hosts.values()))
 
 
 def _merged_p99_ns(hosts: Iterable[IntervalReported]) -> float | None:

@@ -42,7 +42,7 @@ SECTION_ROWS_MAX: Final = 64
 """Published tables are short; the rest of a longer one stands in its file."""
 
 _STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold red"}
-_NOTHING: Final = "It has no figures that could be computed from others."
+_NO_FIGURES: Final = "It has no figures that could be computed from others."
 
 
 def reference(
@@ -247,7 +247,7 @@ def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
     errors: list[IolabError] = []
     for name in names:
         try:
-            audits.append(_audit_named(name))
+            audits.append(_audit_set_by_name(name))
         except IolabError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -261,7 +261,7 @@ def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
     return audits
 
 
-def _audit_named(name: str) -> AuditedSet:
+def _audit_set_by_name(name: str) -> AuditedSet:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
     from iolab.published.audit.audit import audit_published_set as audit_set
 
@@ -332,7 +332,7 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
             yield terminal_table([Column(""), Column(""), Column("", can_wrap=True)], rows)
         agreeing = sum(1 for outcome in audited.outcomes if not outcome.agreement.rank)
         relations = counted_noun(len(audited.outcomes), "relation")
-        yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
+        yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NO_FIGURES)
 
 
 def _location_text(outcome: AuditOutcome) -> str:

@@ -27,14 +27,14 @@ from iolab.errors import UsageError
 from iolab.text import quote_value, suggestion
 
 if TYPE_CHECKING:
-    from iolab.report.brief import Brief, PublishedTables, SectionMaker
-    from iolab.report.gather import SessionSource
+    from iolab.report.brief import Brief, PublishedResultTables, SectionMaker
+    from iolab.report.gather import StoredSessionReader
 
 REPORT_FILE: Final = "report.html"
 """Where a session's report goes unless a form is named; that of several goes where we are."""
 
 
-LOAD_MOST: Final = 1_000_000
+LOAD_MAX: Final = 1_000_000
 """No axis goes so far."""
 
 
@@ -162,10 +162,10 @@ def report(
         for path in written:
             print_result(path)
     if open_it:
-        _show(Path(written[0]))
+        _open_with_desktop(Path(written[0]))
 
 
-def _show(path: Path) -> None:
+def _open_with_desktop(path: Path) -> None:
     """Open a file with what the desktop has for it; where there is nothing, say so."""
     import webbrowser
 
@@ -195,7 +195,7 @@ def _default_report_file(sessions: Sequence[Path]) -> Path:
     return Path(REPORT_FILE)
 
 
-def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
+def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> StoredSessionReader:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
     from iolab.cli.compare import require_mergeable
     from iolab.report.merged import merge_sessions, session_union_of
@@ -209,19 +209,19 @@ def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> Sess
 
 
 def write_report_files(
-    source: SessionSource,
-    wanted: Mapping[str, Path],
+    source: StoredSessionReader,
+    file_by_form: Mapping[str, Path],
     paper: PaperName,
-    beside: tuple[SectionMaker, ...] = (),
+    extra_sections: tuple[SectionMaker, ...] = (),
     text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.registry import report_kinds
     from iolab.report.gather import build_brief
     from iolab.report.merged import session_union_of
-    from iolab.report.user_text import NO_USER_TEXT, read_user_text
+    from iolab.report.user_text import EMPTY_USER_TEXT, read_user_text
 
-    for form, path in wanted.items():
+    for form, path in file_by_form.items():
         require_valid_output_path(path)
         if form == "figures":
             require_directory_or_nothing(path)
@@ -229,18 +229,18 @@ def write_report_files(
             require_no_directory(path)
         if form in ("pdf", "md"):
             require_valid_output_path(appendix_file(path))
-    words = read_user_text(text) if text else NO_USER_TEXT
+    words = read_user_text(text) if text else EMPTY_USER_TEXT
     made_of = build_brief(
-        report_kinds(), source, _published_tables(source), session_union_of(source), beside
+        report_kinds(), source, _published_tables(source), session_union_of(source), extra_sections
     )
     brief = replace(made_of, user_text=words)
     files = [
         (path, content)
-        for form, file in wanted.items()
+        for form, file in file_by_form.items()
         for path, content in _render_form(brief, form, file, paper)
     ]
-    if "figures" in wanted:
-        make_directory(wanted["figures"])
+    if "figures" in file_by_form:
+        make_directory(file_by_form["figures"])
     replace_files(dict(files))
     return tuple(str(path) for path, _ in files)
 
@@ -286,8 +286,8 @@ def _render_form(
 def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
     from iolab.cli.studies import open_published
-    from iolab.published.against import measured_systems
     from iolab.published.comparison import comparison_section
+    from iolab.published.recomputed import measured_systems
     from iolab.published.sets import PublishedReference, comparable_figures
 
     place, mark, only = name.rpartition(":")
@@ -310,7 +310,7 @@ def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
 
 
 def _prediction_sections(
-    source: SessionSource, asked: Sequence[str], *, extrapolate: bool
+    source: StoredSessionReader, requested: Sequence[str], *, extrapolate: bool
 ) -> tuple[SectionMaker, ...]:
     """The section of those loads; UsageError for what is none, or varied by no workload."""
     from iolab.cli.predict import AXES
@@ -323,16 +323,16 @@ def _prediction_sections(
 
     loads = []
     swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}
-    for text in asked:
+    for text in requested:
         name, _, number = text.partition("=")
         if name not in AXES:
             raise UsageError(
                 f"{quote_value(name)} is no load that can be predicted.",
                 suggestion(name, tuple(AXES), "loads"),
             )
-        if not (number.isascii() and number.isdecimal() and 0 < int(number[:10]) < LOAD_MOST):
+        if not (number.isascii() and number.isdecimal() and 0 < int(number[:10]) < LOAD_MAX):
             raise UsageError(
-                f"{quote_value(text)} has no whole number below {LOAD_MOST}.",
+                f"{quote_value(text)} has no whole number below {LOAD_MAX}.",
                 f"Write it like {name}=24.",
             )
         if AXES[name] not in swept:
@@ -346,7 +346,7 @@ def _prediction_sections(
     )
 
 
-def _published_tables(source: SessionSource) -> PublishedTables | None:
+def _published_tables(source: StoredSessionReader) -> PublishedResultTables | None:
     """What others published of the same study, to be read beside it."""
     from iolab.cli.studies import open_published, published_ids
     from iolab.registry import report_kinds

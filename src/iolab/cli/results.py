@@ -11,7 +11,7 @@ from rich.text import Text
 
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary, summarise_points
 from iolab.cli.invocation import command_line
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
@@ -67,12 +67,12 @@ WHY_NOT_VALID: Final = "Why runs are not valid"
 CODES_SHOWN: Final = 4
 """Checks named in the line that counts them; others are counted."""
 
-_NEXT: Final = "Next    "
+_NEXT_LABEL: Final = "Next    "
 
 _REPORT_HAS: Final = "  # charts and bottlenecks"
 """What the report adds, as a comment of the shell."""
 
-_COMMENTED_MOST: Final = 80
+_COMMENTED_MAX: Final = 80
 """Columns of a line with a comment; a long name of a session goes without."""
 
 
@@ -96,7 +96,7 @@ def session_heading_lines(
             line.append(
                 f"; {again} of them {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED]
             )
-    if damaged := sum(1 for damage in reader.damage_met() if damage.run):
+    if damaged := sum(1 for damage in reader.damage_seen_so_far() if damage.run):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
     yield from _segment_lines(reader, results)
@@ -178,7 +178,7 @@ def result_lines(
     `points` are those of the results, where the whole session has more than these; with `repeats`
     each run has a row; with `details` the objections are left to what follows.
     """
-    summaries = summarise(results, study) if points is None else points
+    summaries = summarise_points(results, study) if points is None else points
     shown = 0
     for kind, own in report_kinds().results_by_report(results).items():
         if own:
@@ -220,7 +220,7 @@ def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType
     for objection in shown:
         whose = (
             "all runs"
-            if objection.is_everywhere
+            if objection.concerns_every_run
             else f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
         )
         whose += objection.numbers_note
@@ -267,10 +267,10 @@ def answer_lines(
     resume = [resume_command(directory)] if unfinished else []
     report = command_line("report", directory)
     if all(workload.job.is_measured_by_iolab for workload in study.workloads):
-        fits = len(_NEXT) + len(report) + len(_REPORT_HAS) <= _COMMENTED_MOST
+        fits = len(_NEXT_LABEL) + len(report) + len(_REPORT_HAS) <= _COMMENTED_MAX
         report += _REPORT_HAS if fits else ""
     for number, command in enumerate((*resume, report, *explain)):
-        name = " " * len(_NEXT) if number else _NEXT
+        name = " " * len(_NEXT_LABEL) if number else _NEXT_LABEL
         yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
 
 
@@ -283,7 +283,9 @@ def _check_counts_text(results: Sequence[Result]) -> Text:
         for code in (objection.code, *objection.equivalent_codes)
     ]
     failed = dict.fromkeys(objecting)
-    passed = {code for result in results for code in result.verdict.passed_codes} - failed.keys()
+    passed = {
+        code for result in results for code in result.verdict.passed_check_codes
+    } - failed.keys()
     text = Text(f"✓ {len(passed)}", style="green")
     text.append(f"  ✗ {len(failed)}", style="bold red" if failed else QUIET_STYLE)
     text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)

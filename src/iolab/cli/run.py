@@ -81,9 +81,9 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity 
     It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing, and
     writes a report.
     """
-    from iolab.loads.fileio.engines.fio import unusable_local_fio_reason
+    from iolab.loads.fileio.engines.fio import local_fio_unusable_reason
 
-    lacks = unusable_local_fio_reason()
+    lacks = local_fio_unusable_reason()
     if lacks:
         print_message(
             f"{lacks}, so iolab's native engine makes the load. fio is in the package 'fio' of "
@@ -104,10 +104,10 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity 
 
 def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
-    from iolab.analysis.adaptive import queue_maker
+    from iolab.analysis.adaptive import adaptive_queue_factory
     from iolab.cli.session import SessionRequest
     from iolab.registry import study_kinds
-    from iolab.session.session import NOTHING
+    from iolab.session.session import NO_EARLIER_SEGMENTS
     from iolab.store.writer import SessionWriter, require_no_session
     from iolab.study.schedule import make_plan
 
@@ -122,9 +122,9 @@ def create_session_request(study: Study, out: Path | None) -> tuple[Path, Sessio
         study=study,
         plan=plan,
         session_id=session_id,
-        earlier=NOTHING,
+        earlier=NO_EARLIER_SEGMENTS,
         open_writer=lambda _: SessionWriter.create(directory, study, plan, session_id, sys.argv),
-        queue=queue_maker(study, plan),
+        queue=adaptive_queue_factory(study, plan),
     )
 
 
@@ -151,7 +151,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Measure the missing and failed runs of a session."""
-    from iolab.analysis.adaptive import queue_maker
+    from iolab.analysis.adaptive import adaptive_queue_factory
     from iolab.cli.session import RunOptions, SessionRequest, run_and_report
     from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
@@ -168,7 +168,7 @@ def resume(
     )
     left = sum(1 for run in plan.runs if run.key not in done)
     stored = [run for run in reader.results() if run.key in done]
-    queue = queue_maker(study, plan, stored)
+    queue = adaptive_queue_factory(study, plan, stored)
     if not quiet and queue is not None:
         print_message(f"{len(stored)} runs are done; their results decide what is left.")
     elif not quiet:
@@ -226,13 +226,13 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
     """
     from iolab.registry import study_kinds
     from iolab.store.layout import STUDY
-    from iolab.study.guard import study_changes, version_changes
-    from iolab.study.load import options_for_resume, parse_study
+    from iolab.study.parse import options_for_resume, parse_study
+    from iolab.study.readiness import study_change_faults, version_change_faults
     from iolab.study.schedule import make_plan
 
     planned = {run.key for run in reader.plan.runs}
     fixed = not reader.plan.extra_run_count
-    if fixed and planned <= done and version_changes(reader.session.iolab_version):
+    if fixed and planned <= done and version_change_faults(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
     study = parse_study(reader.study_text, name, options_for_resume(reader.study), study_kinds())
@@ -243,7 +243,7 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
             f"began with ({reader.plan.digest}); it was made by iolab "
             f"{reader.session.iolab_version}.",
             "Continue it with that version of iolab and an unchanged study.toml, or run again.",
-            study_changes(reader.study, study),
+            study_change_faults(reader.study, study),
         )
     return study, plan
 
@@ -274,10 +274,14 @@ def reopen_session(
     Without facts nothing will be measured, and so nothing be mixed.
     """
     from iolab.store.writer import SessionWriter
-    from iolab.study.guard import host_changes, version_changes
+    from iolab.study.readiness import host_change_faults, version_change_faults
 
     began = reader.session.iolab_version
-    faults = (*version_changes(began), *host_changes(reader.facts_at_start, facts)) if facts else ()
+    faults = (
+        (*version_change_faults(began), *host_change_faults(reader.facts_at_start, facts))
+        if facts
+        else ()
+    )
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 
-TOKEN_LEAST: Final = 16
+TOKEN_MIN: Final = 16
 """Characters of a token in a file: fewer can be guessed."""
 
 TOKEN_BYTES_MAX: Final = 4096
@@ -131,10 +131,10 @@ def read_token(path: Path) -> str:
         ) from error
     token = content.decode("ascii", "replace").strip()
     plain = token.isascii() and token.isprintable() and " " not in token
-    if len(content) > TOKEN_BYTES_MAX or len(token) < TOKEN_LEAST or not plain:
+    if len(content) > TOKEN_BYTES_MAX or len(token) < TOKEN_MIN or not plain:
         raise UsageError(
             f"{name} holds no token.",
-            f"Put {TOKEN_LEAST} or more letters, digits or signs on one line of it.",
+            f"Put {TOKEN_MIN} or more letters, digits or signs on one line of it.",
         )
     return token
 

@@ -15,8 +15,8 @@ from typing import Final, Self
 
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
-from iolab.analysis.resume_marks import results_with_session_checks
 from iolab.analysis.steady import FleetStoppingRule
+from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.invocation import command_line
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, print_json, print_message, wrap_for_terminal
@@ -53,13 +53,13 @@ from iolab.registry import (
     study_kinds,
 )
 from iolab.report.results import session_document
-from iolab.session.context import RuleFor, StoppingRule
+from iolab.session.context import StoppingRule, StoppingRuleFactory
 from iolab.session.session import EarlierSegments, run_session
 from iolab.session.times import COMMIT, JUDGE, PhaseTimer, engine_seconds
 from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
-from iolab.study.cost import overhead_seconds
+from iolab.study.cost import run_overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.repeats import repeats_advice
 from iolab.study.targets import all_host_specs, load_hosts_of_point
@@ -74,7 +74,7 @@ LIBRARY_S: Final = 10.0
 """Seconds that the end of a session waits for a library that is still being loaded for its tables:
 it takes a tenth of one, and more from a disk that hangs."""
 
-STOPPING: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
+STOPPING_TEXT: Final = "Stopping after what is measured; press Ctrl-C again to stop at once."
 
 STOPPING_AT_ONCE: Final = "Stopping at once."
 """What the user is told at the first signal, and at a further one."""
@@ -82,7 +82,7 @@ STOPPING_AT_ONCE: Final = "Stopping at once."
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away is treated as a request to stop: nobody watches any more."""
 
-NEW_OBJECTS: Final = 50_000
+COLLECTION_THRESHOLD: Final = 50_000
 """Containers made and not freed between two searches, in place of Python's 700. Every report and
 sample makes some dozens that are freed by themselves; a thousand hosts' newest samples live all the
 while, and searching them anew took a quarter of the controller's time. What may lie about unfound
@@ -163,7 +163,7 @@ class SessionRecorder:
         self._view.on_result(result)
         forecast = self._writes.add_result(result) if self._writes is not None else None
         if forecast is not None:
-            self._view.show_text(f"Writes {forecast.text}.")
+            self._view.show_message(f"Writes {forecast.text}.")
 
     def record_failure(self, reason: str) -> None:
         """Say in the session why it ended, if even that can be written."""
@@ -174,7 +174,7 @@ class SessionRecorder:
         self, status: SessionStatus, reason: str | None, left_behind: tuple[str, ...] = ()
     ) -> None:
         if self._writer is not None:
-            self._writer.end_session(status, reason, self._times.by_phase(), left_behind)
+            self._writer.end_session(status, reason, self._times.phase_times(), left_behind)
 
     def __enter__(self) -> Self:
         return self
@@ -224,7 +224,7 @@ async def run_session_with_view(request: SessionRequest, view: LiveView) -> Sess
     with (
         rare_garbage_collection(),
         SessionRecorder(request.open_writer, view, queue, request.write_forecaster()) as recorder,
-        stop_on_signals(lambda: _request_stop(stop, recorder), view.show_text),
+        stop_on_signals(lambda: _request_stop(stop, recorder), view.show_message),
     ):
         try:
             status = await run_session(
@@ -236,7 +236,7 @@ async def run_session_with_view(request: SessionRequest, view: LiveView) -> Sess
                 kinds=session_kinds(),
                 session_id=request.session_id,
                 earlier=request.earlier,
-                reach=lambda spec: _create_hosts(request.study, [spec])[spec.name],
+                host_factory=lambda spec: _create_hosts(request.study, [spec])[spec.name],
                 rule_for=stopping_rule_factory(request.study),
                 queue=queue,
             )
@@ -248,14 +248,14 @@ async def run_session_with_view(request: SessionRequest, view: LiveView) -> Sess
     return status
 
 
-def stopping_rule_factory(study: Study) -> RuleFor:
+def stopping_rule_factory(study: Study) -> StoppingRuleFactory:
     """Makes the rule that ends a run early, where the study's method has one."""
 
-    def rule_for(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule | None:
+    def create_rule(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule | None:
         rule = study.method.rule
         return FleetStoppingRule(hosts, rule) if rule and run.point.job.can_end_by_rule else None
 
-    return rule_for
+    return create_rule
 
 
 def _create_hosts(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
@@ -268,7 +268,7 @@ def _request_stop(stop: StopRequest, recorder: SessionRecorder) -> str:
     stop.request_stop()
     if not recorder.has_begun:
         stop.request_stop()
-    return STOPPING_AT_ONCE if stop.is_immediate else STOPPING
+    return STOPPING_AT_ONCE if stop.is_immediate else STOPPING_TEXT
 
 
 class RunOptions(Record):
@@ -304,7 +304,7 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> int:
         raise
     finally:
         view.close()
-    return _print_results(status, options, forecast.smoke_reason)
+    return _print_results(status, options, forecast.smoke_test_limit)
 
 
 def _print_results(
@@ -326,10 +326,10 @@ def _print_results(
     _print_unless_quiet(f"Session: {options.directory}", options)
     if status is not SessionStatus.DONE:
         _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)
-    return exit_code(status, results, options.fail_on)
+    return session_exit_code(status, results, options.fail_on)
 
 
-def exit_code(
+def session_exit_code(
     status: SessionStatus, results: Sequence[Result], fail_on: FailOnLevel | None
 ) -> ExitCode:
     """What a session that came to its end exits with; see docs/reference/cli.md."""
@@ -391,7 +391,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         warmup_s=method.warmup_s,
         load_s=_mean_load_s(request),
         settle_s=method.settle_s,
-        overhead_s=overhead_seconds(method),
+        overhead_s=run_overhead_seconds(method),
         now_s=time.monotonic(),
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),
@@ -422,7 +422,7 @@ def _mean_load_s(request: SessionRequest) -> float:
     return sum(seconds) / len(seconds) if seconds else request.study.method.load_seconds_range[1]
 
 
-def handled_signals() -> list[signal.Signals]:
+def signals_to_handle() -> list[signal.Signals]:
     """Those that are not ignored: whoever starts iolab with nohup wants it to outlive the login."""
     return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
@@ -449,7 +449,7 @@ def stop_on_signals(
             show_text(text)
         last = text
 
-    heeded = handled_signals()
+    heeded = signals_to_handle()
     for number in heeded:
         loop.add_signal_handler(number, on_signal)
     try:
@@ -463,7 +463,7 @@ def stop_on_signals(
 def rare_garbage_collection() -> Iterator[None]:
     """Search for garbage as seldom as a session may until the block is left, then as before it."""
     before = gc.get_threshold()
-    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    gc.set_threshold(COLLECTION_THRESHOLD, *before[1:])
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import LAST, AsJson, SkipQuestion, session_names, session_path
+from iolab.cli.options import LAST_SESSION, AsJson, SkipQuestion, session_names, session_path
 from iolab.cli.output import (
     is_removal_confirmed,
     print_json,
@@ -58,13 +58,13 @@ def ls(
     if not listing.lines:
         print_result(f"There is no session below {quote_value(str(directory))}.")
     else:
-        print_renderables(*_session_renderables(listing, directory, every=every))
+        print_renderables(*session_list_renderables(listing, directory, show_all=every))
     for note in listing.notes:
         print_message(note)
 
 
-def _session_renderables(
-    listing: Listing, directory: Path, *, every: bool
+def session_list_renderables(
+    listing: Listing, directory: Path, *, show_all: bool
 ) -> Iterator[RenderableType]:
     """A heading and the answer of each session."""
     from rich.padding import Padding
@@ -74,7 +74,7 @@ def _session_renderables(
     from iolab.report.numbers import utc_minute_text
     from iolab.report.terminal import QUIET_STYLE, literal_text
 
-    lines = listing.lines if every else listing.lines[:SHOWN_MAX]
+    lines = listing.lines if show_all else listing.lines[:SHOWN_MAX]
     for line in lines:
         name = _session_argument(line, directory)
         if line.summary is None:
@@ -136,7 +136,8 @@ def rm(
         list[Path],
         typer.Argument(
             metavar="SESSION",
-            help=f"Their directories, none of them running; {LAST!r} is the newest below here.",
+            help=f"Their directories, none of them running; {LAST_SESSION!r} is the newest "
+            "below here.",
             parser=session_path,
             autocompletion=session_names,
         ),

@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.errors import Fault, UsageError
 from iolab.text import quote_value
 
@@ -80,7 +80,7 @@ def read_settings(commands: tuple[str, ...]) -> Settings:
     """The settings; UsageError with every fault of the file."""
     try:
         path = settings_path()
-        content = read_regular(path, SETTINGS_BYTES_MAX)
+        content = read_regular_file(path, SETTINGS_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError, RuntimeError):  # also: no home directory
         return Settings(Path(SETTINGS_FILE), {})
     except OSError as error:

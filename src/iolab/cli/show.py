@@ -90,8 +90,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the results of a session, also of a running one."""
-    from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import results_with_session_checks
+    from iolab.analysis.points import summarise_points
+    from iolab.analysis.stored_results import results_with_session_checks
     from iolab.registry import report_kinds
     from iolab.report.results import session_document
 
@@ -102,7 +102,7 @@ def show(
         )
     reader = open_session(session)
     if time:
-        reader.missing_runs()  # the times themselves stand in a document that was verified
+        reader.missing_run_damage()  # the times themselves stand in a document that was verified
         print_times(reader)
         raise typer.Exit(exit_code_of_results((), None))
     if summary:
@@ -112,7 +112,9 @@ def show(
     printed = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.
     points = [
-        point for point in summarise(every, study) if (point.key.workload, point.digest) in printed
+        point
+        for point in summarise_points(every, study)
+        if (point.key.workload, point.digest) in printed
     ]
     if as_json:
         print_json(session_document(report_kinds(), study, results, points, reader.all_damage()))
@@ -137,7 +139,7 @@ def print_session(
     `advise` says how to continue a session that did not come to its end; `repeats_advice`, what
     too few repeats leave open.
     """
-    from iolab.analysis.points import summarise
+    from iolab.analysis.points import summarise_points
     from iolab.cli.details import run_detail_lines
     from iolab.cli.results import (
         answer_lines,
@@ -150,7 +152,7 @@ def print_session(
     from iolab.report.answer import session_answer
     from iolab.report.terminal import literal_text
 
-    summaries = summarise(results, study) if points is None else points
+    summaries = summarise_points(results, study) if points is None else points
     answer = session_answer(report_kinds(), study, summaries, results)
     directory, unfinished = str(reader.directory), is_unfinished(reader)
     print_renderables(
@@ -292,19 +294,19 @@ def _results_of_workloads(
 
 
 def _results_by_digest_prefix(
-    results: Sequence[Result], wanted: list[str] | None
+    results: Sequence[Result], digests: list[str] | None
 ) -> tuple[Result, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
-    if not wanted:
+    if not digests:
         return tuple(results)
     faults = tuple(
         Fault(f"No run is of a point {quote_value(start)}.", "Name it as the report does.")
-        for start in wanted
+        for start in digests
         if not any(result.digest.startswith(start) for result in results)
     )
     if faults:
         raise UsageError("A point is unknown.", "List all of them without --run.", faults)
-    return tuple(result for result in results if result.digest.startswith(tuple(wanted)))
+    return tuple(result for result in results if result.digest.startswith(tuple(digests)))
 
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.errors import StoreError, UsageError
 from iolab.record import Record
 from iolab.text import quote_value, suggestion
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SUFFIX: Final = ".toml"
 _PACKAGE: Final = Path(__file__).parents[1]
-_PLACES: Final = (_PACKAGE / "_studies", _PACKAGE.parents[1] / "studies")
+_STUDY_FOLDERS: Final = (_PACKAGE / "_studies", _PACKAGE.parents[1] / "studies")
 """Where the wheel puts the bundled studies, and where a checkout has them."""
 
 _PUBLISHED: Final = "published"
@@ -106,7 +106,7 @@ def read_file_argument(name: str, remedy: str) -> StudySource:
 
 
 def _studies_folder() -> Path:
-    for place in _PLACES:
+    for place in _STUDY_FOLDERS:
         if place.is_dir():
             return place
     raise StoreError("The bundled studies are missing.", "Install iolab again.")
@@ -115,7 +115,7 @@ def _studies_folder() -> Path:
 def _read_study_file(path: Path, name: str, remedy: str = _GIVE_STUDY) -> StudySource:
     """The text of a study file; UsageError when it is missing, unreadable or no text."""
     try:
-        content = read_regular(path, STUDY_BYTES_MAX)
+        content = read_regular_file(path, STUDY_BYTES_MAX)
         return StudySource(content.decode("utf-8-sig"), name)
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {quote_value(name)}.", remedy) from error

@@ -61,6 +61,6 @@ class BlockTrace(Record):
     others: int = 0
     lost: int = 0
 
-    def direction_trace(self, way: Direction) -> DirectionTrace | None:
+    def direction_trace(self, direction: Direction) -> DirectionTrace | None:
         """The sample of a direction; None where there is none, as of trims."""
-        return {Direction.READ: self.read, Direction.WRITE: self.write}.get(way)
+        return {Direction.READ: self.read, Direction.WRITE: self.write}.get(direction)

@@ -23,7 +23,7 @@ LEVEL: Final = 1
 
 _READ_BYTES: Final = 1 << 20
 
-_OF_THREAD: Final = threading.local()
+_COMPRESSOR_OF_THREAD: Final = threading.local()
 
 
 class CompressedBytes(Record):
@@ -116,7 +116,7 @@ class OutputCompressor:
 
 def _thread_compressor() -> zstandard.ZstdCompressor:
     """The one of this thread: its tables are half a MiB, too much to be made for each block."""
-    compressor: zstandard.ZstdCompressor | None = getattr(_OF_THREAD, "compressor", None)
+    compressor: zstandard.ZstdCompressor | None = getattr(_COMPRESSOR_OF_THREAD, "compressor", None)
     if compressor is None:
-        compressor = _OF_THREAD.compressor = zstandard.ZstdCompressor(level=LEVEL)
+        compressor = _COMPRESSOR_OF_THREAD.compressor = zstandard.ZstdCompressor(level=LEVEL)
     return compressor

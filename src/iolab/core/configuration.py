@@ -13,7 +13,7 @@ LOCAL_HOST: Final = "local"
 DEFAULT_CONFIGURATION: Final = "default"
 """What a study has when it names no host and no configuration."""
 
-LATENCIES: Final = {
+LATENCY_METRIC_KEYS: Final = {
     "mean": "lat_ns_mean",
     **{label: key for key, label in PERCENTILE_LABELS.items()},
 }
@@ -95,7 +95,7 @@ class AxisMode(StrEnum):
 def latency_limit_label(metric: str) -> str:
     """A limit's metric as studies write it: `read p99`."""
     way, start, key = metric.rpartition("lat_ns_")
-    names = [name for name, limited in LATENCIES.items() if limited == f"{start}{key}"]
+    names = [name for name, limited in LATENCY_METRIC_KEYS.items() if limited == f"{start}{key}"]
     return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
 
 
@@ -124,5 +124,5 @@ class WorkloadObjective(Record):
         return self.objective is not Objective.GRID or self.axis is AxisMode.ADAPTIVE
 
 
-EVERY_POINT: Final = WorkloadObjective()
+GRID_OBJECTIVE: Final = WorkloadObjective()
 """The axes as they are written."""

@@ -14,8 +14,8 @@ EngineName = NewType("EngineName", str)
 """What makes the load, as study files name it; each kind of load declares its own."""
 
 
-FLAG: Final = "[01]"
-FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
+FLAG_PATTERN: Final = "[01]"
+FOLDERS_PATTERN: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
 """Patterns of options: a switch, and the folder of a program, which may be left out."""
 
 
@@ -43,14 +43,14 @@ def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOptio
 
 
 def validated_options(
-    program: str, options: Sequence[tuple[str, str]], described: Mapping[str, EngineOption]
+    program: str, options: Sequence[tuple[str, str]], allowed: Mapping[str, EngineOption]
 ) -> dict[str, str]:
-    """The options of a program; EngineError for one not `described`, or with another value."""
+    """The options of a program; EngineError for one not `allowed`, or with another value."""
     for name, text in options:
-        if name not in described:
-            names = ", ".join(sorted(described))
+        if name not in allowed:
+            names = ", ".join(sorted(allowed))
             raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
-        if not described[name].accepts_value(text):
+        if not allowed[name].accepts_value(text):
             message = f"The {program} option {name} cannot be {text!r}."
-            raise EngineError(message, f"Write it like {described[name].example}.")
+            raise EngineError(message, f"Write it like {allowed[name].example}.")
     return dict(options)

@@ -11,7 +11,7 @@ from iolab.core.target_state import Ledger
 from iolab.record import Record
 
 if TYPE_CHECKING:
-    from iolab.core.samples import Whole
+    from iolab.core.samples import SignedInts
 
 
 class Phase(StrEnum):
@@ -87,7 +87,7 @@ class IntervalReported(Record):
     iops: float
     bw_bytes_per_s: float
     lat_ns_mean: float | None
-    bins: tuple[tuple[Whole, Whole], ...] = ()
+    bins: tuple[tuple[SignedInts, SignedInts], ...] = ()
 
 
 class CpuUseReported(Record):

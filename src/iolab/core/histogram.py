@@ -37,7 +37,7 @@ def _bin_edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDAr
 LOWER_NS, UPPER_NS, MIDDLE_NS = _bin_edges()
 """Smallest, largest and representative nanosecond of each bin, int64 of shape (BIN_COUNT,)."""
 
-_INDEX_OF_MIDDLE: Final = {int(value): index for index, value in enumerate(MIDDLE_NS)}
+_BIN_INDEX_BY_MIDPOINT: Final = {int(value): index for index, value in enumerate(MIDDLE_NS)}
 
 
 def bin_index_of_ns(latency_ns: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -53,7 +53,7 @@ def bin_index_of_ns(latency_ns: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 def bin_index_of_midpoint(midpoint_ns: int) -> int:
     """The bin whose representative value is `midpoint_ns`, as fio prints it; KeyError if none."""
-    return _INDEX_OF_MIDDLE[midpoint_ns]
+    return _BIN_INDEX_BY_MIDPOINT[midpoint_ns]
 
 
 class Histogram(Record):

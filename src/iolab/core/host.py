@@ -26,7 +26,7 @@ CLOUD_TAGS: Final = {
 }
 """Clouds that are known by the asset tag of the chassis; others tell their name as the vendor."""
 
-UNTOLD: Final = frozenset(
+UNSET_FIRMWARE_TEXTS: Final = frozenset(
     {
         "0",
         "default string",
@@ -70,7 +70,7 @@ class Role(StrEnum):
     HYPERVISOR = "hypervisor"
 
 
-class Hop(Record):
+class JumpHost(Record):
     """A jump host; None leaves the choice to ~/.ssh/config and to ssh's defaults."""
 
     address: str
@@ -92,7 +92,7 @@ class SshRoute(Record):
     address: str
     user: str | None = None
     port: int | None = None
-    jump: tuple[Hop, ...] = ()
+    jump: tuple[JumpHost, ...] = ()
     key: str | None = None
     known_hosts: str | None = None
 
@@ -108,7 +108,7 @@ class HypervisorHints(Record):
     queues: int | None = None
 
 
-NO_ROOM: Final = HypervisorHints()
+NO_HYPERVISOR_HINTS: Final = HypervisorHints()
 """A host of which nothing is written."""
 
 
@@ -134,7 +134,7 @@ class HostSpec(Record):
     serial: str | None = None
     node: str = ""
     storage_address: str = ""
-    hypervisor_hints: HypervisorHints = NO_ROOM
+    hypervisor_hints: HypervisorHints = NO_HYPERVISOR_HINTS
 
 
 class NumaNode(Record):
@@ -261,7 +261,7 @@ class MachineFacts(Record):
     def product_text(self) -> str | None:
         """Cloud or maker, then product: on Amazon EC2 the instance type. None where untold."""
         vendor, product = (
-            "" if (text or "").lower() in UNTOLD else (text or "")
+            "" if (text or "").lower() in UNSET_FIRMWARE_TEXTS else (text or "")
             for text in (self.vendor, self.product)
         )
         vendor = CLOUD_TAGS.get(self.asset_tag or "", vendor)
@@ -335,7 +335,7 @@ class TargetFacts(Record):
         return excerpt(" on ".join(self.layers), LAYERS_LENGTH) or self.fs_type
 
 
-class NoTarget(StrEnum):
+class TargetFaultCode(StrEnum):
     """Why nothing is known of a target's directory."""
 
     MISSING = "missing"
@@ -351,7 +351,7 @@ class TargetFault(Record):
     Of a file system that is not for files `says` is its type.
     """
 
-    code: NoTarget
+    code: TargetFaultCode
     message: str
 
 

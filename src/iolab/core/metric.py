@@ -61,13 +61,13 @@ class Metric(Record):
     n: int | None = None
 
     @property
-    def is_bin_bound(self) -> bool:
+    def has_bin_edge_interval(self) -> bool:
         """Whether low and high are the edges of a coarse bin, and no interval of chance."""
         complete = None not in (self.value, self.low, self.high)
         return complete and self.n is None
 
     @property
-    def interval_to_show(self) -> tuple[float, float] | None:
+    def displayable_interval(self) -> tuple[float, float] | None:
         """Low and high as far as they are worth showing; None where they are too wide.
 
         Two runs alone give such a width; where many points pool their spread two may be enough. The
@@ -81,8 +81,8 @@ class Metric(Record):
     @property
     def half_width(self) -> float | None:
         """Half of what the interval of chance spans, as a share of the value; None without one."""
-        ends = self.interval_to_show
-        if ends is None or self.is_bin_bound or not self.value:
+        ends = self.displayable_interval
+        if ends is None or self.has_bin_edge_interval or not self.value:
             return None
         return (ends[1] - ends[0]) / 2 / abs(self.value)
 
@@ -90,7 +90,7 @@ class Metric(Record):
     def has_too_wide_interval(self) -> bool:
         """Whether there is an interval, and it is not worth showing."""
         has_ends = self.low is not None and self.high is not None
-        return has_ends and self.value is not None and self.interval_to_show is None
+        return has_ends and self.value is not None and self.displayable_interval is None
 
 
 def directions_with_latency(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ class Verdict(Record):
         return tuple(sorted(hits, key=lambda check: -check.rank))
 
     @property
-    def passed_codes(self) -> tuple[str, ...]:
+    def passed_check_codes(self) -> tuple[str, ...]:
         """The codes of the checks that looked and do not object, by name."""
         return tuple(sorted(check.code for check in self.checks if check.rank == Level.VALID.rank))
 
@@ -154,7 +154,7 @@ class Verdict(Record):
         return sum(check.level is not None for check in self.checks)
 
     @property
-    def basis_text(self) -> str:
+    def judged_check_count_text(self) -> str:
         """How many of its checks looked, as a sentence."""
         return f"{self.judged_check_count} of {len(self.checks)} checks looked; the others are n/a."
 

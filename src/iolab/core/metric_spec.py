@@ -108,7 +108,7 @@ def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tup
 
 def metric_spec(key: str) -> MetricSpec:
     """The metric with that key, as declared or of operations; KeyError where there is none."""
-    return _DECLARED.get(key) or operation_metric(key)
+    return _DECLARED.get(key) or operation_metric_spec(key)
 
 
 def is_known_metric(key: str) -> bool:
@@ -116,19 +116,19 @@ def is_known_metric(key: str) -> bool:
     return is_declared_metric(key) or _KEY.fullmatch(key) is not None
 
 
-def common_label(keys: Iterable[str]) -> str:
+def common_metric_label(keys: Iterable[str]) -> str:
     """What metrics measure, whatever operations they are of; "" where they measure several."""
-    labels = {_without_operation(metric_spec(key)).label for key in keys}
+    labels = {_spec_without_operation(metric_spec(key)).label for key in keys}
     return labels.pop() if len(labels) == 1 else ""
 
 
-def _without_operation(spec: MetricSpec) -> MetricSpec:
+def _spec_without_operation(spec: MetricSpec) -> MetricSpec:
     key = spec.key.removeprefix(f"{spec.operation}_").removesuffix("_whole")
     return metric_spec(key) if spec.operation else spec
 
 
 @lru_cache(maxsize=1024)
-def operation_metric(key: str) -> MetricSpec:
+def operation_metric_spec(key: str) -> MetricSpec:
     """The metric of operations with that systematic key; KeyError for any other key."""
     match = _KEY.fullmatch(key)
     if match is None:

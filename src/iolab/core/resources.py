@@ -85,7 +85,7 @@ class IoConcurrency(Record):
         return min(self.device_ns / self.latency_ns, 1.0)
 
     @property
-    def reached_share(self) -> float:
+    def reached_depth_share(self) -> float:
         """In flight over asked."""
         return self.in_flight / self.requested
 

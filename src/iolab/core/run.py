@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from iolab.core.compressed import CompressedBytes
     from iolab.core.samples import BinTable, CounterTable, IntervalTable
 
-MAX_COUNT: Final = 2**63 - 1
+COUNT_MAX: Final = 2**63 - 1
 """What hosts count is kept in 64 signed bits."""
 
-Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 
 Digest = Annotated[str, Meta(max_length=64)]
 
 Quota = Annotated[float, Meta(ge=0)]
 """Processors that a control group may use, as many as a fraction of one."""
 
-MAX_CORES: Final = 65_536
+CORES_MAX: Final = 65_536
 """No machine has more."""
 
 IDLE_BYTES_PER_S: Final = 1 << 20
@@ -41,7 +41,7 @@ IDLE_BYTES_PER_S: Final = 1 << 20
 IDLE_IOS_PER_S: Final = 50.0
 """The same in I/Os."""
 
-MAX_STANDSTILLS: Final = 256
+STANDSTILLS_MAX: Final = 256
 """The agent joins those next to each other where there are more."""
 
 
@@ -222,17 +222,17 @@ class DeviceDelta(Record):
     read_time_ns: int | None = None
     write_time_ns: int | None = None
 
-    def direction_delta(self, way: Direction) -> DeviceIoDelta:
+    def direction_delta(self, direction: Direction) -> DeviceIoDelta:
         """One direction of it; ValueError for trims, of which it tells less."""
-        if way is Direction.READ:
+        if direction is Direction.READ:
             return DeviceIoDelta(
                 self.read_bytes, self.read_ios, self.read_merges, self.read_time_ns
             )
-        if way is Direction.WRITE:
+        if direction is Direction.WRITE:
             return DeviceIoDelta(
                 self.write_bytes, self.write_ios, self.write_merges, self.write_time_ns
             )
-        raise ValueError(f"{way.name} is neither read nor written")
+        raise ValueError(f"{direction.name} is neither read nor written")
 
 
 class DeviceIoDelta(Record):
@@ -282,7 +282,7 @@ class CacheProof(Record):
     methods: tuple[str, ...]
 
 
-NOT_DROPPED: Final = CacheProof(
+CACHE_NOT_DROPPED: Final = CacheProof(
     requested=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
 )
 """Where nothing was asked to be dropped."""
@@ -372,9 +372,9 @@ class ProcessorUse(Record):
     wall_ns: Count
     run_ns: Count
     wait_ns: Count
-    cores: Annotated[tuple[Count, ...], Meta(max_length=MAX_CORES)]
+    cores: Annotated[tuple[Count, ...], Meta(max_length=CORES_MAX)]
     groups: Annotated[tuple[CgroupCpuUse, ...], Meta(max_length=64)]
-    standstills: Annotated[tuple[Standstill, ...], Meta(max_length=MAX_STANDSTILLS)] | None = None
+    standstills: Annotated[tuple[Standstill, ...], Meta(max_length=STANDSTILLS_MAX)] | None = None
 
 
 class HostDetails(TaggedRecord):

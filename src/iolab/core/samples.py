@@ -21,7 +21,7 @@ from iolab.core.workload import ServiceTime
 from iolab.record import Record
 
 Ints = npt.NDArray[np.int64]
-Whole = npt.NDArray[np.signedinteger[Any]]
+SignedInts = npt.NDArray[np.signedinteger[Any]]
 """Whole numbers of any width: int64, or the narrowest that holds them (see `narrow`)."""
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ CHUNK_ROWS: Final = 1 << 16
 """Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column."""
 
 
-def counts_each_io_once(directions: Whole) -> npt.NDArray[np.bool_]:
+def counts_each_io_once(directions: SignedInts) -> npt.NDArray[np.bool_]:
     """Which rows of a table tell each I/O once: all but those of `ServiceTime`."""
     return (directions < ServiceTime.READ) | (directions > ServiceTime.TRIM)
 
@@ -82,7 +82,7 @@ class BinGroups(Record):
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def select(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
+    def select_groups(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
         """Those parts alone, by a mask or by their places."""
         return BinGroups(*(column[which] for column in astuple(self)))
 
@@ -100,11 +100,11 @@ class BinTable(Record):
     The sum over all intervals is the run's whole histogram, exactly.
     """
 
-    host: Whole
-    seq: Whole
-    direction: Whole
-    bin: Whole
-    count: Whole
+    host: SignedInts
+    seq: SignedInts
+    direction: SignedInts
+    bin: SignedInts
+    count: SignedInts
 
     def __len__(self) -> int:
         return int(self.host.size)
@@ -121,26 +121,26 @@ class BinTable(Record):
         host, seq, direction = (key[start].astype(np.int64) for key in keys)
         return BinGroups(host, seq, direction, start, np.diff(start, append=len(self)))
 
-    def totals(self, parts: BinGroups) -> Ints:
+    def group_totals(self, groups: BinGroups) -> Ints:
         """How many I/Os each of all the table's parts counts."""
-        totals = np.zeros(len(parts), dtype=np.int64)
-        for group in parts.batch_slices():
-            start, size = parts.start[group], parts.size[group]
+        totals = np.zeros(len(groups), dtype=np.int64)
+        for group in groups.batch_slices():
+            start, size = groups.start[group], groups.size[group]
             first = int(start[0])
             counts = self.count[first : int(start[-1] + size[-1])]
             # Not all of it at once, which would widen it as a whole.
             np.add.reduceat(counts, start - first, dtype=np.int64, out=totals[group])
         return totals
 
-    def used_bins(self, parts: BinGroups) -> Ints:
+    def used_bins(self, groups: BinGroups) -> Ints:
         """The bins in which any of the parts counts an I/O, ascending."""
         is_used = np.zeros(BIN_COUNT, dtype=np.bool_)
-        for group in parts.batch_slices():
-            is_used[self.bin[_row_ranges(parts.start[group], parts.size[group])]] = True
+        for group in groups.batch_slices():
+            is_used[self.bin[_row_ranges(groups.start[group], groups.size[group])]] = True
         return np.flatnonzero(is_used)
 
     def add_counts_to(
-        self, sums: Ints, parts: BinGroups, rows: Ints, columns: Ints | None = None
+        self, sums: Ints, groups: BinGroups, rows: Ints, columns: Ints | None = None
     ) -> None:
         """Add the counts of each part to its row of `sums`, of shape (rows, bins), in place.
 
@@ -148,9 +148,9 @@ class BinTable(Record):
         widened is still in the processor's cache when it is used.
         """
         flat, width = sums.reshape(-1), sums.shape[1]
-        for group in parts.batch_slices():
-            size = parts.size[group]
-            inside = _row_ranges(parts.start[group], size)
+        for group in groups.batch_slices():
+            size = groups.size[group]
+            inside = _row_ranges(groups.start[group], size)
             # Flat, which numpy adds up many times as fast.
             bins = self.bin[inside] if columns is None else columns[self.bin[inside]]
             where = np.repeat(rows[group] * width, size) + bins
@@ -175,7 +175,7 @@ class EncodedNames:
 
     __slots__ = ("codes", "words")
 
-    def __init__(self, codes: Whole, words: Sequence[str]) -> None:
+    def __init__(self, codes: SignedInts, words: Sequence[str]) -> None:
         self.codes = codes
         self.words: Names = np.array([*words, None], dtype=np.object_)[:-1]
 
@@ -215,8 +215,8 @@ class CounterTable(Record):
     named `<core>@<numa node>`.
     """
 
-    host: Whole
-    seq: Whole
+    host: SignedInts
+    seq: SignedInts
     real_ns: Ints
     scope: Names | EncodedNames
     name: Names | EncodedNames
@@ -227,14 +227,14 @@ class CounterTable(Record):
         return int(self.host.size)
 
 
-def rows_by_host(hosts: Whole, count: int) -> list[Ints]:
+def rows_by_host(hosts: SignedInts, count: int) -> list[Ints]:
     """The rows of each of `count` hosts, in the order of the table."""
     order = np.argsort(hosts, kind="stable")
     edges = np.searchsorted(hosts[order], np.arange(count + 1)).tolist()
     return [order[first:last] for first, last in pairwise(edges)]
 
 
-def with_narrowest_type(values: Whole) -> Whole:
+def with_narrowest_type(values: SignedInts) -> SignedInts:
     """The same values in the narrowest signed type that holds all of them."""
     if values.size == 0:
         return values.astype(np.int8)

@@ -92,7 +92,7 @@ class StoppingRuleSettings(Record):
     cut_least_s: int = 10
 
     def __post_init__(self) -> None:
-        faults = [words for wrong, words in self._invalid_settings() if wrong]
+        faults = [words for wrong, words in self._setting_checks() if wrong]
         if faults:
             raise ValueError("; ".join(faults))
 
@@ -101,7 +101,7 @@ class StoppingRuleSettings(Record):
         """The shortest that a run can be: as many looks as must be satisfied in a row."""
         return min(self.shortest_s + (self.consecutive - 1) * self.step_s, self.longest_s)
 
-    def _invalid_settings(self) -> tuple[tuple[bool, str], ...]:
+    def _setting_checks(self) -> tuple[tuple[bool, str], ...]:
         return (
             (not 0 < self.precision < 1, f"precision {self.precision} is not between 0 and 1"),
             (self.step_s < 1, f"step_s {self.step_s} is less than a second"),

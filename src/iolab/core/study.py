@@ -11,7 +11,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
-from iolab.core.target_state import PLAIN, Precondition
+from iolab.core.target_state import NO_PRECONDITION, Precondition
 from iolab.core.workload import Workload
 from iolab.record import Record
 
@@ -201,7 +201,7 @@ class Study(Record, dict=True):
     text: str
     overrides: tuple[str, ...]
     inventory: str = ""
-    precondition: Precondition = PLAIN
+    precondition: Precondition = NO_PRECONDITION
     server: ServerConfig | None = None
     guests: BootedGuests | None = None
     answer: AnswerKind = AnswerKind.FIGURES

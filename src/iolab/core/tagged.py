@@ -19,7 +19,7 @@ from iolab.units import parse_size
 if TYPE_CHECKING:
     from iolab.record import Record as _Base
 else:
-    _Base = object  # a field of this type is then left to `read_part`
+    _Base = object  # a field of this type is then left to `decode_tagged_record`
 
 TYPE_KEY: Final = "type"
 """The key in a stored document that names the kind of a part."""
@@ -58,22 +58,22 @@ class TaggedRecord(_Base):
         }
 
 
-def tag_of(part: TaggedRecord | type[TaggedRecord]) -> str:
+def type_tag_of(part: TaggedRecord | type[TaggedRecord]) -> str:
     """The name of the kind of a part, as stored documents have it."""
     return str(part.__struct_config__.tag)
 
 
-def tagged_classes(place: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
+def tagged_classes(base: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
     """All parts that a place can hold, of the kinds that are imported."""
-    return tuple(place.__subclasses__())
+    return tuple(base.__subclasses__())
 
 
-def read_part(place: type, document: object) -> object:
+def decode_tagged_record(base: type, document: object) -> object:
     """The part in a document, as a `dec_hook` of msgspec reads it; ValueError where it is none."""
-    if not issubclass(place, TaggedRecord):
-        raise NotImplementedError(f"{place.__name__} is not stored")
-    parts: Any = Union[tagged_classes(place)]  # noqa: UP007 - of a tuple
+    if not issubclass(base, TaggedRecord):
+        raise NotImplementedError(f"{base.__name__} is not stored")
+    parts: Any = Union[tagged_classes(base)]  # noqa: UP007 - of a tuple
     try:
-        return convert(document, parts, dec_hook=read_part, str_keys=True)
+        return convert(document, parts, dec_hook=decode_tagged_record, str_keys=True)
     except ValidationError as error:
         raise ValueError(str(error)) from error

@@ -28,7 +28,7 @@ class Purge(StrEnum):
         return self in (Purge.DISCARD, Purge.NVME_FORMAT, Purge.SANITIZE)
 
 
-class Restore(StrEnum):
+class RestorePolicy(StrEnum):
     """When the start state is made again."""
 
     ONCE = "once"
@@ -51,7 +51,7 @@ class Precondition(Record):
     steady: bool = False
     round_s: float = 60.0
     rounds_max: int = 25
-    restore: Restore = Restore.ONCE
+    restore: RestorePolicy = RestorePolicy.ONCE
 
     @property
     def is_required(self) -> bool:
@@ -59,7 +59,7 @@ class Precondition(Record):
         return self.purge is not Purge.NONE or self.fill != 1.0 or self.steady
 
 
-PLAIN = Precondition()
+NO_PRECONDITION = Precondition()
 """Nothing but the usual layout."""
 
 
@@ -172,5 +172,5 @@ class Ledger(Record):
         return next((item for item in self.targets if item.key == key), None)
 
 
-EMPTY = Ledger()
+EMPTY_LEDGER = Ledger()
 """The ledger of a session that begins."""

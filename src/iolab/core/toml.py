@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-PARTS_MOST: Final = 32
+PARTS_MAX: Final = 32
 """Parts of a dotted key. The library's time grows with their square, 50,000 take minutes, and no
 file of iolab needs more than six. Words joined by dots in text and comments count as well."""
 
 _PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_TOO_DEEP: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{PARTS_MOST}}}")
+_TOO_DEEP: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{PARTS_MAX}}}")
 
-BYTES_MOST: Final = 1 << 28
+BYTES_MAX: Final = 1 << 28
 """More than a manifest of thousands of hosts has."""
 
 _PIECE_BYTES: Final = 1 << 20
@@ -37,7 +37,7 @@ class DeepKeyError(ValueError):
     """A dotted key has more parts than anybody needs; `line` is where, from 1."""
 
     def __init__(self, line: int) -> None:
-        super().__init__(f"a key has more than {PARTS_MOST} parts (line {line})")
+        super().__init__(f"a key has more than {PARTS_MAX} parts (line {line})")
         self.line = line
 
 
@@ -53,7 +53,7 @@ def file_type_name(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "something else")
 
 
-def open_regular(path: Path) -> int:
+def open_regular_file(path: Path) -> int:
     """A descriptor to read `path` from; OSError where it cannot be, or is no regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
@@ -65,21 +65,26 @@ def open_regular(path: Path) -> int:
     raise OSError(errno.EINVAL, f"it is {file_type_name(kind)} and no regular file", str(path))
 
 
-def read_regular(path: Path, most: int = BYTES_MOST) -> bytes:
-    """All that is in a regular file; OSError where it cannot be read, or has more than `most`."""
+def read_regular_file(path: Path, max_bytes: int = BYTES_MAX) -> bytes:
+    """All that is in a regular file.
+
+    OSError where it cannot be read, or has more than `max_bytes`.
+    """
     content = bytearray()
-    descriptor = open_regular(path)
+    descriptor = open_regular_file(path)
     try:
         # In pieces, since a reader sets aside all that it is asked for.
-        while len(content) <= most and (piece := os.read(descriptor, min(most + 1, _PIECE_BYTES))):
+        while len(content) <= max_bytes and (
+            piece := os.read(descriptor, min(max_bytes + 1, _PIECE_BYTES))
+        ):
             content += piece
     finally:
         os.close(descriptor)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {max_bytes} bytes", str(path))
     return bytes(content)
 
 
 def require_regular_file(path: Path) -> None:
     """OSError where `path` is no regular file, for a library that opens it by its name."""
-    os.close(open_regular(path))
+    os.close(open_regular_file(path))

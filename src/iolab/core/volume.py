@@ -14,7 +14,7 @@ from iolab.units import GIB, MIB
 
 MB: Final = 1_000_000
 
-REACHED_WITHIN: Final = 0.1
+REACHED_TOLERANCE: Final = 0.1
 """A rate so near to a provisioned limit, as a share, is that limit."""
 
 TIERS: Final[Mapping[str, tuple[int, int, int]]] = {
@@ -76,10 +76,10 @@ LIMITS: Final[Mapping[str, _Limits]] = {
 VOLUME_TYPES: Final = tuple(LIMITS)
 
 
-def provisioned_limit(facts: HostFacts, named: str | None) -> ProvisionedLimit | None:
+def provisioned_limit(facts: HostFacts, study_volume_type: str | None) -> ProvisionedLimit | None:
     """What the target's volume is provisioned for; None where its type or its size is not known.
 
-    The study may have `named` the type, else the cloud's metadata tell it.
+    The study may have `study_volume_type` the type, else the cloud's metadata tell it.
     """
     target = facts.target
     devices = set(target.devices) if target is not None else set()
@@ -88,7 +88,7 @@ def provisioned_limit(facts: HostFacts, named: str | None) -> ProvisionedLimit |
     ]
     if len(sizes) != 1:
         return None
-    kind = named or _volume_type_by_cloud(facts, sizes[0])
+    kind = study_volume_type or _volume_type_by_cloud(facts, sizes[0])
     if kind not in LIMITS:
         return None
     return ProvisionedLimit(kind, *LIMITS[kind](sizes[0]))

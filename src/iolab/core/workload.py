@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from msgspec.structs import asdict, replace
 
-from iolab.core.configuration import EVERY_POINT, WorkloadObjective
+from iolab.core.configuration import GRID_OBJECTIVE, WorkloadObjective
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import (
     CombineRule,
@@ -20,10 +20,10 @@ from iolab.core.metric_spec import (
 from iolab.core.tagged import TaggedRecord
 from iolab.record import Record
 
-PER_NODE: Final = "vms_per_node"
+VMS_PER_NODE_AXIS: Final = "vms_per_node"
 """The axis of a growing fleet: how many guests of each hypervisor make load."""
 
-HOSTS: Final = "hosts"
+HOSTS_AXIS: Final = "hosts"
 """The axis of a growing number of clients: the first of each configuration make load."""
 
 
@@ -207,12 +207,12 @@ class AnyJob(TaggedRecord):
         return False
 
     @property
-    def busy_polls(self) -> bool:
+    def has_busy_polling(self) -> bool:
         """Whether its engine asks again and again, with a whole core, instead of sleeping."""
         return False
 
     @property
-    def counts_errors_late(self) -> bool:
+    def reports_errors_at_end(self) -> bool:
         """Whether its engine goes on after errors, which only its last word tells of."""
         return False
 
@@ -230,7 +230,7 @@ class AnyJob(TaggedRecord):
         return ()
 
     @property
-    def write_likeness(self) -> object:
+    def write_rate_group(self) -> object:
         """What jobs have in common that write at about the same rate."""
         return self
 
@@ -240,7 +240,7 @@ class AnyJob(TaggedRecord):
         return any(way is not Direction.READ for way in self.data_directions)
 
     @property
-    def io_multiple_bytes(self) -> int:
+    def io_alignment_bytes(self) -> int:
         """Each I/O on the job's files is a multiple of so many bytes; 0 without such files."""
         return 0
 
@@ -287,11 +287,14 @@ class AnyJob(TaggedRecord):
         """The job where all clients together run so many, which share what the fleet is asked."""
         return self
 
-    def with_poisson_arrivals(self) -> Self:
+    def with_default_poisson_arrivals(self) -> Self:
         """The job with I/Os that arrive as independent users make them, if it says nothing else."""
         return self
 
-    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
+    def operation_mix_for_axis_values(
+        self,
+        axis: Mapping[str, int | str],  # noqa: ARG002
+    ) -> tuple[str, str] | None:
         """The kind of load, and its mix of operations at those values of a point's axes.
 
         Points with one mix spread alike over runs. None where nothing is known of that.
@@ -319,7 +322,7 @@ class Workload(Record):
     sweep: tuple[Axis, ...]
     indicator: Indicator
     repeats: int | None = None
-    search_goal: WorkloadObjective = EVERY_POINT
+    search_goal: WorkloadObjective = GRID_OBJECTIVE
 
     @property
     def headline_metric(self) -> str | None:
@@ -338,6 +341,6 @@ class Workload(Record):
         return {axis.name: ", ".join(map(str, axis.values)) for axis in self.sweep}
 
     @property
-    def figure_metric(self) -> str:
+    def headline_or_rate_metric(self) -> str:
         """The key of its headline, or of its rate where no single metric is."""
         return self.headline_metric or self.rate_metric

@@ -22,28 +22,28 @@ from iolab.analysis.checks.storage_bytes import can_compare_with_storage
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
 from iolab.core.metric import Level
-from iolab.guests.guest import Accelerator, boot_settings
+from iolab.guests.guest import Accelerator, settings_of_booted_guests
 from iolab.guests.metrics import (
     GuestLimit,
-    counted_guests,
     guest_cpu_use,
     guest_limit,
-    limited_guests,
+    guests_counted_by_node,
     node_results,
+    self_limited_guests,
 )
 from iolab.guests.nodes import (
     FleetBytes,
     Guest,
     GuestBytes,
+    are_disks_modelled,
     fleet_bytes,
     guest_nodes,
-    is_modelled,
     run_guests,
 )
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns
 
-WAITED: Final = 0.02
+VCPU_WAIT_SHARE_MAX: Final = 0.02
 """Share of the time that a guest's processors may have waited for one of their node's; from about
 2 % on the tail of latencies is made of such waits. A guest's own count of stolen time has the same
 limit."""
@@ -103,10 +103,10 @@ def emulated_guest(view: RunView) -> CheckAnswer:
 @check("modelled-disk", "Modelled disks", needs_load=False)
 def simulated_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
-    settings = boot_settings(view.record)
+    settings = settings_of_booted_guests(view.record)
     if settings is None:
         return not_applicable("No guest has a disk of this session's making.")
-    if not is_modelled(view.record):
+    if not are_disks_modelled(view.record):
         return valid("The guests' disks are images on their nodes.")
     latency_ns = settings.latency_ns or 0
     return indicative(
@@ -119,7 +119,7 @@ def simulated_disk(view: RunView) -> CheckAnswer:
 @check("limited-disk", "Disks held at a limit")
 def disk_iops_limit(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
-    settings = boot_settings(view.record)
+    settings = settings_of_booted_guests(view.record)
     limit = settings.iops_limit if settings else None
     guests = run_guests(view.record)
     if limit is None or not guests:
@@ -157,7 +157,7 @@ def guest_starved(view: RunView) -> CheckAnswer:
         *(_vcpu_wait_answer(view, guest) for guest in guests),
         *_stolen_by_hypervisor_below(view),
     ]
-    return worst_answer(answers, most="wait_share")
+    return worst_answer(answers, max_key="wait_share")
 
 
 def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
@@ -180,7 +180,7 @@ def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
         "one of "
         f"{guest.run.node}"
     )
-    if use.wait_share >= WAITED:
+    if use.wait_share >= VCPU_WAIT_SHARE_MAX:
         return indicative(f"{text}: its latencies hold those pauses.", **evidence)
     return valid(f"{text}.", **evidence)
 
@@ -190,7 +190,7 @@ def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
     window = view.load.measured_part.common
     for node in guest_nodes(view.record):
         share = view.mean_metric_of_named_host(node.name, "cpu", "all", "steal_share", window)
-        if share is not None and share >= WAITED:
+        if share is not None and share >= VCPU_WAIT_SHARE_MAX:
             yield indicative(
                 f"The hypervisor below {node.name} took {percent_text(share)} of the processors "
                 "that "
@@ -207,7 +207,7 @@ def guest_limited(view: RunView) -> CheckAnswer:
     if not guests:
         return not_applicable(_NO_GUESTS)
     return worst_answer(
-        (_guest_limit_answer(guest, guest_limit(view, guest)) for guest in guests), most="off"
+        (_guest_limit_answer(guest, guest_limit(view, guest)) for guest in guests), max_key="off"
     )
 
 
@@ -227,7 +227,7 @@ def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
             1 - 1 / max(times or 1, 1),
         ),
     }
-    if limit.has_too_few_in_flight and limit.reached_share is not None:
+    if limit.is_below_requested_depth and limit.reached_share is not None:
         return invalid(
             f"Of the I/Os asked for, {percent_text(limit.reached_share)} were in flight in "
             f"{guest.name}"
@@ -310,7 +310,7 @@ def _node_byte_answers(
 ) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""
     below = format_bytes(sum(account.hypervisor_bytes))
-    if is_modelled(view.record):
+    if are_disks_modelled(view.record):
         yield not_applicable(f"The {below} of the guests went to modelled disks.", **evidence)
     elif can_compare_with_storage(view):
         yield not_applicable(
@@ -324,12 +324,12 @@ def _node_byte_answers(
     elif account.moved_device_bytes is None:
         yield unchecked(f"the devices of {account.unmonitored_node} were not counted", **evidence)
     else:
-        yield from _compare_node_bytes(
+        yield from _node_byte_comparisons(
             view, account, account.expected_device_bytes, account.moved_device_bytes, evidence
         )
 
 
-def _compare_node_bytes(
+def _node_byte_comparisons(
     view: RunView,
     account: FleetBytes,
     expected: tuple[float, float],
@@ -389,6 +389,6 @@ class GuestAnalysis:
         CheckSlot.LATENCY: (guest_limited,),
         CheckSlot.PROCESSORS_FREE: (guest_starved,),
     }
-    limited_hosts = staticmethod(limited_guests)
-    counted_hosts = staticmethod(counted_guests)
+    self_limited_hosts = staticmethod(self_limited_guests)
+    externally_counted_hosts = staticmethod(guests_counted_by_node)
     nodes = staticmethod(node_results)

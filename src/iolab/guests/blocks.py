@@ -13,13 +13,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta, ValidationError, convert
 
-from iolab.core.run import MAX_COUNT, Count
+from iolab.core.run import COUNT_MAX, Count
 from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
 from iolab.hosts.answers import CpuUseAnswer
-from iolab.record import Record, place_and_fault
+from iolab.record import Record, fault_place_and_text
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
@@ -83,7 +83,7 @@ def parse_block_stats(guest: str, answer: object) -> GuestDiskCounts:
     try:
         disks = [disk for disk in convert(answer, type=_Disks) if disk.qdev == DISK_ID]
     except ValidationError as error:
-        where, fault = place_and_fault(error)
+        where, fault = fault_place_and_text(error)
         raise _unexpected_reply_error(guest, f"'{where}' in its counters: {fault}") from None
     if len(disks) != 1:
         raise _unexpected_reply_error(
@@ -127,13 +127,13 @@ class _QemuBlockStats(Record, kw_only=True):
             self.rd_operations + self.failed_rd_operations,
             self.rd_bytes,
             self.rd_total_time_ns,
-            _checked_bins(guest, self.rd_latency_histogram),
+            _bins_with_known_boundaries(guest, self.rd_latency_histogram),
         )
         write = DirectionCounts(
             self.wr_operations + self.failed_wr_operations,
             self.wr_bytes,
             self.wr_total_time_ns,
-            _checked_bins(guest, self.wr_latency_histogram),
+            _bins_with_known_boundaries(guest, self.wr_latency_histogram),
         )
         return GuestDiskCounts(read, write)
 
@@ -147,7 +147,7 @@ _Disks = Annotated[list[_QemuDisk], Meta(max_length=64)]
 """Our guests have two disks."""
 
 
-def _checked_bins(guest: str, histogram: _QemuHistogram | None) -> tuple[int, ...]:
+def _bins_with_known_boundaries(guest: str, histogram: _QemuHistogram | None) -> tuple[int, ...]:
     if histogram is None:
         return ()
     if (
@@ -167,7 +167,7 @@ def _direction_counts_between(
     sums = (after.ios - before.ios, after.bytes - before.bytes, after.total_ns - before.total_ns)
     if min(*sums, *bins, 0) < 0:
         raise _unexpected_reply_error(guest, f"fewer {direction.key}s than at the look before")
-    edges = pairwise((0, *BOUNDARIES_NS, MAX_COUNT))
+    edges = pairwise((0, *BOUNDARIES_NS, COUNT_MAX))
     filled = ((*edge, count) for edge, count in zip(edges, bins, strict=False) if count)
     return BlockCounts(direction, *sums, tuple(filled))
 

@@ -13,7 +13,7 @@ from iolab.core.events import Phase
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import GuestSettings
 from iolab.guests.hypervisor import Hypervisor
-from iolab.guests.machine import Aio, Replica
+from iolab.guests.machine import QemuAio, Replica
 from iolab.guests.problems import QEMU_IMG, QEMU_NBD
 from iolab.guests.qemu import QemuRun
 from iolab.guests.vm_table import COPIES
@@ -44,7 +44,7 @@ SERVER_RETRY_S: Final = 0.2
 SERVER_END_S: Final = 2.0
 """For a server that could not have its port to end."""
 
-REFUSED: Final = "Connection refused"
+CONNECTION_REFUSED: Final = "Connection refused"
 """What qemu-img says of a server that does not listen yet."""
 
 
@@ -91,7 +91,7 @@ def plan_replicas(
     return tuple(copies)
 
 
-def nbd_server_command(mirror: DiskReplica, image: str, qemu_nbd: str) -> tuple[str, ...]:
+def nbd_server_command(disk_replica: DiskReplica, image: str, qemu_nbd: str) -> tuple[str, ...]:
     """The command that offers a copy until it is killed; it ends at once when the port is taken.
 
     `image` is absolute, for a name with a colon would be a protocol, and is there in its full size.
@@ -101,22 +101,22 @@ def nbd_server_command(mirror: DiskReplica, image: str, qemu_nbd: str) -> tuple[
         raise ValueError(f"the image's path is not absolute: {image!r}")
     return (
         *(qemu_nbd, "--persistent", f"--shared={CLIENTS}", "--format=raw"),
-        *("--cache=none", f"--aio={Aio.NATIVE.value}", "--discard=ignore"),
-        f"--bind={mirror.replica.address}",
-        f"--port={mirror.replica.port}",
-        f"--export-name={mirror.replica.export}",
+        *("--cache=none", f"--aio={QemuAio.NATIVE.value}", "--discard=ignore"),
+        f"--bind={disk_replica.replica.address}",
+        f"--port={disk_replica.replica.port}",
+        f"--export-name={disk_replica.replica.export}",
         image,
     )
 
 
-def nbd_copy_command(mirror: DiskReplica, image: str, qemu_img: str) -> tuple[str, ...]:
+def nbd_copy_command(disk_replica: DiskReplica, image: str, qemu_img: str) -> tuple[str, ...]:
     """The command that makes a copy the same as the image: every byte of it, zeros as well.
 
     It runs on the guest's own node, before the guest; the copy's server runs already.
     """
     return (
         *(qemu_img, "convert", "-n", "-S", "0", "-t", "none", "-T", "none"),
-        *("-f", "raw", "-O", "raw", image, nbd_address(mirror.replica)),
+        *("-f", "raw", "-O", "raw", image, nbd_address(disk_replica.replica)),
     )
 
 
@@ -188,27 +188,28 @@ class ReplicaSet:
             )
             raise HostError(message, "See whether something else changes files in that folder.")
 
-    async def _fill_copy(self, node: Hypervisor, mirror: DiskReplica) -> None:
-        argv = nbd_copy_command(mirror, node.images[mirror.guest], QEMU_IMG)
+    async def _fill_copy(self, node: Hypervisor, disk_replica: DiskReplica) -> None:
+        argv = nbd_copy_command(disk_replica, node.images[disk_replica.guest], QEMU_IMG)
         limit_s = COPY_LIMIT_S + self._settings.disk_bytes / SLOWEST_COPY_BYTES_PER_S
-        server = self._servers[mirror.replica.export]
+        server = self._servers[disk_replica.replica.export]
         for left in reversed(range(SERVER_TRIES)):
             try:
                 await run_and_get_output(node.host, argv, limit_s=limit_s)
             except EngineError as fault:
-                refused = REFUSED in fault.message
+                refused = CONNECTION_REFUSED in fault.message
                 # Whoever answered instead of ours has its port, and ours is about to say so.
-                if await server.ends_within(SERVER_RETRY_S if refused else SERVER_END_S):
-                    raise _server_failed_error(mirror, server) from None
+                if await server.has_ended_within(SERVER_RETRY_S if refused else SERVER_END_S):
+                    raise _nbd_server_error(disk_replica, server) from None
                 if not left or not refused:
                     raise
             else:
                 return
 
 
-def _server_failed_error(mirror: DiskReplica, server: QemuRun) -> HostError:
+def _nbd_server_error(disk_replica: DiskReplica, server: QemuRun) -> HostError:
     message = (
-        f"The copy of guest '{mirror.guest}' cannot be offered on node '{mirror.node}': "
+        f"The copy of guest '{disk_replica.guest}' cannot be offered on node "
+        f"'{disk_replica.node}': "
         f"{server.exit_and_console_text().rstrip('.') or 'it said nothing'}."
     )
     return HostError(message, "Free that port there, or correct the node's storage_address.")

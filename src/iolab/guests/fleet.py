@@ -44,17 +44,17 @@ from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.guests.problems import require_capable_nodes
 from iolab.hosts.answers import CpuUseAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.builds import Say
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host, Link
+from iolab.hosts.kit_cache import Notify
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.discovery import Discovery, discover
-from iolab.session.reconnect import RESUME, HostChangedError, Reach
-from iolab.study.guard import host_changes
+from iolab.session.discovery import Discovery, discover_hosts_and_targets
+from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
+from iolab.study.readiness import host_change_faults
 from iolab.study.targets import hypervisors_of_study, load_hosts, load_hosts_of_point
-from iolab.targets.layout import lay_out
+from iolab.targets.layout import lay_out_data_set
 from iolab.text import capitalised
 
 LOOK_LIMIT_S: Final = 20.0
@@ -64,7 +64,7 @@ IMAGES: Final = "guests"
 """The data set that guests' images are."""
 
 
-class _CountedGuest(Struct):
+class _SampledGuest(Struct):
     """One guest in one run; `index` is its node's among the hosts that counters name."""
 
     name: str
@@ -91,111 +91,118 @@ class GuestCounters:
         session: SessionContext,
         guests: Sequence[tuple[str, Hypervisor]],
         counters: CounterCollector,
-        places: Mapping[str, int],
+        host_indexes: Mapping[str, int],
     ) -> None:
         self._session = session
         self._counters = counters
-        self._all = [_CountedGuest(name, node, places[node.name]) for name, node in guests]
+        self._guests = [_SampledGuest(name, node, host_indexes[node.name]) for name, node in guests]
 
     @asynccontextmanager
     async def collect(self) -> AsyncIterator[None]:
         """They are counted before and after what is done within, and at every interval between."""
-        await asyncio.gather(*(self._sample_before(guest) for guest in self._all))
-        following = [asyncio.create_task(self._sample_periodically(guest)) for guest in self._all]
+        await asyncio.gather(*(self._sample_before(guest) for guest in self._guests))
+        following = [
+            asyncio.create_task(self._sample_periodically(guest)) for guest in self._guests
+        ]
         try:
             yield
         finally:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-            await asyncio.gather(*(self._sample_after(guest) for guest in self._all))
+            await asyncio.gather(*(self._sample_after(guest) for guest in self._guests))
 
     def guest_runs(self) -> tuple[GuestRun, ...]:
         """What is to be recorded of them."""
-        return tuple(self._guest_run(guest) for guest in self._all)
+        return tuple(self._guest_run(guest) for guest in self._guests)
 
-    async def _sample_before(self, counted: _CountedGuest) -> None:
-        counted.before = await self._sample_guest(counted)
+    async def _sample_before(self, guest: _SampledGuest) -> None:
+        guest.before = await self._sample_guest(guest)
 
-    async def _sample_periodically(self, counted: _CountedGuest) -> None:
+    async def _sample_periodically(self, guest: _SampledGuest) -> None:
         while True:
             await asyncio.sleep(self._session.study.telemetry.interval_ms / 1000)
-            await self._sample_guest(counted)
+            await self._sample_guest(guest)
 
-    async def _sample_after(self, counted: _CountedGuest) -> None:
-        counted.after = await self._sample_guest(counted)
+    async def _sample_after(self, guest: _SampledGuest) -> None:
+        guest.after = await self._sample_guest(guest)
 
-    async def _sample_guest(self, counted: _CountedGuest) -> _GuestSample:
+    async def _sample_guest(self, guest: _SampledGuest) -> _GuestSample:
         """Look at a guest, and keep what was seen as a sample of its node's."""
-        running = counted.node.running.get(counted.name)
-        if running is None or counted.node.host.lost_reason or running.booted.qemu.ended.is_set():
+        running = guest.node.running.get(guest.name)
+        if running is None or guest.node.host.lost_reason or running.booted.qemu.ended.is_set():
             return _GuestSample(None, None)
-        disk, use = await self._disk_counts(counted, running), await self._cpu_use(counted, running)
-        self._add_to_counters(counted, disk, use)
+        disk, use = (
+            await self._read_disk_counts(guest, running),
+            await self._read_cpu_use(guest, running),
+        )
+        self._add_to_counters(guest, disk, use)
         return _GuestSample(disk, use)
 
-    async def _disk_counts(
-        self, counted: _CountedGuest, running: RunningGuest
+    async def _read_disk_counts(
+        self, guest: _SampledGuest, running: RunningGuest
     ) -> GuestDiskCounts | None:
         if running.monitor is None:
             return None
         try:
             answer = await running.monitor.run_command(COUNTERS, deadline_s=LOOK_LIMIT_S)
-            return parse_block_stats(counted.name, answer)
+            return parse_block_stats(guest.name, answer)
         except HostError as fault:
-            self._notify_once(counted, fault)
+            self._notify_once(guest, fault)
             return None
 
-    async def _cpu_use(self, counted: _CountedGuest, running: RunningGuest) -> CpuUseAnswer | None:
+    async def _read_cpu_use(
+        self, guest: _SampledGuest, running: RunningGuest
+    ) -> CpuUseAnswer | None:
         try:
-            answer = await counted.node.host.request(
+            answer = await guest.node.host.request(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.run_id
             )
-            return read_answer(counted.node.name, CpuUseAnswer, answer)
+            return read_answer(guest.node.name, CpuUseAnswer, answer)
         except HostError as fault:
-            self._notify_once(counted, fault)
+            self._notify_once(guest, fault)
             return None
 
     def _add_to_counters(
-        self, counted: _CountedGuest, disk: GuestDiskCounts | None, use: CpuUseAnswer | None
+        self, guest: _SampledGuest, disk: GuestDiskCounts | None, use: CpuUseAnswer | None
     ) -> None:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
             return
-        counted.seq += 1
+        guest.seq += 1
         read, write = (disk.read, disk.write) if disk else (None, None)
         row = [
-            counted.name,
+            guest.name,
             *(read and read.ios, write and write.ios),
             *(read and read.bytes, write and write.bytes),
             *(read and read.total_ns, write and write.total_ns),
             *(use.vcpu_run_ns, use.vcpu_wait_ns),
         ]
-        sample = {"seq": counted.seq, "real_ns": use.real_ns, "guests": [row]}
+        sample = {"seq": guest.seq, "real_ns": use.real_ns, "guests": [row]}
         with suppress(ValueError):
-            self._counters.add(counted.index, sample)
+            self._counters.add(guest.index, sample)
 
-    def _notify_once(self, counted: _CountedGuest, fault: HostError) -> None:
+    def _notify_once(self, guest: _SampledGuest, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
-        if fault.message not in counted.reported:
-            counted.reported.add(fault.message)
+        if fault.message not in guest.reported:
+            guest.reported.add(fault.message)
             self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
-    def _guest_run(self, counted: _CountedGuest) -> GuestRun:
-        ground, running = counted.node.ground, counted.node.running.get(counted.name)
+    def _guest_run(self, guest: _SampledGuest) -> GuestRun:
+        ground, running = guest.node.boot_environment, guest.node.running.get(guest.name)
         blocks: tuple[BlockCounts, ...] = ()
         use: GuestUse | None = None
-        before, after = counted.before, counted.after
+        before, after = guest.before, guest.after
         try:
             if before and after and before.disk and after.disk:
-                blocks = block_counts_between(counted.name, before.disk, after.disk)
+                blocks = block_counts_between(guest.name, before.disk, after.disk)
             if before and after and before.use and after.use:
-                use = guest_use_between(counted.name, before.use, after.use)
+                use = guest_use_between(guest.name, before.use, after.use)
         except HostError as fault:
-            self._notify_once(counted, fault)
+            self._notify_once(guest, fault)
         return GuestRun(
-            guest=counted.name,
-            node=counted.node.name,
+            guest=guest.name,
+            node=guest.node.name,
             accelerator=ground.accelerator if ground else None,
             blocks=blocks,
             use=use,
@@ -206,11 +213,11 @@ class GuestCounters:
 class GuestKits(Protocol):
     """Makes what guests boot from, as `build_guest_kit` does."""
 
-    async def __call__(self, say: Say, /, *, package: str = "") -> GuestKit:
+    async def __call__(self, notify: Notify, /, *, package: str = "") -> GuestKit:
         """The kit, with the kernel in that package file; "" for the newest there is."""
 
 
-class Guests:
+class SessionGuests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
     `boot` before the first guest is reached, `watching` and `completed` for each run, `end`
@@ -223,11 +230,11 @@ class Guests:
         self._nodes: dict[str, Hypervisor] = {}
         self._copies: ReplicaSet | None = None
         self._counting: GuestCounters | None = None
-        self._reach: Reach | None = None
-        self.below: Mapping[str, tuple[str, ...]] = {}
+        self._reach: HostFactory | None = None
+        self.path_devices_by_node: Mapping[str, tuple[str, ...]] = {}
         """The block devices below the path of each node that has one."""
         for host in session.hosts.values():
-            self._with_boot_function(host)
+            self._set_boot_function(host)
 
     @property
     def has_guests(self) -> bool:
@@ -251,14 +258,14 @@ class Guests:
             self._prepare_nodes(settings, list(self._nodes.values()))
         )
 
-    def with_reboot(self, reach: Reach | None) -> Reach | None:
+    def with_reboot(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
-        self._reach = reach
-        if reach is None:
+        self._reach = host_factory
+        if host_factory is None:
             return None
 
         def reached(spec: HostSpec) -> Host:
-            return self._with_boot_function(reach(spec))
+            return self._set_boot_function(host_factory(spec))
 
         return reached
 
@@ -266,24 +273,24 @@ class Guests:
         """Take what nodes told of themselves, whoever booted the guests on them."""
         names = {spec.name for spec in hypervisors_of_study(self._session.study)} & facts.keys()
         targets = {name: facts[name].target for name in names}
-        self.below = {
+        self.path_devices_by_node = {
             name: target.devices for name, target in targets.items() if target is not None
         }
 
     @asynccontextmanager
     async def collect_counters(
-        self, run: PlannedRun, counters: CounterCollector, places: Mapping[str, int]
+        self, run: PlannedRun, counters: CounterCollector, host_indexes: Mapping[str, int]
     ) -> AsyncIterator[None]:
         """What nodes count of their guests is collected while what is done within lasts.
 
-        `places` are the numbers of the nodes among the hosts that counters name.
+        `host_indexes` are the numbers of the nodes among the hosts that counters name.
         """
         guests = [
             (name, self._nodes[node])
             for name, node in self._guests_with_nodes(run)
-            if node in self._nodes and node in places
+            if node in self._nodes and node in host_indexes
         ]
-        self._counting = GuestCounters(self._session, guests, counters, places)
+        self._counting = GuestCounters(self._session, guests, counters, host_indexes)
         async with self._counting.collect():
             yield
 
@@ -298,7 +305,7 @@ class Guests:
         counted = {run.guest: run for run in counting.guest_runs()} if counting else {}
         every = load_hosts(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
-        left_out = self._session.left_out
+        left_out = self._session.excluded_host_names
         fleet = GuestFleet(
             guests=tuple(counted.get(name) or GuestRun(name, node) for name, node in placed),
             settings=booted_guest_settings(self._session.study),
@@ -319,7 +326,7 @@ class Guests:
         self._nodes = {}
         return tuple(faults)
 
-    def _with_boot_function(self, host: Host) -> Host:
+    def _set_boot_function(self, host: Host) -> Host:
         if isinstance(host, BootedHost):
             host.boot = self._boot_guest
         return host
@@ -335,10 +342,10 @@ class Guests:
 
     async def _boot_on_node(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
-        async with node.door:
+        async with node.preparation_lock:
             if node.host.lost_reason:
                 await self._reconnect_node(node)
-            if not node.ready:
+            if not node.is_ready:
                 await self._prepare_nodes(settings, [node])
         return await node.boot(guest, settings)
 
@@ -351,11 +358,13 @@ class Guests:
         await node.host.close()
         host = session.monitored_hosts[node.name] = self._reach(node.spec)
         node.forget_state()
-        discovery = await discover(session.study, {node.name: host}, session.discovery_queries)
-        if faults := host_changes({node.name: node.facts}, discovery.facts):
+        discovery = await discover_hosts_and_targets(
+            session.study, {node.name: host}, session.discovery_queries
+        )
+        if faults := host_change_faults({node.name: node.facts}, discovery.facts):
             # Lost it stays: no other guest is booted there either.
             await host.close()
-            session.taken_folders.pop(node.name, None)  # What lies there is not ours.
+            session.held_folders.pop(node.name, None)  # What lies there is not ours.
             message = f"Node '{node.name}' was lost and came back as another."
             raise HostChangedError(
                 message, "Put it back as it was, and resume the session.", faults
@@ -399,7 +408,7 @@ class Guests:
         if settings.disk is DiskKind.IMAGE:
             await self._lay_out_images(settings, nodes)
         for node in nodes:
-            node.ready = True
+            node.is_ready = True
 
     async def _lay_out_images(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         """An image for each guest, every byte of it written, and its copies on other nodes."""
@@ -412,7 +421,7 @@ class Guests:
             file_bytes=settings.disk_bytes,
             host_numjobs=counts,
         )
-        await lay_out(self._session, [node.workdir for node in nodes], images, None)
+        await lay_out_data_set(self._session, [node.workdir for node in nodes], images, None)
         for node in nodes:
             paths = node.workdir.paths(images.with_jobs_of_host(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
@@ -424,7 +433,9 @@ class Guests:
         """The guests that make a run's load, each with its node."""
         study = self._session.study
         names = load_hosts_of_point(study, run.point)
-        specs = [study.host(name) for name in names if name not in self._session.left_out]
+        specs = [
+            study.host(name) for name in names if name not in self._session.excluded_host_names
+        ]
         return [(spec.name, spec.node) for spec in specs if spec.node]
 
     def _notify(self, text: str) -> None:
@@ -436,6 +447,6 @@ class GuestSession(Record):
 
     kits: GuestKits = build_guest_kit
 
-    def hosts(self, session: SessionContext) -> Guests:
+    def booted_hosts_of_session(self, session: SessionContext) -> SessionGuests:
         """The guests of a session."""
-        return Guests(session, self.kits)
+        return SessionGuests(session, self.kits)

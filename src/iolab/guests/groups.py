@@ -13,7 +13,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.record import Record
-from iolab.report.best import Headline, best_point_headline, median_repeat, workload_and_axis_title
+from iolab.report.best import Headline, best_point_headline, median_result, workload_and_axis_title
 from iolab.report.numbers import axis_values_text
 from iolab.text import counted_noun
 
@@ -106,7 +106,7 @@ def guest_count(result: Result) -> int:
 
 def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
-    key = group.workload.figure_metric
+    key = group.workload.headline_or_rate_metric
     name = " ".join([group.workload.id, *(str(value) for _, value in group.other_axes)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(
@@ -123,7 +123,7 @@ def median_run(point: PointSummary) -> Result | None:
     runs = [
         run for run in point.results or point.left_out if finite_metric_value(run, RATE) is not None
     ]
-    return median_repeat(runs, RATE) if runs else None
+    return median_result(runs, RATE) if runs else None
 
 
 def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
@@ -169,23 +169,23 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
     written = {point.digest: point.job.study_keys for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
-    def order(run: Result) -> tuple[bool, int, int]:
+    def rank(run: Result) -> tuple[bool, int, int]:
         return (
-            _is_published_mix(written.get(run.digest, {})),
+            _is_mix_of_published_study(written.get(run.digest, {})),
             guest_count(run),
             -run.verdict.level.rank,
         )
 
-    return max(runs, key=order, default=None)
+    return max(runs, key=rank, default=None)
 
 
-def _is_published_mix(written: Mapping[str, object]) -> bool:
+def _is_mix_of_published_study(written: Mapping[str, object]) -> bool:
     return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
 
 
-def guest_run_text(run: Result, others: Axis = ()) -> str:
+def guest_run_text(run: Result, other_axes: Axis = ()) -> str:
     """`96 VMs, iodepth 8`."""
-    axis = tuple(pair for pair in run.axis if pair not in others and pair[0] != AXIS)
+    axis = tuple(pair for pair in run.axis if pair not in other_axes and pair[0] != AXIS)
     return ", ".join(
         part for part in (counted_noun(guest_count(run), "VM"), axis_values_text(axis)) if part
     )

@@ -23,7 +23,7 @@ GUEST_DISK: Final = "/dev/guest-data"
 GUEST_SERIAL: Final = "data"
 """The serial of that disk."""
 
-_OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")
+_BOOT_SETTINGS: Final = ("boots_at_once", "boot_limit_s", "kernel")
 
 KIT_BYTES: Final = 256 << 20
 """A kernel, a first file system and a disk with programs on each node, measured at half of it."""
@@ -104,7 +104,7 @@ class GuestSettings(BootedGuests, Record, tag="vm"):
     @property
     def measured_settings(self) -> dict[str, object]:
         """What changes what is measured on them: not where their kernel came from."""
-        return {name: value for name, value in asdict(self).items() if name not in _OF_BOOTING}
+        return {name: value for name, value in asdict(self).items() if name not in _BOOT_SETTINGS}
 
 
 class BlockCounts(Record):
@@ -186,7 +186,7 @@ class GuestFleet(Fleet, Record, tag="vm"):
         return tuple(dict.fromkeys(guest.node for guest in self.guests))
 
 
-def boot_settings(run: RunManifest) -> GuestSettings | None:
+def settings_of_booted_guests(run: RunManifest) -> GuestSettings | None:
     """As what a run's guests were booted; None of guests that the session only used, or of none."""
     fleet = fleet_of_run(run)
     return None if fleet is None else fleet.settings

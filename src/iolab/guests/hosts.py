@@ -78,7 +78,7 @@ def guest_specs(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
             )
 
 
-def most_guests_per_node(tables: StudyTables) -> int:
+def max_guests_per_node(tables: StudyTables) -> int:
     """How many guests a node has at most; 1 where no workload says how many it wants."""
     lists = [load.vms_per_node or [1] for _, load in tables.items_of_table("workload", SearchTable)]
     return max((most for loads in lists for most in loads), default=1)
@@ -98,11 +98,11 @@ def guest_specs_of_study(tables: StudyTables, hosts: Iterable[HostSpec]) -> tupl
         if host.role is Role.HYPERVISOR
         and any(names is None or host.name in names for names in lists)
     ]
-    return tuple(guest_specs(nodes, most_guests_per_node(tables)))
+    return tuple(guest_specs(nodes, max_guests_per_node(tables)))
 
 
-def saturating_guest_counts(
-    rooms: Iterable[HypervisorHints], vcpus: int, loads: Sequence[int]
+def knee_guest_counts(
+    hypervisor_hints: Iterable[HypervisorHints], vcpus: int, loads: Sequence[int]
 ) -> tuple[int, ...]:
     """The numbers of guests a node, of those listed, at which its load may turn.
 
@@ -111,19 +111,19 @@ def saturating_guest_counts(
     """
     turning = {
         next((load for load in sorted(loads) if load * vcpus >= bound), None)
-        for room in rooms
-        for bound in _resource_bounds(room)
+        for room in hypervisor_hints
+        for bound in _saturating_guest_counts_of_node(room)
     }
     return tuple(sorted(load for load in turning if load is not None))
 
 
-def _resource_bounds(room: HypervisorHints) -> Iterator[float]:
-    if room.cores is not None:
-        yield room.cores
-        if room.numa_nodes is not None:
-            yield room.cores / room.numa_nodes
-    if room.queues is not None:
-        yield room.queues
+def _saturating_guest_counts_of_node(hints: HypervisorHints) -> Iterator[float]:
+    if hints.cores is not None:
+        yield hints.cores
+        if hints.numa_nodes is not None:
+            yield hints.cores / hints.numa_nodes
+    if hints.queues is not None:
+        yield hints.queues
 
 
 def fleet_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
@@ -139,8 +139,8 @@ def fleet_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
         return
     each = guests_per_node(study)
     where = f"each of {len(nodes)} nodes" if len(nodes) > 1 else nodes[0].name
-    yield "guests", f"{each} on {where}, {_machine_text(guests)}; booted for this session"
-    yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_disk_text(guests)}"
+    yield "guests", f"{each} on {where}, {_guest_machine_text(guests)}; booted for this session"
+    yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_guest_disk_text(guests)}"
 
 
 def guest_plan_notes(
@@ -170,7 +170,7 @@ def guest_plan_notes(
     yield from _machine_notes(study, guests, most, facts or {})
 
 
-def _machine_text(guests: GuestSettings) -> str:
+def _guest_machine_text(guests: GuestSettings) -> str:
     vcpus = "1 vCPU" if guests.vcpus == 1 else f"{guests.vcpus} vCPUs"
     pinned = {
         Pinning.NONE: "",
@@ -180,7 +180,7 @@ def _machine_text(guests: GuestSettings) -> str:
     return f"each {vcpus}{pinned} and {format_bytes(guests.memory_bytes)} of memory"
 
 
-def _disk_text(guests: GuestSettings) -> str:
+def _guest_disk_text(guests: GuestSettings) -> str:
     if guests.disk is DiskKind.MODELLED:
         return f"modelled: {format_ns(guests.latency_ns or 0)} for each I/O"
     copies = f" on {guests.replicas} nodes" if guests.replicas > 1 else ""
@@ -189,12 +189,12 @@ def _disk_text(guests: GuestSettings) -> str:
 
 
 def _machine_notes(
-    study: Study, guests: GuestSettings, most: int, facts: Mapping[str, HostFacts]
+    study: Study, guests: GuestSettings, max_guests: int, facts: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""
     for nodes in nodes_by_machine(study, facts):
         names = [node.name for node in nodes]
-        cpu, count = facts[names[0]].cpu, most * len(names)
+        cpu, count = facts[names[0]].cpu, max_guests * len(names)
         together = list_text(names)
         if len(names) > 1:
             yield f"{together} are one machine: their guests share its processors and its disks"
@@ -203,7 +203,7 @@ def _machine_notes(
                 f"{count * guests.vcpus} vCPUs share the {cpu.threads} processors of {together}: "
                 "guests may wait for them"
             )
-        free = unpinned_count(assign_pins(cpu, count, guests.vcpus, guests.pinning))
+        free = unpinned_guest_count(assign_pins(cpu, count, guests.vcpus, guests.pinning))
         if guests.pinning is Pinning.CORES and free:
             yield (
                 f"{together}: for {free} of {count} guests no processors of their own are left; "
@@ -248,9 +248,9 @@ def assign_guest_pins(
     return dict(zip(names, assign_pins(facts, len(names), vcpus, pinning), strict=True))
 
 
-def unpinned_count(chosen: Sequence[CpuPin]) -> int:
+def unpinned_guest_count(pins: Sequence[CpuPin]) -> int:
     """How many guests may use all processors."""
-    return sum(not pin.cpus for pin in chosen)
+    return sum(not pin.cpus for pin in pins)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:

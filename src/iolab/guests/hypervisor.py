@@ -22,27 +22,27 @@ from iolab.guests.machine import (
     Machine,
     Replica,
     agent_socket,
-    measure_tsc_khz,
+    measure_tsc_khz_of_node,
     monitor_socket,
     qemu_argv,
 )
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import GuestMonitor, QemuRun, SocketRelay
-from iolab.hosts.builds import Say
 from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host, Link
+from iolab.hosts.kit_cache import Notify
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.targets.work_directories import open_reported_folder
+from iolab.targets.work_directories import open_folder_with_notice
 from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
 
-BOOTS: Final = 2
+BOOT_TRIES: Final = 2
 """Tries of a guest that says nothing: one start of many was seen to hang that went well again."""
 
 MONITOR_LIMIT_S: Final = 30.0
 """For the QEMU of a guest that spoke already to greet us."""
 
-TRIAL: Final = "kvm-trial"
+TRIAL_GUEST: Final = "kvm-trial"
 """The guest with which KVM is tried."""
 
 KVM_LIMIT_S: Final = 15.0
@@ -91,7 +91,7 @@ class Hypervisor:
         spec: HostSpec,
         facts: HostFacts,
         guests: Mapping[str, CpuPin],
-        turns: asyncio.Semaphore,
+        slots: asyncio.Semaphore,
     ) -> None:
         self._session = session
         self.spec = spec
@@ -101,12 +101,12 @@ class Hypervisor:
         self.images: Mapping[str, str] = {}
         self.replicas: Mapping[str, Sequence[Replica]] = {}
         self.running: dict[str, RunningGuest] = {}
-        self.ground: BootEnvironment | None = None
-        self.ready = False
+        self.boot_environment: BootEnvironment | None = None
+        self.is_ready = False
         """Whether guests can be booted there."""
-        self.door = asyncio.Lock()
+        self.preparation_lock = asyncio.Lock()
         """Whoever makes it ready is alone with it."""
-        self._turns = turns
+        self._boot_slots = slots
 
     @property
     def name(self) -> str:
@@ -125,30 +125,30 @@ class Hypervisor:
 
     async def take_folder(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
-        self.folder = self.folder or await open_reported_folder(
+        self.folder = self.folder or await open_folder_with_notice(
             self._session, self.host, path, scratch_name(self.name)
         )
 
     def forget_state(self) -> None:
         """Nothing of the session's is there any more."""
-        self.folder, self.images, self.ground, self.ready = "", {}, None, False
+        self.folder, self.images, self.boot_environment, self.is_ready = "", {}, None, False
         self.running.clear()
 
-    async def install_kit(self, kit: GuestKit, settings: GuestSettings, say: Say) -> None:
+    async def install_kit(self, kit: GuestKit, settings: GuestSettings, notify: Notify) -> None:
         """Bring the kit, and find out what runs a guest's instructions."""
-        paths = await install_kit_on_node(self.host, kit, self.folder, say)
+        paths = await install_kit_on_node(self.host, kit, self.folder, notify)
         wanted = settings.accelerator
         if wanted is Accelerator.AUTO:
             argv = qemu_argv(self._kvm_trial_machine(paths, settings), QEMU)
-            async with self._turns:
-                why = await kvm_boot_failure(self.host, argv, self.folder, TRIAL)
+            async with self._boot_slots:
+                why = await kvm_boot_failure(self.host, argv, self.folder, TRIAL_GUEST)
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
                 self._session.emit(Notice(text))
         emulated = wanted is Accelerator.TCG
-        self.ground = BootEnvironment(
-            paths, wanted, await measure_tsc_khz(self.host) if emulated else None
+        self.boot_environment = BootEnvironment(
+            paths, wanted, await measure_tsc_khz_of_node(self.host) if emulated else None
         )
 
     async def boot(self, guest: str, settings: GuestSettings) -> Link:
@@ -156,7 +156,7 @@ class Hypervisor:
         before = self.running.pop(guest, None)
         if before is not None:
             await before.close_monitor()
-        async with self._turns:
+        async with self._boot_slots:
             booted = await self._boot_with_retries(guest, settings)
         self._session.emit(GuestBooted(guest, self.name, booted.seconds))
         running = self.running[guest] = RunningGuest(booted)
@@ -175,11 +175,11 @@ class Hypervisor:
 
     async def _boot_with_retries(self, guest: str, settings: GuestSettings) -> BootedQemu:
         limit_s = settings.boot_limit_s
-        for left in reversed(range(BOOTS)):
+        for left in reversed(range(BOOT_TRIES)):
             argv = qemu_argv(self._machine_of_guest(guest, settings), QEMU)
             try:
                 return await boot_qemu(self.host, argv, self.folder, guest, limit_s)
-            except BootHung as hung:
+            except BootHungError as hung:
                 if not left:
                     raise
                 self._session.emit(Notice(f"{hung.message} It is restarted."))
@@ -201,7 +201,7 @@ class Hypervisor:
             self._session.emit(Notice(text))
 
     def _machine_of_guest(self, guest: str, settings: GuestSettings) -> Machine:
-        ground, pin = self.ground, self.guests[guest]
+        ground, pin = self.boot_environment, self.guests[guest]
         if ground is None:
             raise ValueError(f"node {self.name} is not prepared")
         return Machine(
@@ -224,7 +224,7 @@ class Hypervisor:
         bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
         now_ns = self._session.clock.real_ns()
         return Machine(
-            TRIAL, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns
+            TRIAL_GUEST, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns
         )
 
 
@@ -235,7 +235,7 @@ async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: 
     """
     try:
         booted = await boot_qemu(node, argv, folder, guest, KVM_LIMIT_S)
-    except BootHung:
+    except BootHungError:
         return f"a guest did not boot within {KVM_LIMIT_S:g} s"
     except HostError as fault:
         if node.lost_reason:
@@ -246,7 +246,7 @@ async def kvm_boot_failure(node: Host, argv: Sequence[str], folder: str, guest: 
     return None
 
 
-class BootHung(HostError):
+class BootHungError(HostError):
     """A guest that neither spoke in time nor ended: another try may go well."""
 
 
@@ -261,23 +261,23 @@ class BootedQemu(Record):
 class GuestLink:
     """The link of a guest's host; `leave` ends what else is open to it."""
 
-    def __init__(self, booted: BootedQemu, leave: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, booted: BootedQemu, close_others: Callable[[], Awaitable[None]]) -> None:
         self._booted = booted
-        self._leave = leave
+        self._close_others = close_others
         self.reader = booted.relay.reader
         self.writer: FrameWriter = booted.relay
         """The way to the agent; its end is the end of the lease, and the guest powers off."""
 
     async def exit_reason(self) -> str:
         """How its QEMU ended and what the console said last."""
-        await self._booted.qemu.ends_within(LAST_WORDS_S)
+        await self._booted.qemu.has_ended_within(LAST_WORDS_S)
         return self._booted.qemu.exit_and_console_text()
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Wait until the guest has powered off; kill it when it does not."""
         await self._booted.relay.close_and_wait()
-        await self._leave()
-        await self._booted.qemu.ends_within(POWER_OFF_LIMIT_S)
+        await self._close_others()
+        await self._booted.qemu.has_ended_within(POWER_OFF_LIMIT_S)
         await self._booted.qemu.kill()
 
 
@@ -294,8 +294,8 @@ async def boot_qemu(
     try:
         async with asyncio.timeout(limit_s):
             relay = await _connect_to_agent(node, qemu, folder, guest)
-            await _wait_for_any(relay.spoke, relay.ended, qemu.ended)
-        await _require_first_message(relay.spoke, node, qemu, guest)
+            await _wait_for_any(relay.has_received, relay.ended, qemu.ended)
+        await _require_first_message(relay.has_received, node, qemu, guest)
         return BootedQemu(qemu, relay, asyncio.get_running_loop().time() - began_s)
     except BaseException as fault:
         console = qemu.exit_and_console_text()
@@ -338,20 +338,20 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
 
 
 async def _require_first_message(
-    spoke: asyncio.Event, node: Host, qemu: QemuRun, guest: str
+    has_spoken: asyncio.Event, node: Host, qemu: QemuRun, guest: str
 ) -> None:
-    if not spoke.is_set():
+    if not has_spoken.is_set():
         raise await _qemu_ended_error(node, qemu, guest)
 
 
 async def _qemu_ended_error(node: Host, qemu: QemuRun, guest: str) -> HostError:
-    await qemu.ends_within(LAST_WORDS_S)
+    await qemu.has_ended_within(LAST_WORDS_S)
     words = qemu.exit_and_console_text() or "it said nothing"
     message = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
     return HostError(message, "Correct what it says, or leave that node out.")
 
 
-def _boot_hung_error(node: Host, console: str, guest: str, limit_s: float) -> BootHung:
+def _boot_hung_error(node: Host, console: str, guest: str, limit_s: float) -> BootHungError:
     last = f" Its console said last: {console.rstrip('.')}." if console else ""
     message = f"Guest '{guest}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
-    return BootHung(message, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")
+    return BootHungError(message, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")

@@ -14,13 +14,13 @@ from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.rows import StackPiece, StackRow, stacked_bars
 from iolab.report.numbers import DASH, value_text
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun
 
-MAX_RUNS: Final = 6
+RUNS_MAX: Final = 6
 """Runs drawn; the others stand in the table alone."""
 
-_NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
+_PART_NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
     (None, LatencyLayer.DEVICE): "device",
     (None, LatencyLayer.HYPERVISOR): "hypervisor",
     (None, LatencyLayer.GUEST): "below guest",
@@ -56,7 +56,7 @@ class LatencyPart(Record):
     @property
     def name(self) -> str:
         """What stands in the legend."""
-        return _NAMES[self.upper_layer, self.lower_layer]
+        return _PART_NAMES[self.upper_layer, self.lower_layer]
 
     @property
     def duration_ns(self) -> float:
@@ -89,7 +89,7 @@ class _PartStyle(Record):
     layer_description: str = ""
 
 
-_PARTS: Final = {
+_PART_STYLES: Final = {
     "device": _PartStyle(series_token(0), "the devices themselves", "in the devices"),
     "hypervisor": _PartStyle(
         series_token(3), "the hypervisor and all below it", "in the hypervisor or below it"
@@ -147,11 +147,11 @@ def latency_account_chart(
     if not drawable:
         return None
     runs = list(dict.fromkeys(account.run for account in drawable))
-    drawn = [[account for account in drawable if account.run == run] for run in runs[:MAX_RUNS]]
+    drawn = [[account for account in drawable if account.run == run] for run in runs[:RUNS_MAX]]
     rows = [
         _account_row(account, with_run=account is group[0]) for group in drawn for account in group
     ]
-    legend = [(name, StackPiece(0.0, _PARTS[name].token)) for name in part_names(drawable)]
+    legend = [(name, StackPiece(0.0, _PART_STYLES[name].token)) for name in part_names(drawable)]
     return Figure(
         subject=subject,
         title="Where the latency arises",
@@ -165,7 +165,7 @@ def latency_account_chart(
 def part_names(accounts: Iterable[LatencyAccount]) -> list[str]:
     """The names of all their parts, from the device up."""
     used = {part.name for account in accounts for part in account.parts}
-    return [name for name in _PARTS if name in used]
+    return [name for name in _PART_STYLES if name in used]
 
 
 def _account_row(account: LatencyAccount, *, with_run: bool) -> StackRow:
@@ -173,7 +173,7 @@ def _account_row(account: LatencyAccount, *, with_run: bool) -> StackRow:
     pieces = (
         StackPiece(
             part.duration_ns / account.total_ns,
-            _PARTS[part.name].token,
+            _PART_STYLES[part.name].token,
             value_text(part.duration_ns, "ns"),
         )
         for part in account.parts
@@ -182,13 +182,13 @@ def _account_row(account: LatencyAccount, *, with_run: bool) -> StackRow:
     return StackRow(tuple(pieces), account.run if with_run else "", account.direction, total)
 
 
-def _largest_parts_sentence(drawn: Sequence[Sequence[LatencyAccount]]) -> str:
+def _largest_parts_sentence(drawn_accounts: Sequence[Sequence[LatencyAccount]]) -> str:
     """Of the last run drawn, which has the most guests: each direction with its largest part."""
     sentences = []
-    for account in drawn[-1]:
+    for account in drawn_accounts[-1]:
         largest = max(account.parts, key=lambda part: part.duration_ns)
-        lowest, look = account.parts[0], _PARTS[largest.name]
-        start = f"{account.run}: a" if account is drawn[-1][0] else "A"
+        lowest, look = account.parts[0], _PART_STYLES[largest.name]
+        start = f"{account.run}: a" if account is drawn_accounts[-1][0] else "A"
         text = (
             f"{start} {account.direction} takes {value_text(account.total_ns, 'ns')}, most of it "
             f"({_part_share_text(largest, account)}) {look.layer_description or look.long_name}"
@@ -205,7 +205,7 @@ def _part_share_text(part: LatencyPart, account: LatencyAccount) -> str:
 
 
 def _account_chart_note(accounts: Sequence[LatencyAccount], left_out: int) -> str:
-    names = "; ".join(f"{name}: {_PARTS[name].long_name}" for name in part_names(accounts))
+    names = "; ".join(f"{name}: {_PART_STYLES[name].long_name}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
     layers = {layer.value for account in accounts for layer in account.has_clipped_parts}
     if layers:
@@ -227,7 +227,7 @@ def layers_table(accounts: Sequence[LatencyAccount]) -> Table:
     ]
     parts = (capitalised(name) for name in names)
     saw = (f"{_LAYER_NAMES[layer]} saw" for layer in layers)
-    heads = columns_of(("Run", "Direction"), (*saw, *parts), ("Verdict",))
+    heads = text_and_number_columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []
     for account in accounts:
         means = dict(account.layers)
@@ -238,5 +238,5 @@ def layers_table(accounts: Sequence[LatencyAccount]) -> Table:
             *(value_text(means[layer], "ns") if layer in means else DASH for layer in layers),
             *(shares.get(name, DASH) for name in names),
         )
-        rows.append(row_of(*texts, account.level))
+        rows.append(row_of_cells(*texts, account.level))
     return Table("Where the latency arises", heads, tuple(rows))

@@ -37,10 +37,10 @@ times as far apart."""
 JIFFIES_PER_S: Final = 250
 """CONFIG_HZ of Debian's kernels."""
 
-_BARE: Final = ("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none")
+_BARE_MACHINE_OPTIONS: Final = ("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none")
 """Nothing but what is named here, and an end instead of a second boot."""
 
-APART_S: Final = 0.5
+TSC_SAMPLE_GAP_S: Final = 0.5
 """Between two readings, each within a microsecond: the rate is then off by a few millionths."""
 
 KHZ_MIN: Final = 100_000
@@ -49,7 +49,7 @@ KHZ_MAX: Final = 100_000_000
 """No processor's counter is outside; what is comes of a node that speaks nonsense."""
 
 
-class Aio(StrEnum):
+class QemuAio(StrEnum):
     """How QEMU gives a guest's I/O to its node's kernel."""
 
     NATIVE = "native"
@@ -87,7 +87,7 @@ class Machine(Record):
     memory_node: int | None = None
     cpu_khz: int | None = None
     real_ns: int = 0
-    aio: Aio = Aio.NATIVE
+    aio: QemuAio = QemuAio.NATIVE
     replicas: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ def qemu_argv(machine: Machine, qemu: str) -> tuple[str, ...]:
         *("-machine", "microvm,memory-backend=memory"),
         *_cpu_arguments(machine),
         *_memory_arguments(machine),
-        *_BARE,
+        *_BARE_MACHINE_OPTIONS,
         *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
         *_socket_arguments(machine),
         *_tools_disk_arguments(machine),
@@ -255,10 +255,10 @@ def _json_option(value: Mapping[str, object]) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-async def measure_tsc_khz(node: Host) -> int:
+async def measure_tsc_khz_of_node(node: Host) -> int:
     """How many thousand times a second it counts. HostError when the node does not tell."""
     first = await _read_clock(node)
-    await asyncio.sleep(APART_S)
+    await asyncio.sleep(TSC_SAMPLE_GAP_S)
     later = await _read_clock(node)
     passed_ns = later.mono_ns - first.mono_ns
     if first.tsc is not None and later.tsc is not None and passed_ns > 0:

@@ -9,11 +9,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from iolab.analysis.metrics import group_metrics, is_percentile_supported
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import deltas_of_lowest_devices
 from iolab.analysis.sums import DIRECTIONS
-from iolab.analysis.view import NOTHING, IoTime, RunView, io_time_in_window
+from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
@@ -23,8 +23,8 @@ from iolab.guests.guest import Accelerator
 from iolab.guests.nodes import (
     Guest,
     GuestNode,
+    are_disks_modelled,
     guest_nodes,
-    is_modelled,
     run_guests,
     vcpu_count,
     written_bytes_by_layer,
@@ -33,26 +33,26 @@ from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES
 from iolab.record import Record
 
-LIKES_LEAST: Final = 3
+LIKES_MIN: Final = 3
 """Of two that differ nobody can say which is the odd one."""
 
-SCORE: Final = 3.5
+OUTLIER_SCORE: Final = 3.5
 """Modified z-score from which a value is told, as its authors advise."""
 
 SCORE_FACTOR: Final = 0.6745
 """Makes the median absolute deviation of normal values their standard deviation."""
 
-APART: Final = 1.5
+OUTLIER_RATIO: Final = 1.5
 """Times the median: what is closer needs no looking after, however alike the others are."""
 
-NAMED_MOST: Final = 3
+NAMED_MAX: Final = 3
 """Of one metric; where more stand out, they are no exception."""
 
 _LOOPBACK: Final = "lo"
 
 _LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WRITE}
 
-RHO_LEAST: Final = 0.8
+RHO_MIN: Final = 0.8
 """Of the I/Os asked for, in flight: a guest with processors to spare keeps 0.85 and more on
 modelled disks, one without 0.04 to 0.22."""
 
@@ -64,10 +64,10 @@ LATENCY_FLOOR_NS: Final = 50_000
 """Least difference of the two that is told: entering and leaving a guest takes tens of us by
 itself, which is more than a fast device."""
 
-IOS_LEAST: Final = 50
+IOS_MIN: Final = 50
 """Of fewer I/Os a mean latency at either place is chance."""
 
-PROCESSORS_USED: Final = 0.9
+PROCESSORS_USED_SHARE: Final = 0.9
 """Share of the time that a guest's processors ran or waited for one of their node's from which it
 has none left."""
 
@@ -116,7 +116,7 @@ def node_outliers(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
 
 def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
     """Those of the values, by name, that stand out; the furthest first."""
-    if len(values) < LIKES_LEAST:
+    if len(values) < LIKES_MIN:
         return ()
     rows = np.array(list(values.values()))
     usual = float(np.median(rows))
@@ -124,12 +124,12 @@ def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Out
     outliers = []
     for name, value in values.items():
         gap = abs(value - usual)
-        above = value > APART * usual
-        below = watched.low and value * APART < usual
-        if gap > watched.floor and (above or below) and SCORE_FACTOR * gap > SCORE * spread:
+        above = value > OUTLIER_RATIO * usual
+        below = watched.low and value * OUTLIER_RATIO < usual
+        if gap > watched.floor and (above or below) and SCORE_FACTOR * gap > OUTLIER_SCORE * spread:
             outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
     outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.median_value))
-    return tuple(outliers) if len(outliers) <= NAMED_MOST else ()
+    return tuple(outliers) if len(outliers) <= NAMED_MAX else ()
 
 
 def _device_values(
@@ -200,7 +200,7 @@ def node_points(results: Sequence[Result], study: Study) -> Mapping[str, tuple[P
         for node in result.nodes:
             alone = replace(result, metrics=node.metrics, nodes=(node,))
             of_node.setdefault(node.name, []).append(alone)
-    return {name: summarise(runs, study) for name, runs in of_node.items()}
+    return {name: summarise_points(runs, study) for name, runs in of_node.items()}
 
 
 class GuestCpuUse(Record):
@@ -227,9 +227,9 @@ class GuestLimit(Record):
     is_busy: float | None = None
 
     @property
-    def has_too_few_in_flight(self) -> bool:
+    def is_below_requested_depth(self) -> bool:
         """Whether the loop was not kept full."""
-        return self.reached_share is not None and self.reached_share + self.tolerance < RHO_LEAST
+        return self.reached_share is not None and self.reached_share + self.tolerance < RHO_MIN
 
     @property
     def is_latency_inside_guest(self) -> bool:
@@ -246,21 +246,23 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
     flight = (
         host_concurrency(view.load, guest.host, job.total_iodepth) if job.is_closed_loop else None
     )
-    enough = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
+    enough = int(view.load.ios[guest.host].sum()) >= IOS_MIN
     kvm = guest.run.accelerator is Accelerator.KVM
     limit = GuestLimit(
         level=Level.VALID,
-        reached_share=flight.reached_share if flight else None,
+        reached_share=flight.reached_depth_share if flight else None,
         tolerance=flight.tolerance if flight else 0.0,
-        engine_ns=guest_latency(view, guest, LatencyLayer.ENGINE) if enough else None,
-        hypervisor_ns=guest_latency(view, guest, LatencyLayer.HYPERVISOR) if enough else None,
+        engine_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE) if enough else None,
+        hypervisor_ns=guest_mean_latency_ns(view, guest, LatencyLayer.HYPERVISOR)
+        if enough
+        else None,
         use=guest_cpu_use(view, guest),
         is_busy=view.mean_metric(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
     return replace(limit, level=_limit_level(limit))
 
 
-def limited_guests(view: RunView) -> frozenset[str]:
+def self_limited_guests(view: RunView) -> frozenset[str]:
     """The guests of which guest-bound says that they were their own limit.
 
     Other checks that would say it of them again leave it at that.
@@ -273,7 +275,7 @@ def limited_guests(view: RunView) -> frozenset[str]:
     )
 
 
-def counted_guests(view: RunView) -> frozenset[str]:
+def guests_counted_by_node(view: RunView) -> frozenset[str]:
     """The guests whose processors' use their node counts: guest-starved speaks of those."""
     return frozenset(
         guest.name for guest in run_guests(view.record) if guest_cpu_use(view, guest) is not None
@@ -298,7 +300,7 @@ def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
 
 
 def _limit_level(limit: GuestLimit) -> Level:
-    if limit.has_too_few_in_flight:
+    if limit.is_below_requested_depth:
         return Level.INVALID
     if not limit.is_latency_inside_guest:
         return Level.VALID
@@ -311,9 +313,9 @@ def _has_no_processor_left(limit: GuestLimit) -> bool:
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
     that waits for fast devices would seem busy all the time.
     """
-    if limit.use is None or limit.use.run_share + limit.use.wait_share < PROCESSORS_USED:
+    if limit.use is None or limit.use.run_share + limit.use.wait_share < PROCESSORS_USED_SHARE:
         return False
-    return limit.is_busy is None or limit.is_busy + limit.use.wait_share >= PROCESSORS_USED
+    return limit.is_busy is None or limit.is_busy + limit.use.wait_share >= PROCESSORS_USED_SHARE
 
 
 Bins = Sequence[tuple[int, int, int]]
@@ -328,9 +330,9 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     """
     metrics: dict[str, Metric] = {}
     for way in DIRECTIONS:
-        counts = node.blocks(way)
+        counts = node.block_counts(way)
         if counts is not None and all(served.bins or not served.ios for served in counts):
-            bins = merge_bins([served.bins for served in counts])
+            bins = merge_latency_bins([served.bins for served in counts])
             total = sum(count for *_, count in bins)
             metrics |= {
                 f"{way.key}_lat_ns_{name}": percentile_with_bin_bounds(bins, percent)
@@ -340,7 +342,7 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     return metrics
 
 
-def merge_bins(several: Sequence[Bins]) -> Bins:
+def merge_latency_bins(several: Sequence[Bins]) -> Bins:
     """The bins together; those with the same edges add up."""
     counts: dict[tuple[int, int], int] = {}
     for bins in several:
@@ -380,20 +382,20 @@ def layer_latencies(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
         latency
         for way in DIRECTIONS
         if view.load.ios[node.hosts, way].any()
-        for layer, see in _SEEN_BY.items()
+        for layer, see in _IO_TIME_BY_LAYER.items()
         if (latency := _layer_latency(layer, way, see(view, node, way, window))) is not None
     )
 
 
-def guest_latency(view: RunView, guest: Guest, layer: LatencyLayer) -> float | None:
+def guest_mean_latency_ns(view: RunView, guest: Guest, layer: LatencyLayer) -> float | None:
     """The mean latency of one guest's reads and writes at one layer; None where it is not known."""
     window = view.load.measured_part.common
     if window is None:
         return None
     alone = GuestNode(guest.run.node, (guest,), None)
-    total = NOTHING
+    total = NO_IO_TIME
     for way in DIRECTIONS:
-        counted = _SEEN_BY[layer](view, alone, way, window)
+        counted = _IO_TIME_BY_LAYER[layer](view, alone, way, window)
         if counted is None:
             return None
         total += counted
@@ -401,24 +403,25 @@ def guest_latency(view: RunView, guest: Guest, layer: LatencyLayer) -> float | N
 
 
 def _engine_io_time(
-    view: RunView, node: GuestNode, way: Direction, _window: Window
+    view: RunView, node: GuestNode, direction: Direction, _window: Window
 ) -> IoTime | None:
     load = view.load
     return IoTime(
-        float(load.ios[node.hosts, way].sum()), float(load.lat_sum_ns[node.hosts, way].sum())
+        float(load.ios[node.hosts, direction].sum()),
+        float(load.lat_sum_ns[node.hosts, direction].sum()),
     )
 
 
 def _guest_device_io_time(
-    view: RunView, node: GuestNode, way: Direction, window: Window
+    view: RunView, node: GuestNode, direction: Direction, window: Window
 ) -> IoTime | None:
     """At the target's device in each guest."""
-    total = NOTHING
+    total = NO_IO_TIME
     for guest in node.guests:
         target = view.target_of_host(view.hosts[guest.host])
         if target is None or target.device is None:
             return None
-        counted = io_time_in_window(view, (guest.name, "disk"), [target.device], way, window)
+        counted = io_time_in_window(view, (guest.name, "disk"), [target.device], direction, window)
         if counted is None:
             return None
         total += counted
@@ -426,29 +429,29 @@ def _guest_device_io_time(
 
 
 def _hypervisor_io_time(
-    view: RunView, node: GuestNode, way: Direction, window: Window
+    view: RunView, node: GuestNode, direction: Direction, window: Window
 ) -> IoTime | None:
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
-    counted = io_time_in_window(view, (node.name, GUESTS), names, way, window)
-    counts = node.blocks(way)
+    counted = io_time_in_window(view, (node.name, GUESTS), names, direction, window)
+    counts = node.block_counts(direction)
     if counted is not None or counts is None:
         return counted
     return IoTime(float(sum(c.ios for c in counts)), float(sum(c.total_time_ns for c in counts)))
 
 
 def _node_device_io_time(
-    view: RunView, node: GuestNode, way: Direction, window: Window
+    view: RunView, node: GuestNode, direction: Direction, window: Window
 ) -> IoTime | None:
-    if node.watched is None or is_modelled(view.record):
+    if node.watched is None or are_disks_modelled(view.record):
         return None
     disks = [
         delta.device for delta in deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
     ]
-    return io_time_in_window(view, (node.name, "disk"), disks, way, window)
+    return io_time_in_window(view, (node.name, "disk"), disks, direction, window)
 
 
-_SEEN_BY: Final[
+_IO_TIME_BY_LAYER: Final[
     Mapping[LatencyLayer, Callable[[RunView, GuestNode, Direction, Window], IoTime | None]]
 ] = {
     LatencyLayer.ENGINE: _engine_io_time,
@@ -460,9 +463,9 @@ _SEEN_BY: Final[
 
 
 def _layer_latency(
-    layer: LatencyLayer, way: Direction, counted: IoTime | None
+    layer: LatencyLayer, direction: Direction, counted: IoTime | None
 ) -> LayerLatency | None:
     mean = None if counted is None else counted.mean_ns
     if counted is None or mean is None:
         return None
-    return LayerLatency(layer, way, mean, round(counted.ios))
+    return LayerLatency(layer, direction, mean, round(counted.ios))

@@ -27,7 +27,7 @@ from iolab.report.charts.chart import (
     Figure,
     Line,
     LineEndLabel,
-    MarkTip,
+    MarkTooltip,
     Plot,
     last_known_value,
     outside_window_shading,
@@ -45,7 +45,7 @@ from iolab.report.charts.series import (
     panel_line_from_array,
 )
 from iolab.report.numbers import DASH, value_text
-from iolab.report.table import Cell, Table, columns_of
+from iolab.report.table import Cell, Table, text_and_number_columns
 from iolab.text import counted_noun, escape_invisible, list_text, percent_text
 from iolab.units import format_duration_s
 
@@ -83,12 +83,12 @@ def node_timeline_chart(
 
 def _panel_height(panel: Panel) -> int:
     """Room for a label a line, as far as lines are named."""
-    named = min(len(panel.traces), NAMED_MAX)
+    named = min(len(panel.lines), NAMED_MAX)
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
 def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last: bool) -> Plot:
-    traces = panel.panel.traces
+    traces = panel.panel.lines
     values = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(panel.panel, values, 3)
     end = timeline.at_s[-1] + timeline.cell_s / 2
@@ -99,7 +99,7 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
             timeline.at_s, trace.values, scale, _styled_line(trace.name, styles[trace.name])
         )
     ends = [
-        LineEndLabel(trace.name, scale.scaled(last), styles[trace.name][0])
+        LineEndLabel(trace.name, scale.to_scale_unit(last), styles[trace.name][0])
         for trace in traces
         if styles[trace.name][2] and (last := last_known_value(trace.values)) is not None
     ]
@@ -122,13 +122,13 @@ Look = tuple[Token, tuple[int, ...], bool]
 def _styled_line(name: str, style: Look) -> Line:
     token, dash, is_named = style
     width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
-    tip = MarkTip(name)
+    tip = MarkTooltip(name)
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
 def _device_styles(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
-    traces = panel.panel.traces
+    traces = panel.panel.lines
     if len(traces) <= NAMED_MAX:
         return {
             trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
@@ -153,7 +153,7 @@ def _highest_and_lowest_devices(panel: NodePanel, timeline: NodeTimeline) -> lis
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
-        for trace in panel.panel.traces
+        for trace in panel.panel.lines
         if (mean := _typical_value(_window_values(trace, timeline), panel.panel.unit)) is not None
     }
     ordered = sorted(means, key=means.__getitem__)
@@ -184,7 +184,7 @@ def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     panel = inside.panel
     means = {
         trace.name: _typical_value(_window_values(trace, timeline), inside.panel.unit)
-        for trace in panel.traces
+        for trace in panel.lines
     }
     measured = {name: mean for name, mean in means.items() if mean is not None}
     if not measured:
@@ -202,16 +202,17 @@ def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     )
     links_text = f", {links}" if links else ""
     return (
-        f"{panel.title}: {text}{links_text}{f'; {_stands_out_text(outliers)}' if outliers else ''}."
+        f"{panel.title}: {text}{links_text}"
+        f"{f'; {_outlier_names_text(outliers)}' if outliers else ''}."
     )
 
 
-def _stands_out_text(names: Sequence[str]) -> str:
+def _outlier_names_text(names: Sequence[str]) -> str:
     return f"{list_text(names)} {'stands' if len(names) == 1 else 'stand'} out"
 
 
 def _timeline_note(timeline: NodeTimeline) -> str:
-    lines = max(len(panel.panel.traces) for panel in timeline.panels)
+    lines = max(len(panel.panel.lines) for panel in timeline.panels)
     grey = (
         f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
         "colour; grey are the others."
@@ -245,7 +246,7 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
     rows = []
     for panel in timeline.panels:
         shares = dict(panel.link_use_by_trace)
-        for trace in panel.panel.traces:
+        for trace in panel.panel.lines:
             values, unit = _window_values(trace, timeline), panel.panel.unit
             mean = _typical_value(values, unit)
             numbers = (
@@ -258,7 +259,7 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
             note = "stands out" if trace.name in outliers else ""
             texts = (panel.panel.title, trace.name, *numbers, link, note)
             rows.append(tuple(map(Cell, texts)))
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Quantity", "Device"),
         ("Mean (of latencies median)", "Least", "Most", "Of its link"),
         ("",),
@@ -319,7 +320,7 @@ def _lowest_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) ->
 
 
 def _node_panels(
-    counters: NodeCounters, grid: TimeGrid, step_ns: float, within: npt.NDArray[np.bool_]
+    counters: NodeCounters, grid: TimeGrid, step_ns: float, measured_window: npt.NDArray[np.bool_]
 ) -> tuple[NodePanel, ...]:
     def rows(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
         return {
@@ -332,7 +333,7 @@ def _node_panels(
     shares = {
         name: float(finite.mean())
         for name, row in rows(counters.tx_share).items()
-        if name in busy and (finite := row[within & np.isfinite(row)]).size
+        if name in busy and (finite := row[measured_window & np.isfinite(row)]).size
     }
     frames = {name: row for name, row in rows(counters.tx_frames_per_s).items() if name in busy}
     numa = {_numa_line_name(name): row for name, row in rows(counters.processors).items()}
@@ -360,7 +361,7 @@ def _node_panels(
             ("tx_frames_per_s",),
         ),
     )
-    return tuple(inside for inside in insides if inside.panel.traces)
+    return tuple(inside for inside in insides if inside.panel.lines)
 
 
 def _panel_of_rows(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:

@@ -10,13 +10,19 @@ from msgspec.structs import replace
 
 from iolab.analysis.storage_bytes import deltas_of_lowest_devices, distinct_devices
 from iolab.analysis.view import RunView
-from iolab.analysis.window import controller_ns
+from iolab.analysis.window import controller_clock_ns
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import BytesWrittenByLayer
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
-from iolab.guests.guest import BlockCounts, DiskKind, GuestRun, boot_settings, fleet_of_run
+from iolab.guests.guest import (
+    BlockCounts,
+    DiskKind,
+    GuestRun,
+    fleet_of_run,
+    settings_of_booted_guests,
+)
 from iolab.hosts.rates import ALL_CORES
 from iolab.record import Record
 
@@ -52,12 +58,12 @@ class GuestNode(Record):
         """The places of its guests among the run's hosts."""
         return [guest.host for guest in self.guests]
 
-    def blocks(self, way: Direction) -> list[BlockCounts] | None:
+    def block_counts(self, direction: Direction) -> list[BlockCounts] | None:
         """What hypervisors counted of its guests' disks; None where one of them did not."""
         if not all(guest.run.blocks for guest in self.guests):
             return None
         runs = [guest.run for guest in self.guests]
-        return [block for run in runs for block in run.blocks if block.direction is way]
+        return [block for run in runs for block in run.blocks if block.direction is direction]
 
 
 def run_guests(record: RunRecord) -> tuple[Guest, ...]:
@@ -90,15 +96,15 @@ def hypervisors_of(record: RunRecord) -> tuple[MonitoredHost, ...]:
     return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
 
 
-def is_modelled(record: RunRecord) -> bool:
+def are_disks_modelled(record: RunRecord) -> bool:
     """Whether the guests' disks are no storage at all."""
-    settings = boot_settings(record)
+    settings = settings_of_booted_guests(record)
     return settings is not None and settings.disk is DiskKind.MODELLED
 
 
 def vcpu_count(view: RunView, guest: Guest) -> int | None:
     """How many processors a guest has; None where nobody knows."""
-    settings = boot_settings(view.record)
+    settings = settings_of_booted_guests(view.record)
     if settings is not None:
         return settings.vcpus
     facts = view.facts_of_host(view.hosts[guest.host])
@@ -127,7 +133,7 @@ def storage_factors(record: RunRecord) -> tuple[float, float] | None:
     """
     if record.redundancy is not None:
         return record.redundancy.read_factor, record.redundancy.write_factor
-    settings = boot_settings(record)
+    settings = settings_of_booted_guests(record)
     return None if settings is None else (1.0, float(settings.replicas))
 
 
@@ -137,17 +143,17 @@ def written_bytes_by_layer(view: RunView, node: GuestNode) -> BytesWrittenByLaye
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
     record, factors = view.record, storage_factors(view.record)
-    served = node.blocks(Direction.WRITE)
+    served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
         hypervisor=None if served is None else sum(block.bytes for block in served),
         devices=_written_by_devices(view, node),
-        factor=None if is_modelled(record) or factors is None else factors[1],
+        factor=None if are_disks_modelled(record) or factors is None else factors[1],
     )
 
 
 def _written_by_devices(view: RunView, node: GuestNode) -> int | None:
-    if node.watched is None or is_modelled(view.record):
+    if node.watched is None or are_disks_modelled(view.record):
         return None
     leaves = deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
     if not leaves or _are_devices_shared(view, node, {delta.device for delta in leaves}):
@@ -219,7 +225,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
         guests=guests,
         hypervisor_bytes=total,
         expected_device_bytes=None
-        if factors is None or is_modelled(view.record)
+        if factors is None or are_disks_modelled(view.record)
         else (total[0] * factors[0], total[1] * factors[1]),
         moved_device_bytes=None
         if blind is not None
@@ -299,7 +305,9 @@ def node_counters(
     watched = next((bystander for bystander in record.bystanders if bystander.host == node), None)
     if watched is None:
         return None
-    own_series = [_total_moved(series, watched) for series in telemetry if series.host == node]
+    own_series = [
+        _on_controller_clock(series, watched) for series in telemetry if series.host == node
+    ]
 
     def series_by_name(
         scope: str, metric: str, takes: Callable[[str], bool]
@@ -334,8 +342,8 @@ def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
     return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
 
 
-def _total_moved(series: CounterSeries, watched: MonitoredHost) -> CounterSeries:
-    return replace(series, real_ns=controller_ns(series.real_ns, watched.clock_offset_ns))
+def _on_controller_clock(series: CounterSeries, watched: MonitoredHost) -> CounterSeries:
+    return replace(series, real_ns=controller_clock_ns(series.real_ns, watched.clock_offset_ns))
 
 
 def _sum_of_directions(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:

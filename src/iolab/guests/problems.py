@@ -10,7 +10,7 @@ from iolab.core.host import HostFacts, HostSpec, Role, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
-from iolab.core.workload import PER_NODE
+from iolab.core.workload import VMS_PER_NODE_AXIS
 from iolab.errors import Fault, HostError
 from iolab.guests.guest import (
     DiskKind,
@@ -21,20 +21,20 @@ from iolab.guests.guest import (
     guests_per_node,
     image_bytes,
 )
-from iolab.guests.hosts import guest_specs, image_directory, most_guests_per_node, nodes_by_machine
-from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests_per_agent
-from iolab.study.checks import NODE_DO
+from iolab.guests.hosts import guest_specs, image_directory, max_guests_per_node, nodes_by_machine
+from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, max_guests_per_agent
+from iolab.study.checks import NODE_HINT
 from iolab.study.cost import with_free_space_margin
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import XFS, ConfigurationTable, HostTable
-from iolab.study.guard import MAKE_WRITABLE, NOTHING_WRITTEN, missing_target_fault, refusal_text
+from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.load_tables import LoadTable, SearchTable
-from iolab.study.names import HOSTS_MAX
+from iolab.study.readiness import MAKE_WRITABLE, NOTHING_WRITTEN, missing_target_fault, refusal_text
 from iolab.study.tables import (
     StudyTables,
     TableItem,
     existing_guest_tables,
-    expand_members,
+    expand_clients,
     hypervisor_names,
     table_name_capitalised,
 )
@@ -71,14 +71,14 @@ def add_guest_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
     vm = tables.find_single_table(VmTable)
     if vm is not None:
-        _check_vm_keys(document, vm)
-        _check_existing_clients(document, tables)
+        _add_vm_key_faults(document, vm)
+        _add_existing_client_faults(document, tables)
     if vm is not None and tables.makes_hosts:
-        _check_booted_guests(document, tables, vm)
-    _check_guest_axis(document, tables)
+        _add_booted_guest_faults(document, tables, vm)
+    _add_guest_axis_faults(document, tables)
 
 
-def _check_vm_keys(document: StudyDocument, table: VmTable) -> None:
+def _add_vm_key_faults(document: StudyDocument, table: VmTable) -> None:
     """Keys of the table that do not go together."""
     modelled = table.disk_kind is DiskKind.MODELLED
     if modelled and table.latency is None:
@@ -94,7 +94,7 @@ def _check_vm_keys(document: StudyDocument, table: VmTable) -> None:
         document.add_fault(("vm", "replicas"), message, "Leave replicas out.")
 
 
-def _check_existing_clients(document: StudyDocument, tables: StudyTables) -> None:
+def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.items_of_table("host", HostTable):
         written = item.written.get("role", Role.CLIENT)
@@ -110,20 +110,20 @@ def _check_existing_clients(document: StudyDocument, tables: StudyTables) -> Non
         document.add_fault(item.path, message, hint)
 
 
-def _check_booted_guests(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
+def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What guests that are booted need, and what they cannot do."""
-    nodes, per_node = hypervisor_names(tables), most_guests_per_node(tables)
+    nodes, per_node = hypervisor_names(tables), max_guests_per_node(tables)
     hosts = [host.written for host in tables.items["host"]]
     if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
         message = "[vm] boots guests, but there is no hypervisor among the hosts."
-        document.add_fault(("vm",), message, NODE_DO)
+        document.add_fault(("vm",), message, NODE_HINT)
     total = per_node * len(nodes)
     if total > HOSTS_MAX:
         message = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
         document.add_fault(("vm",), message, f"Keep them at most {HOSTS_MAX} in all.")
-    _check_node_limits(document, tables, vm)
-    _check_replicas(document, tables, vm)
-    _check_one_disk_per_guest(document, tables)
+    _add_node_limit_faults(document, tables, vm)
+    _add_replica_faults(document, tables, vm)
+    _add_shared_disk_faults(document, tables)
     for path, message, hint in _unsupported_settings(document, tables):
         document.add_fault(path, message, hint)
     for item, workload in tables.items_of_table("workload", LoadTable):
@@ -143,12 +143,12 @@ def _check_booted_guests(document: StudyDocument, tables: StudyTables, vm: VmTab
             document.add_fault((*item.path, "filesize"), message, hint, about="filesize disk")
 
 
-def _check_node_limits(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
+def _add_node_limit_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What the agent of a node carries: so many programs and requests, and names so long."""
     nodes, per_node, most = (
         hypervisor_names(tables),
-        most_guests_per_node(tables),
-        most_guests_per_agent(vm.replicas),
+        max_guests_per_node(tables),
+        max_guests_per_agent(vm.replicas),
     )
     for item, workload in tables.items_of_table("workload", SearchTable):
         if workload.vms_per_node and max(workload.vms_per_node) > most:
@@ -158,7 +158,7 @@ def _check_node_limits(document: StudyDocument, tables: StudyTables, vm: VmTable
                 f"{max(workload.vms_per_node)} guests on "
             )
             message += "each node, more than one agent carries"
-            path = (*item.path, PER_NODE)
+            path = (*item.path, VMS_PER_NODE_AXIS)
             document.add_fault(path, f"{message}{with_copies}.", f"Give at most {most}.")
     copies = len(nodes) * per_node * (vm.replicas - 1)
     if copies > COPIES:
@@ -177,7 +177,7 @@ def _check_node_limits(document: StudyDocument, tables: StudyTables, vm: VmTable
             document.add_fault(item.path, f"{message}{NAME_BYTES} characters.", hint)
 
 
-def _check_replicas(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
+def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """A volume on several nodes needs so many, and a way from each to each."""
     if vm.replicas == 1:
         return
@@ -199,7 +199,7 @@ def _check_replicas(document: StudyDocument, tables: StudyTables, vm: VmTable) -
             document.add_fault(item.path, f"{message}replicas = {vm.replicas}.", hint)
 
 
-def _check_one_disk_per_guest(document: StudyDocument, tables: StudyTables) -> None:
+def _add_shared_disk_faults(document: StudyDocument, tables: StudyTables) -> None:
     """A guest has one disk: configurations that share its node cannot each have their own."""
     own = {host.name for _, host in tables.items_of_table("host", HostTable) if host.path}
     first: dict[str, tuple[str, str | None]] = {}
@@ -252,7 +252,7 @@ def _unsupported_settings(
             yield item.path, f"{message}bare disks.", hint
 
 
-def _check_guest_axis(document: StudyDocument, tables: StudyTables) -> None:
+def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None:
     """The axis needs guests: those that are booted, or enough of those that exist."""
     if tables.makes_hosts:
         return
@@ -263,42 +263,42 @@ def _check_guest_axis(document: StudyDocument, tables: StudyTables) -> None:
         if host.role is Role.CLIENT
     }
     for item, workload in tables.items_of_table("workload", SearchTable):
-        path = (*item.path, PER_NODE)
+        path = (*item.path, VMS_PER_NODE_AXIS)
         if workload.vms_per_node is None:
             continue
         if not guests:
             message = (
-                f"{table_name_capitalised(document, item.path)} has {PER_NODE}, but the "
+                f"{table_name_capitalised(document, item.path)} has {VMS_PER_NODE_AXIS}, but the "
                 "study has no guests."
             )
             hint = "Describe them under [vm], or give each guest of the inventory its node."
-            document.add_fault(path, message, hint, about=PER_NODE)
+            document.add_fault(path, message, hint, about=VMS_PER_NODE_AXIS)
             continue
         most = max(workload.vms_per_node)
         for _, configuration in tables.items_of_table("configuration", ConfigurationTable):
-            _check_guest_count_on_nodes(
-                document, item, most, expand_members(configuration.hosts, clients)
+            _add_guest_count_faults(
+                document, item, most, expand_clients(configuration.hosts, clients)
             )
 
 
-def _check_guest_count_on_nodes(
-    document: StudyDocument, item: TableItem, most: int, names: tuple[str, ...]
+def _add_guest_count_faults(
+    document: StudyDocument, item: TableItem, max_guests: int, names: tuple[str, ...]
 ) -> None:
     """Every node of these clients has so many guests."""
     tables = {host["name"]: host for host in document.tree["host"] if _has_name(host)}
     nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
-    path = (*item.path, PER_NODE)
-    around = f"{table_name_capitalised(document, item.path)} has {PER_NODE} = {most}"
+    path = (*item.path, VMS_PER_NODE_AXIS)
+    around = f"{table_name_capitalised(document, item.path)} has {VMS_PER_NODE_AXIS} = {max_guests}"
     for node, count in nodes.items():
         if not node:
             message = f"{around}, but some of its clients are guests of no node."
             hint = "Give each client its node, or leave those out that are no guests."
-            document.add_fault(path, message, hint, about=f"{PER_NODE} node")
-        elif count < most:
+            document.add_fault(path, message, hint, about=f"{VMS_PER_NODE_AXIS} node")
+        elif count < max_guests:
             guests = "1 guest" if count == 1 else f"{count} guests"
             message = f"{around}, but node {quote_value(node)} has {guests}."
             hint = f"Give at most {min(nodes.values())}, or add guests."
-            document.add_fault(path, message, hint, about=f"{PER_NODE} {node}")
+            document.add_fault(path, message, hint, about=f"{VMS_PER_NODE_AXIS} {node}")
 
 
 def _has_name(host: object) -> bool:

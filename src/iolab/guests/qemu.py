@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self
 
-from iolab.core.limits import PAYLOAD_BYTES_MOST
+from iolab.core.limits import PAYLOAD_BYTES_MAX
 from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, HostLost, Stream
+from iolab.hosts.message import AgentRefusalError, HostLostError, Stream
 from iolab.text import excerpt
 
 READER_BYTES: Final = 1 << 20
@@ -50,7 +50,7 @@ GREETING_LIMIT_S: Final = 60.0
 SAID_CHARACTERS: Final = 200
 """Of what QEMU said that go into a sentence."""
 
-_SEE: Final = "See the last words of the guest's console, and run again."
+_CONSOLE_HINT: Final = "See the last words of the guest's console, and run again."
 
 CONSOLE_TAIL_BYTES: Final = 16 << 10
 """The end of what a guest's kernel and its first process said: a whole panic is 4 kB."""
@@ -75,10 +75,10 @@ GONE_LIMIT_S: Final = 10.0
 
 PANIC: Final = "Kernel panic"
 
-OF_AGENT: Final = "iolab-agent:"
+AGENT_PREFIX: Final = "iolab-agent:"
 """How our own process in the guest begins what it says on the console."""
 
-HARMLESS: Final = "PCI: Fatal: No config space access function found"
+HARMLESS_LINE: Final = "PCI: Fatal: No config space access function found"
 """What every kernel says on a machine without PCI, such as ours: it explains no end."""
 
 
@@ -91,16 +91,16 @@ class SocketRelay:
         self._flow = _FlowControl()
         self.reader = asyncio.StreamReader(limit=READER_BYTES)
         self.reader.set_transport(self._flow)
-        self.spoke = asyncio.Event()
+        self.has_received = asyncio.Event()
         """Set once anything came."""
         self.ended = asyncio.Event()
         """Set once nothing more comes."""
         self._unsent = bytearray()
-        self._wake = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-        self._closing = False
-        self._broken = False
+        self._has_unsent = asyncio.Event()
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._is_closing = False
+        self._is_broken = False
         name = f"relay on {node.name}"
         self._pumping = asyncio.create_task(self._receive_all(), name=name)
         self._sending = asyncio.create_task(self._send_all(), name=name)
@@ -135,23 +135,23 @@ class SocketRelay:
 
     def write(self, data: bytes, /) -> None:
         """Take bytes to send. BrokenPipeError when nobody hears them any more."""
-        if self._broken or self._closing:
+        if self._is_broken or self._is_closing:
             raise BrokenPipeError
         self._unsent += data
-        self._wake.set()
+        self._has_unsent.set()
 
     async def drain(self) -> None:
         """Wait until most of them have left."""
-        while len(self._unsent) > UNSENT_BYTES and not self._broken:
-            self._room.clear()
-            await self._room.wait()
-        if self._broken:
+        while len(self._unsent) > UNSENT_BYTES and not self._is_broken:
+            self._can_write.clear()
+            await self._can_write.wait()
+        if self._is_broken:
             raise BrokenPipeError
 
     def close(self) -> None:
         """Call the connection off once everything was sent that can be."""
-        self._closing = True
-        self._wake.set()
+        self._is_closing = True
+        self._has_unsent.set()
 
     async def close_and_wait(self) -> None:
         """Close it and wait until nothing of it is left here."""
@@ -175,29 +175,29 @@ class SocketRelay:
             # The node is lost, or it refused: to the reader both are the end.
             pass
         finally:
-            self._broken = True
-            self._room.set()
-            self._wake.set()
+            self._is_broken = True
+            self._can_write.set()
+            self._has_unsent.set()
             self.reader.feed_eof()
             self.ended.set()
 
     def _receive_piece(self, piece: bytes) -> None:
-        if self._flow.cut:
+        if self._flow.is_cut_off:
             return
-        self.spoke.set()
+        self.has_received.set()
         self.reader.feed_data(piece)
         if self._flow.is_unread_limit_exceeded(len(piece)):
-            self._flow.cut = True
+            self._flow.is_cut_off = True
             self.reader.set_exception(ConnectionResetError("nobody listened to it"))
             self.close()
 
     async def _send_all(self) -> None:
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._unsent and not self._broken:
+            await self._has_unsent.wait()
+            self._has_unsent.clear()
+            while self._unsent and not self._is_broken:
                 await self._send_piece()
-            if self._closing or self._broken:
+            if self._is_closing or self._is_broken:
                 break
         await self._disconnect()
 
@@ -210,29 +210,29 @@ class SocketRelay:
 
         It may wait for ever, as does a guest that reads nothing; who asked it has a deadline.
         """
-        piece = bytes(self._unsent[:PAYLOAD_BYTES_MOST])
+        piece = bytes(self._unsent[:PAYLOAD_BYTES_MAX])
         sent = self._node.stream("send", piece, connection=self._stream.id)
         try:
             async for _ in sent:
                 pass
         except AgentRefusalError as refused:
-            if refused.code != "busy" or self._closing:
+            if refused.code != "busy" or self._is_closing:
                 self._mark_broken()
                 return
             await asyncio.sleep(BUSY_RETRY_S)
             return
-        except HostLost:
+        except HostLostError:
             self._mark_broken()
             return
         finally:
             await sent.aclose()
         del self._unsent[: len(piece)]
-        self._room.set()
+        self._can_write.set()
 
     def _mark_broken(self) -> None:
-        self._broken = True
+        self._is_broken = True
         self._unsent.clear()
-        self._room.set()
+        self._can_write.set()
 
 
 async def _cancel_stream(node: Host, stream: Stream) -> None:
@@ -247,26 +247,26 @@ class _FlowControl(asyncio.ReadTransport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cut = False
-        self._full = False
+        self.is_cut_off = False
+        self._is_reader_full = False
         self._beyond = 0
 
     def pause_reading(self) -> None:
         """The reader has too much."""
-        self._full = True
+        self._is_reader_full = True
         self._beyond = 0
 
     def resume_reading(self) -> None:
         """It has read most of it."""
-        self._full = False
+        self._is_reader_full = False
 
     def is_unread_limit_exceeded(self, size: int) -> bool:
         """Whether a reader that was given so much more has left too much unread by now."""
-        self._beyond = self._beyond + size if self._full else 0
+        self._beyond = self._beyond + size if self._is_reader_full else 0
         return self._beyond > UNREAD_LIMIT_BYTES
 
 
-class MonitorRefusal(HostError):
+class MonitorRefusalError(HostError):
     """A command that QEMU answered with an error; the monitor goes on."""
 
 
@@ -283,7 +283,7 @@ class GuestMonitor:
         self._turn = asyncio.Lock()
         self._last_id = 0
         self._waiting: asyncio.Future[dict[str, Any]] | None = None
-        self._lost: HostLost | None = None
+        self._lost: HostLostError | None = None
         self._listening: asyncio.Task[None] | None = None
 
     @classmethod
@@ -327,14 +327,14 @@ class GuestMonitor:
                 answer = await self._send_and_wait(name, arguments or {})
         except TimeoutError:
             message = f"The hypervisor of guest '{self._guest}' did not answer '{name}' within "
-            raise HostError(f"{message}{deadline_s:g} s.", _SEE) from None
+            raise HostError(f"{message}{deadline_s:g} s.", _CONSOLE_HINT) from None
         if "return" in answer:
             return answer["return"]
         error = answer.get("error")
         detail = error.get("desc") if isinstance(error, dict) else None
         text = excerpt(str(detail or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
         message = f"The hypervisor of guest '{self._guest}' refused '{name}': {text}."
-        raise MonitorRefusal(message, "Use a QEMU of at least version 7.2 on its node.")
+        raise MonitorRefusalError(message, "Use a QEMU of at least version 7.2 on its node.")
 
     async def close(self) -> None:
         """Listen no more, and end the connection; the guest goes on."""
@@ -344,7 +344,7 @@ class GuestMonitor:
 
     async def _send_and_wait(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         if self._lost:
-            raise HostLost(self._lost.message, self._lost.hint)
+            raise HostLostError(self._lost.message, self._lost.hint)
         self._last_id += 1
         asked = {"execute": name, "arguments": dict(arguments), "id": self._last_id}
         self._waiting = asyncio.get_running_loop().create_future()
@@ -362,7 +362,7 @@ class GuestMonitor:
         try:
             while True:
                 self._deliver_reply(await self._read_message())
-        except HostLost:
+        except HostLostError:
             # Whoever asks is told.
             pass
 
@@ -396,14 +396,14 @@ class GuestMonitor:
             raise self._mark_lost(f"said what is not QMP: {text}")
         return message
 
-    def _mark_lost(self, reason: str) -> HostLost:
+    def _mark_lost(self, reason: str) -> HostLostError:
         """The monitor is lost, for the first such reason; whoever waits is told."""
         if self._lost is None:
             message = f"The hypervisor of guest '{self._guest}' {reason.rstrip('.')}."
-            self._lost = HostLost(message, _SEE)
+            self._lost = HostLostError(message, _CONSOLE_HINT)
             self._writer.close()
         if self._waiting and not self._waiting.done():
-            self._waiting.set_exception(HostLost(self._lost.message, self._lost.hint))
+            self._waiting.set_exception(HostLostError(self._lost.message, self._lost.hint))
         if self._listening and self._listening is not asyncio.current_task():
             self._listening.cancel()
         return self._lost
@@ -454,12 +454,12 @@ class QemuRun:
             if self.ended.is_set() or self._node.lost_reason or await self._send_kill():
                 break
             await asyncio.sleep(KILL_RETRY_S)
-        await self.ends_within(GONE_LIMIT_S)
+        await self.has_ended_within(GONE_LIMIT_S)
         await self._stream.aclose()
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def ends_within(self, limit_s: float) -> bool:
+    async def has_ended_within(self, limit_s: float) -> bool:
         """Whether it ends within so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
@@ -494,9 +494,9 @@ def explaining_console_lines(console: bytes) -> str:
     """The lines of a console that say why a guest ended: of a panic, of our agent, or the last."""
     text = console.decode("utf-8", "replace")
     lines = [line for line in (excerpt(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line]
-    lines = [line for line in lines if HARMLESS not in line]
+    lines = [line for line in lines if HARMLESS_LINE not in line]
     panics = [line for line in lines if PANIC in line]
-    ours = [line for line in lines if line.startswith(OF_AGENT)]
+    ours = [line for line in lines if line.startswith(AGENT_PREFIX)]
     return " / ".join((*ours[-1:], *panics[:1]) or lines[-LAST_LINES:])
 
 

@@ -60,7 +60,7 @@ Facts = Mapping[str, HostFacts]
 """What hosts told of themselves: of guests that the session did not boot, all that is known."""
 
 
-def fleet_caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
+def fleet_caveat_texts(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
     """A sentence for each: emulated guests, modelled disks, limited disks; none where all is real.
 
     Settings are those of the session, so the first fleet that has any tells them.
@@ -70,23 +70,25 @@ def fleet_caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]
         text
         for text in (
             _emulation_text(all_fleets, facts),
-            *_settings_caveats(_first_guest_settings(all_fleets)),
+            *_settings_caveat_texts(_first_guest_settings(all_fleets)),
         )
         if text
     )
 
 
-def study_caveats(settings: GuestSettings | None, results: Iterable[Result]) -> tuple[str, ...]:
+def study_caveat_texts(
+    settings: GuestSettings | None, results: Iterable[Result]
+) -> tuple[str, ...]:
     """The same by a study's settings of its guests and by what the checks of its runs found."""
     emulated = any(
         check.code == EMULATED_CHECK and check.level is not Level.VALID
         for result in results
         for check in result.verdict.checks
     )
-    return (*((EMULATED,) if emulated else ()), *_settings_caveats(settings))
+    return (*((EMULATED,) if emulated else ()), *_settings_caveat_texts(settings))
 
 
-def is_emulated(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
+def has_emulated_guest(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
     """Whether any guest's processors were emulated, as its node or the guest itself tells."""
     return any(_is_guest_emulated(guest, facts) for fleet in fleets for guest in fleet.guests)
 
@@ -97,11 +99,11 @@ def _is_guest_emulated(guest: GuestRun, facts: Facts) -> bool:
     return guest.accelerator is Accelerator.TCG or itself
 
 
-def caveat_subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
+def short_caveat_text(fleets: Iterable[GuestFleet], facts: Facts) -> str:
     """The same in a few words, to stand before what a chart shows; empty where all is real."""
     all_fleets = list(fleets)
     settings = _first_guest_settings(all_fleets)
-    parts = ["guests emulated"] if is_emulated(all_fleets, facts) else []
+    parts = ["guests emulated"] if has_emulated_guest(all_fleets, facts) else []
     if settings is not None:
         if settings.disk is DiskKind.MODELLED:
             parts.append(f"disks modelled{_modelled_latency_text(settings, ' at ')}")
@@ -112,10 +114,10 @@ def caveat_subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
 
 
 def _emulation_text(fleets: list[GuestFleet], facts: Facts) -> str:
-    return EMULATED if is_emulated(fleets, facts) else ""
+    return EMULATED if has_emulated_guest(fleets, facts) else ""
 
 
-def _settings_caveats(settings: GuestSettings | None) -> Iterable[str]:
+def _settings_caveat_texts(settings: GuestSettings | None) -> Iterable[str]:
     if settings is None:
         return
     if settings.disk is DiskKind.MODELLED:
@@ -156,7 +158,7 @@ class GuestsReport:
         from iolab.guests.charts import fleet_charts
         from iolab.guests.tables import guest_fleets_by_run
 
-        caveat = caveat_subtitle(guest_fleets_by_run(brief).values(), brief.facts)
+        caveat = short_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
         curves = session_load_findings(brief.study, brief.results).curves
         charts: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
@@ -210,7 +212,7 @@ class GuestsReport:
 
         if brief.node_timeline is None:
             return ()
-        caveat = caveat_subtitle(guest_fleets_by_run(brief).values(), brief.facts)
+        caveat = short_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
         charts = node_timeline_charts(
             brief.node_timeline, caveat, result_run_text(brief.node_timeline.result)
         )
@@ -220,11 +222,11 @@ class GuestsReport:
         """Emulated processors, modelled and limited disks."""
         from iolab.guests.tables import guest_fleets_by_run
 
-        return fleet_caveats(guest_fleets_by_run(brief).values(), brief.facts)
+        return fleet_caveat_texts(guest_fleets_by_run(brief).values(), brief.facts)
 
     def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
-        """See `study_caveats`."""
-        return study_caveats(booted_guest_settings(study), results)
+        """See `study_caveat_texts`."""
+        return study_caveat_texts(booted_guest_settings(study), results)
 
     def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""

@@ -21,7 +21,7 @@ from iolab.guests.hosts import (
     guest_plan_notes,
     guest_specs_of_study,
     image_directory,
-    saturating_guest_counts,
+    knee_guest_counts,
 )
 from iolab.guests.problems import (
     add_guest_faults,
@@ -29,8 +29,8 @@ from iolab.guests.problems import (
     require_capable_nodes,
     required_node_programs,
 )
-from iolab.guests.vm_table import VmTable, guest_settings_from_table, replace_faulty_values
-from iolab.study.build import host_spec
+from iolab.guests.vm_table import VmTable, guest_settings_from_table, placeholder_vm_table
+from iolab.study.build import build_host_spec
 from iolab.study.file import HostTable
 from iolab.study.forecast import VerdictLimit, point_digests
 from iolab.study.kinds import HostCost, KnownFacts
@@ -46,7 +46,7 @@ class VmSection:
     table: type[StudyTable] = VmTable
     makes_hosts: Final = True
     setting: Final = "guests"
-    replace_faulty_values = staticmethod(replace_faulty_values)
+    placeholder_table = staticmethod(placeholder_vm_table)
 
     def settings(self, tables: StudyTables) -> GuestSettings | None:
         """The guests that the session boots; None where it boots none."""
@@ -73,9 +73,10 @@ class GuestStudy:
         if guests is None:
             return ()
         rooms = (
-            host_spec(host).hypervisor_hints for _, host in tables.items_of_table("host", HostTable)
+            build_host_spec(host).hypervisor_hints
+            for _, host in tables.items_of_table("host", HostTable)
         )
-        return saturating_guest_counts(rooms, guests.vcpus, loads)
+        return knee_guest_counts(rooms, guests.vcpus, loads)
 
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""

@@ -29,8 +29,8 @@ from iolab.guests.guest import (
 from iolab.guests.latency_account import LatencyAccount, latency_parts
 from iolab.guests.metrics import node_points
 from iolab.report.brief import NodeMetrics
-from iolab.report.numbers import DASH, metric_text, value_text
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.numbers import DASH, metric_value_text, value_text
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_count
 
@@ -140,44 +140,51 @@ Named = tuple[str, Result]
 """What a run is called in a table, and the run."""
 
 
-def nodes_table(named: Sequence[Named]) -> Table | None:
+def nodes_table(named_results: Sequence[Named]) -> Table | None:
     """What the guests of each node did together; percentiles are of all their I/Os."""
     rows = [
-        row_of(
+        row_of_cells(
             name,
             node.name,
             f"{len(node.guests):,}",
-            *(metric_text(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
+            *(metric_value_text(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
             run.verdict.level,
         )
-        for name, run in named
+        for name, run in named_results
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
     return _table_of_runs(
-        named, Table("Each node", columns_of(_NODE, numbers, ("Verdict",)), tuple(rows))
+        named_results,
+        Table("Each node", text_and_number_columns(_NODE, numbers, ("Verdict",)), tuple(rows)),
     )
 
 
-def _table_of_runs(named: Sequence[Named], table: Table) -> Table | None:
+def _table_of_runs(named_results: Sequence[Named], table: Table) -> Table | None:
     """The table, whose first column names the run where there are several; None without a row."""
     if not table.rows:
         return None
-    first = 0 if len(named) > 1 else 1
+    first = 0 if len(named_results) > 1 else 1
     return Table(table.title, table.columns[first:], tuple(cells[first:] for cells in table.rows))
 
 
-def written_bytes_table(named: Sequence[Named]) -> Table | None:
+def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
     """Bytes written on their way down, node by node; None where nothing was written."""
     rows = []
-    for name, run in named:
+    for name, run in named_results:
         by_node = ((node.name, node_written_bytes_texts(node)) for node in run.nodes)
-        rows += [row_of(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
+        rows += [
+            row_of_cells(name, node, *texts, run.verdict.level) for node, texts in by_node if texts
+        ]
         if (total := fleet_written_bytes(run)) is not None and len(run.nodes) > 1:
-            rows.append(row_of(name, "all nodes", *_written_bytes_cells(total), run.verdict.level))
+            rows.append(
+                row_of_cells(name, "all nodes", *_written_bytes_cells(total), run.verdict.level)
+            )
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
-    heads = columns_of(_NODE, numbers, ("Verdict",))
-    return _table_of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
+    heads = text_and_number_columns(_NODE, numbers, ("Verdict",))
+    return _table_of_runs(
+        named_results, Table("Bytes written on their way down", heads, tuple(rows))
+    )
 
 
 def node_written_bytes_texts(node: NodeResult) -> tuple[str, ...]:
@@ -235,30 +242,32 @@ def _size_text(size: int | None) -> str:
     return DASH if size is None else format_bytes(size)
 
 
-def outliers_table(named: Sequence[Named]) -> Table | None:
+def outliers_table(named_results: Sequence[Named]) -> Table | None:
     """What stands out among its like on a node, named; None where nothing does."""
     rows = [
-        row_of(
+        row_of_cells(
             name,
             node.name,
             SCOPES.get(outlier.scope, outlier.scope),
             outlier.name,
-            *outlier_values(outlier.metric, outlier.value, outlier.median_value),
+            *outlier_texts(outlier.metric, outlier.value, outlier.median_value),
         )
-        for name, run in named
+        for name, run in named_results
         for node in run.nodes
         for outlier in node.outliers
     ]
     texts = (*_NODE, "What", "Which", "Measured")
-    heads = columns_of(texts, ("Value", "Median of all", "Times as much"))
-    return _table_of_runs(named, Table("What stands out among its like", heads, tuple(rows)))
+    heads = text_and_number_columns(texts, ("Value", "Median of all", "Times as much"))
+    return _table_of_runs(
+        named_results, Table("What stands out among its like", heads, tuple(rows))
+    )
 
 
-def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
+def outlier_texts(metric: str, value: float, median_value: float) -> tuple[str, str, str, str]:
     """The metric in words, both values with their unit, and how many times one is the other."""
     words, unit = _metric_text_and_unit(metric)
-    times = f"{value / usual:.2f}" if usual > 0 else DASH
-    return words, value_text(value, unit), value_text(usual, unit), times
+    times = f"{value / median_value:.2f}" if median_value > 0 else DASH
+    return words, value_text(value, unit), value_text(median_value, unit), times
 
 
 def _metric_text_and_unit(metric: str) -> tuple[str, str]:
@@ -273,10 +282,12 @@ def placement_table(fleet: GuestFleet) -> Table:
     for node in fleet.nodes:
         guests = fleet.runs_on_node(node)
         booted = [guest.booted_s for guest in guests if guest.booted_s is not None]
-        waits = {g.guest: w for g in guests if (w := wait_share(g, fleet.settings)) is not None}
+        waits = {
+            g.guest: w for g in guests if (w := vcpu_wait_share(g, fleet.settings)) is not None
+        }
         most = max(waits, key=waits.__getitem__, default="")
         rows.append(
-            row_of(
+            row_of_cells(
                 node,
                 list_text([guest.guest for guest in guests], NAMES_SHOWN),
                 _accelerators_text(guests),
@@ -286,7 +297,7 @@ def placement_table(fleet: GuestFleet) -> Table:
                 f"{percent_text(waits[most])} ({most})" if waits else DASH,
             )
         )
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Node", "Guests", "Run by"), ("How many", "Booted within", "vCPUs waited", "At most")
     )
     return Table("Guests by node", heads, tuple(rows))
@@ -319,9 +330,9 @@ def guests_table(fleet: GuestFleet) -> Table | None:
     ]
     if not measured:
         return None
-    ordered = sorted(measured, key=lambda guest: -(wait_share(guest, fleet.settings) or 0.0))
+    ordered = sorted(measured, key=lambda guest: -(vcpu_wait_share(guest, fleet.settings) or 0.0))
     rows = [
-        row_of(
+        row_of_cells(
             guest.guest,
             guest.node,
             _accelerators_text([guest]),
@@ -334,14 +345,14 @@ def guests_table(fleet: GuestFleet) -> Table | None:
     ]
     hidden = len(ordered) - GUESTS_SHOWN
     if hidden > 0:
-        rows.append(row_of(f"{counted_noun(hidden, 'guest')} that waited less", *([""] * 6)))
-    heads = columns_of(
+        rows.append(row_of_cells(f"{counted_noun(hidden, 'guest')} that waited less", *([""] * 6)))
+    heads = text_and_number_columns(
         ("Guest", "Node", "Run by"), ("Booted in", "vCPUs ran", "vCPUs waited", "CPU, all of it")
     )
     return Table("Each guest", heads, tuple(rows))
 
 
-def wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
+def vcpu_wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
     """For which share of their time a guest's vCPUs were ready and on no processor."""
     return None if guest.use is None else _vcpu_share(guest.use, settings, "vcpu_wait_s")
 
@@ -367,8 +378,8 @@ def settings_table(settings: GuestSettings | None) -> Table | None:
     )
     return Table(
         "Guests",
-        columns_of(("What", "Each guest")),
-        tuple(row_of(*pair) for pair in _setting_rows(settings, disk)),
+        text_and_number_columns(("What", "Each guest")),
+        tuple(row_of_cells(*pair) for pair in _setting_rows(settings, disk)),
     )
 
 
@@ -399,7 +410,7 @@ def guest_fleets_by_run(brief: Brief) -> dict[RunKey, GuestFleet]:
 
 def guest_tables(brief: Brief) -> tuple[Table, ...]:
     """The settings of the guests and, of the run with the most of them, where each lived."""
-    fleet = largest_fleet(guest_fleets_by_run(brief).values())
+    fleet = fleet_with_most_guests(guest_fleets_by_run(brief).values())
     if fleet is None:
         return ()
     settings = fleet.settings or booted_guest_settings(brief.study)
@@ -407,7 +418,7 @@ def guest_tables(brief: Brief) -> tuple[Table, ...]:
     return tuple(table for table in tables if table is not None)
 
 
-def largest_fleet(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
+def fleet_with_most_guests(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
     """The fleet with the most guests, the first of several."""
     return max(fleets, key=lambda fleet: len(fleet.guests), default=None)
 

@@ -21,9 +21,9 @@ from iolab.guests.groups import (
 )
 from iolab.guests.latency_account import LatencyAccount, part_names
 from iolab.guests.metrics import node_points
-from iolab.guests.tables import SCOPES, latency_accounts, outlier_values, written_bytes_table
+from iolab.guests.tables import SCOPES, latency_accounts, outlier_texts, written_bytes_table
 from iolab.report.best import UNKNOWN_METRIC
-from iolab.report.numbers import DASH, metric_text, value_text
+from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -58,13 +58,13 @@ _HEADINGS: Final = (
     Column("p99.99", is_number=True, is_optional=True),
     Column("verdict"),
 )
-Shown = tuple[str, PointSummary, Result]
+ShownPoint = tuple[str, PointSummary, Result]
 """What a point is called, the point, and the run that stands for it."""
 
 
 def node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
     """The nodes at the points with the most guests; nothing where hosts are no guests."""
-    shown = _points_to_show(study, points)
+    shown = _shown_points(study, points)
     if not shown:
         return
     runs = [run for _, point, _ in shown for run in point.runs]
@@ -120,18 +120,18 @@ def node_detail_lines(result: Result) -> Iterator[RenderableType]:
 def outlier_lines(node: NodeResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
     for outlier in node.outliers:
-        words, value, usual, times = outlier_values(
+        words, value, usual, times = outlier_texts(
             outlier.metric, outlier.value, outlier.median_value
         )
         device = f"{SCOPES.get(outlier.scope, outlier.scope)} {outlier.name}"
         yield f"{node.name}: {device}, {words} {value}, {times} times the median of {usual}"
 
 
-def _points_to_show(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
+def _shown_points(study: Study, points: Sequence[PointSummary]) -> list[ShownPoint]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
     titles = study.configuration_titles
     several = len(titles) > 1
-    shown: list[Shown] = []
+    shown: list[ShownPoint] = []
     swept = set()
     for group in fleet_groups(study, points):
         swept.add(group.workload.id)
@@ -167,16 +167,16 @@ def _node_cells(node: NodeResult, point: PointSummary | None, run: Result) -> li
     return [
         literal_text(node.name if point is None else f"    {node.name}"),
         f"{len(node.guests):,}",
-        *(metric_text(metrics.get(key), bare_rate=True) for key in _METRICS),
+        *(metric_value_text(metrics.get(key), bare_rate=True) for key in _METRICS),
         styled_verdict(run.verdict.level if point is None else point.level),
     ]
 
 
-def _latency_account_tables(shown: Sequence[Shown]) -> Iterator[RenderableType]:
+def _latency_account_tables(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:
     """A row for each direction of each point, a column for each part."""
     named = [
         (name, [account for account in latency_accounts(run, name) if len(account.parts) > 1])
-        for name, _, run in shown
+        for name, _, run in shown_points
     ]
     named = [(name, accounts) for name, accounts in named if accounts]
     if not named:
@@ -206,10 +206,10 @@ def _latency_part_cells(account: LatencyAccount, names: Sequence[str]) -> list[T
     return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
 
 
-def _outlier_lines(shown: Sequence[Shown]) -> Iterator[RenderableType]:
+def _outlier_lines(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:
     """Each device, core or port once, by what it did at the point with the most guests."""
     by_device: dict[tuple[str, str, str, str], list[str]] = {}
-    for _, _, run in sorted(shown, key=lambda point: -guest_count(point[2])):
+    for _, _, run in sorted(shown_points, key=lambda point: -guest_count(point[2])):
         for node in run.nodes:
             for outlier, text in zip(node.outliers, outlier_lines(node), strict=True):
                 key = (node.name, outlier.scope, outlier.name, outlier.metric)
@@ -219,7 +219,11 @@ def _outlier_lines(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     yield ""
     yield section_title("What stands out among its like")
     for texts in list(by_device.values())[:OUTLIERS_MAX]:
-        at = f" (in {len(texts)} of these {len(shown)} points)" if len(shown) > 1 else ""
+        at = (
+            f" (in {len(texts)} of these {len(shown_points)} points)"
+            if len(shown_points) > 1
+            else ""
+        )
         yield literal_text(f"  {texts[0]}{at}")
     if len(by_device) > OUTLIERS_MAX:
         yield literal_text(

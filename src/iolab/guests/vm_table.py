@@ -21,13 +21,13 @@ RUNS: Final = 256
 """Runs at the same time of a host's agent (`MAX_RUNS` there): each guest's QEMU is one, and each
 server of a copy."""
 
-RUNS_KEPT: Final = 16
+RUNS_RESERVED: Final = 16
 """Of them for all else that is run on a node: images are laid out and copied."""
 
 REQUESTS: Final = 1000
 """Requests under way at the same time to one host."""
 
-REQUESTS_KEPT: Final = 50
+REQUESTS_RESERVED: Final = 50
 """Of them for all else that is asked of a node."""
 
 GUEST_REQUESTS: Final = 5
@@ -77,16 +77,16 @@ BOOTS_MAX: Final = 1000
 _SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=0, disk_bytes=0)
 """For the defaults of what need not be written."""
 
-_LEAST: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
+_MIN: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
 
 
-def most_guests_per_agent(replicas: int) -> int:
+def max_guests_per_agent(replicas: int) -> int:
     """How many guests a node may have, where each image lies on so many nodes.
 
     All nodes have as many, and so each serves as many copies of others as there are of its own.
     """
-    by_runs = (RUNS - RUNS_KEPT) // replicas
-    by_requests = (REQUESTS - REQUESTS_KEPT) // (GUEST_REQUESTS + replicas - 1)
+    by_runs = (RUNS - RUNS_RESERVED) // replicas
+    by_requests = (REQUESTS - REQUESTS_RESERVED) // (GUEST_REQUESTS + replicas - 1)
     return min(by_runs, by_requests)
 
 
@@ -120,16 +120,16 @@ class VmTable(StudyTable):
     kernel: Annotated[str, values.absolute_path_value()] | None = None
 
 
-def replace_faulty_values(written: object) -> VmTable:
+def placeholder_vm_table(written: object) -> VmTable:
     """What a [vm] that cannot be read counts as, so that its faults bring no others with them."""
     keys = written if isinstance(written, dict) else {}
     good = {key: value for key, value in keys.items() if _is_valid_value(key, value)}
-    return VmTable.model_validate({**_LEAST, **good})
+    return VmTable.model_validate({**_MIN, **good})
 
 
 def _is_valid_value(key: str, value: object) -> bool:
     try:
-        VmTable.model_validate({**_LEAST, key: value})
+        VmTable.model_validate({**_MIN, key: value})
     except ValidationError:
         return False
     return True

@@ -16,13 +16,13 @@ from iolab.core.host import HostFacts
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
 from iolab.hosts.message import Hello, Message
-from iolab.record import Record, place_and_fault
+from iolab.record import Record, fault_place_and_text
 from iolab.text import excerpt
 
 WIRE: Final = 2
 """The number of the wire that this controller speaks."""
 
-_Path = Annotated[str, Meta(min_length=1, max_length=limits.PATH_CHARACTERS_MOST)]
+_Path = Annotated[str, Meta(min_length=1, max_length=limits.PATH_CHARACTERS_MAX)]
 Answer = TypeVar("Answer")
 
 _SAME_VERSION: Final = "Use an agent of the same iolab version as this command."
@@ -59,29 +59,29 @@ class Remnant(Record, kw_only=True):
 
     kind: RemnantKind
     name: _Path
-    reason: Annotated[str, Meta(max_length=limits.REASON_CHARACTERS_MOST)]
+    reason: Annotated[str, Meta(max_length=limits.REASON_CHARACTERS_MAX)]
 
 
 class ByeAnswer(Record, kw_only=True):
     """The last answer of an agent: what stays on its host."""
 
-    left: Annotated[tuple[Remnant, ...], Meta(max_length=limits.REMNANTS_MOST)] = ()
+    left: Annotated[tuple[Remnant, ...], Meta(max_length=limits.REMNANTS_MAX)] = ()
 
 
 class OrphanAnswer(Record, kw_only=True):
     """A process of a run whose agent is gone."""
 
     pid: Count
-    command: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
+    command: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)]
 
 
 class AbandonedFolderAnswer(Record, kw_only=True):
     """A scratch folder whose session is dead, or may live on `host`, where that is named."""
 
     dir: _Path
-    owner: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MOST)]
+    owner: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MAX)]
     bytes: Count
-    host: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MOST)] = ""
+    host: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MAX)] = ""
 
 
 class Leftovers(Record, kw_only=True):
@@ -92,18 +92,18 @@ class Leftovers(Record, kw_only=True):
     So many `more_folders` of this user were not looked at yet.
     """
 
-    processes: Annotated[tuple[OrphanAnswer, ...], Meta(max_length=limits.LISTED_MOST)]
-    groups: Annotated[tuple[_Path, ...], Meta(max_length=limits.LISTED_MOST)]
-    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Meta(max_length=limits.FOLDERS_MOST)]
+    processes: Annotated[tuple[OrphanAnswer, ...], Meta(max_length=limits.LISTED_MAX)]
+    groups: Annotated[tuple[_Path, ...], Meta(max_length=limits.LISTED_MAX)]
+    folders: Annotated[tuple[AbandonedFolderAnswer, ...], Meta(max_length=limits.FOLDERS_MAX)]
     elsewhere: Annotated[
-        tuple[AbandonedFolderAnswer, ...], Meta(max_length=limits.FOLDERS_MOST)
+        tuple[AbandonedFolderAnswer, ...], Meta(max_length=limits.FOLDERS_MAX)
     ] = ()
     more_folders: Count = 0
-    foreign_folders: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOREIGN_FOLDERS_MOST)] = ()
+    foreign_folders: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOREIGN_FOLDERS_MAX)] = ()
     foreign_folder_count: Count = 0
-    loops: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MOST)]
-    agents: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MOST)]
-    faults: Annotated[tuple[str, ...], Meta(max_length=limits.LISTED_MOST)]
+    loops: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MAX)]
+    agents: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MAX)]
+    faults: Annotated[tuple[str, ...], Meta(max_length=limits.LISTED_MAX)]
 
     @property
     def has_any(self) -> bool:
@@ -124,7 +124,7 @@ class Leftovers(Record, kw_only=True):
         )
 
     @property
-    def disturb_runs(self) -> bool:
+    def has_any_disturbing_runs(self) -> bool:
         """The same, but for files of agents, which any session may use again."""
         return any((self.processes, self.groups, self.folders, self.loops))
 
@@ -143,7 +143,7 @@ class FilesystemAnswer(Record, kw_only=True):
     """
 
     dir: _Path
-    device: Annotated[str, Meta(min_length=1, max_length=limits.WORD_CHARACTERS_MOST)]
+    device: Annotated[str, Meta(min_length=1, max_length=limits.WORD_CHARACTERS_MAX)]
     kept: bool = False
     direct: bool = False
 
@@ -160,7 +160,7 @@ class EvictAnswer(Record, kw_only=True):
     resident_bytes_before: Count | None
     resident_bytes_after: Count | None
     methods: Annotated[
-        tuple[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)], ...],
+        tuple[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)], ...],
         Meta(max_length=16),
     ]
 
@@ -169,7 +169,7 @@ class FileAnswer(Record, kw_only=True):
     """A file that was read, by its size and the SHA-256 of its content."""
 
     size: Count
-    sha256: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
+    sha256: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)]
 
 
 class ExitedAnswer(Record, kw_only=True):
@@ -212,8 +212,8 @@ Bins = Annotated[
     tuple[tuple[Annotated[int, Meta(ge=0, lt=BIN_COUNT)], Count], ...], Meta(max_length=BIN_COUNT)
 ]
 Errors = Annotated[
-    dict[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)], Count],
-    Meta(max_length=limits.ERROR_KINDS_MOST),
+    dict[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)], Count],
+    Meta(max_length=limits.ERROR_KINDS_MAX),
 ]
 
 
@@ -229,7 +229,7 @@ class MetadataIntervalAnswer(Record, kw_only=True):
 class MetadataPhaseAnswer(Record, kw_only=True):
     """What a metadata phase did on a host from its start to its end."""
 
-    phase: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
+    phase: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)]
     ops: Count
     errors: Errors
     skipped: Count
@@ -256,10 +256,10 @@ class DirectionTraceAnswer(Record, kw_only=True):
 
     bios: Count
     windows: Count
-    sizes: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=limits.TRACED_SIZES_MOST)]
+    sizes: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=limits.TRACED_SIZES_MAX)]
     sequential: Count
     ends: Count
-    sectors: Annotated[tuple[Count, ...], Meta(max_length=limits.TRACED_SECTORS_MOST)]
+    sectors: Annotated[tuple[Count, ...], Meta(max_length=limits.TRACED_SECTORS_MAX)]
     censored: Count
     timed: Count
     lat_max_ns: Count
@@ -283,8 +283,8 @@ class DirectionTraceAnswer(Record, kw_only=True):
 class TraceAnswer(Record, kw_only=True):
     """A sample of a device's bios, or the reason for none."""
 
-    device: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)]
-    reason: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MOST)] | None = None
+    device: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)]
+    reason: Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)] | None = None
     read: DirectionTraceAnswer | None = None
     write: DirectionTraceAnswer | None = None
     others: Count = 0
@@ -312,7 +312,7 @@ def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
     try:
         return convert(reply.header, shape)
     except ValidationError as error:
-        where, fault = place_and_fault(error)
+        where, fault = fault_place_and_text(error)
         message = (
             f"Host '{excerpt(host)}' sent a '{excerpt(reply.is_, 60)}' that makes no sense: "
             f"{excerpt(where or reply.is_, 100)}: {excerpt(fault, 100)}."

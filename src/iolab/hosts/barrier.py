@@ -23,12 +23,12 @@ class HasName(Protocol):
 
 
 @contextmanager
-def cancel_on_halt(halt: asyncio.Event) -> Iterator[None]:
+def set_event_on_failure(event: asyncio.Event) -> Iterator[None]:
     """Set the event where what is done inside fails: the others need not go on then."""
     try:
         yield
     except (HostError, EngineError):
-        halt.set()
+        event.set()
         raise
 
 
@@ -81,12 +81,12 @@ async def gather_hosts(
     return Outcomes(done, failed)
 
 
-async def run_with(
-    main: Coroutine[Any, Any, Outcome], beside: Coroutine[Any, Any, None]
+async def run_with_background(
+    main: Coroutine[Any, Any, Outcome], background: Coroutine[Any, Any, None]
 ) -> Outcome:
-    """What `main` gives; `beside` runs until then, and its failure ends both."""
+    """What `main` gives; `background` runs until then, and its failure ends both."""
     leading = asyncio.create_task(main)
-    following = asyncio.create_task(beside)
+    following = asyncio.create_task(background)
     try:
         await asyncio.wait({leading, following}, return_when=asyncio.FIRST_COMPLETED)
         if following.done() and not leading.done():
@@ -152,10 +152,13 @@ class StopRequest:
         """Return at the first request."""
         await self._first.wait()
 
-    async def forward_to(self, halt: asyncio.Event) -> None:
-        """Set `halt` at the first request; runs `alongside` what heeds it until it is cancelled."""
+    async def forward_to_event(self, event: asyncio.Event) -> None:
+        """Set `event` at the first request.
+
+        Runs `alongside` what heeds it until it is cancelled.
+        """
         await self._first.wait()
-        halt.set()
+        event.set()
         await asyncio.Event().wait()
 
     async def sleep(self, seconds: float) -> None:

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol, Self
 
 import msgspec
 
-from iolab.core.limits import HEADER_BYTES_MOST, PAYLOAD_BYTES_MOST
-from iolab.hosts.message import AgentRefusalError, HostLost, Message
-from iolab.record import DECODE_FAULTS
+from iolab.core.limits import HEADER_BYTES_MAX, PAYLOAD_BYTES_MAX
+from iolab.hosts.message import AgentRefusalError, HostLostError, Message
+from iolab.record import DECODE_ERRORS
 from iolab.text import excerpt
 
 _LENGTHS: Final = struct.Struct("<II")
@@ -35,10 +35,10 @@ STALL_LIMIT_S: Final = 60.0
 WRITE_LIMIT_S: Final = 30.0
 """How long a request may take to leave: a host that reads nothing for so long is gone."""
 
-MAX_REQUESTS: Final = 1000
+REQUESTS_MAX: Final = 1000
 """Requests of one host under way at a time: about five, and five more for each guest on it."""
 
-FINAL: Final[Mapping[str, str]] = {
+FINAL_MESSAGES: Final[Mapping[str, str]] = {
     "clock": "clock",
     "facts": "facts",
     "snapshot": "sample",
@@ -73,14 +73,14 @@ LAST_WORDS_LIMIT_S: Final = 3.0
 """How long an ended connection may take to say why (exit code, standard error)."""
 
 
-class ProtocolFault(Exception):
+class ProtocolError(Exception):
     """The other side does not speak the wire; one sentence says what came instead."""
 
 
 def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
     """A whole frame; ValueError when it would break a limit of the wire."""
     text = _ENCODER.encode(header).encode()
-    if len(text) > HEADER_BYTES_MOST or len(payload) > PAYLOAD_BYTES_MOST:
+    if len(text) > HEADER_BYTES_MAX or len(payload) > PAYLOAD_BYTES_MAX:
         sizes = f"{len(text)} bytes of header and {len(payload)} of payload"
         raise ValueError(f"{sizes} do not fit a frame")
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
@@ -94,15 +94,15 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
         if not cut.partial:
             return None
         shown = excerpt(cut.partial)
-        raise ProtocolFault(f"it ended in the middle of a frame: '{shown}'") from None
+        raise ProtocolError(f"it ended in the middle of a frame: '{shown}'") from None
     header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
-    if header_bytes > HEADER_BYTES_MOST or payload_bytes > PAYLOAD_BYTES_MOST:
-        raise ProtocolFault(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
+    if header_bytes > HEADER_BYTES_MAX or payload_bytes > PAYLOAD_BYTES_MAX:
+        raise ProtocolError(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
     try:
         text = await reader.readexactly(header_bytes)
         payload = await reader.readexactly(payload_bytes)
     except asyncio.IncompleteReadError:
-        raise ProtocolFault("it ended in the middle of a frame") from None
+        raise ProtocolError("it ended in the middle of a frame") from None
     return _parse_header(text), payload
 
 
@@ -119,7 +119,7 @@ async def _bad_frame_reason(
         return f"it printed text where frames should be: '{excerpt(lengths + more)}'"
     return (
         f"it announced a frame of {header_bytes} bytes of header and {payload_bytes} of payload, "
-        f"above the limits of {HEADER_BYTES_MOST} and {PAYLOAD_BYTES_MOST}"
+        f"above the limits of {HEADER_BYTES_MAX} and {PAYLOAD_BYTES_MAX}"
     )
 
 
@@ -128,10 +128,10 @@ def _parse_header(text: bytes) -> dict[str, Any]:
     # is checked where it is used.
     try:
         header = msgspec.json.decode(text)
-    except DECODE_FAULTS:
-        raise ProtocolFault(f"a header is not JSON: '{excerpt(text, 100)}'") from None
+    except DECODE_ERRORS:
+        raise ProtocolError(f"a header is not JSON: '{excerpt(text, 100)}'") from None
     if not isinstance(header, dict):
-        raise ProtocolFault(f"a header is not an object: '{excerpt(text, 100)}'")
+        raise ProtocolError(f"a header is not an object: '{excerpt(text, 100)}'")
     return header
 
 
@@ -169,9 +169,9 @@ class Channel:
         self._listening = False
         self.silent_s = 0.0
         """For how long nothing came although it was listened for; see `age`."""
-        self.lost: HostLost | None = None
+        self.lost: HostLostError | None = None
 
-    def advance_time(self, passed_s: float) -> None:
+    def add_silence(self, passed_s: float) -> None:
         """So much more time has passed; it counts while the host could be heard."""
         if self._listening:
             self.silent_s += passed_s
@@ -183,7 +183,7 @@ class Channel:
                 frame = await read_frame(self._reader)
         except TimeoutError:
             raise self.mark_lost(f"said nothing for {limit_s:g} s") from None
-        except (ProtocolFault, OSError) as fault:
+        except (ProtocolError, OSError) as fault:
             raise self.mark_lost(await self._close_reason(str(fault))) from None
         if frame is None:
             epitaph = await self._close_reason("it ended before it said anything")
@@ -199,9 +199,9 @@ class Channel:
     async def send(self, request: Request, frame: bytes) -> None:
         """Enter a request into the table and send it. Raises HostLost."""
         if self.lost:
-            raise HostLost(self.lost.message, self.lost.hint)
-        if len(self._requests) >= MAX_REQUESTS:
-            raise self.mark_lost(f"has {MAX_REQUESTS} requests unanswered")
+            raise HostLostError(self.lost.message, self.lost.hint)
+        if len(self._requests) >= REQUESTS_MAX:
+            raise self.mark_lost(f"has {REQUESTS_MAX} requests unanswered")
         self._requests[request.id] = request
         written = False
         try:
@@ -223,10 +223,10 @@ class Channel:
 
     def mark_lost(
         self, reason: str, hint: str = "See that host's own logs, and run again."
-    ) -> HostLost:
+    ) -> HostLostError:
         """Mark the host lost, fail every request, end the lease; the first reason stays."""
         if self.lost is None:
-            self.lost = HostLost(f"Host '{self._host}' {reason}.", hint)
+            self.lost = HostLostError(f"Host '{self._host}' {reason}.", hint)
             self._writer.close()
         if self._task and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -255,7 +255,7 @@ class Channel:
             self.mark_lost(await self._close_reason("it ended"))
         except TimeoutError:
             self.mark_lost(f"was not listened to for {STALL_LIMIT_S:g} s")
-        except (ProtocolFault, OSError) as fault:
+        except (ProtocolError, OSError) as fault:
             self.mark_lost(await self._close_reason(str(fault)))
 
     async def _read_frame_or_end(self) -> tuple[dict[str, Any], bytes] | None:
@@ -271,8 +271,8 @@ class Channel:
         request = self._requests.get(request_id) if isinstance(request_id, int) else None
         if request is None:
             what = excerpt(f"{message.is_} with id {request_id}", 100)
-            raise ProtocolFault(f"it sent a message that answers no request: {what}")
-        if request.is_final(message):
+            raise ProtocolError(f"it sent a message that answers no request: {what}")
+        if request.is_final_message(message):
             del self._requests[request.id]
         if not request.deliver_without_waiting(message):
             async with asyncio.timeout(STALL_LIMIT_S):
@@ -312,7 +312,7 @@ class Request:
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        self._failure: HostLost | None = None
+        self._failure: HostLostError | None = None
         self._over = False
         self._unwanted = False
 
@@ -329,12 +329,12 @@ class Request:
                 raise StopAsyncIteration
             if self._failure:
                 # A fresh one: each reader's traceback is its own.
-                raise HostLost(self._failure.message, self._failure.hint)
+                raise HostLostError(self._failure.message, self._failure.hint)
             self._arrived.clear()
             await self._arrived.wait()
         reply = self._waiting.popleft()
         self._room.set()
-        self._over = self.is_final(reply)
+        self._over = self.is_final_message(reply)
         if reply.is_ == "error":
             message = excerpt(str(reply.header.get("message", "it gave no reason")))
             code = excerpt(str(reply.header.get("code", "unknown")), 40)
@@ -348,9 +348,9 @@ class Request:
         self._room.set()
         self._arrived.set()
 
-    def is_final(self, message: Message) -> bool:
+    def is_final_message(self, message: Message) -> bool:
         """Whether nothing can follow this message."""
-        return message.is_ in ("error", FINAL.get(self._verb, "done"))
+        return message.is_ in ("error", FINAL_MESSAGES.get(self._verb, "done"))
 
     def deliver_without_waiting(self, message: Message) -> bool:
         """Queue a message if there is room, which there nearly always is; whether there was."""
@@ -371,7 +371,7 @@ class Request:
             self._waiting.append(message)
             self._arrived.set()
 
-    def fail(self, error: HostLost) -> None:
+    def fail(self, error: HostLostError) -> None:
         """The host is lost: tell the reader after what already came."""
         self._failure = error
         self._arrived.set()

@@ -25,11 +25,13 @@ thousand others would count as time on the way, and make every error bound as wi
 CLOCK_LIMIT_S: Final = 10.0
 """A host that needs longer to tell the time cannot start with the others."""
 
-STEP_LEAST_NS: Final = 1_000_000
+STEP_MIN_NS: Final = 1_000_000
 """Between two looks at a host's clocks: less is the time between the reading of one and the other,
 on a host that was busy."""
 
-_GATES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
+_SEMAPHORES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = (
+    WeakKeyDictionary()
+)
 
 
 class Clock(Protocol):
@@ -83,30 +85,32 @@ class ClockStepMeter:
         if before is None:
             return
         moved_ns = self._distance_ns - before
-        step_ns = moved_ns if abs(moved_ns) >= STEP_LEAST_NS else 0
+        step_ns = moved_ns if abs(moved_ns) >= STEP_MIN_NS else 0
         self.step_ns = max(self.step_ns or 0, step_ns, key=abs)
 
 
-async def measure_offset(host: Host, clock: Clock, as_before: int | None = None) -> ClockOffset:
+async def measure_offset(
+    host: Host, clock: Clock, earlier_rtt_ns: int | None = None
+) -> ClockOffset:
     """The host's clock against ours by the shortest of several round trips. Raises HostError.
 
-    One that is about as short as that of a look before, `as_before` ns, is enough: the drift in
-    between is then known as well as the first look allows.
+    One that is about as short as that of a look before, `earlier_rtt_ns` ns, is enough: the drift
+    in between is then known as well as the first look allows.
     """
-    enough_ns = 0 if as_before is None else round(ENOUGH_RATIO * as_before)
+    enough_ns = 0 if earlier_rtt_ns is None else round(ENOUGH_RATIO * earlier_rtt_ns)
     offsets: list[ClockOffset] = []
     async with _measurement_semaphore():
         while len(offsets) < ROUND_TRIPS and not any(trip.rtt_ns <= enough_ns for trip in offsets):
-            offsets.append(await _round_trip(host, clock))
+            offsets.append(await _measure_round_trip(host, clock))
     return min(offsets, key=lambda offset: offset.rtt_ns)
 
 
 def _measurement_semaphore() -> asyncio.Semaphore:
     """What lets so many through at once, one in each event loop."""
-    return _GATES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
+    return _SEMAPHORES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
 
 
-async def _round_trip(host: Host, clock: Clock) -> ClockOffset:
+async def _measure_round_trip(host: Host, clock: Clock) -> ClockOffset:
     asked_real_ns, asked_mono_ns = clock.real_ns(), clock.mono_ns()
     message = await host.request("clock", deadline_s=CLOCK_LIMIT_S)
     rtt_ns = clock.mono_ns() - asked_mono_ns

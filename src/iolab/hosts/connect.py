@@ -13,10 +13,10 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
-from iolab.hosts.leftovers import close_hosts
 from iolab.hosts.message import ReachError
 from iolab.hosts.process import exit_text, run_local_process, start_local_process
-from iolab.hosts.push import CommandFiles, Prefix, agent_binary, install_agent
+from iolab.hosts.push import CommandFiles, CommandPrefix, agent_binary, install_agent
+from iolab.hosts.remnants import close_hosts
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
@@ -70,15 +70,15 @@ class CommandHost(Host):
     """
 
     def __init__(
-        self, spec: HostSpec, agent: Path | None = None, turns: asyncio.Semaphore | None = None
+        self, spec: HostSpec, agent: Path | None = None, slots: asyncio.Semaphore | None = None
     ) -> None:
         super().__init__(spec)
         self._agent = agent
-        self._turns = turns or asyncio.Semaphore(1)
+        self._turns = slots or asyncio.Semaphore(1)
 
-    def prefix(self) -> Prefix:
+    def prefix(self) -> CommandPrefix:
         """The words that reach the host. Raises HostError."""
-        return Prefix(self.name, self.spec.command)
+        return CommandPrefix(self.name, self.spec.command)
 
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""
@@ -94,21 +94,21 @@ class SlurmHost(CommandHost):
     def __init__(
         self,
         spec: HostSpec,
-        turns: asyncio.Semaphore,
+        slots: asyncio.Semaphore,
         agent: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(spec, agent, turns)
+        super().__init__(spec, agent, slots)
         self._environment = os.environ if environment is None else environment
 
-    def prefix(self) -> Prefix:
+    def prefix(self) -> CommandPrefix:
         """That of a job step on the node. Raises HostError."""
         allocation = read_allocation(self._environment)
         if self.name not in allocation.nodes:
             message = f"Host {quote_value(self.name)} is no node of Slurm job {allocation.job}."
             raise HostError(message, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
         environment = srun_environment(self._environment)
-        return Prefix(self.name, srun_prefix(allocation.job, self.name), environment)
+        return CommandPrefix(self.name, srun_prefix(allocation.job, self.name), environment)
 
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""
@@ -173,18 +173,18 @@ class BootedHost(Host):
 def create_hosts(
     specs: Iterable[HostSpec],
     agent: Path | None = None,
-    logins: SshConnections | None = None,
+    ssh_connections: SshConnections | None = None,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> dict[str, Host]:
     """A host for each spec, by name, not connected yet.
 
-    `agent` replaces the package's binary; hosts of one call share their `logins`.
+    `agent` replaces the package's binary; hosts of one call share their `ssh_connections`.
     """
     wanted = tuple(specs)
-    if logins is None and any(spec.kind is HostKind.SSH for spec in wanted):
-        logins = _default_connections(link_timeout_s)
+    if ssh_connections is None and any(spec.kind is HostKind.SSH for spec in wanted):
+        ssh_connections = _default_ssh_connections(link_timeout_s)
     turns = asyncio.Semaphore(PUSHES_AT_ONCE)
-    hosts = {spec.name: _create_host(spec, agent, logins, turns) for spec in wanted}
+    hosts = {spec.name: _create_host(spec, agent, ssh_connections, turns) for spec in wanted}
     for host in hosts.values():
         if host.spec.kind is not HostKind.VM:
             host.link_timeout_s = link_timeout_s
@@ -195,14 +195,14 @@ def create_hosts(
 async def open_hosts(
     specs: Iterable[HostSpec],
     agent: Path | None = None,
-    logins: SshConnections | None = None,
+    ssh_connections: SshConnections | None = None,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> AsyncIterator[dict[str, Host]]:
     """Hosts by name, not connected yet; every one is closed at the end, whatever happens.
 
-    What stays there is reported (`iolab.hosts.leftovers`).
+    What stays there is reported (`iolab.hosts.remnants`).
     """
-    hosts = create_hosts(specs, agent, logins, link_timeout_s)
+    hosts = create_hosts(specs, agent, ssh_connections, link_timeout_s)
     try:
         yield hosts
     finally:
@@ -210,17 +210,20 @@ async def open_hosts(
 
 
 def _create_host(
-    spec: HostSpec, agent: Path | None, logins: SshConnections | None, turns: asyncio.Semaphore
+    spec: HostSpec,
+    agent: Path | None,
+    ssh_connections: SshConnections | None,
+    slots: asyncio.Semaphore,
 ) -> Host:
     match spec.kind:
         case HostKind.LOCAL:
             return LocalHost(spec, agent)
         case HostKind.COMMAND:
-            return CommandHost(spec, agent, turns)
+            return CommandHost(spec, agent, slots)
         case HostKind.SSH:
-            return _ssh_host(spec, agent, logins)
+            return _create_ssh_host(spec, agent, ssh_connections)
         case HostKind.SLURM:
-            return SlurmHost(spec, turns, agent)
+            return SlurmHost(spec, slots, agent)
         case HostKind.VM:
             return BootedHost(spec)
 
@@ -228,14 +231,16 @@ def _create_host(
 # asyncssh and its ciphers take a quarter of a second to import; a local study does without.
 
 
-def _default_connections(link_timeout_s: float) -> SshConnections:
+def _default_ssh_connections(link_timeout_s: float) -> SshConnections:
     from iolab.hosts.ssh import limits_for_timeout
     from iolab.hosts.ssh_host import SshConnections
 
     return SshConnections(limits_for_timeout(link_timeout_s))
 
 
-def _ssh_host(spec: HostSpec, agent: Path | None, logins: SshConnections | None) -> Host:
+def _create_ssh_host(
+    spec: HostSpec, agent: Path | None, ssh_connections: SshConnections | None
+) -> Host:
     from iolab.hosts.ssh_host import SshHost
 
-    return SshHost(spec, logins or _default_connections(LINK_TIMEOUT_S), agent)
+    return SshHost(spec, ssh_connections or _default_ssh_connections(LINK_TIMEOUT_S), agent)

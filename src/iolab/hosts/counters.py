@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.core.samples import CounterTable, EncodedNames, Ints, Whole
+from iolab.core.samples import CounterTable, EncodedNames, Ints, SignedInts
 from iolab.hosts.counter_names import GUESTS, OF_SERVERS
 from iolab.record import Record
 
@@ -130,7 +130,7 @@ class _EncodedColumns(Record):
     names: Sequence[str]
     metrics: Sequence[str]
 
-    def encode_kinds(self, scopes: Whole, names: Whole, metrics: Whole) -> Ints:
+    def encode_kinds(self, scopes: SignedInts, names: SignedInts, metrics: SignedInts) -> Ints:
         """The kind of each row; ordered as scope, name, metric are."""
         wide = scopes.astype(np.int64) * len(self.names) + names
         return np.asarray(wide * len(self.metrics) + metrics)
@@ -154,8 +154,8 @@ class _CounterRows(Record):
 class _SampleLayouts:
     """Where things stand in a sample, found once for all samples of the same kinds of rows."""
 
-    def __init__(self, words: _EncodedColumns, wanted: Container[str] | None) -> None:
-        self._words = words
+    def __init__(self, columns: _EncodedColumns, wanted: Container[str] | None) -> None:
+        self._words = columns
         self._wanted = wanted
         self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
 
@@ -244,12 +244,12 @@ def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, MetricCell
 
 
 def _irregular_blocks(
-    host: int, rows: _CounterRows, words: _EncodedColumns, wanted: Container[str] | None
+    host: int, rows: _CounterRows, columns: _EncodedColumns, wanted: Container[str] | None
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
     sample, seq, real_ns = _sample_index_and_times(rows.seq, rows.real_ns)
-    scopes, names, metrics = words.decode_kinds(rows.kind)
-    for code, word in enumerate(words.scopes):
+    scopes, names, metrics = columns.decode_kinds(rows.kind)
+    for code, word in enumerate(columns.scopes):
         inside = np.flatnonzero(scopes == code)
         if not inside.size or (wanted is not None and word not in wanted):
             continue
@@ -263,12 +263,12 @@ def _irregular_blocks(
             at = (device[hit], sample[inside[hit]])
             cells.values[at] = rows.value[inside[hit]]
             cells.is_present[at] = True
-            cells_of[words.metrics[which]] = cells
-        devices = tuple(words.names[index] for index in present)
+            cells_of[columns.metrics[which]] = cells
+        devices = tuple(columns.names[index] for index in present)
         yield CounterBlock(host, word, devices, real_ns, seq, cells_of)
 
 
-def _rows_by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
+def _rows_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]]:
     """Each host that has rows, in order, and the rows that it has."""
     if hosts.size and (hosts[1:] >= hosts[:-1]).all():
         starts = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist()]
@@ -281,18 +281,18 @@ def _rows_by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
 
 
 def _rows_by_sampler(
-    words: _EncodedColumns, kind_of: Ints, codes: Whole, of_host: Ints | slice
+    columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests apart.
 
     They were asked at other moments.
     """
-    servers = [code for code, word in enumerate(words.scopes) if word in OF_SERVERS]
-    guests = [code for code, word in enumerate(words.scopes) if word == GUESTS]
+    servers = [code for code, word in enumerate(columns.scopes) if word in OF_SERVERS]
+    guests = [code for code, word in enumerate(columns.scopes) if word == GUESTS]
     if not servers and not guests:
         return (of_host,)
     rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
-    scopes, names, _ = words.decode_kinds(kind_of[codes[rows]])
+    scopes, names, _ = columns.decode_kinds(kind_of[codes[rows]])
     of_server, of_guest = np.isin(scopes, servers), np.isin(scopes, guests)
     parts = [rows[~of_server & ~of_guest], rows[of_server]]
     guest_rows, guest = rows[of_guest], names[of_guest]
@@ -312,7 +312,7 @@ def _sample_index_and_times(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]
     return sample, seq[first], real_ns[first]
 
 
-def _encode_columns(counters: CounterTable) -> tuple[_EncodedColumns, Whole, Ints]:
+def _encode_columns(counters: CounterTable) -> tuple[_EncodedColumns, SignedInts, Ints]:
     """The distinct words, a code for each row, and the kind that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
     coded = [column for column in columns if isinstance(column, EncodedNames)]

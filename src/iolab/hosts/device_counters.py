@@ -37,7 +37,7 @@ _COUNTERS: Final = field_names(DiskCounts)
 
 _NEEDED: Final = tuple(name for name in _COUNTERS if name not in default_values(DiskCounts))
 
-_NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
+_NO_COUNTS: Final = DiskCounts(*[0] * len(_COUNTERS))
 """Of a device that had done nothing since the boot."""
 
 
@@ -89,7 +89,7 @@ def device_deltas(
     """
     moved = []
     for name in devices:
-        then, now = before.disks.get(name, _NOTHING), after.disks.get(name)
+        then, now = before.disks.get(name, _NO_COUNTS), after.disks.get(name)
         if now is None:
             continue
         grown: dict[str, Any] = {

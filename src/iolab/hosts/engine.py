@@ -93,38 +93,38 @@ class OutputReader(Protocol):
         """The output has ended: everything it told. Never raises; to be called once."""
 
 
-class Tool(Protocol):
+class LoadTool(Protocol):
     """A maker of load, as far as hosts are asked for it."""
 
     @property
     def name(self) -> EngineName:
         """Its name in study files."""
 
-    def check(self, tool: ToolFacts) -> None:
+    def require_usable(self, tool: ToolFacts) -> None:
         """EngineError unless this tool, as found on a host, can serve."""
 
 
-AskedJob = TypeVar("AskedJob", bound=AnyJob, contravariant=True)
+JobT = TypeVar("JobT", bound=AnyJob, contravariant=True)
 
 
-class Engine(Tool, Protocol[AskedJob]):
+class Engine(LoadTool, Protocol[JobT]):
     """A maker of load that runs as one process on each host, in a folder of its own."""
 
-    def command(self, job: AskedJob, directory: str, *, seconds: float, seed: int) -> Command:
+    def command(self, job: JobT, directory: str, *, seconds: float, seed: int) -> Command:
         """Make the job's load in `directory` for so many seconds, warm-up included.
 
         `seed` fixes whatever is drawn. EngineError when a value cannot be told to the engine.
         """
 
-    def reader(self, job: AskedJob) -> OutputReader:
+    def output_reader(self, job: JobT) -> OutputReader:
         """A new reader for the output of that job's `command`."""
 
 
-class FileEngine(Tool, Protocol[AskedJob]):
+class FileEngine(LoadTool, Protocol[JobT]):
     """A maker of I/O on files and devices, which it also lays out."""
 
-    def layout(
-        self, data_set: DataSet, directory: str, job: AskedJob | None, *, seed: int
+    def layout_command(
+        self, data_set: DataSet, directory: str, job: JobT | None, *, seed: int
     ) -> Command:
         """Write every file of the data set, whole and with real contents, into `directory`.
 
@@ -133,10 +133,13 @@ class FileEngine(Tool, Protocol[AskedJob]):
         """
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
-        """A new reader for the output of that `layout` command; too few bytes are a fault."""
+        """A new reader for the output of that `layout_command` command.
 
-    def fill(
-        self, data_set: DataSet, directory: str, passes: float, job: AskedJob, *, seed: int
+        Too few bytes are a fault.
+        """
+
+    def fill_command(
+        self, data_set: DataSet, directory: str, passes: float, job: JobT, *, seed: int
     ) -> Command:
         """Write over the data set, which is there, so many times: sequentially, in 128 KiB.
 
@@ -144,11 +147,11 @@ class FileEngine(Tool, Protocol[AskedJob]):
         """
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
-        """A new reader for the output of that `fill` command; too few bytes are a fault."""
+        """A new reader for the output of that `fill_command` command; too few bytes are a fault."""
 
-    def measure(
+    def measure_command(
         self,
-        job: AskedJob,
+        job: JobT,
         data_set: DataSet,
         directory: str,
         *,
@@ -163,17 +166,17 @@ class FileEngine(Tool, Protocol[AskedJob]):
         EngineError when a value cannot be told to the engine.
         """
 
-    def reader(self, job: AskedJob) -> OutputReader:
-        """A new reader for the output of that job's `measure` command."""
+    def measure_reader(self, job: JobT) -> OutputReader:
+        """A new reader for the output of that job's `measure_command` command."""
 
-    def null(self, job: AskedJob, *, seconds: float) -> Command | None:
+    def null_target_command(self, job: JobT, *, seconds: float) -> Command | None:
         """Make the job's load, at full speed, on a target that does nothing.
 
         None where there is no such target for its I/O. It says what it made at its end.
         """
 
-    def null_reader(self, job: AskedJob) -> OutputReader:
-        """A new reader for the output of that `null` command."""
+    def null_target_reader(self, job: JobT) -> OutputReader:
+        """A new reader for the output of that `null_target_command` command."""
 
 
 @runtime_checkable
@@ -187,7 +190,7 @@ class Verifier(Protocol):
         """
 
 
-def with_ledger(engine: Tool, command: Command, ledger: BlockLedger | None) -> Command:
+def with_ledger(engine: LoadTool, command: Command, ledger: BlockLedger | None) -> Command:
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
     if ledger is None:
         return command

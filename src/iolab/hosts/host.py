@@ -13,7 +13,7 @@ from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.answers import ByeAnswer, Remnant, read_answer, read_hello
 from iolab.hosts.channel import Channel, FrameWriter
-from iolab.hosts.message import Hello, HostLost, Message, Stream
+from iolab.hosts.message import Hello, HostLostError, Message, Stream
 
 HELLO_LIMIT_S: Final = 30.0
 """From the start of the agent to its hello: logins over slow links take seconds, not more."""
@@ -49,7 +49,7 @@ class Link(Protocol):
     async def exit_reason(self) -> str:
         """What the carrier said on its standard error and how it ended, for people."""
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Wait for the end of the carrier, and force it when it does not come."""
 
 
@@ -134,11 +134,11 @@ class Host(ABC):
 
     def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> Stream:
         """A request with all its answers; it is sent when the first one is awaited."""
-        return self._connected().request(verb, payload, arguments)
+        return self._require_channel().request(verb, payload, arguments)
 
-    def mark_lost(self, reason: str) -> HostLost:
+    def mark_lost(self, reason: str) -> HostLostError:
         """Break the connection, so that the agent's lease ends; the error says why."""
-        return self._connected().mark_lost(reason)
+        return self._require_channel().mark_lost(reason)
 
     @property
     def silent_s(self) -> float:
@@ -165,19 +165,19 @@ class Host(ABC):
         if self._channel:
             await self._channel.close()
         if self._link:
-            await self._link.end()
+            await self._link.terminate()
             self._link = None
 
     async def _keep_alive(self) -> None:
         """Be heard every few seconds, and listen, until the host is lost or closed."""
-        loop, channel = asyncio.get_running_loop(), self._connected()
+        loop, channel = asyncio.get_running_loop(), self._require_channel()
         word_s = min(WORD_S, self.link_timeout_s / 5)
         words: set[asyncio.Task[None]] = set()
         looked, spoke = loop.time(), -word_s
         try:
             while not self.lost_reason:
                 now = loop.time()
-                channel.advance_time(min(now - looked, 2 * LOOK_S))
+                channel.add_silence(min(now - looked, 2 * LOOK_S))
                 looked = now
                 if channel.silent_s >= self.link_timeout_s:
                     self.mark_lost(f"has been silent for {self.link_timeout_s:g} s")
@@ -199,8 +199,8 @@ class Host(ABC):
             async for _ in stream:
                 pass
 
-    def _connected(self) -> Channel:
+    def _require_channel(self) -> Channel:
         if self._channel is None:
             reason = f"Host '{self.name}' is not connected."
-            raise self._broken or HostLost(reason, "Connect it first.")
+            raise self._broken or HostLostError(reason, "Connect it first.")
         return self._channel

@@ -16,7 +16,7 @@ from iolab.core.samples import (
     BinTable,
     IntervalTable,
     Ints,
-    Whole,
+    SignedInts,
     empty_bin_table,
     empty_interval_table,
     with_narrowest_type,
@@ -51,8 +51,8 @@ class DirectionInterval(Record):
     ios: int
     bytes: int
     lat_sum_ns: float
-    bins: Whole
-    counts: Whole
+    bins: SignedInts
+    counts: SignedInts
 
 
 class Interval(Record):
@@ -93,7 +93,7 @@ class Interval(Record):
         return sum(d.lat_sum_ns for d in self._counted_directions) / ios if ios else None
 
     @property
-    def latency_bins(self) -> tuple[tuple[Whole, Whole], ...]:
+    def latency_bins(self) -> tuple[tuple[SignedInts, SignedInts], ...]:
         """Latency bins and the I/Os in each, of every direction."""
         return tuple((part.bins, part.counts) for part in self._counted_directions)
 
@@ -122,8 +122,8 @@ class IntervalLog(Sequence[Interval]):
         self._heads = array("q")
         self._parts = array("q")
         self._sums = array("d")
-        self._bins = _Column()
-        self._counts = _Column()
+        self._bins = _GrowingColumn()
+        self._counts = _GrowingColumn()
         for interval in intervals:
             self.append(interval)
 
@@ -174,23 +174,23 @@ class IntervalLog(Sequence[Interval]):
         return np.array(self._sums, dtype=np.float64)
 
     @property
-    def bins(self) -> Whole:
+    def bins(self) -> SignedInts:
         """The bins of all parts, one after the other."""
         return self._bins.values().copy()
 
     @property
-    def counts(self) -> Whole:
+    def counts(self) -> SignedInts:
         """The counts of all parts, one after the other."""
         return self._counts.values().copy()
 
-    def take_bins(self) -> Whole:
+    def take_bins(self) -> SignedInts:
         """The bins of all parts, which are no longer here then."""
-        taken, self._bins = self._bins.values(), _Column()
+        taken, self._bins = self._bins.values(), _GrowingColumn()
         return taken
 
-    def take_counts(self) -> Whole:
+    def take_counts(self) -> SignedInts:
         """The counts of all parts, which are no longer here then."""
-        taken, self._counts = self._counts.values(), _Column()
+        taken, self._counts = self._counts.values(), _GrowingColumn()
         return taken
 
     def __len__(self) -> int:
@@ -219,14 +219,14 @@ class IntervalLog(Sequence[Interval]):
             yield Interval(seq, end_ns, span_ns, tuple(made))
 
 
-class _Column:
+class _GrowingColumn:
     """Whole numbers that grow in one place, as wide as the largest of them needs."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._width = 0
 
-    def extend(self, values: Whole) -> None:
+    def extend(self, values: SignedInts) -> None:
         """Take more; those of a narrow type need no look at each."""
         kind = _WIDTHS[self._width]
         held = values.astype(kind)
@@ -236,7 +236,7 @@ class _Column:
         else:
             self._held += held.data
 
-    def values(self) -> Whole:
+    def values(self) -> SignedInts:
         """All of them, as a view: while it is looked at nothing can be added."""
         return np.frombuffer(self._held, dtype=_WIDTHS[self._width])
 

@@ -79,7 +79,7 @@ class ReachError(HostError):
     """A program on a host cannot be started or fails: what to do depends on the way to the host."""
 
 
-class HostLost(HostError):
+class HostLostError(HostError):
     """A host that can no longer be spoken to: it broke off, fell silent, or spoke nonsense."""
 
 

@@ -56,11 +56,11 @@ async def start_local_process(
             env=environment,
         )
     except OSError as error:
-        raise start_error(host, argv, error) from None
+        raise cannot_start_error(host, argv, error) from None
     return ProcessLink(process)
 
 
-def start_error(host: str, argv: Sequence[str], error: OSError) -> ReachError:
+def cannot_start_error(host: str, argv: Sequence[str], error: OSError) -> ReachError:
     """The error of a host whose command is not there, or cannot be executed."""
     why = f"'{argv[0]}' does not start ({error.strerror})"
     message = f"Host '{host}' cannot be reached: {why}."
@@ -79,7 +79,9 @@ class ProcessLink:
         self.pid = process.pid
         self._stderr = process.stderr
         self._tail = b""
-        self._listening = asyncio.create_task(self._keep_tail(), name="standard error of a host")
+        self._listening = asyncio.create_task(
+            self._collect_stderr_tail(), name="standard error of a host"
+        )
 
     async def exit_reason(self) -> str:
         """How it exited and the end of what it said on standard error."""
@@ -89,18 +91,18 @@ class ProcessLink:
                 await self._process.wait()
         return exit_text(self._process.returncode, self._tail)
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Close its input, wait, then TERM, then KILL to its whole group; reap it."""
         self.writer.close()
-        if not await self._exited(LEASE_END_LIMIT_S):
-            self._signal(signal.SIGTERM)
-            if not await self._exited(TERM_LIMIT_S):
-                self._signal(signal.SIGKILL)
-                await self._exited(TERM_LIMIT_S)
+        if not await self._has_exited_within(LEASE_END_LIMIT_S):
+            self._send_signal(signal.SIGTERM)
+            if not await self._has_exited_within(TERM_LIMIT_S):
+                self._send_signal(signal.SIGKILL)
+                await self._has_exited_within(TERM_LIMIT_S)
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def _exited(self, limit_s: float) -> bool:
+    async def _has_exited_within(self, limit_s: float) -> bool:
         try:
             async with asyncio.timeout(limit_s):
                 await self._process.wait()
@@ -108,13 +110,13 @@ class ProcessLink:
             return False
         return True
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         if self._process.returncode is not None:
             return  # Its number may be another's by now.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
-    async def _keep_tail(self) -> None:
+    async def _collect_stderr_tail(self) -> None:
         while piece := await self._stderr.read(STDERR_TAIL_BYTES):
             self._tail = (self._tail + piece)[-STDERR_TAIL_BYTES:]
 

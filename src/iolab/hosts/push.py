@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from iolab.errors import HostError
 from iolab.hosts.message import ReachError
-from iolab.hosts.process import exit_text, run_local_process, start_error
+from iolab.hosts.process import cannot_start_error, exit_text, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, list_text
 
@@ -85,7 +85,7 @@ def agent_binary(
     return agents[machine]
 
 
-def strip_environment_words(words: Sequence[str]) -> Sequence[str]:
+def require_plain_words(words: Sequence[str]) -> Sequence[str]:
     """These words; ValueError for one that a shell might change."""
     for word in words:
         if not PLAIN_WORD.fullmatch(word):
@@ -141,26 +141,26 @@ class HostFiles(Protocol):
         """Remove a file, if it is there."""
 
 
-async def install_agent(landing: HostFiles, agent: Path | None = None) -> str:
+async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
     """The agent's path on the host, put there if it is not there yet. Raises HostError.
 
     Without an `agent` it is the package's for that host's machine.
     """
-    folder = await _private_folder(landing)
-    chosen = agent or await _agent_binary_for_host(landing.runner)
+    folder = await _private_folder(files)
+    chosen = agent or await _agent_binary_for_host(files.runner)
     content = await asyncio.to_thread(chosen.read_bytes)
     checksum = hashlib.sha256(content).hexdigest()
     remote = f"{folder}/{checksum[:HASH_SHOWN]}"
-    if await _checksum(landing.runner, remote) == checksum:
+    if await _checksum(files.runner, remote) == checksum:
         return remote
     # Written aside and renamed: a broken upload or a second session never meets half a file.
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        await landing.put(aside, content)
-        await _require_checksum(landing.runner, aside, checksum)
-        await landing.rename(aside, remote)
+        await files.put(aside, content)
+        await _require_checksum(files.runner, aside, checksum)
+        await files.rename(aside, remote)
     except HostError:
-        await landing.remove(aside)
+        await files.remove(aside)
         raise
     return remote
 
@@ -219,17 +219,17 @@ class CommandFiles(Record):
             return
 
 
-async def _private_folder(landing: HostFiles) -> str:
+async def _private_folder(files: HostFiles) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
-    host = landing.runner.host
-    user = (await run_step_or_raise(landing.runner, "id", "-u")).strip()
+    host = files.runner.host
+    user = (await run_step_or_raise(files.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
-    failure = await landing.make_folder(folder)
+    failure = await files.make_folder(folder)
     try:
-        described = await landing.describe(folder)
+        described = await files.describe(folder)
     except HostError:
         if not failure:
             raise
@@ -271,7 +271,7 @@ async def _checksum(runner: CommandRunner, path: str) -> str | None:
     return match.group(1) if ran.code == 0 and match else None
 
 
-class Prefix(Record):
+class CommandPrefix(Record):
     """A host's name and the words that reach it, started in our environment if none is given."""
 
     host: str
@@ -280,7 +280,7 @@ class Prefix(Record):
 
     def argv(self, *words: str) -> list[str]:
         """The prefix with further words; ValueError for a word that a shell might change."""
-        return [*self.words, *strip_environment_words(words)]
+        return [*self.words, *require_plain_words(words)]
 
     async def run(
         self,
@@ -304,5 +304,5 @@ class Prefix(Record):
             hint = "See that the host's command reaches it without questions."
             raise ReachError(message, hint) from None
         except OSError as error:
-            raise start_error(self.host, argv, error) from None
+            raise cannot_start_error(self.host, argv, error) from None
         return RemoteExit(code, output.decode("utf-8", "replace"), stderr)

@@ -308,9 +308,9 @@ def _deriver_for_scope(
 
 
 def _metric_over_steps(
-    block: CounterBlock, metric: str, value: Floats, sound: Flags
+    block: CounterBlock, metric: str, value: Floats, is_usable: Flags
 ) -> _DerivedMetric:
-    return _DerivedMetric(metric, block.names, block.real_ns[1:], block.span_ns(), value, sound)
+    return _DerivedMetric(metric, block.names, block.real_ns[1:], block.span_ns(), value, is_usable)
 
 
 def _metric_at_samples(
@@ -328,7 +328,7 @@ def _per_second_factor(span_ns: Ints) -> Floats:
     return _ratio_or_nan(np.full(span_ns.shape, NS_PER_S, dtype=np.int64), span_ns)
 
 
-def _ratio_or_nan(part: Ints, whole: Ints) -> Floats:
+def _ratio_or_nan(numerator: Ints, denominator: Ints) -> Floats:
     """The part of the whole, nan where there is no whole (no I/O has no mean latency)."""
-    none = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
-    return np.asarray(np.divide(part, whole, out=none, where=whole > 0))
+    none = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=none, where=denominator > 0))

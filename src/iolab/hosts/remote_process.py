@@ -42,9 +42,9 @@ OUTPUT_LIMIT_BYTES: Final = 1 << 20
 LAST_LINES: Final = 3
 """Lines of standard error that an error repeats: the reason stands last."""
 
-FINE: Final = frozenset({0})
-INSTALL: Final = "Install it on that host, or name it by its path."
-CORRECT: Final = "Correct what it says and run again."
+SUCCESS_CODES: Final = frozenset({0})
+INSTALL_HINT: Final = "Install it on that host, or name it by its path."
+CORRECT_HINT: Final = "Correct what it says and run again."
 
 _NOT_STARTED: Final = frozenset({"ENOENT", "EACCES", "ENOEXEC"})
 """How an agent says that there is no such program, or none that can be executed."""
@@ -53,7 +53,7 @@ FETCH_LIMIT_S: Final = 300.0
 """For a file of some MiB over a slow line that others use too."""
 
 
-class Ending(Record):
+class ProcessEnding(Record):
     """How the engine's process ended; `halted` when we asked it to."""
 
     exited: ExitedAnswer
@@ -71,7 +71,7 @@ async def run_process(
     lead_s: float = 0.0,
     on_stderr: Callable[[bytes], object] | None = None,
     watch_processor: bool = False,
-) -> Ending:
+) -> ProcessEnding:
     """Run a command to its end. Raises HostError; leaves no process whatever happens.
 
     `halt` sends SIGINT and later SIGKILL. `start_at_real_ns` is the host's own clock, about
@@ -86,7 +86,7 @@ async def run_process(
     ):
         final, stderr = await _collect_output(stream, on_output, on_stderr)
     exited = read_answer(host.name, ExitedAnswer, final)
-    return Ending(exited, stderr.decode("utf-8", "replace"), halt.is_set())
+    return ProcessEnding(exited, stderr.decode("utf-8", "replace"), halt.is_set())
 
 
 def start_remote_process(
@@ -106,8 +106,8 @@ def start_remote_process(
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
-        **_limit_arguments(command),
-        **_start_options(command),
+        **_memory_limit_arguments(command),
+        **_start_arguments(command),
         **({"watch_processor": True} if watch_processor else {}),
     )
 
@@ -121,7 +121,7 @@ async def stop_process_on_event(
     A host on which it goes on for more than `limit_s` is given up; `late` says what it did not do.
     """
     halting = asyncio.create_task(
-        _forward_signals(host, stream.id, halt), name=f"halt on {host.name}"
+        _signal_on_halt(host, stream.id, halt), name=f"halt on {host.name}"
     )
     ended = False
     try:
@@ -138,13 +138,13 @@ async def stop_process_on_event(
             await _signal_run(host, stream.id, "KILL")
 
 
-def _limit_arguments(command: Command) -> dict[str, int]:
+def _memory_limit_arguments(command: Command) -> dict[str, int]:
     """The bound of memory where there is one: an agent need not know of what is not asked."""
     limit = command.memory_limit_bytes
     return {} if limit is None else {"memory_limit_bytes": limit}
 
 
-def _start_options(command: Command) -> dict[str, bool]:
+def _start_arguments(command: Command) -> dict[str, bool]:
     """Whether the process waits for its start itself, where it does."""
     return {"waits_for_start": True} if command.waits_for_start else {}
 
@@ -171,7 +171,7 @@ async def _collect_output(
     return last, stderr
 
 
-async def _forward_signals(host: Host, run: int, halt: asyncio.Event) -> None:
+async def _signal_on_halt(host: Host, run: int, halt: asyncio.Event) -> None:
     """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):
@@ -198,8 +198,8 @@ async def run_and_get_output(
     limit_s: float = LIMIT_S,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     env: Sequence[tuple[str, str]] = (),
-    codes: frozenset[int] = FINE,
-    install: str = INSTALL,
+    codes: frozenset[int] = SUCCESS_CODES,
+    install: str = INSTALL_HINT,
     stdin: bytes = b"",
 ) -> bytes:
     """Run a command to its end, `stdin` on its standard input; its standard output.
@@ -211,21 +211,23 @@ async def run_and_get_output(
     words = tuple(argv)
     command = Command(words, cwd, stdin, " ".join(words), limit_s, output_limit_bytes, tuple(env))
     printed = bytearray()
-    ending = await require_success(host, command, asyncio.Event(), printed.extend, install=install)
+    ending = await run_installed_process(
+        host, command, asyncio.Event(), printed.extend, install=install
+    )
     if fault := exit_fault(ending, command, codes):
-        raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", CORRECT)
+        raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", CORRECT_HINT)
     return bytes(printed)
 
 
-async def require_success(
+async def run_installed_process(
     host: Host,
     command: Command,
     halt: asyncio.Event,
     on_output: Callable[[bytes], object],
     *,
     on_stderr: Callable[[bytes], object] | None = None,
-    install: str = INSTALL,
-) -> Ending:
+    install: str = INSTALL_HINT,
+) -> ProcessEnding:
     """`drive` for a program that may be missing: that is an EngineError, `install` what to do."""
     try:
         return await run_process(host, command, halt, on_output, on_stderr=on_stderr)
@@ -244,9 +246,9 @@ def program_name(command: Command) -> str:
 
 
 def exit_fault(
-    ending: Ending,
+    ending: ProcessEnding,
     command: Command,
-    codes: frozenset[int] = FINE,
+    codes: frozenset[int] = SUCCESS_CODES,
     faults: Sequence[str] = (),
 ) -> str | None:
     """How a command did not end well, as the second half of a sentence; None when it did.

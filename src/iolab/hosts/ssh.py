@@ -21,12 +21,12 @@ from iolab.hosts.push import (
     OUTPUT_LIMIT_BYTES,
     STEP_LIMIT_S,
     RemoteExit,
-    strip_environment_words,
+    require_plain_words,
 )
 from iolab.record import Record
 from iolab.text import excerpt
 
-HOPS_MAX: Final = 8
+JUMP_HOSTS_MAX: Final = 8
 """Jump hosts on one way, and so an end for a configuration in which they lead in a circle."""
 
 CLOSE_LIMIT_S: Final = 2.0
@@ -52,7 +52,7 @@ class SshLimits(Record):
         return self.keepalive_s * (self.keepalives + 1)
 
 
-USUAL: Final = SshLimits()
+DEFAULT_SSH_LIMITS: Final = SshLimits()
 """32 logins at once keep two cores busy with key exchange; more only make each wait longer. A
 login takes below a second in a data centre, and several behind slow name servers. A client under
 full load may starve its sshd for seconds, not for twenty; before that the silence of its agent is
@@ -62,7 +62,11 @@ told. An agent that is told to end kills its processes and removes its files wit
 def limits_for_timeout(link_timeout_s: float) -> SshLimits:
     """Limits by which a silent host is lost through its agent's silence, and not before."""
     return replace(
-        USUAL, keepalives=max(USUAL.keepalives, math.ceil(link_timeout_s / USUAL.keepalive_s))
+        DEFAULT_SSH_LIMITS,
+        keepalives=max(
+            DEFAULT_SSH_LIMITS.keepalives,
+            math.ceil(link_timeout_s / DEFAULT_SSH_LIMITS.keepalive_s),
+        ),
     )
 
 
@@ -289,7 +293,7 @@ def command_line(*words: str) -> str:
 
     ValueError for a word that any shell might change: quoting differs between them.
     """
-    return shlex.join(strip_environment_words(words))
+    return shlex.join(require_plain_words(words))
 
 
 class SshLink(asyncssh.SSHClientSession[bytes]):
@@ -306,7 +310,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         self._loss: str | None = None
         self.code: int | None = None
         self.stderr = b""
-        self.leave: Callable[[], Awaitable[None]] | None = None
+        self.release_connection: Callable[[], Awaitable[None]] | None = None
         """What is to be let go of when the program has ended: its connection."""
 
     @property
@@ -328,15 +332,15 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         killed = f"killed by {self._killed_by}" if self._killed_by else ""
         return "; ".join(part for part in (killed, exit_text(self.code, self.stderr)) if part)
 
-    async def end(self) -> None:
+    async def terminate(self) -> None:
         """Close its input, wait, then cut the channel and let the connection go."""
         self.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._limits.end_s):
                 await self._closed.wait()
         self.abort()
-        if self.leave is not None:
-            await self.leave()
+        if self.release_connection is not None:
+            await self.release_connection()
 
     def abort(self) -> None:
         """Cut the channel; the other side closes the program's streams."""

@@ -18,20 +18,20 @@ import asyncssh
 from msgspec import Struct
 from msgspec.structs import replace
 
-from iolab.core.host import Hop, HostSpec, SshRoute
+from iolab.core.host import HostSpec, JumpHost, SshRoute
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
 from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, CommandFiles, HostFiles, install_agent
 from iolab.hosts.ssh import (
     CLOSE_LIMIT_S,
-    HOPS_MAX,
-    USUAL,
+    DEFAULT_SSH_LIMITS,
+    JUMP_HOSTS_MAX,
     LoginAttempt,
     SshLimits,
     SshRunner,
     login_fault,
 )
-from iolab.study.ssh_addresses import parse_hop
+from iolab.study.ssh_addresses import parse_jump_host
 from iolab.text import excerpt, uncapitalised
 
 KNOWN_HOSTS: Final = (
@@ -42,7 +42,7 @@ KNOWN_HOSTS: Final = (
 )
 """Where ssh keeps the host keys that it trusts; a new key belongs into the first."""
 
-_DO: Final = "See that the user may write there, and that there is room."
+_HINT: Final = "See that the user may write there, and that there is room."
 
 
 class SshSession(Struct):
@@ -50,7 +50,7 @@ class SshSession(Struct):
 
     connection: asyncssh.SSHClientConnection
     logins: SshConnections
-    last_gate: _SharedLogin | None
+    last_jump_login: _SharedLogin | None
 
     async def release(self) -> None:
         """Close the connection, by force if need be, and let go of the jump host."""
@@ -60,7 +60,7 @@ class SshSession(Struct):
                 await self.connection.wait_closed()
         except (TimeoutError, OSError, asyncssh.Error):
             self.connection.abort()
-        gate, self.last_gate = self.last_gate, None
+        gate, self.last_jump_login = self.last_jump_login, None
         if gate is not None:
             await self.logins.release_login(gate)
 
@@ -76,7 +76,7 @@ class _SharedLogin(Struct):
 class SshConnections:
     """All ssh logins of one session. `config` replaces ~/.ssh/config."""
 
-    def __init__(self, limits: SshLimits = USUAL, config: Path | None = None) -> None:
+    def __init__(self, limits: SshLimits = DEFAULT_SSH_LIMITS, config: Path | None = None) -> None:
         self.limits = limits
         self._config = config
         self._slots = asyncio.Semaphore(limits.at_once)
@@ -87,39 +87,39 @@ class SshConnections:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
         what = f"Host '{excerpt(host)}'"
         return await self._acquire(
-            what, host, replace(route, jump=await self._hops_to(what, route))
+            what, host, replace(route, jump=await self._jump_hosts_to(what, route))
         )
 
-    async def release_login(self, gate: _SharedLogin) -> None:
+    async def release_login(self, login: _SharedLogin) -> None:
         """One user less of a jump host; the last one closes it."""
-        gate.users -= 1
-        failed = gate.login.done() and (gate.login.cancelled() or gate.login.exception())
-        if (gate.users == 0 or failed) and self._logins.get(gate.route) is gate:
-            del self._logins[gate.route]
-        if gate.users == 0:
-            outcome = (await asyncio.gather(gate.login, return_exceptions=True))[0]
+        login.users -= 1
+        failed = login.login.done() and (login.login.cancelled() or login.login.exception())
+        if (login.users == 0 or failed) and self._logins.get(login.route) is login:
+            del self._logins[login.route]
+        if login.users == 0:
+            outcome = (await asyncio.gather(login.login, return_exceptions=True))[0]
             if isinstance(outcome, SshSession):
                 await outcome.release()
 
-    async def _hops_to(self, what: str, route: SshRoute) -> tuple[Hop, ...]:
+    async def _jump_hosts_to(self, description: str, route: SshRoute) -> tuple[JumpHost, ...]:
         """Every jump host up to the route's address, as the inventory and ~/.ssh/config say.
 
         All are known before the first is logged in to, so that a circle is a fault and no wait.
         """
-        hops = route.jump or (await self._prepare_login(what, route)).hops
+        hops = route.jump or (await self._prepare_login(description, route)).jump_hosts
         before = hops
         while before:
-            if len(hops) > HOPS_MAX:
-                message = f"{what} has more than {HOPS_MAX} jump hosts on the way."
+            if len(hops) > JUMP_HOSTS_MAX:
+                message = f"{description} has more than {JUMP_HOSTS_MAX} jump hosts on the way."
                 raise HostError(message, "See that ProxyJump in ~/.ssh/config forms no circle.")
             first = SshRoute(before[0].address, before[0].user, before[0].port)
-            before = (await self._prepare_login(what, first)).hops
+            before = (await self._prepare_login(description, first)).jump_hosts
             hops = (*before, *hops)
         return hops
 
-    async def _acquire(self, what: str, host: str, route: SshRoute) -> SshSession:
+    async def _acquire(self, description: str, host: str, route: SshRoute) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
-        prepared = await self._prepare_login(what, route)
+        prepared = await self._prepare_login(description, route)
         gate = await self._shared_login(host, route) if route.jump else None
         prepared.attempt.jump = excerpt(str(route.jump[-1])) if gate else None
         try:
@@ -149,29 +149,33 @@ class SshConnections:
             raise
         return gate
 
-    async def _prepare_login(self, what: str, route: SshRoute) -> _PreparedLogin:
+    async def _prepare_login(self, description: str, route: SshRoute) -> _PreparedLogin:
         """What ssh's configuration and ours make of the route, before anything is connected."""
-        arguments = self._connect_arguments(what, route)
+        arguments = self._connect_arguments(description, route)
         try:
             options = await asyncssh.SSHClientConnectionOptions.construct(**arguments)
-            files = _known_hosts_files(what, route, options.known_hosts)
-            known = await asyncio.to_thread(self._read_known, files)
-            hops = _tunnel_hops(options.tunnel)
+            files = _known_hosts_files(description, route, options.known_hosts)
+            known = await asyncio.to_thread(self._read_known_hosts, files)
+            hops = _tunnel_jump_hosts(options.tunnel)
         except (OSError, ValueError, asyncssh.Error) as fault:
-            message = f"{what} cannot be logged in to: {excerpt(str(fault), 300).rstrip('.')}."
+            message = (
+                f"{description} cannot be logged in to: {excerpt(str(fault), 300).rstrip('.')}."
+            )
             raise HostError(message, "Correct the inventory, or ~/.ssh/config.") from None
         if route.key and not options.client_keys and not _is_socket(options.agent_path):
-            message = f"The key {excerpt(route.key)} of {uncapitalised(what)} needs a passphrase."
+            message = (
+                f"The key {excerpt(route.key)} of {uncapitalised(description)} needs a passphrase."
+            )
             hint = (
                 "Load it into ssh-agent with ssh-add; its public half must lie beside it as .pub."
             )
             raise HostError(message, hint)
         first = route.known_hosts or (files[0] if files else KNOWN_HOSTS[0])
         user = excerpt(options.username, 100)
-        attempt = LoginAttempt(what, excerpt(options.host, 260), options.port, user, first)
+        attempt = LoginAttempt(description, excerpt(options.host, 260), options.port, user, first)
         return _PreparedLogin(arguments, attempt, known, options.host_key_alias, hops)
 
-    def _connect_arguments(self, what: str, route: SshRoute) -> dict[str, Any]:
+    def _connect_arguments(self, description: str, route: SshRoute) -> dict[str, Any]:
         """Arguments of asyncssh; what is left out comes from ~/.ssh/config or its defaults."""
         arguments: dict[str, Any] = {
             "host": route.address,
@@ -192,10 +196,10 @@ class SshConnections:
         if route.port is not None:
             arguments["port"] = route.port
         if route.key is not None:
-            arguments |= _key_arguments(what, Path(route.key).expanduser())
+            arguments |= _key_arguments(description, Path(route.key).expanduser())
         return arguments
 
-    def _read_known(self, files: tuple[str, ...]) -> asyncssh.SSHKnownHosts:
+    def _read_known_hosts(self, files: tuple[str, ...]) -> asyncssh.SSHKnownHosts:
         """The keys of files that exist; what no file vouches for is not trusted."""
         if files not in self._known:
             texts = [
@@ -224,13 +228,13 @@ class SshConnections:
 
 
 class _PreparedLogin(Struct):
-    """A login made ready; `hops` are the jump hosts that ~/.ssh/config asks for."""
+    """A login made ready; `jump_hosts` are the jump hosts that ~/.ssh/config asks for."""
 
     arguments: dict[str, Any]
     attempt: LoginAttempt
     known: asyncssh.SSHKnownHosts
     alias: str | None
-    hops: tuple[Hop, ...]
+    jump_hosts: tuple[JumpHost, ...]
 
 
 class _LoginObserver(asyncssh.SSHClient):
@@ -266,10 +270,10 @@ class _LoginObserver(asyncssh.SSHClient):
             self._prepared.attempt.has_greeted = version is not None
 
 
-def _key_arguments(what: str, key: Path) -> dict[str, Any]:
+def _key_arguments(description: str, key: Path) -> dict[str, Any]:
     """A key of our own choice: no other is offered, or sshd might stop listening before it."""
     if not key.is_file():
-        message = f"There is no key {excerpt(str(key))} for {uncapitalised(what)}."
+        message = f"There is no key {excerpt(str(key))} for {uncapitalised(description)}."
         raise HostError(message, "Correct the key in the inventory.")
     arguments: dict[str, Any] = {"client_keys": [str(key)], "ignore_encrypted": True}
     public = key.with_name(f"{key.name}.pub")
@@ -278,12 +282,12 @@ def _key_arguments(what: str, key: Path) -> dict[str, Any]:
     return {**arguments, "agent_path": None}
 
 
-def _known_hosts_files(what: str, route: SshRoute, configured: object) -> tuple[str, ...]:
+def _known_hosts_files(description: str, route: SshRoute, configured: object) -> tuple[str, ...]:
     """The files whose keys are trusted; a configuration that switches the check off has none."""
     if route.known_hosts is not None:
         if not Path(route.known_hosts).expanduser().is_file():
             file = excerpt(route.known_hosts)
-            message = f"There is no file {file} of host keys for {uncapitalised(what)}."
+            message = f"There is no file {file} of host keys for {uncapitalised(description)}."
             raise HostError(message, "Correct known_hosts in the inventory.")
         return (route.known_hosts,)
     if configured is None:
@@ -296,11 +300,11 @@ def _is_socket(path: str | None) -> bool:
     return bool(path) and Path(str(path)).is_socket()
 
 
-def _tunnel_hops(tunnel: object) -> tuple[Hop, ...]:
+def _tunnel_jump_hosts(tunnel: object) -> tuple[JumpHost, ...]:
     """The jump hosts of ~/.ssh/config; ValueError when they cannot be read."""
     if not isinstance(tunnel, str) or tunnel.lower() == "none":
         return ()
-    hops = [parse_hop(text.strip()) for text in tunnel.split(",")]
+    hops = [parse_jump_host(text.strip()) for text in tunnel.split(",")]
     if any(hop is None for hop in hops):
         raise ValueError(f"ProxyJump {excerpt(tunnel, 100)} names no host")
     return tuple(hop for hop in hops if hop is not None)
@@ -379,7 +383,7 @@ class SftpFiles:
             raise HostError(message, "See that it is not overloaded.") from None
         except (asyncssh.Error, OSError) as fault:
             why = excerpt(str(fault), 200).rstrip(".")
-            raise HostError(f"Host '{host}' cannot {verb} {path}: {why}.", _DO) from None
+            raise HostError(f"Host '{host}' cannot {verb} {path}: {why}.", _HINT) from None
 
 
 # What asyncssh has to say is said by our errors; without a handler it would go to the terminal.
@@ -405,5 +409,5 @@ class SshHost(Host):
         except BaseException:
             await entry.release()
             raise
-        link.leave = entry.release
+        link.release_connection = entry.release
         return link

@@ -16,7 +16,7 @@ from iolab.core.samples import (
     CounterTable,
     EncodedNames,
     Ints,
-    Whole,
+    SignedInts,
     empty_counter_table,
     with_narrowest_type,
 )
@@ -49,7 +49,7 @@ class _HostSamples:
 
     def __init__(self) -> None:
         self.heads = array("q")
-        self.codes: list[Whole] = []
+        self.codes: list[SignedInts] = []
         self.values = bytearray()
 
 
@@ -59,7 +59,7 @@ class CounterCollector:
     def __init__(self) -> None:
         self._codes: dict[_Key, int] = {}
         self._hosts: dict[int, _HostSamples] = {}
-        self._known: dict[_Layout, Whole] = {}
+        self._known: dict[_Layout, SignedInts] = {}
 
     def add(self, host: int, sample: Mapping[str, object]) -> None:
         """Take one sample message (the header as parsed JSON) of the host with that index.
@@ -67,7 +67,7 @@ class CounterCollector:
         ValueError with a sentence when it is not a sample as the wire describes it; nothing of it
         is taken then.
         """
-        codes, values = self._codes_and_values(sample)
+        codes, values = self._key_codes_and_values(sample)
         seq, real_ns = (_require_integer(sample.get(name), name) for name in ("seq", "real_ns"))
         samples = self._hosts.get(host)
         if samples is None:
@@ -105,18 +105,20 @@ class CounterCollector:
         )
         return CounterTable(host, seq, real_ns, scope, name, metric, value)
 
-    def _codes_and_values(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+    def _key_codes_and_values(self, sample: Mapping[str, object]) -> tuple[SignedInts, Ints]:
         usual = _parse_usual_layout(sample)
         if usual is None:
-            return self._codes_and_values_row_by_row(sample)
+            return self._key_codes_and_values_row_by_row(sample)
         layout, values = usual
         codes = self._known.get(layout)
         if codes is None:
-            codes, _ = self._codes_and_values_row_by_row(sample)
+            codes, _ = self._key_codes_and_values_row_by_row(sample)
             self._known[layout] = codes
         return codes, values
 
-    def _codes_and_values_row_by_row(self, sample: Mapping[str, object]) -> tuple[Whole, Ints]:
+    def _key_codes_and_values_row_by_row(
+        self, sample: Mapping[str, object]
+    ) -> tuple[SignedInts, Ints]:
         codes: list[int] = []
         values: list[int] = []
         for key, value in _named_values(sample):
@@ -184,11 +186,11 @@ def _sample_rows(sample: Mapping[str, object], key: str, width: int) -> Iterator
         yield row
 
 
-def _require_integer(value: object, what: str) -> int:
+def _require_integer(value: object, description: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
         return value
-    raise _wrong_type(what, "a number of 64 bits")
+    raise _wrong_type(description, "a number of 64 bits")
 
 
-def _wrong_type(what: str, expected: str) -> ValueError:
-    return ValueError(f"a sample's '{what}' is not {expected}")
+def _wrong_type(description: str, expected: str) -> ValueError:
+    return ValueError(f"a sample's '{description}' is not {expected}")

@@ -21,6 +21,7 @@ from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.importers import checks
+from iolab.importers.foreign_run import ImportedHost, ImportedRun
 from iolab.importers.metrics import (
     ImportedView,
     client_spans_ns,
@@ -29,7 +30,6 @@ from iolab.importers.metrics import (
     host_metrics,
     shortest_measured_s,
 )
-from iolab.importers.model import ImportedHost, ImportedRun
 from iolab.loads.fileio.checks import littles_law
 from iolab.loads.keyvalue.checks import key_operations_failed
 from iolab.loads.keyvalue.store_checks import reads_from_memory
@@ -58,7 +58,7 @@ ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
     time.percentile_support.override(checks.percentile_support),
     checks.percentiles_contradicted,
     moved.buffered_io.override(checks.buffered_io),
-    reads_from_memory.override(checks.data_fits_memory),
+    reads_from_memory.override(checks.data_fits_in_memory),
 )
 """What files tell."""
 
@@ -92,7 +92,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
 
     checks: Sequence[Check[ImportedView] | CheckSlot] = (
         *ANSWERABLE_CHECKS,
-        *(checks.as_unanswerable(check) for check in UNANSWERABLE_CHECKS),
+        *(checks.unanswerable_check(check) for check in UNANSWERABLE_CHECKS),
     )
 
     def build_view(
@@ -108,7 +108,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             facts,
             sum_measured_window(record),
             telemetry,
-            steadiness_view=_judge_imported_steadiness(record),
+            steadiness_view=_imported_steadiness_view(record),
             host_kinds=host_kinds,
             imported=ImportedRun.require_type(record.details),
             clients=tuple(ImportedHost.require_type(host.details) for host in record.hosts),
@@ -143,7 +143,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         return {} if spread is None else {WHOLE_RUN: spread}
 
 
-def _judge_imported_steadiness(record: RunRecord) -> SteadinessView | None:
+def _imported_steadiness_view(record: RunRecord) -> SteadinessView | None:
     """What its seconds say; None where the file has longer intervals, or none."""
     spans = record.intervals.span_ns
     if spans.size == 0 or int(np.median(spans)) > SERIES_SPAN_NS:

@@ -27,8 +27,8 @@ from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, startup_trans
 from iolab.analysis.evenness import jain_index, max_over_min
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
+from iolab.importers.foreign_run import Figures
 from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_measured_s
-from iolab.importers.model import Figures
 from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
@@ -40,10 +40,10 @@ of long runs, and print rates with three digits."""
 RATE_BAD: Final = 0.10
 """From a tenth on two figures of one file contradict each other."""
 
-IN_FLIGHT_MOST: Final = 1.05
+IN_FLIGHT_MAX: Final = 1.05
 """More in flight than there can be contradicts itself; a run's edges make up for a few per cent."""
 
-IN_FLIGHT_LEAST: Final = 0.5
+IN_FLIGHT_MIN: Final = 0.5
 """With less than half of the asked operations in flight, rate or latency is of another load."""
 
 RUNTIME_SHARE: Final = 0.95
@@ -84,7 +84,7 @@ def summed_phases(view: ImportedView) -> CheckAnswer:
     )
 
 
-@per_host(most="failed")
+@per_host(max_key="failed")
 def failed_operations(view: ImportedView, index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
     client, where = view.clients[index], view.host_suffix_text(view.hosts[index])
@@ -172,7 +172,7 @@ def _total_rate(figures: Sequence[Figures]) -> float:
 
 def reported_totals(view: ImportedView) -> CheckAnswer:
     """Whether what the tool says of all clients is what they did, and bins hold every operation."""
-    return worst_answer(_reported_total_answers(view), most="off")
+    return worst_answer(_reported_total_answers(view), max_key="off")
 
 
 def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
@@ -237,7 +237,7 @@ def _equal_totals_answer(subject: str, claimed: float, counted: float) -> CheckA
 
 def reported_rates(view: ImportedView) -> CheckAnswer:
     """Whether each rate is its count, or its bytes, over its time."""
-    return worst_answer(_reported_rate_answers(view), most="off")
+    return worst_answer(_reported_rate_answers(view), max_key="off")
 
 
 def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
@@ -278,7 +278,7 @@ def _rate_answers_of_figures(figure: Figures, host: str, where: str) -> Iterator
             yield valid(f"{text}.", **evidence)
 
 
-@per_host(most="off")
+@per_host(max_key="off")
 def littles_law(view: ImportedView, index: int) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
     asked, host = view.job.in_flight, view.hosts[index]
@@ -306,17 +306,17 @@ def littles_law(view: ImportedView, index: int) -> CheckAnswer:
         f"Rate x latency gives {computed:.3g} in flight{view.host_suffix_text(host)}, at "
         f"most {asked} can be"
     )
-    if ratio > IN_FLIGHT_MOST and view.imported.is_phase_of_group:
+    if ratio > IN_FLIGHT_MAX and view.imported.is_phase_of_group:
         return indicative(
             f"{text} of the job whose options are known: the group had more jobs, or the rates or "
             "latencies are wrong.",
             **evidence,
         )
-    if ratio > IN_FLIGHT_MOST:
+    if ratio > IN_FLIGHT_MAX:
         return invalid(f"{text}: rates or latencies are wrong.", **evidence)
     if view.imported.paced:
         return not_applicable(f"{text}; the load is paced.", **evidence)
-    if ratio < IN_FLIGHT_LEAST:
+    if ratio < IN_FLIGHT_MIN:
         return indicative(f"{text}: the load is not what its options say.", **evidence)
     return valid(f"{text}.", **evidence)
 
@@ -477,7 +477,7 @@ def buffered_io(view: ImportedView) -> CheckAnswer:
     return valid("The job's options say O_DIRECT.", direct=True)
 
 
-def data_fits_memory(view: ImportedView) -> CheckAnswer:
+def data_fits_in_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
     run = view.imported
     if run.data_bytes is None or run.memory_bytes is None:
@@ -495,7 +495,7 @@ def data_fits_memory(view: ImportedView) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def as_unanswerable(base: Check[ImportedView]) -> Check[ImportedView]:
+def unanswerable_check(base: Check[ImportedView]) -> Check[ImportedView]:
     """The same check where nothing in a file can answer it."""
     title = uncapitalised(base.title)
     return base.override(lambda _: not_applicable(f"Not known ({title}): the file does not tell."))

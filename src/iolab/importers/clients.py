@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.importers.files import Sourced
-from iolab.importers.model import CLIENT_COUNT, ForeignRun, ImportedClient, ImportedJob
+from iolab.importers.files import RunWithFiles
+from iolab.importers.foreign_run import CLIENT_COUNT, ForeignRun, ImportedClient, ImportedJob
 from iolab.importers.session import PlannedImport, client_runtime_ns
 from iolab.record import Record
 
@@ -20,13 +20,13 @@ FILES_SHOWN: Final = 3
 """Files that a sentence names; more are counted."""
 
 
-def join_clients_of_same_load(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
+def join_clients_of_same_load(runs: Sequence[RunWithFiles]) -> tuple[RunWithFiles, ...]:
     """The runs of one load in several files as one run of the clients of all of these files.
 
     Where all files tell when they ran, and some ran at the same time, those that did are a run each
     time. Else all are one: whether they can have been is for the checks to say.
     """
-    groups: dict[object, list[Sourced]] = {}
+    groups: dict[object, list[RunWithFiles]] = {}
     for files, run in runs:
         load = tuple(sorted(_client_independent_settings(run).items()))
         groups.setdefault((run.details.tool, run.name, run.access_kind, load), []).append(
@@ -87,7 +87,7 @@ def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepea
     yield from found.values()
 
 
-def _group_simultaneous_runs(group: Sequence[Sourced]) -> list[list[Sourced]]:
+def _group_simultaneous_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithFiles]]:
     """The runs that were made at the same time, as far as their files tell."""
     if any(_run_span_ns(run) is None for _, run in group):
         return [list(group)]
@@ -95,10 +95,10 @@ def _group_simultaneous_runs(group: Sequence[Sourced]) -> list[list[Sourced]]:
     return moments if len(moments) < len(group) else [list(group)]
 
 
-def _group_overlapping_runs(group: Sequence[Sourced]) -> list[list[Sourced]]:
+def _group_overlapping_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithFiles]]:
     """The runs in order of their start, those together that overlap; nothing of unknown times."""
     spans = [(span, sourced) for sourced in group if (span := _run_span_ns(sourced[1]))]
-    moments: list[list[Sourced]] = []
+    moments: list[list[RunWithFiles]] = []
     until = 0
     for (begin, end), sourced in sorted(spans, key=lambda pair: pair[0]):
         if moments and begin < until:
@@ -122,12 +122,12 @@ def _run_span_ns(run: ForeignRun) -> tuple[int, int] | None:
     return min(known_starts), max(ends)
 
 
-def _join_runs(members: Sequence[Sourced]) -> Sourced:
+def _join_runs(members: Sequence[RunWithFiles]) -> RunWithFiles:
     if len(members) == 1:
         return members[0]
     files = tuple(chain.from_iterable(own for own, _ in members))
     first = members[0][1]
-    moments = [run.moment_ns for _, run in members if run.moment_ns is not None]
+    moments = [run.timestamp_ns for _, run in members if run.timestamp_ns is not None]
     details = replace(
         first.details,
         files=tuple(file.name for file in files),
@@ -144,7 +144,7 @@ def _join_runs(members: Sequence[Sourced]) -> Sourced:
     )
 
 
-def _clients_with_file_names(members: Sequence[Sourced]) -> Iterator[ImportedClient]:
+def _clients_with_file_names(members: Sequence[RunWithFiles]) -> Iterator[ImportedClient]:
     """All clients, each by the name of its file, or of its folder too where files are called alike.
 
     A file that tells of several clients has names for them.

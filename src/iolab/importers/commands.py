@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.core.limits import SETTING_CHARACTERS_MOST
+from iolab.core.limits import SETTING_CHARACTERS_MAX
 from iolab.importers.files import NAME_CHARACTERS
-from iolab.importers.model import Settings
+from iolab.importers.foreign_run import Settings
 from iolab.record import Record
 from iolab.text import excerpt
 
-YES: Final = "yes"
+SET_FLAG: Final = "yes"
 """The value of an option that has none."""
 
 _MOMENT: Final = re.compile(r"\d{4}[.-]\d\d[.-]\d\d[-T_]\d\d[.:-]\d\d[.:-]\d\d")
@@ -39,14 +39,14 @@ class CommandSyntax(Record):
     path_options: frozenset[str] | None = None
 
 
-def command_settings(command: str, style: CommandSyntax) -> Settings:
+def command_settings(command: str, syntax: CommandSyntax) -> Settings:
     """Every option, whatever their order; those with one dash and one letter with their dash."""
     settings: dict[str, str] = {}
-    for name, value in _parse_options(_split_command(replace_timestamps(command)), style):
+    for name, value in _parse_options(_split_command(replace_timestamps(command)), syntax):
         before = settings.get(name)
         settings[name] = value if before is None else f"{before}, {value}"
     return tuple(
-        (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MOST))
+        (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MAX))
         for name, value in settings.items()
     )
 
@@ -63,7 +63,7 @@ def _split_command(command: str) -> list[str]:
         return command.split()
 
 
-def _parse_options(words: list[str], style: CommandSyntax) -> Iterator[tuple[str, str]]:
+def _parse_options(words: list[str], syntax: CommandSyntax) -> Iterator[tuple[str, str]]:
     waiting = [*words[1 if words and not words[0].startswith("-") else 0 :]][::-1]
     while waiting:
         word = waiting.pop()
@@ -71,28 +71,28 @@ def _parse_options(words: list[str], style: CommandSyntax) -> Iterator[tuple[str
             yield "arguments", word
             continue
         if _VERBOSITY.fullmatch(word):
-            yield "-v", YES
+            yield "-v", SET_FLAG
             continue
-        *flags, word = _split_letter_options(word, style)
-        yield from ((flag, YES) for flag in flags)
+        *flags, word = _split_letter_options(word, syntax)
+        yield from ((flag, SET_FLAG) for flag in flags)
         name, equals, value = word.partition("=")
-        if word[1] in style.value_letters and word[1] != "-" and len(word) > 2:
+        if word[1] in syntax.value_letters and word[1] != "-" and len(word) > 2:
             name, value = word[:2], word[2:]
-        elif not equals and waiting and _takes_value(name, waiting[-1], style):
+        elif not equals and waiting and _takes_value(name, waiting[-1], syntax):
             value = waiting.pop()
         if name == _PAIRS and "=" in value:
             key, _, value = value.partition("=")
             name = f"{name} {key}"
-        yield name if len(name) == 2 or " " in name else name.lstrip("-"), value or YES
+        yield name if len(name) == 2 or " " in name else name.lstrip("-"), value or SET_FLAG
 
 
-def _split_letter_options(word: str, style: CommandSyntax) -> list[str]:
+def _split_letter_options(word: str, syntax: CommandSyntax) -> list[str]:
     """Flags that stand in one word (`-wrF`), each as an option; the last may have a value."""
     place = 1
-    while place < len(word) and word[place] in style.valueless_letters:
+    while place < len(word) and word[place] in syntax.valueless_letters:
         place += 1
     is_split = not word.startswith("--") and (
-        place == len(word) or (place > 1 and word[place] in style.value_letters)
+        place == len(word) or (place > 1 and word[place] in syntax.value_letters)
     )
     if not is_split:
         return [word]
@@ -100,18 +100,20 @@ def _split_letter_options(word: str, style: CommandSyntax) -> list[str]:
     return flags if place == len(word) else [*flags, f"-{word[place:]}"]
 
 
-def _takes_value(name: str, value: str, style: CommandSyntax) -> bool:
+def _takes_value(name: str, value: str, syntax: CommandSyntax) -> bool:
     """Whether the word after an option is its value."""
     long = name.lstrip("-")
     if (
         _is_option(value)
-        or long in style.valueless_words
-        or (len(name) == 2 and name[1] in style.valueless_letters)
+        or long in syntax.valueless_words
+        or (len(name) == 2 and name[1] in syntax.valueless_letters)
     ):
         return False
     is_path = value.startswith(("/", "./", "../"))
     return (
-        not is_path or style.path_options is None or not style.path_options.isdisjoint((name, long))
+        not is_path
+        or syntax.path_options is None
+        or not syntax.path_options.isdisjoint((name, long))
     )
 
 

@@ -9,24 +9,24 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from iolab.core.limits import SETTING_CHARACTERS_MOST
+from iolab.core.limits import SETTING_CHARACTERS_MAX
 from iolab.errors import EngineError, Fault
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    SENTENCE,
-    ForeignFault,
+    SENTENCE_CHARACTERS,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     parse_time_as_utc_ns,
 )
-from iolab.importers.model import (
+from iolab.importers.foreign_run import (
     Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
     headline_for_block_size,
-    is_held_to_rate,
+    is_limited_by_target_rate,
 )
 from iolab.record import Record
 from iolab.text import excerpt
@@ -62,7 +62,7 @@ OUTPUT_LIMIT_BYTES: Final = 32 << 20
 TAGS_LIMIT: Final = 1_000_000
 """Marks of the document's elements; 32 MiB of empty ones would be a gigabyte in memory."""
 
-SAID_LINES_LIMIT: Final = 8
+MESSAGE_LINES_LIMIT: Final = 8
 """Lines beside the document that are kept: one thread after the other says the same."""
 
 _LISTS: Final = ("Targets", "Target")
@@ -78,25 +78,26 @@ class DiskspdImporter:
         """By its first element."""
         return b"<Results>" in file.first_bytes and b"<Tool>" in file.first_bytes
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The spans. ForeignFault where there is no whole document."""
         del folder
         try:
             result = parse_diskspd_xml(file.utf8_bytes)
         except EngineError as error:
-            raise ForeignFault(error.message, error.hint) from None
+            raise ForeignFileError(error.message, error.hint) from None
         if not result.spans:
             if result.faults:
                 first = result.faults[0]
-                raise ForeignFault(excerpt(first.message, SENTENCE), first.hint)
-            raise ForeignFault("there is no time span.")
+                raise ForeignFileError(excerpt(first.message, SENTENCE_CHARACTERS), first.hint)
+            raise ForeignFileError("there is no time span.")
         file.line_account.mark_all_read()
         return [
-            _foreign_run(file, result, number, span) for number, span in enumerate(result.spans, 1)
+            _foreign_run_of_span(file, result, number, span)
+            for number, span in enumerate(result.spans, 1)
         ]
 
 
-def _foreign_run(
+def _foreign_run_of_span(
     file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan
 ) -> ForeignRun:
     asked = result.span_settings[number - 1] if number <= len(result.span_settings) else None
@@ -142,7 +143,7 @@ def _foreign_run(
         time_step_ns=NS_PER_US,
     )
     return ForeignRun(
-        name=" ".join(filter(None, ("diskspd", pattern, _direction_word(target)))),
+        name=" ".join(filter(None, ("diskspd", pattern, _direction_of_target(target)))),
         details=details,
         clients=(
             ImportedClient(
@@ -156,19 +157,19 @@ def _foreign_run(
                 if value
             ),
             *(
-                (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MOST))
+                (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MAX))
                 for name, value in options
                 if name not in _SHOWN
             ),
         ),
         ignored=_IGNORED,
         in_flight=flight or None,
-        moment_ns=_span_end_ns(result, number),
+        timestamp_ns=_span_end_ns(result, number),
         headline=headline_for_block_size(block),
     )
 
 
-def _direction_word(target: TargetSettings | None) -> str:
+def _direction_of_target(target: TargetSettings | None) -> str:
     percent = None if target is None else target.write_percent
     return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
 
@@ -182,7 +183,7 @@ def _is_limited_by_rate(target: TargetSettings, span: MeasuredSpan) -> bool:
         moved = sum(work.read_ios + work.write_ios for work in own)
     else:
         moved = sum(work.read_bytes + work.write_bytes for work in own)
-    return is_held_to_rate(most, moved / span.seconds)
+    return is_limited_by_target_rate(most, moved / span.seconds)
 
 
 def _span_end_ns(result: DiskspdResult, number: int) -> int | None:
@@ -196,8 +197,8 @@ def _span_end_ns(result: DiskspdResult, number: int) -> int | None:
     return began_ns + lasted * NS_PER_S
 
 
-def _direction_figures(way: str, span: MeasuredSpan) -> Figures:
-    read = way == "read"
+def _direction_figures(direction: str, span: MeasuredSpan) -> Figures:
+    read = direction == "read"
     count = sum(work.read_ios if read else work.write_ios for work in span.work)
     moved = sum(work.read_bytes if read else work.write_bytes for work in span.work)
     latency = span.latency
@@ -209,7 +210,7 @@ def _direction_figures(way: str, span: MeasuredSpan) -> Figures:
     ]
     ends = dict(rows)
     return Figures(
-        operation=way,
+        operation=direction,
         count=count,
         bytes=moved,
         seconds=span.seconds,
@@ -225,10 +226,10 @@ def _direction_figures(way: str, span: MeasuredSpan) -> Figures:
 
 def quoted_text(text: str) -> str:
     """The words as an error shows them; the backslashes of a path stay single."""
-    return f"'{_bounded(text)}'"
+    return f"'{_excerpt_without_dot(text)}'"
 
 
-def _bounded(text: str) -> str:
+def _excerpt_without_dot(text: str) -> str:
     return excerpt(text, WORDS_LIMIT).rstrip(".")
 
 
@@ -295,7 +296,7 @@ class DiskspdFieldReader:
 
     def _add_missing_fault(self, name: str, within: str) -> None:
         self.add_fault(
-            f"diskspd does not tell {name} in a {_bounded(within)}.",
+            f"diskspd does not tell {name} in a {_excerpt_without_dot(within)}.",
             "Keep all that diskspd prints.",
         )
 
@@ -484,7 +485,7 @@ def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _message_lines(text: str) -> tuple[str, ...]:
     lines = (excerpt(line, WORDS_LIMIT) for line in text.splitlines())
-    return tuple(line for line in lines if line)[:SAID_LINES_LIMIT]
+    return tuple(line for line in lines if line)[:MESSAGE_LINES_LIMIT]
 
 
 def _parse_xml(document: str) -> ET.Element:
@@ -500,32 +501,32 @@ def _parse_xml(document: str) -> ET.Element:
         return ET.fromstring(document)  # noqa: S314 - without declarations nothing can expand
     except (ET.ParseError, ValueError) as error:
         raise EngineError(
-            f"The results of diskspd are no XML: {_bounded(str(error))}.",
+            f"The results of diskspd are no XML: {_excerpt_without_dot(str(error))}.",
             "Keep them unchanged, and give targets paths without & and <: diskspd prints them raw.",
         ) from error
 
 
-def _span_settings(span: ET.Element, draft: DiskspdFieldReader) -> SpanSettings:
+def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> SpanSettings:
     targets = tuple(
         TargetSettings(
             path=element_text(target, "Path"),
-            block_bytes=draft.optional_count(target, "BlockSize"),
-            write_percent=draft.optional_count(target, "WriteRatio"),
-            queue_depth=draft.optional_count(target, "RequestCount"),
-            threads=draft.optional_count(target, "ThreadsPerFile"),
+            block_bytes=reader.optional_count(target, "BlockSize"),
+            write_percent=reader.optional_count(target, "WriteRatio"),
+            queue_depth=reader.optional_count(target, "RequestCount"),
+            threads=reader.optional_count(target, "ThreadsPerFile"),
             is_random=target.find("Random") is not None,
-            rate_per_s=_target_rate_per_s(target, draft),
+            rate_per_s=_target_rate_per_s(target, reader),
             is_rate_in_iops=_is_rate_in_iops(target),
         )
         for target in span.iterfind("Targets/Target")
     )
     return SpanSettings(
-        draft.optional_count(span, "Duration"), draft.optional_count(span, "Warmup"), targets
+        reader.optional_count(span, "Duration"), reader.optional_count(span, "Warmup"), targets
     )
 
 
-def _target_rate_per_s(target: ET.Element, draft: DiskspdFieldReader) -> int | None:
-    rate = draft.optional_count(target, "Throughput")
+def _target_rate_per_s(target: ET.Element, reader: DiskspdFieldReader) -> int | None:
+    rate = reader.optional_count(target, "Throughput")
     return rate * (1 if _is_rate_in_iops(target) else MS_PER_S) if rate else None
 
 
@@ -537,55 +538,55 @@ def _is_rate_in_iops(target: ET.Element) -> bool:
 
 def _measured_spans(
     root: ET.Element,
-    asked: tuple[SpanSettings, ...],
+    requested: tuple[SpanSettings, ...],
     messages: tuple[str, ...],
-    draft: DiskspdFieldReader,
+    reader: DiskspdFieldReader,
 ) -> Iterator[MeasuredSpan]:
     elements = root.findall("TimeSpan")
-    if len(elements) != len(asked) or not elements:
-        draft.add_fault(
-            f"diskspd tells of {len(elements)} time spans, and its profile has {len(asked)}.",
+    if len(elements) != len(requested) or not elements:
+        reader.add_fault(
+            f"diskspd tells of {len(elements)} time spans, and its profile has {len(requested)}.",
             "Keep all that diskspd prints; a run that was ended early must be run again.",
         )
     for number, span in enumerate(elements, start=1):
         error = element_text(span, "Error")
         if error:
-            draft.add_fault(
+            reader.add_fault(
                 f"diskspd measured nothing in time span {number}: {quoted_text(error)}.",
                 f"It said: {quoted_text(messages[0])}."
                 if messages
                 else "Run it by hand to see why.",
             )
             continue
-        before = len(draft.faults)
-        wanted = asked[number - 1].targets if number <= len(asked) else ()
-        read = _measured_span(span, number, wanted, draft)
-        if read is not None and len(draft.faults) == before:
+        before = len(reader.faults)
+        wanted = requested[number - 1].targets if number <= len(requested) else ()
+        read = _measured_span(span, number, wanted, reader)
+        if read is not None and len(reader.faults) == before:
             yield read
 
 
 def _measured_span(
-    span: ET.Element, number: int, wanted: tuple[TargetSettings, ...], draft: DiskspdFieldReader
+    span: ET.Element, number: int, targets: tuple[TargetSettings, ...], reader: DiskspdFieldReader
 ) -> MeasuredSpan | None:
-    seconds = draft.required_number(span, "TestTimeSeconds")
-    threads = draft.required_count(span, "ThreadCount")
-    work = tuple(_thread_target_ios(span, number, draft))
+    seconds = reader.required_number(span, "TestTimeSeconds")
+    threads = reader.required_count(span, "ThreadCount")
+    work = tuple(_thread_target_ios(span, number, reader))
     done = {row.path for row in work}
-    for path in dict.fromkeys(target.path for target in wanted):
+    for path in dict.fromkeys(target.path for target in targets):
         if path not in done:
-            draft.add_fault(
+            reader.add_fault(
                 f"diskspd tells nothing of target {quoted_text(path)} in time span {number}.",
                 "See whether it could be opened; what is missing is not counted as nothing done.",
             )
     if not seconds or threads is None:
         if seconds == 0.0:
-            draft.add_fault(
+            reader.add_fault(
                 f"diskspd took no time in time span {number}.", "Let it run for a second or more."
             )
         return None
     thread_count = len(span.findall("Thread"))
     if thread_count != threads:
-        draft.add_fault(
+        reader.add_fault(
             f"diskspd had {threads} threads in time span {number} and tells of {thread_count}.",
             "Keep all that diskspd prints.",
         )
@@ -593,31 +594,31 @@ def _measured_span(
         seconds=seconds,
         threads=threads,
         work=work,
-        latency=_latency_table(span.find("Latency"), draft),
+        latency=_latency_table(span.find("Latency"), reader),
     )
 
 
 def _thread_target_ios(
-    span: ET.Element, number: int, draft: DiskspdFieldReader
+    span: ET.Element, number: int, reader: DiskspdFieldReader
 ) -> Iterator[ThreadTargetIo]:
     for thread in span.iterfind("Thread"):
-        identity = draft.required_count(thread, "Id")
+        identity = reader.required_count(thread, "Id")
         targets = thread.findall("Target")
         if not targets:
-            draft.add_fault(
+            reader.add_fault(
                 f"Thread {identity} of time span {number} has no target.",
                 "See whether its target could be opened; a thread without one did no work.",
             )
         for target in targets:
             names = ("ReadCount", "ReadBytes", "WriteCount", "WriteBytes")
-            counts = [draft.required_count(target, name) for name in names]
+            counts = [reader.required_count(target, name) for name in names]
             numbers = [count for count in counts if count is not None]
             if identity is None or len(numbers) < len(names):
                 continue
             work = ThreadTargetIo(identity, element_text(target, "Path"), *numbers)
-            total = draft.required_count(target, "BytesCount")
+            total = reader.required_count(target, "BytesCount")
             if total is not None and total != work.read_bytes + work.write_bytes:
-                draft.add_fault(
+                reader.add_fault(
                     f"Thread {identity} of time span {number} moved {total} bytes, of which it "
                     f"read {work.read_bytes} and wrote {work.write_bytes}.",
                     "Keep what diskspd prints unchanged.",
@@ -625,7 +626,7 @@ def _thread_target_ios(
             yield work
 
 
-def _latency_table(table: ET.Element | None, draft: DiskspdFieldReader) -> LatencyTable | None:
+def _latency_table(table: ET.Element | None, reader: DiskspdFieldReader) -> LatencyTable | None:
     if table is None:
         return None
     rows: dict[Decimal, PercentileRow] = {}
@@ -636,18 +637,18 @@ def _latency_table(table: ET.Element | None, draft: DiskspdFieldReader) -> Laten
         except InvalidOperation:
             percent = Decimal("NaN")
         if percent.is_nan() or not 0 <= percent <= 100 or percent in rows:
-            draft.add_fault(
+            reader.add_fault(
                 f"The table of latencies has a row for percentile {quoted_text(named)}.",
                 "Keep what diskspd prints unchanged: every percentile has one row.",
             )
             continue
         rows[percent] = PercentileRow(
             percent,
-            draft.optional_number(bucket, "ReadMilliseconds"),
-            draft.optional_number(bucket, "WriteMilliseconds"),
+            reader.optional_number(bucket, "ReadMilliseconds"),
+            reader.optional_number(bucket, "WriteMilliseconds"),
         )
     return LatencyTable(
-        mean_read_ms=draft.optional_number(table, "AverageReadMilliseconds"),
-        mean_write_ms=draft.optional_number(table, "AverageWriteMilliseconds"),
+        mean_read_ms=reader.optional_number(table, "AverageReadMilliseconds"),
+        mean_write_ms=reader.optional_number(table, "AverageWriteMilliseconds"),
         rows=tuple(rows.values()),
     )

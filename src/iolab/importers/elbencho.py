@@ -14,17 +14,17 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
-from iolab.core.limits import SETTING_CHARACTERS_MOST
+from iolab.core.limits import SETTING_CHARACTERS_MAX
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    ForeignFault,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     dict_or_empty,
     parse_number,
 )
-from iolab.importers.model import (
+from iolab.importers.foreign_run import (
     Figures,
     ForeignRun,
     ImportedClient,
@@ -36,10 +36,10 @@ from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_S, NS_PER_US
 
-TIMED_LEAST_S: Final = 0.1
+TIMED_MIN_S: Final = 0.1
 """elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
 
-WHOLE_LEAST_MIB: Final = 100
+WHOLE_MIN_MIB: Final = 100
 """The CSV file tells whole MiB: fewer cannot be held against a rate."""
 
 BINS_PER_DOUBLING: Final = 4
@@ -57,7 +57,7 @@ _ENTRIES: Final = {
 }
 """elbencho's phases that are counted in files and directories."""
 
-_ASKED: Final = (
+_REQUESTED_COLUMNS: Final = (
     "path type",
     "paths",
     "hosts",
@@ -123,7 +123,7 @@ _FLAGS: Final = {
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
-_ELSEWHERE: Final = frozenset({"-c", "configfile", "hosts", "hostsfile"})
+_CONFIGURATION_FILE_OPTIONS: Final = frozenset({"-c", "configfile", "hosts", "hostsfile"})
 """Options that name a file with options, or hosts of another number of threads."""
 
 _STYLE: Final = CommandSyntax(
@@ -245,7 +245,7 @@ class ElbenchoImporter:
             file.first_bytes.startswith(b"ISO date,") and b"time ms [last]" in file.first_bytes
         )
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """Phases in which anything was read, written, made or removed.
 
         Of a CSV and a JSON file with one name and as many phases the JSON file is read: it has
@@ -263,8 +263,8 @@ class ElbenchoImporter:
                 file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
         file.line_account.mark_all_read()
         if not phases:
-            raise ForeignFault("no phase reads, writes, makes or removes anything.")
-        return [_foreign_run(file, place, phase) for place, phase in phases]
+            raise ForeignFileError("no phase reads, writes, makes or removes anything.")
+        return [_foreign_run_of_phase(file, place, phase) for place, phase in phases]
 
 
 def _is_json_file(file: ForeignFile) -> bool:
@@ -292,10 +292,10 @@ def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]
             else:
                 file.line_account.mark_left_out(place, before, _NOTHING)
     except csv.Error as error:
-        raise ForeignFault(f"it is no CSV file: {error}.") from None
+        raise ForeignFileError(f"it is no CSV file: {error}.") from None
 
 
-def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> ForeignRun:
+def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoPhase) -> ForeignRun:
     def option_number(name: str) -> float | None:
         return parse_number(phase.options.get(name) or "")
 
@@ -316,7 +316,7 @@ def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> Foreig
         notes=tuple(notes),
     )
     host = ImportedHost(
-        f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, time_step_ns=NS_PER_US
+        f"{file.name}:{line_number}", phase.figures, resolution=RESOLUTION, time_step_ns=NS_PER_US
     )
     return ForeignRun(
         name=f"{excerpt(phase.label, NAME_CHARACTERS) or 'elbencho'} "
@@ -324,13 +324,13 @@ def _foreign_run(file: ForeignFile, place: int, phase: _ElbenchoPhase) -> Foreig
         details=details,
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
         settings=tuple(
-            (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MOST))
+            (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MAX))
             for name, value in phase.options.items()
             if value and name not in _NO_OPTIONS
         ),
         ignored=_IGNORED,
         in_flight=None if entries or not depth_known else round(math.prod(counts)) or None,
-        moment_ns=phase.ended_ns,
+        timestamp_ns=phase.ended_ns,
         headline="ops_per_s" if entries else headline_for_block_size(block),
     )
 
@@ -340,7 +340,7 @@ def _without_untimed_counts(figures: Figures) -> Figures:
 
     Percentiles then go with them that so many operations do not support.
     """
-    if figures.seconds is None or figures.seconds >= TIMED_LEAST_S:
+    if figures.seconds is None or figures.seconds >= TIMED_MIN_S:
         return figures
     measured = tuple(
         (percent, ns)
@@ -378,7 +378,7 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
         version=row.get("version") or "",
         options={
             **_options_from_command(row.get("command") or ""),
-            **{name: value for name, value in row.items() if name in _ASKED and value},
+            **{name: value for name, value in row.items() if name in _REQUESTED_COLUMNS and value},
         },
         figures=figures,
         seconds=(cell_number("time ms [last]") or 0.0) / 1000 or None,
@@ -412,7 +412,7 @@ def _figures_from_csv_row(
         return None if value is None else value * NS_PER_US
 
     moved, speed = last_done_value(amount), last_done_value(bandwidth) if bandwidth else None
-    if block is not None and min(moved or 0, speed or 0) < WHOLE_LEAST_MIB:
+    if block is not None and min(moved or 0, speed or 0) < WHOLE_MIN_MIB:
         moved = None
     size = None if moved is None or block is None else round(moved * MIB)
     count = moved if block is None else None if size is None else size / block
@@ -441,7 +441,7 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     try:
         document = dict_or_empty(json.loads(line))
     except (ValueError, RecursionError):
-        raise ForeignFault("one of its lines is no JSON document.") from None
+        raise ForeignFileError("one of its lines is no JSON document.") from None
     operation = str(document.get("phase_type") or "")
     config, last = dict_or_empty(document.get("config")), dict_or_empty(document.get("last_done"))
     options = _phase_options(config, str(config.get("command") or document.get("command") or ""))
@@ -530,7 +530,7 @@ def _latency_bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
         count = _number_in(dict_or_empty(row), "count")
         high = parse_number(ends[2]) if ends else None
         if high is None or count is None or count < 0 or (bins and high <= bins[-1][0]):
-            raise ForeignFault("its latency bins are not those of elbencho.")
+            raise ForeignFileError("its latency bins are not those of elbencho.")
         bins.append((high, round(count)))
     return bins
 
@@ -560,7 +560,7 @@ def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
         _SHORT.get(name, name): str(value) for name, value in command_settings(command, _STYLE)
     }
     others = {name: value for name, value in settings.items() if name not in _COLUMNS}
-    if not settings or _ELSEWHERE & set(settings):
+    if not settings or _CONFIGURATION_FILE_OPTIONS & set(settings):
         return others
     options = {
         "direct IO": str(int("direct" in settings)),

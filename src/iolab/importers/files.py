@@ -19,22 +19,22 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from iolab.core import limits
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.errors import Fault
-from iolab.importers.account import FileAccount, UnreadLines
-from iolab.importers.copies import DuplicateRuns, remove_duplicate_runs
-from iolab.importers.model import ForeignRun
+from iolab.importers.duplicate_runs import DuplicateRuns, remove_duplicate_runs
+from iolab.importers.foreign_run import ForeignRun
+from iolab.importers.line_account import LineAccount, UnreadLines
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
-FAULTS_MOST: Final = 20
+FAULTS_MAX: Final = 20
 """Files of no format that are named one by one."""
 
 HEAD_BYTES: Final = 64 << 10
 """By so much of its beginning a file is recognised: text before fio's JSON has a few lines."""
 
-SENTENCE: Final = 240
+SENTENCE_CHARACTERS: Final = 240
 """Of what a tool says of an error as much is kept."""
 
 NAME_CHARACTERS: Final = 80
@@ -47,7 +47,7 @@ _MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
 
-class ForeignFault(Exception):
+class ForeignFileError(Exception):
     """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
 
     def __init__(self, message: str, hint: str = "Leave it out, or mend it.") -> None:
@@ -69,12 +69,12 @@ class ForeignFile(Record, dict=True):
     @property
     def label(self) -> str:
         """Its path as it was named, safe to print."""
-        return excerpt(str(self.path), SENTENCE)
+        return excerpt(str(self.path), SENTENCE_CHARACTERS)
 
     @cached_property
     def raw_bytes(self) -> bytes:
         """All of it, byte for byte; OSError where it cannot be read or is too large."""
-        return read_regular(self.path, limits.FILE_BYTES_MOST)
+        return read_regular_file(self.path, limits.FILE_BYTES_MAX)
 
     @cached_property
     def utf8_bytes(self) -> bytes:
@@ -98,13 +98,13 @@ class ForeignFile(Record, dict=True):
         """Its lines without their ends, numbered as editors do; what a return overprints is one."""
         lines = self.text.split("\n")
         return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])][
-            : limits.LINES_MOST
+            : limits.LINES_MAX
         ]
 
     @cached_property
-    def line_account(self) -> FileAccount:
+    def line_account(self) -> LineAccount:
         """What became of each of its lines; the importer that reads it fills this."""
-        return FileAccount(self.name, self.lines)
+        return LineAccount(self.name, self.lines)
 
     def line_number_at(self, offset: int) -> int:
         """The number, from 1 on, of the line in which a place of its text is."""
@@ -120,7 +120,7 @@ class ForeignFile(Record, dict=True):
         return self.path.stat().st_mtime_ns
 
 
-class ImportedFiles(Struct):
+class ImportFolder(Struct):
     """The files of an import beside each other.
 
     `used_paths` are those that were read into a run.
@@ -150,7 +150,7 @@ class ImportedFiles(Struct):
         file.line_account.mark_all_left_out(reason)
 
 
-Sourced = tuple[tuple[ForeignFile, ...], ForeignRun]
+RunWithFiles = tuple[tuple[ForeignFile, ...], ForeignRun]
 """A run with the files that tell of it."""
 
 
@@ -169,11 +169,11 @@ class Importer(Protocol):
     def recognises(self, file: ForeignFile) -> bool:
         """Whether a file is of this format, be it one that `read` refuses with what to do."""
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The runs that it tells of, with what lies beside it. ForeignFault with a sentence.
 
-        It marks every line in `file.account`, see `iolab.importers.account`; of files beside it
-        those that it uses by `folder.use`, those that it does not by `folder.leave_out`.
+        It marks every line in `file.account`, see `iolab.importers.line_account`; of files beside
+        it those that it uses by `folder.use`, those that it does not by `folder.leave_out`.
         """
 
 
@@ -192,7 +192,7 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
     passed_over: list[Fault] = []
     for path in paths:
         if path.is_dir():
-            inside = _files_below(path, faults, passed_over)
+            inside = _files_below_folder(path, faults, passed_over)
             if not inside:
                 faults.append(
                     Fault(
@@ -202,7 +202,7 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
                 )
             for child in inside:
                 files.setdefault(child.absolute(), ForeignFile(child, was_named_by_user=False))
-                if len(files) > limits.FILES_MOST:
+                if len(files) > limits.FILES_MAX:
                     break
         elif path.exists():
             files.setdefault(path.absolute(), ForeignFile(path))
@@ -213,57 +213,57 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
                     "Name one that is.",
                 )
             )
-    if sum(file.path.stat().st_size for file in files.values()) > limits.TOTAL_BYTES_MOST:
+    if sum(file.path.stat().st_size for file in files.values()) > limits.TOTAL_BYTES_MAX:
         faults.append(
             Fault(
-                f"These are more than {limits.TOTAL_BYTES_MOST} bytes.",
+                f"These are more than {limits.TOTAL_BYTES_MAX} bytes.",
                 "Import fewer files at once.",
             )
         )
         return _CollectedFiles([], faults, passed_over)
-    if len(files) > limits.FILES_MOST:
+    if len(files) > limits.FILES_MAX:
         faults.append(
-            Fault(f"These are more than {limits.FILES_MOST} files.", "Import fewer at once.")
+            Fault(f"These are more than {limits.FILES_MAX} files.", "Import fewer at once.")
         )
     # Whatever order they were named in, the same files give the same points.
     ordered = sorted(files.values(), key=lambda file: _natural_sort_key(str(file.path.absolute())))
     return _CollectedFiles(ordered, faults, passed_over)
 
 
-def _files_below(folder: Path, faults: list[Fault], passed_over: list[Fault]) -> list[Path]:
+def _files_below_folder(folder: Path, faults: list[Fault], skipped: list[Fault]) -> list[Path]:
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
     found: list[Path] = []
     waiting, entry_count = [(folder, 1)], 0
-    while waiting and len(found) <= limits.FILES_MOST:
+    while waiting and len(found) <= limits.FILES_MAX:
         parent, depth = waiting.pop()
-        if depth > limits.NESTED_MOST:
+        if depth > limits.NESTED_MAX:
             name = excerpt(folder.name, NAME_CHARACTERS)
             faults.append(
                 Fault(
-                    f"'{name}' has more than {limits.NESTED_MOST} folders inside each other.",
+                    f"'{name}' has more than {limits.NESTED_MAX} folders inside each other.",
                     "Name the folder that holds the files.",
                 )
             )
             break
         try:
             children = sorted(
-                itertools.islice(parent.iterdir(), limits.ENTRIES_MOST + 1 - entry_count)
+                itertools.islice(parent.iterdir(), limits.ENTRIES_MAX + 1 - entry_count)
             )
         except OSError as error:
             faults.append(_unreadable_file_fault(ForeignFile(parent), error))
             continue
         entry_count += len(children)
-        if entry_count > limits.ENTRIES_MOST:
+        if entry_count > limits.ENTRIES_MAX:
             name = excerpt(str(folder), NAME_CHARACTERS)
-            message = f"'{name}' has more than {limits.ENTRIES_MOST} files and folders in it."
+            message = f"'{name}' has more than {limits.ENTRIES_MAX} files and folders in it."
             faults.append(Fault(message, "Name the folder that holds results."))
             break
         for child in children:
             if child.is_symlink() and not child.resolve().is_relative_to(root):
                 name = excerpt(child.name, NAME_CHARACTERS)
                 message = f"{name} is a link that leads out of the folder."
-                passed_over.append(Fault(message, "Name its target if it belongs to the import."))
+                skipped.append(Fault(message, "Name its target if it belongs to the import."))
             elif child.is_file():
                 found.append(child)
             elif child.is_dir() and not child.is_symlink():
@@ -285,7 +285,7 @@ class ImportOutcome(Record):
     once.
     """
 
-    runs: tuple[Sourced, ...]
+    runs: tuple[RunWithFiles, ...]
     unknown_files: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
     skipped_file_faults: tuple[Fault, ...] = ()
@@ -297,7 +297,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     """Every file by the format that knows it."""
     collected = collect_files(paths)
     files, faults = collected.files, collected.faults
-    folder = ImportedFiles(files)
+    folder = ImportFolder(files)
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
     read: list[ForeignFile] = []
@@ -308,10 +308,10 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
         try:
             read_runs = importer.read(file, folder)
             for run in read_runs:
-                _refuse_out_of_range(run)
+                _require_possible_figures(run)
             runs += [(file, run) for run in read_runs]
             read.append(file)
-        except ForeignFault as fault:
+        except ForeignFileError as fault:
             refusals.append((file, Fault(f"{file.name}: {fault}", fault.hint)))
         except OSError as error:
             faults.append(_unreadable_file_fault(file, error))
@@ -322,7 +322,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     # What one tool wrote into a log is read, also where the output of another is not.
     refused = [fault for file, fault in refusals if file in read or not file.was_named_by_user]
     faults += [fault for _, fault in refusals if fault not in refused]
-    refused += collected.skipped[:FAULTS_MOST]
+    refused += collected.skipped[:FAULTS_MAX]
     sourced, copies = remove_duplicate_runs(
         [((file,), _with_memory_from_meminfo(file, run, folder)) for file, run in runs]
     )
@@ -336,28 +336,28 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     ]
     if not runs:
         faults += refused
-        faults += [Fault(entry.message, "Leave it out.") for entry in left_out][:FAULTS_MOST]
+        faults += [Fault(entry.message, "Leave it out.") for entry in left_out][:FAULTS_MAX]
     faults += [
         _unknown_format_fault(file) for file in unknown if file.was_named_by_user or not runs
-    ][:FAULTS_MOST]
+    ][:FAULTS_MAX]
     return ImportOutcome(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
 
-def _refuse_out_of_range(run: ForeignRun) -> None:
+def _require_possible_figures(run: ForeignRun) -> None:
     """ForeignFault where a run claims more than a run can be."""
     for message in _out_of_range_texts(run):
         if message:
-            raise ForeignFault(f"{excerpt(run.name, NAME_CHARACTERS)} claims {message}.")
+            raise ForeignFileError(f"{excerpt(run.name, NAME_CHARACTERS)} claims {message}.")
 
 
 def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
-    yield limits.moment_fault(run.moment_ns or 0)
+    yield limits.timestamp_fault(run.timestamp_ns or 0)
     yield limits.duration_fault(run.details.asked_s or 0.0)
     figures = [*run.details.claimed]
     for client in run.clients:
         figures += client.details.figures
-        yield limits.moment_fault(client.start_ns or 0)
+        yield limits.timestamp_fault(client.start_ns or 0)
         yield limits.duration_fault(client.runtime_s or 0.0)
         seconds = client.seconds
         for second in seconds:
@@ -372,17 +372,17 @@ def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
         yield limits.count_fault("operations", [figure.count or 0])
         yield limits.count_fault("bytes", [figure.bytes or 0])
     for name, value in run.settings:
-        if isinstance(value, int) and abs(value) > limits.COUNT_MOST:
-            yield f"{excerpt(name, NAME_CHARACTERS)} of more than {limits.COUNT_MOST:.6g}"
+        if isinstance(value, int) and abs(value) > limits.COUNT_MAX:
+            yield f"{excerpt(name, NAME_CHARACTERS)} of more than {limits.COUNT_MAX:.6g}"
 
 
 def _match_importers(
     files: Sequence[ForeignFile],
     importers: Sequence[Importer],
-    recognised: list[ForeignFile],
+    recognised_files: list[ForeignFile],
     faults: list[Fault],
 ) -> list[tuple[Importer, ForeignFile]]:
-    """The files with each format that is in them; `recognised` gets those with faults, too.
+    """The files with each format that is in them; `recognised_files` gets those with faults, too.
 
     A log of a job has what several tools printed.
     """
@@ -391,19 +391,19 @@ def _match_importers(
         try:
             own = [importer for importer in importers if importer.recognises(file)]
         except OSError as error:
-            recognised.append(file)
+            recognised_files.append(file)
             faults.append(_unreadable_file_fault(file, error))
             continue
         except (ArithmeticError, RecursionError):
             own = []
         if own:
-            recognised.append(file)
+            recognised_files.append(file)
             pairs += [(importer, file) for importer in own]
     return sorted(pairs, key=lambda pair: importers.index(pair[0]))
 
 
 def _with_memory_from_meminfo(
-    file: ForeignFile, run: ForeignRun, folder: ImportedFiles
+    file: ForeignFile, run: ForeignRun, folder: ImportFolder
 ) -> ForeignRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
     if run.details.memory_bytes is not None:
@@ -486,6 +486,6 @@ def dict_or_empty(value: object) -> Mapping[str, Any]:
 def printable_options(table: Mapping[str, Any]) -> dict[str, str]:
     """The options of a document as clean text."""
     return {
-        excerpt(str(name), NAME_CHARACTERS): excerpt(str(value), limits.SETTING_CHARACTERS_MOST)
+        excerpt(str(name), NAME_CHARACTERS): excerpt(str(value), limits.SETTING_CHARACTERS_MAX)
         for name, value in table.items()
     }

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from iolab.importers import fio_logs
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    ForeignFault,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     dict_or_empty,
     finite_number,
     printable_name,
@@ -44,7 +44,7 @@ from iolab.importers.fio_units import (
     parse_fio_seconds,
     size_with_unit,
 )
-from iolab.importers.model import (
+from iolab.importers.foreign_run import (
     Figures,
     ForeignRun,
     ImportedClient,
@@ -170,11 +170,11 @@ class FioImporter:
             return b"{" in file.utf8_bytes
         return any(unread.search(file.utf8_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """Each job of each report that is no interval of a later one."""
         if '"fio version"' not in file.text:
             text = UNREAD[0].search(file.utf8_bytes) is not None
-            raise ForeignFault(
+            raise ForeignFileError(
                 TEXT_NOT_READ if text else TERSE_NOT_READ, "Run fio with --output-format=json+."
             )
         runs: list[ForeignRun] = []
@@ -187,7 +187,7 @@ class FioImporter:
                 )
             runs += own
         if not runs:
-            raise ForeignFault("fio's report tells of no job.")
+            raise ForeignFileError("fio's report tells of no job.")
         return runs
 
 
@@ -277,7 +277,7 @@ class _FioReport(Record):
     """One run of fio: its last report, and those before that say how it went."""
 
     file: ForeignFile
-    files: ImportedFiles
+    files: ImportFolder
     reports: Sequence[FioReportDocument]
 
     def foreign_runs(self) -> list[ForeignRun]:
@@ -288,11 +288,13 @@ class _FioReport(Record):
         runs: list[ForeignRun] = []
         for phase in phases:
             runs += [
-                self._foreign_run([job], beside=[other for other in phase if other is not job])
+                self._foreign_run_of_jobs(
+                    [job], concurrent_jobs=[other for other in phase if other is not job]
+                )
                 for job in phase
             ]
             if len(phase) > 1 and not sums:
-                runs.append(self._foreign_run(phase, beside=[]))
+                runs.append(self._foreign_run_of_jobs(phase, concurrent_jobs=[]))
         if not sums:
             return runs
         claimed = FioEntries(tuple(sums[:1]), {}).figures()
@@ -300,14 +302,14 @@ class _FioReport(Record):
             # Some keep only the sum of a report.
             entry = {name: part for name, part in sums[0].items() if name != "hostname"}
             return [
-                self._foreign_run(
+                self._foreign_run_of_jobs(
                     [_FioJob(ALL_CLIENTS, 0, {"": (entry,)}, _merged_options(shared, []))],
-                    beside=[],
+                    concurrent_jobs=[],
                 )
             ]
         if len(runs) == 1:
             return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
-        return [*runs, self._sum_of_all_clients(sums[0], claimed, len(phases), runs[0])]
+        return [*runs, self._foreign_run_of_all_clients(sums[0], claimed, len(phases), runs[0])]
 
     def _jobs_and_sums(self) -> tuple[list[_FioJob], list[Block]]:
         """The jobs of the last report, and fio's sums over them."""
@@ -344,7 +346,7 @@ class _FioReport(Record):
                 f"{excerpt(str(entry.get('jobname', '')), NAME_CHARACTERS)} are not read.",
             )
 
-    def _sum_of_all_clients(
+    def _foreign_run_of_all_clients(
         self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: ForeignRun
     ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
@@ -356,7 +358,9 @@ class _FioReport(Record):
             like, name=ALL_CLIENTS, details=details, clients=(client,), settings=(), in_flight=None
         )
 
-    def _foreign_run(self, jobs: Sequence[_FioJob], *, beside: Sequence[_FioJob]) -> ForeignRun:
+    def _foreign_run_of_jobs(
+        self, jobs: Sequence[_FioJob], *, concurrent_jobs: Sequence[_FioJob]
+    ) -> ForeignRun:
         """One job, or several together that ran side by side."""
         first, last = jobs[0], self.reports[-1]
         options = first.options
@@ -381,7 +385,7 @@ class _FioReport(Record):
             data_bytes=None if None in data else sum(size or 0 for size in data),
             ramp_s=parse_fio_seconds(options.get("ramp_time", "")),
             asked_s=None
-            if _moved_its_whole_size(first)
+            if _did_move_whole_size(first)
             else parse_fio_seconds(options.get("runtime", "")),
             paced=any(_has_rate_or_pause(job.options) for job in jobs),
             is_phase_of_group=any(is_option_on(job.options.get("group_reporting")) for job in jobs),
@@ -393,11 +397,11 @@ class _FioReport(Record):
             name=_run_name(jobs) or self.file.name,
             details=details,
             clients=clients,
-            settings=_load_settings(jobs, beside),
+            settings=_load_settings(jobs, concurrent_jobs),
             ignored=IGNORED,
             access_kind=kind if len(jobs) == 1 else "",
             in_flight=None if None in flights else sum(flight or 0 for flight in flights),
-            moment_ns=last.written_ns,
+            timestamp_ns=last.written_ns,
             headline=headline_for_block_size(first.block_bytes),
         )
 
@@ -434,15 +438,15 @@ class _FioReport(Record):
         )
 
     def _seconds_between_reports(
-        self, places: set[tuple[str, int, str]], whole: FioEntries
+        self, entry_keys: set[tuple[str, int, str]], final_entries: FioEntries
     ) -> Iterator[ImportedSecond]:
         """What was done between one report and the next."""
         rows = [
             (
                 report.written_ns,
                 FioEntries(
-                    tuple(entry for entry in report.job_entries if entry_key(entry) in places),
-                    whole.options,
+                    tuple(entry for entry in report.job_entries if entry_key(entry) in entry_keys),
+                    final_entries.options,
                 ),
             )
             for report in self.reports
@@ -451,7 +455,7 @@ class _FioReport(Record):
         if len(dated) < 3:
             return
         begin = dated[0][0] - round((dated[0][1].runtime_s or 0.0) * NS_PER_S)
-        for way in whole.busy_directions:
+        for way in final_entries.busy_directions:
             before, ended = (0, 0, 0.0), begin
             for at, entries in dated:
                 now = entries.sum_of_operations(way)
@@ -546,7 +550,7 @@ def _merged_options(shared: Block, entries: Sequence[Block]) -> dict[str, str]:
 
 
 def _load_settings(
-    jobs: Sequence[_FioJob], beside: Sequence[_FioJob]
+    jobs: Sequence[_FioJob], concurrent_jobs: Sequence[_FioJob]
 ) -> tuple[tuple[str, int | str], ...]:
     """All options of a job, sizes and times in one form, and what ran beside it.
 
@@ -560,8 +564,10 @@ def _load_settings(
         name: next(iter(own)) if len(own) == 1 else " | ".join(map(str, own))
         for name, own in sorted(values.items())
     }
-    if beside:
-        settings["beside"] = ", ".join(sorted(excerpt(job.name, NAME_CHARACTERS) for job in beside))
+    if concurrent_jobs:
+        settings["beside"] = ", ".join(
+            sorted(excerpt(job.name, NAME_CHARACTERS) for job in concurrent_jobs)
+        )
     return tuple(settings.items())
 
 
@@ -579,7 +585,7 @@ def _bytes_per_kb(options: Mapping[str, str]) -> int:
     return 1000 if options.get("kb_base", "").strip() == "1000" else KB_BASE
 
 
-def _moved_its_whole_size(job: _FioJob) -> bool:
+def _did_move_whole_size(job: _FioJob) -> bool:
     """Whether it did all that it was to do: its run time was only a limit."""
     done = FioEntries(job.entries, job.options).moved_bytes
     size = job.data_bytes

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.importers.files import (
-    ForeignFault,
     ForeignFile,
+    ForeignFileError,
     dict_or_empty,
     finite_number,
     rounded_number,
@@ -20,20 +20,20 @@ from iolab.units import NS_PER_MS, NS_PER_S
 
 Block = Mapping[str, Any]
 
-DOCUMENTS_MOST: Final = 100_000
+DOCUMENTS_MAX: Final = 100_000
 """A report every second for a day."""
 
-CUT_MOST: Final = 1000
+CUT_MAX: Final = 1000
 """Reports that are cut off; each costs as much as a whole one."""
 
-OPENINGS_MOST: Final = 200
+OPENINGS_MAX: Final = 200
 """Braces before the name of fio's version that are tried: a report sorted by name has its disks
 there."""
 
 CLOCK_SLACK_S: Final = 1.5
 """How far the times of two reports of one run may seem apart: elapsed time is whole seconds."""
 
-STEP_LEAST_S: Final = 0.5
+STEP_MIN_S: Final = 0.5
 """What a report is later at least where none tells the time of day: the same job that is run again
 takes as long."""
 
@@ -94,7 +94,7 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
     documents: list[FioReportDocument] = []
     cut: list[int] = []
     at = 0
-    while (version := _VERSION.search(text, at)) and len(cut) < CUT_MOST:
+    while (version := _VERSION.search(text, at)) and len(cut) < CUT_MAX:
         found = _decode_report(decoder, text, at, version.start())
         if found is None:
             opening = text.rfind("{", at, version.start())
@@ -105,15 +105,15 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
         document = FioReportDocument(
             content, file.line_number_at(begin), file.line_number_at(at - 1)
         )
-        if len(documents) == DOCUMENTS_MOST:
+        if len(documents) == DOCUMENTS_MAX:
             file.line_account.mark_left_out(
-                document.first_line, len(file.lines), f"More than {DOCUMENTS_MOST} reports of fio."
+                document.first_line, len(file.lines), f"More than {DOCUMENTS_MAX} reports of fio."
             )
             break
         documents.append(document)
         file.line_account.mark_read(document.first_line, document.last_line)
     if not documents:
-        raise ForeignFault(CUT_OFF)
+        raise ForeignFileError(CUT_OFF)
     _mark_cut_off_reports(file, documents, cut)
     _mark_progress_lines(file)
     return documents
@@ -127,7 +127,7 @@ def _decode_report(
     tried = 0
     # fio names its version first; what sorts the names of a report puts others before it.
     for begin in (opening, *_brace_positions(text, after, version)):
-        if begin < 0 or tried == OPENINGS_MOST:
+        if begin < 0 or tried == OPENINGS_MAX:
             return None
         tried += 1
         try:
@@ -221,7 +221,7 @@ def _continues_run(before: FioReportDocument, after: FioReportDocument) -> bool:
     if all(elapsed):
         went_s = elapsed[1] - elapsed[0]
     if before.written_ns is None or after.written_ns is None:
-        return went_s > STEP_LEAST_S
+        return went_s > STEP_MIN_S
     passed_s = (after.written_ns - before.written_ns) / NS_PER_S
     return passed_s > 0 and abs(passed_s - went_s) <= CLOCK_SLACK_S
 

@@ -26,14 +26,14 @@ from iolab.core.histogram import (
 from iolab.core.metric import SYNC
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    ForeignFault,
+    ForeignFileError,
     dict_or_empty,
     finite_number,
     rounded_number,
 )
 from iolab.importers.fio_documents import Block
 from iolab.importers.fio_units import is_option_on
-from iolab.importers.model import MIXED, Figures
+from iolab.importers.foreign_run import MIXED, Figures
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_US
@@ -123,9 +123,9 @@ class FioEntries(Record):
                 merged[place] = merged.get(place, 0) + count
         return {place: count for place, count in merged.items() if count}
 
-    def sum_of_operations(self, way: str) -> tuple[int, int, float]:
+    def sum_of_operations(self, direction: str) -> tuple[int, int, float]:
         """Operations, bytes, and the sum of all latencies in ns."""
-        blocks = self._direction_blocks(way)
+        blocks = self._direction_blocks(direction)
         waited = sum(
             (finite_number(_latency_block_of_kind(block, "lat").get("mean")) or 0.0)
             * _latency_unit_ns(block, "lat")
@@ -196,9 +196,9 @@ class FioEntries(Record):
             return _latency_block_of_kind(block, "clat")
         return own
 
-    def _direction_figures(self, way: str) -> Figures:
-        blocks = self._direction_blocks(way)
-        kind = self.percentile_latency_kind(way)
+    def _direction_figures(self, direction: str) -> Figures:
+        blocks = self._direction_blocks(direction)
+        kind = self.percentile_latency_kind(direction)
         counts = [_operation_count(block) for block in blocks]
         runtimes = [finite_number(block.get("runtime")) for block in blocks]
         known = [runtime for runtime in runtimes if runtime is not None]
@@ -206,7 +206,7 @@ class FioEntries(Record):
         rates = [finite_number(block.get("iops")) or 0.0 for block in blocks]
         failed = sum(rounded_number(entry.get("total_err")) or 0 for entry in self.entries)
         return Figures(
-            operation=way,
+            operation=direction,
             count=_sum_if_all_known(counts),
             count_is_derived=any("total_ios" not in block for block in blocks),
             bytes=sum(map(_moved_bytes, blocks))
@@ -220,8 +220,8 @@ class FioEntries(Record):
             lat_mean_ns=mean,
             lat_max_ns=high,
             in_flight_mean_ns=_latency_min_mean_max_ns(blocks, "lat", counts)[1],
-            percentiles=self._merged_percentiles(way),
-            failed=failed if way == self.busy_directions[0] else 0,
+            percentiles=self._merged_percentiles(direction),
+            failed=failed if direction == self.busy_directions[0] else 0,
             printed=_printed_figures(blocks[0], kind) if len(blocks) == 1 else (),
         )
 
@@ -379,7 +379,7 @@ def _numbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
             else:
                 place = int(bin_index_of_ns(MIDDLE_NS[int(text)] * factor)) if count else 0
         except (KeyError, ValueError, IndexError):
-            raise ForeignFault(
+            raise ForeignFileError(
                 f"there is no latency bin {excerpt(str(text), NAME_CHARACTERS)} in fio."
             ) from None
         if count:

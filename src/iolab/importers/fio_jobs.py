@@ -26,7 +26,7 @@ from iolab.importers.job_draft import (
     size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, total_split_percent
-from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE, Access
+from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, Access
 from iolab.text import excerpt, list_text
 
 Options = dict[str, str]
@@ -93,7 +93,7 @@ _NO_EFFECT: Final = {
 _SIZES: Final = ("blockalign", "buffer_compress_chunk")
 """Options of a size, which is written as a study has it."""
 
-_LIKE: Final = {
+_EQUIVALENT_ENGINES: Final = {
     "aio": "libaio",
     "guasi": "libaio",
     "io_uring_cmd": "io_uring",
@@ -233,7 +233,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
         options.pop(option, None)
     if (name := options.pop("name", job.name)) != job.name:
         job.add_note(f"name={name}", "not needed: the section's name is the workload's")
-    _note_expressions(job, options)
+    _note_variable_expressions(job, options)
     if not _convert_access_pattern(job, options) or not _convert_ioengine(job, options):
         return
     _convert_sizes(job, options, base)
@@ -252,7 +252,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
         _convert_other_option(job, option, value, base)
 
 
-def _note_expressions(job: JobDraft, options: Options) -> None:
+def _note_variable_expressions(job: JobDraft, options: Options) -> None:
     """Drop what only a running fio knows of options that a workload has."""
     for option, value in list(options.items()):
         if option not in FIO_OPTIONS and option not in _KEYS:
@@ -421,7 +421,7 @@ def _convert_bssplit(job: JobDraft, split: str, base: int) -> int | None:
     shaping = FIO_OPTIONS["bssplit"]
     if None in texts or not shaping.accepts_value(text):
         reason = f"refused: a study has it like bssplit = '{shaping.example}'"
-    elif not all(0 < total_split_percent(side) <= WHOLE for side in text.split(",")):
+    elif not all(0 < total_split_percent(side) <= WHOLE_PERCENT for side in text.split(",")):
         reason = "refused: its shares are not 1 to 100 % together"
     else:
         reason = ""
@@ -478,7 +478,7 @@ def _convert_filename(job: JobDraft, options: Options, jobs: int) -> tuple[int |
 def _convert_ioengine(job: JobDraft, options: Options) -> bool:
     """Whether the engine does I/O on files or devices; of others no study measures anything."""
     text = options.pop("ioengine", "psync")
-    engine = _LIKE.get(text, text)
+    engine = _EQUIVALENT_ENGINES.get(text, text)
     if engine not in IOENGINES:
         known = ", ".join(IOENGINES)
         job.refuse_job(f"ioengine={text}", f"a study measures files and devices by one of {known}")

@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import field
 
 from iolab.core.bins import BIN_COUNT
-from iolab.importers.files import ForeignFile, ImportedFiles
+from iolab.importers.files import ForeignFile, ImportFolder
 from iolab.importers.fio_units import is_option_on
-from iolab.importers.model import Bins, ForeignRun, ImportedSecond
+from iolab.importers.foreign_run import Bins, ForeignRun, ImportedSecond
 from iolab.record import Record
 from iolab.units import NS_PER_MS
 
@@ -57,7 +57,7 @@ class FioLogImporter:
         """By its name, and a line of numbers."""
         return _NAME.fullmatch(file.path.name) is not None and bool(_LINE.match(file.first_bytes))
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """None; what it is stands in the account."""
         folder.mark_left_out(
             file,
@@ -82,7 +82,7 @@ Windows = dict[tuple[str, int], float]
 
 def read_logs(
     file: ForeignFile,
-    folder: ImportedFiles,
+    folder: ImportFolder,
     job: str,
     options: Mapping[str, str],
     *,
@@ -172,7 +172,7 @@ def _seconds_from_per_io_logs(
 
 def _log_files(
     file: ForeignFile,
-    folder: ImportedFiles,
+    folder: ImportFolder,
     job: str,
     options: Mapping[str, str],
     kind: str,
@@ -188,12 +188,12 @@ def _log_files(
 
 
 def _log_rows(
-    folder: ImportedFiles, logs: Sequence[ForeignFile], options: Mapping[str, str]
+    folder: ImportFolder, logs: Sequence[ForeignFile], options: Mapping[str, str]
 ) -> list[list[_LogRow]]:
     """The lines of each log, its times from when the job began; none where a line is of no log."""
     every: list[list[_LogRow]] = []
     for log in logs:
-        numbers = _line_numbers(folder, log, most=_COLUMNS)
+        numbers = _numbers_of_lines(folder, log, max_columns=_COLUMNS)
         rows = [
             _LogRow(row[0], row[1], _WAYS[row[2]], row[3] if len(row) > 3 else 0)
             for row in numbers
@@ -210,15 +210,15 @@ def _log_rows(
     return [rows for rows in every if rows]
 
 
-def _line_numbers(
-    folder: ImportedFiles, log: ForeignFile, *, most: int | None = None
+def _numbers_of_lines(
+    folder: ImportFolder, log: ForeignFile, *, max_columns: int | None = None
 ) -> list[list[int]]:
     """The first numbers of each line; nothing of a log with a line of something else."""
     rows: list[list[int]] = []
     for place, line in enumerate(log.lines, start=1):
         if line.strip():
             try:
-                rows.append([int(part) for part in line.split(",")[:most]])
+                rows.append([int(part) for part in line.split(",")[:max_columns]])
             except ValueError:
                 folder.mark_left_out(
                     log, f"Line {place} is no line of a log of fio: none of it is read."
@@ -252,11 +252,11 @@ def _window_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     return max(gaps[len(gaps) // 2], 1) if gaps else 1000
 
 
-def _merged_bins(folder: ImportedFiles, files: Sequence[ForeignFile]) -> dict[str, Bins]:
+def _merged_bins(folder: ImportFolder, files: Sequence[ForeignFile]) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
     for file in files:
-        for row in _line_numbers(folder, file):
+        for row in _numbers_of_lines(folder, file):
             bins = row[3:]
             if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_WAYS):
                 return {}

@@ -11,14 +11,20 @@ from msgspec.structs import replace
 from iolab.errors import IolabError
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    ForeignFault,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     parse_number,
+)
+from iolab.importers.foreign_run import (
+    Figures,
+    ForeignRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
 )
 from iolab.importers.ior import IorImporter
 from iolab.importers.mdtest import MdtestImporter
-from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.text import excerpt
 from iolab.units import GIB
 
@@ -33,14 +39,14 @@ _RESULT: Final = re.compile(
 `GB/s` of the script is GiB/s: it divided IOR's MiB/s by 1024.
 """
 
-_MARKED: Final = re.compile(r"^\s*\[([A-Z][A-Za-z -]*| +)\]")
-_OWN_FILES: Final = re.compile(r"config.*\.ini|timestamp(?:file)?|[\w-]+\.stonewall")
+_MARKED_LINE: Final = re.compile(r"^\s*\[([A-Z][A-Za-z -]*| +)\]")
+_IO500_FILES: Final = re.compile(r"config.*\.ini|timestamp(?:file)?|[\w-]+\.stonewall")
 """Files that IO500 writes beside its summary, and that hold no result."""
 
 _NO_RESULT: Final = "IO500 keeps its options and marks in this file: it holds no result."
 _SAME_RESULTS: Final = "It holds the results of {0} once more."
 _NOT_COMPARED: Final = "The result of this phase is that of the summary; nothing else is read here."
-_OWN_LINES: Final = re.compile(
+_IO500_LINES: Final = re.compile(
     r"^(?:IO500 version|SCORE|\[(?:SCORE|Summary|Exec|Starting|Leaving)|; )"
 )
 _INVALID: Final = re.compile(r"phases? invalid|not valid for io-?500", re.IGNORECASE)
@@ -58,7 +64,7 @@ class Io500Importer:
             match["mark"].strip() for match in map(_RESULT.match, file.lines) if match
         )
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """Each phase; files of the same folder that bear its name belong to it."""
         # What belongs to one summary of a folder is no output of the next one.
         neighbours = {
@@ -71,22 +77,24 @@ class Io500Importer:
             match = _RESULT.match(line)
             if match and (parse_number(match["value"]) or match["mark"].strip()):
                 runs.append(
-                    _phase_run(file, number, match, neighbours.get(f"{match['phase']}.txt"))
+                    _foreign_run_of_phase(
+                        file, number, match, neighbours.get(f"{match['phase']}.txt")
+                    )
                 )
                 file.line_account.mark_read(number)
             else:
                 _mark_summary_line(file, number, line)
         _mark_neighbour_files(file, [run.details.files for run in runs], folder)
         if not runs:
-            raise ForeignFault("there is no line of a result.")
+            raise ForeignFileError("there is no line of a result.")
         return runs
 
 
 def _mark_neighbour_files(
-    file: ForeignFile, used: Sequence[Sequence[str]], folder: ImportedFiles
+    file: ForeignFile, used_results: Sequence[Sequence[str]], folder: ImportFolder
 ) -> None:
     """Mark what IO500 wrote beside its summary; all other files are read for themselves."""
-    names = {name for files in used for name in files}
+    names = {name for files in used_results for name in files}
     phases, results = (
         {f"{phase}.txt" for phase, *_ in _phase_results(file)},
         _phase_results_with_rate(file),
@@ -99,7 +107,7 @@ def _mark_neighbour_files(
                 folder.mark_used(other)
             else:
                 folder.mark_left_out(other, _NOT_COMPARED)
-        elif _OWN_FILES.fullmatch(other.path.name):
+        elif _IO500_FILES.fullmatch(other.path.name):
             folder.mark_left_out(other, _NO_RESULT)
         elif b"[RESULT" in other.utf8_bytes and _phase_results_with_rate(other) == results:
             folder.mark_left_out(other, _SAME_RESULTS.format(excerpt(file.name, NAME_CHARACTERS)))
@@ -119,17 +127,17 @@ def _phase_results_with_rate(file: ForeignFile) -> list[tuple[str, float, str]]:
 
 def _mark_summary_line(file: ForeignFile, number: int, line: str) -> None:
     """Mark a line that is no result of a phase."""
-    mark = _MARKED.match(line)
+    mark = _MARKED_LINE.match(line)
     if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):
         file.line_account.mark_left_out(number, number, "IO500 calls the whole run invalid.")
     elif mark and mark[1].strip() in ("", "RESULT"):
         file.line_account.mark_left_out(number, number, "This line of a phase has no rate.")
-    elif mark or _OWN_LINES.match(line):
+    elif mark or _IO500_LINES.match(line):
         file.line_account.mark_read(number)
 
 
-def _phase_run(
-    file: ForeignFile, number: int, match: re.Match[str], own: ForeignFile | None
+def _foreign_run_of_phase(
+    file: ForeignFile, number: int, match: re.Match[str], tool_file: ForeignFile | None
 ) -> ForeignRun:
     name, seconds = match["phase"], parse_number(match["seconds"])
     value, is_io = parse_number(match["value"]) or 0.0, match["unit"].lower().startswith("g")
@@ -156,7 +164,7 @@ def _phase_run(
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         headline="bandwidth" if is_io else "ops_per_s",
     )
-    return run if own is None else _with_tool_output(run, figures, own)
+    return run if tool_file is None else _with_tool_output(run, figures, tool_file)
 
 
 def _io500_version(file: ForeignFile) -> str:
@@ -164,19 +172,19 @@ def _io500_version(file: ForeignFile) -> str:
     return excerpt(match[1], NAME_CHARACTERS) if match else ""
 
 
-def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> ForeignRun:
+def _with_tool_output(run: ForeignRun, figures: Figures, tool_file: ForeignFile) -> ForeignRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
-    importer = IorImporter() if "ior" in own.path.name else MdtestImporter()
+    importer = IorImporter() if "ior" in tool_file.path.name else MdtestImporter()
     try:
-        if not importer.recognises(own):
+        if not importer.recognises(tool_file):
             return run
-        read = importer.read(own, ImportedFiles(()))
-    except (ForeignFault, IolabError, OSError):
+        read = importer.read(tool_file, ImportFolder(()))
+    except (ForeignFileError, IolabError, OSError):
         return run
     same = [other for other in read if other.operation_names == (figures.operation,)]
     if not same:
         return run
-    details = replace(run.details, claimed=(figures,), files=(*run.details.files, own.name))
+    details = replace(run.details, claimed=(figures,), files=(*run.details.files, tool_file.name))
     errors = run.clients[0].details.errors
     clients = tuple(
         replace(client, details=replace(client.details, errors=(*errors, *client.details.errors)))
@@ -188,5 +196,5 @@ def _with_tool_output(run: ForeignRun, figures: Figures, own: ForeignFile) -> Fo
         clients=clients,
         settings=same[-1].settings,
         ignored=same[-1].ignored,
-        moment_ns=same[-1].moment_ns,
+        moment_ns=same[-1].timestamp_ns,
     )

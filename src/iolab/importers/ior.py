@@ -6,19 +6,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.core.limits import SETTING_CHARACTERS_MOST
+from iolab.core.limits import SETTING_CHARACTERS_MAX
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    SENTENCE,
-    ForeignFault,
+    SENTENCE_CHARACTERS,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     parse_number,
     parse_time_as_utc_ns,
 )
-from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
-from iolab.importers.sections import Section, split_into_sections
+from iolab.importers.foreign_run import (
+    Figures,
+    ForeignRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+)
+from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.text import excerpt
 from iolab.units import MIB, parse_size
 
@@ -33,7 +39,7 @@ _TEST: Final = re.compile(r"^(?:(Test \d+ started|TestID)\s*:|(?:Options|Summary
 _ACTUAL: Final = re.compile(r"Using actual aggregate bytes moved\s*=\s*(\d+)")
 _ERROR: Final = re.compile(r"^(?:ior )?(?:ERROR|.*incorrect data).*", re.IGNORECASE)
 _DIRECT: Final = re.compile(r"(?:^|\s)(?:-B|--posix\.odirect|useO_DIRECT=1)(?:\s|$)")
-DIGITS_MOST: Final = 18
+DIGITS_MAX: Final = 18
 """Digits of a count: what has more is beyond 64 bits."""
 
 _DATE: Final = "%a %b %d %H:%M:%S %Y"
@@ -83,7 +89,7 @@ class IorImporter:
         """By the first line of an invocation, wherever it stands."""
         return b": MPI Coordinated Test of Parallel I/O" in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The rows of every invocation in the file."""
         del folder
         runs: list[ForeignRun] = []
@@ -92,11 +98,11 @@ class IorImporter:
             section.mark_read()
             runs += own
         if not runs:
-            raise ForeignFault("IOR printed no result: it was cut short or failed.")
+            raise ForeignFileError("IOR printed no result: it was cut short or failed.")
         return runs
 
 
-def _runs_of_invocation(section: Section) -> Iterator[ForeignRun]:
+def _runs_of_invocation(section: OutputSection) -> Iterator[ForeignRun]:
     """The rows of every test; what stands before the first one is of all."""
     first, *others = _split_into_tests(section)
     common = _header_options(
@@ -113,7 +119,7 @@ def _runs_of_invocation(section: Section) -> Iterator[ForeignRun]:
 Lines = Sequence[tuple[int, str]]
 
 
-def _split_into_tests(section: Section) -> Sequence[Lines]:
+def _split_into_tests(section: OutputSection) -> Sequence[Lines]:
     """The lines of each test, those before the first one with it."""
     tests: list[list[tuple[int, str]]] = [[]]
     has_begun = has_table = False
@@ -141,14 +147,14 @@ def _header_options(lines: Lines) -> dict[str, str]:
         if not _ERROR.match(line) and (option := _OPTION.match(line)):
             name, value = (
                 excerpt(option[1].strip(), NAME_CHARACTERS),
-                excerpt(option[2].strip(), SETTING_CHARACTERS_MOST),
+                excerpt(option[2].strip(), SETTING_CHARACTERS_MAX),
             )
             header.setdefault(name, value)
     return header
 
 
 def _runs_of_table_rows(
-    section: Section, lines: Lines, header: Mapping[str, str]
+    section: OutputSection, lines: Lines, header: Mapping[str, str]
 ) -> Iterator[ForeignRun]:
     errors: list[str] = []
     columns: list[str] = []
@@ -156,11 +162,11 @@ def _runs_of_table_rows(
     for number, line in lines:
         words = line.split()
         if match := _ACTUAL.search(line):
-            if len(match[1]) > DIGITS_MOST:
-                raise ForeignFault("it tells of more bytes than there can be.")
+            if len(match[1]) > DIGITS_MAX:
+                raise ForeignFileError("it tells of more bytes than there can be.")
             moved = int(match[1])
         elif _ERROR.match(line):
-            errors.append(excerpt(line, SENTENCE))
+            errors.append(excerpt(line, SENTENCE_CHARACTERS))
         elif _is_table_heading(line):
             columns = words
         elif columns and words and words[0] in RATED and len(words) == len(columns):
@@ -176,7 +182,7 @@ def _runs_of_table_rows(
 
 
 def _run_of_row(
-    section: Section,
+    section: OutputSection,
     number: int,
     row: Mapping[str, str],
     header: Mapping[str, str],
@@ -224,12 +230,12 @@ def _run_of_row(
         ),
         ignored=IGNORED,
         in_flight=int(tasks or 0) or None,
-        moment_ns=_finish_time_ns(section),
+        timestamp_ns=_finish_time_ns(section),
         headline="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )
 
 
-def _finish_time_ns(section: Section) -> int | None:
+def _finish_time_ns(section: OutputSection) -> int | None:
     """When IOR says that it ended, by the clock of its host, whose zone it does not tell."""
     for _, line in reversed(section.numbered_lines):
         if match := re.match(r"^(?:Finished|Run finished|Finished at)\s*: (.*)$", line):

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from iolab.importers.files import SENTENCE
+from iolab.importers.files import SENTENCE_CHARACTERS
 from iolab.loads.fileio.workload import SECTOR_BYTES
 from iolab.record import Record
 from iolab.text import excerpt
@@ -62,7 +62,7 @@ class JobDraft(Struct):
 
     def add_note(self, option: str, reason: str) -> None:
         """Tell what became of an option; the reason begins with one of `REASONS`."""
-        self.notes.append(OptionNote(self.name, excerpt(option, SENTENCE), reason))
+        self.notes.append(OptionNote(self.name, excerpt(option, SENTENCE_CHARACTERS), reason))
 
     def refuse_job(self, option: str, reason: str) -> None:
         """Tell why the job cannot be a workload."""

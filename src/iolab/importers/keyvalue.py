@@ -13,17 +13,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from iolab.core.histogram import bin_index_of_ns
-from iolab.core.limits import SETTING_CHARACTERS_MOST
+from iolab.core.limits import SETTING_CHARACTERS_MAX
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    SENTENCE,
-    ForeignFault,
+    SENTENCE_CHARACTERS,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     parse_number,
     parse_time_as_utc_ns,
 )
-from iolab.importers.model import (
+from iolab.importers.foreign_run import (
     Bins,
     Figures,
     ForeignRun,
@@ -31,9 +31,9 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     ImportedSecond,
-    is_held_to_rate,
+    is_limited_by_target_rate,
 )
-from iolab.importers.sections import Section, split_into_sections
+from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
 from iolab.loads.keyvalue.ycsb import output as ycsb_output
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
@@ -101,7 +101,7 @@ class DbBenchImporter:
         """By the line of a result."""
         return b"DB path: [" in file.utf8_bytes or _RESULT.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
         beside = folder.matching_neighbours(file, re.compile(rf"{stem}\.err"))
@@ -113,12 +113,12 @@ class DbBenchImporter:
         parts = _invocation_sections(file)
         paired = heard if len(heard) == len(parts) else []
         runs: list[ForeignRun] = []
-        refused: ForeignFault | None = None
+        refused: ForeignFileError | None = None
         for place, part in enumerate(parts):
             words = paired[place].text if paired else "\n".join(each.text for each in heard)
             try:
                 runs += _benchmark_runs(part, words or part.text)
-            except ForeignFault as fault:
+            except ForeignFileError as fault:
                 refused = fault
                 file.line_account.mark_left_out(part.first, part.last, str(fault))
             else:
@@ -139,7 +139,7 @@ class DbBenchImporter:
         return runs
 
 
-def _invocation_sections(file: ForeignFile) -> list[Section]:
+def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
     """A section for each time that db_bench ran; standard output alone tells no version."""
     by_version, by_header = (
         split_into_sections(file, _VERSION_LINE),
@@ -147,20 +147,20 @@ def _invocation_sections(file: ForeignFile) -> list[Section]:
     )
     begins = by_version if len(by_version) >= len(by_header) else by_header
     if not begins:
-        return [Section(file, 1, len(file.lines))]
+        return [OutputSection(file, 1, len(file.lines))]
     first, *others = begins
-    return [Section(file, 1, first.last), *others]
+    return [OutputSection(file, 1, first.last), *others]
 
 
-def _benchmark_runs(part: Section, heard: str) -> list[ForeignRun]:
+def _benchmark_runs(part: OutputSection, stderr: str) -> list[ForeignRun]:
     """The results of one invocation. ForeignFault where there is none."""
-    output = db_bench_output.parse_db_bench_output(part.text.encode(), heard.encode())
+    output = db_bench_output.parse_db_bench_output(part.text.encode(), stderr.encode())
     # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
     if "LevelDB:" in part.text and " ops/sec" not in part.text:
-        raise ForeignFault(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
+        raise ForeignFileError(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
     if not output.results:
-        reason = f": {excerpt(output.messages[0], SENTENCE)}" if output.messages else ""
-        raise ForeignFault(f"db_bench printed no result{reason}.")
+        reason = f": {excerpt(output.messages[0], SENTENCE_CHARACTERS)}" if output.messages else ""
+        raise ForeignFileError(f"db_bench printed no result{reason}.")
     named: list[tuple[int, str]] = []
     for number, line in part.numbered_lines:
         if match := _NAMED.match(line):
@@ -169,11 +169,11 @@ def _benchmark_runs(part: Section, heard: str) -> list[ForeignRun]:
             else:
                 reason = "This line of a result is in no form that is known."
                 part.file.line_account.mark_left_out(number, number, reason)
-    ended_ns = _start_time_ns(heard) or _start_time_ns(part.text)
+    ended_ns = _start_time_ns(stderr) or _start_time_ns(part.text)
     ends = [*(number - 1 for number, _ in named[1:]), part.last]
     runs = []
     for result, (number, _), end in zip(output.results, named, ends, strict=False):
-        histograms = _latencies_by_operation(Section(part.file, number, end))
+        histograms = _latencies_by_operation(OutputSection(part.file, number, end))
         if ended_ns is not None:
             ended_ns += round((result.seconds or 0.0) * NS_PER_S)
         runs.append(_benchmark_run(part.file, output, result, histograms, ended_ns))
@@ -236,7 +236,9 @@ def _benchmark_run(
     host = ImportedHost(
         f"{file.name}: {excerpt(result.benchmark, NAME_CHARACTERS)}",
         (figures, *kinds),
-        errors=tuple(excerpt(message, SENTENCE) for message in (*output.messages, *output.faults)),
+        errors=tuple(
+            excerpt(message, SENTENCE_CHARACTERS) for message in (*output.messages, *output.faults)
+        ),
         time_step_ns=NS_PER_US,
     )
     return ForeignRun(
@@ -252,7 +254,7 @@ def _benchmark_run(
         settings=tuple(
             (name, excerpt(str(value), NAME_CHARACTERS)) for name, value in values.items() if value
         ),
-        moment_ns=ended_ns,
+        timestamp_ns=ended_ns,
         headline="ops_per_s",
     )
 
@@ -277,7 +279,7 @@ def _seconds_from_report(file: ForeignFile) -> Iterator[ImportedSecond]:
             before = at
 
 
-def _latencies_by_operation(part: Section) -> dict[str, Figures]:
+def _latencies_by_operation(part: OutputSection) -> dict[str, Figures]:
     """Latencies of one benchmark by operation, as they are printed."""
     by_operation: dict[str, Figures] = {}
     word, count, mean, low, high = "", 0, 0.0, 0.0, 0.0
@@ -308,7 +310,7 @@ def _latencies_by_operation(part: Section) -> dict[str, Figures]:
     return by_operation
 
 
-def _ycsb_sections(file: ForeignFile) -> list[Section]:
+def _ycsb_sections(file: ForeignFile) -> list[OutputSection]:
     """A section for each summary, from the client's first line on where that is printed."""
     begins = split_into_sections(file, _YCSB_BEGIN)
     if begins and all(_YCSB_OVERALL in part.text for part in begins):
@@ -320,7 +322,7 @@ def _ycsb_sections(file: ForeignFile) -> list[Section]:
         before = [part.first for part in begins if starts[-1] < part.first <= overall]
         starts.append(before[-1] if before else overall)
     ends = [*(start - 1 for start in starts[1:]), len(file.lines)]
-    return [Section(file, first, last) for first, last in zip(starts, ends, strict=True)]
+    return [OutputSection(file, first, last) for first, last in zip(starts, ends, strict=True)]
 
 
 def _ycsb_settings(command: str) -> dict[str, str]:
@@ -343,10 +345,10 @@ def _ycsb_options(command: str) -> Iterator[tuple[str, str]]:
             name, _, text = value.partition("=")
             yield (
                 _YCSB_PROPERTIES.get(name, excerpt(name, NAME_CHARACTERS)),
-                excerpt(text, SETTING_CHARACTERS_MOST),
+                excerpt(text, SETTING_CHARACTERS_MAX),
             )
         elif option in _YCSB_OPTIONS:
-            yield _YCSB_OPTIONS[option], excerpt(value, SETTING_CHARACTERS_MOST)
+            yield _YCSB_OPTIONS[option], excerpt(value, SETTING_CHARACTERS_MAX)
 
 
 class YcsbImporter:
@@ -358,13 +360,13 @@ class YcsbImporter:
         """By the summary."""
         return b"[OVERALL], RunTime(ms)," in file.utf8_bytes or _YCSB_JSON in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The summary of each run in the file: a load and its transactions may stand in one log.
 
         Standard error and latency logs of the same name beside it belong to its only run.
         """
         if b"[OVERALL], RunTime(ms)," not in file.utf8_bytes:
-            raise ForeignFault(
+            raise ForeignFileError(
                 "YCSB's JSON is not read.",
                 "Run it without a measurement exporter and import the text that it prints.",
             )
@@ -375,7 +377,7 @@ class YcsbImporter:
         return runs
 
     def _run_of_section(
-        self, part: Section, folder: ImportedFiles, *, has_logs: bool
+        self, part: OutputSection, folder: ImportFolder, *, has_logs: bool
     ) -> ForeignRun:
         file = part.file
         stem = re.escape(file.path.stem)
@@ -409,12 +411,12 @@ class YcsbImporter:
             version=excerpt(output.version, NAME_CHARACTERS),
             files=(file.name,),
             claimed=(claimed,),
-            paced=is_held_to_rate(numbers.get("target"), claimed.rate_per_s),
+            paced=is_limited_by_target_rate(numbers.get("target"), claimed.rate_per_s),
         )
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
             figures,
-            errors=tuple(excerpt(message, SENTENCE) for message in output.messages),
+            errors=tuple(excerpt(message, SENTENCE_CHARACTERS) for message in output.messages),
             time_step_ns=NS_PER_US,
         )
         client = ImportedClient(
@@ -443,7 +445,7 @@ class YcsbImporter:
         )
 
     def _latency_logs(
-        self, file: ForeignFile, folder: ImportedFiles, sections: Mapping[str, Mapping[str, str]]
+        self, file: ForeignFile, folder: ImportFolder, sections: Mapping[str, Mapping[str, str]]
     ) -> Iterator[tuple[str, HdrLog]]:
         """The logs of the operations, each used whether or not it can be read."""
         for name in sections:
@@ -452,7 +454,7 @@ class YcsbImporter:
                 log = read_hdr_log(folder.mark_used(log_file).utf8_bytes)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
-                        raise ForeignFault(
+                        raise ForeignFileError(
                             f"{log_file.name}: {excerpt(log.faults[0], NAME_CHARACTERS)}."
                         )
                     yield _operation_key(name), log

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.importers.model import ImportedJob
+from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.kind import LoadKind
 
 KIND: Final = LoadKind(
     "imported",
     (ImportedJob,),
-    session="iolab.session.kinds:NO_SESSION",
+    session="iolab.session.kinds:NO_LOAD_SESSION",
     analysis="iolab.importers.analysis:ImportedAnalysis",
     report="iolab.importers.report:ImportedReport",
 )

@@ -12,15 +12,21 @@ from typing import Final
 from iolab.importers.commands import CommandSyntax, command_settings
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    SENTENCE,
-    ForeignFault,
+    SENTENCE_CHARACTERS,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     parse_number,
     parse_time_as_utc_ns,
 )
-from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
-from iolab.importers.sections import Section, split_into_sections
+from iolab.importers.foreign_run import (
+    Figures,
+    ForeignRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+)
+from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.loads.metadata import mdtest_output
 from iolab.record import Record
 from iolab.text import excerpt
@@ -74,7 +80,7 @@ class MdtestImporter:
         """By the line that tells how many tasks were launched."""
         return _LAUNCHED.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The rows of every summary. ForeignFault where there is none."""
         del folder
         runs: list[ForeignRun] = []
@@ -85,7 +91,7 @@ class MdtestImporter:
             if not rows:
                 errors = (*output.messages, *output.faults)
                 refused = "mdtest printed no summary"
-                refused += f": {excerpt(errors[0], SENTENCE)}." if errors else "."
+                refused += f": {excerpt(errors[0], SENTENCE_CHARACTERS)}." if errors else "."
                 file.line_account.mark_left_out(section.first, section.last, refused)
                 continue
             runs += [
@@ -96,7 +102,7 @@ class MdtestImporter:
             section.mark_read()
         _mark_preamble_read(file)
         if not runs:
-            raise ForeignFault(refused or "mdtest measured no operation.")
+            raise ForeignFileError(refused or "mdtest measured no operation.")
         return runs
 
 
@@ -107,7 +113,7 @@ def _mark_preamble_read(file: ForeignFile) -> None:
             file.line_account.mark_read(number)
 
 
-def _summary_rows(section: Section, table: str) -> Iterator[_SummaryRow]:
+def _summary_rows(section: OutputSection, table: str) -> Iterator[_SummaryRow]:
     """The rows of the summary of rates, or of times, which versions from 3.3 print beside it."""
     is_inside = False
     for number, line in section.numbered_lines:
@@ -120,7 +126,7 @@ def _summary_rows(section: Section, table: str) -> Iterator[_SummaryRow]:
 
 
 def _run_of_row(
-    section: Section, output: mdtest_output.MdtestOutput, row: _SummaryRow
+    section: OutputSection, output: mdtest_output.MdtestOutput, row: _SummaryRow
 ) -> ForeignRun:
     is_single = output.iterations == 1
     times = {time.name: time.values[2] for time in _summary_rows(section, "time")}
@@ -132,7 +138,7 @@ def _run_of_row(
         *(
             text
             for text in mdtest_output.output_contradictions(output)
-            if _operation_words(row) in text
+            if _operation_text(row) in text
         ),
     )
     figures = Figures(
@@ -151,15 +157,15 @@ def _run_of_row(
     host = ImportedHost(
         f"{section.file.name}:{row.line_number}",
         (figures,),
-        errors=tuple(excerpt(error, SENTENCE) for error in errors),
+        errors=tuple(excerpt(error, SENTENCE_CHARACTERS) for error in errors),
     )
     return ForeignRun(
-        name=_operation_words(row),
+        name=_operation_text(row),
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         settings=tuple(_load_settings(section, output)),
         ignored=IGNORED,
-        moment_ns=_finish_time_ns(section),
+        timestamp_ns=_finish_time_ns(section),
         headline="ops_per_s",
     )
 
@@ -171,12 +177,12 @@ def _run_notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
         yield "the line in which mdtest says that it finished is missing"
 
 
-def _operation_words(row: _SummaryRow) -> str:
+def _operation_text(row: _SummaryRow) -> str:
     return row.operation.replace("_", "-")
 
 
 def _load_settings(
-    section: Section, output: mdtest_output.MdtestOutput
+    section: OutputSection, output: mdtest_output.MdtestOutput
 ) -> Iterator[tuple[str, int | str]]:
     line = next((line for _, line in section.numbered_lines if line.startswith(_COMMAND)), "")
     yield from command_settings(line.removeprefix(_COMMAND).strip(), _STYLE)
@@ -186,7 +192,7 @@ def _load_settings(
         yield "files", output.files
 
 
-def _finish_time_ns(section: Section) -> int | None:
+def _finish_time_ns(section: OutputSection) -> int | None:
     """When mdtest says that it ended, by the clock of its host, whose zone it does not tell."""
     for _, line in reversed(section.numbered_lines):
         if match := _ENDED.match(line):

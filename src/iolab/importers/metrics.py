@@ -19,7 +19,7 @@ from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.importers.model import Figures, ImportedHost, ImportedJob, ImportedRun
+from iolab.importers.foreign_run import Figures, ImportedHost, ImportedJob, ImportedRun
 
 PERCENTILES: Final = tuple(
     sorted([*RESULT_PERCENTILES, ("p90", 90.0), ("p95", 95.0)], key=itemgetter(1))
@@ -121,11 +121,11 @@ def _metrics_of_hosts(view: ImportedView, hosts: Sequence[int]) -> dict[str, Met
 
 
 def _metric_values(
-    view: ImportedView, prefix: str, rate: str, pairs: Sequence[tuple[int, Figures]]
+    view: ImportedView, prefix: str, rate: str, hosts_and_figures: Sequence[tuple[int, Figures]]
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
-    figures = [figure for _, figure in pairs if figure.count != 0] or [
-        figure for _, figure in pairs
+    figures = [figure for _, figure in hosts_and_figures if figure.count != 0] or [
+        figure for _, figure in hosts_and_figures
     ]
     figures = [figure for figure in figures if prefix or figure.weight]
     weights = [1 if prefix else figure.weight for figure in figures]
@@ -135,13 +135,15 @@ def _metric_values(
     }
     bandwidth = _weighted_sum_if_all_known([figure.bw_bytes_per_s for figure in figures], weights)
     if not prefix:
-        pairs = [(index, figure) for index, figure in pairs if figure.weight > 0]
+        hosts_and_figures = [
+            (index, figure) for index, figure in hosts_and_figures if figure.weight > 0
+        ]
         figures = [figure for figure in figures if figure.weight > 0]
     if rate == "iops" or bandwidth is not None:
         values[f"{prefix}bw_bytes_per_s"] = bandwidth
     values[f"{prefix}lat_ns_mean"] = _mean_latency_ns(figures)
     for name, percent in PERCENTILES:
-        values[f"{prefix}lat_ns_{name}"] = _percentile_ns(view, pairs, percent)
+        values[f"{prefix}lat_ns_{name}"] = _percentile_ns(view, hosts_and_figures, percent)
     highest = [figure.lat_max_ns for figure in figures]
     maxima = [value for value in highest if value is not None]
     values[f"{prefix}lat_ns_max"] = max(maxima) if maxima and None not in highest else None

@@ -13,7 +13,7 @@ from iolab.importers.io500 import Io500Importer
 from iolab.importers.ior import IorImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
 from iolab.importers.mdtest import MdtestImporter
-from iolab.importers.unread import UnreadImporter
+from iolab.importers.unread_formats import UnreadImporter
 from iolab.importers.vdbench import VdbenchImporter
 
 IMPORTERS: Final[tuple[Importer, ...]] = (

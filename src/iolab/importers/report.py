@@ -10,15 +10,15 @@ from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
+from iolab.importers.foreign_run import FIRST_OTHER_OPERATION, ImportedHost, ImportedJob
 from iolab.importers.metrics import PERCENTILES, histograms_by_client_and_operation
-from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob
 from iolab.report.brief import LatencyCurves, LoadReport
 from iolab.report.charts.run_series import latency_curve, throughput_and_latency_panels
 from iolab.report.charts.series import LatencyCurve, Panel, RunAnchors, TimeGrid
 from iolab.report.numbers import DASH
-from iolab.report.one_figure import SingleFigureReport
 from iolab.report.runs import all_runs_table
-from iolab.report.table import Column, Table, columns_of, row_of
+from iolab.report.single_figure import SingleFigureReport
+from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.report.terminal import Screen
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ImportedReport(SingleFigureReport):
 
     def operation_name(self, operation: int, job: AnyJob) -> str:
         """As the file calls it, where it is no I/O."""
-        if isinstance(job, ImportedJob) and operation >= OTHERS_FROM:
+        if isinstance(job, ImportedJob) and operation >= FIRST_OTHER_OPERATION:
             return job.operation_name(operation).replace("_", "-")
         return super().operation_name(operation, job)
 
@@ -105,25 +105,25 @@ class ImportedReport(SingleFigureReport):
         """What the files tell of each job's options."""
         del brief
         rows = tuple(
-            row_of(workload.title, workload.job.engine, _settings_text(workload.job))
+            row_of_cells(workload.title, workload.job.engine, _settings_text(workload.job))
             for workload in study.workloads
             if isinstance(workload.job, ImportedJob)
         )
-        heads = columns_of(("Job", "Tool", "Options as its file tells them"))
+        heads = text_and_number_columns(("Job", "Tool", "Options as its file tells them"))
         return (Table("Imported jobs", heads, rows),) if rows else ()
 
     def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """The figures as their file has them, and where in it."""
         hosts = brief.host_runs.get((result.digest, result.repeat), ())
         rows = tuple(
-            row_of(host.details.source, figure.operation, name, text)
+            row_of_cells(host.details.source, figure.operation, name, text)
             for host in hosts
             if isinstance(host.details, ImportedHost)
             for figure in host.details.figures
             for name, text in figure.printed
         )
         heads = (
-            *columns_of(("Told in", "Operation", "Figure")),
+            *text_and_number_columns(("Told in", "Operation", "Figure")),
             Column("As printed", is_number=True),
         )
         return (Table("As the file tells it", heads, rows),) if rows else ()

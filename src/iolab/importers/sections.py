@@ -9,7 +9,7 @@ from iolab.importers.files import ForeignFile
 from iolab.record import Record
 
 
-class Section(Record, dict=True):
+class OutputSection(Record, dict=True):
     """What one invocation printed: lines `first` to `last` of a file."""
 
     file: ForeignFile
@@ -31,8 +31,8 @@ class Section(Record, dict=True):
         self.file.line_account.mark_read(self.first, self.last)
 
 
-def split_into_sections(file: ForeignFile, begin: re.Pattern[str]) -> list[Section]:
+def split_into_sections(file: ForeignFile, begin: re.Pattern[str]) -> list[OutputSection]:
     """A section from each line in which `begin` is found up to the next one."""
     starts = [number for number, line in enumerate(file.lines, start=1) if begin.search(line)]
     ends = [*(start - 1 for start in starts[1:]), len(file.lines)][: len(starts)]
-    return [Section(file, first, last) for first, last in zip(starts, ends, strict=True)]
+    return [OutputSection(file, first, last) for first, last in zip(starts, ends, strict=True)]

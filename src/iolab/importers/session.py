@@ -34,15 +34,15 @@ from iolab.core.run import (
 )
 from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
-from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
+from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Axis, Indicator, Workload
 from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
-    Sourced,
+    RunWithFiles,
     printable_name,
     valid_host_name,
 )
-from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
+from iolab.importers.foreign_run import ForeignRun, ImportedClient, ImportedJob
 from iolab.record import Record
 from iolab.store.writer import SessionWriter, require_no_session
 from iolab.study.schedule import content_digest
@@ -51,13 +51,13 @@ from iolab.units import NS_PER_S
 
 STUDY_ID: Final = "imported"
 
-RESERVED: Final = (HOSTS, PER_NODE)
+RESERVED_AXES: Final = (HOSTS_AXIS, VMS_PER_NODE_AXIS)
 """Axes of iolab's own, which no tool's setting is."""
 
-POINTS_MOST: Final = 2000
+POINTS_MAX: Final = 2000
 """Points that the axes of a workload span; files tell of few of them, and all are gone through."""
 
-TITLES_MOST: Final = 2
+TITLES_MAX: Final = 2
 """Workloads that the title of a session names."""
 
 Values = tuple[tuple[str, int | str], ...]
@@ -83,13 +83,13 @@ class ImportedSession(Record):
 
 
 def plan_imported_session(
-    runs: Sequence[Sourced], *, configuration: str, title: str
+    runs: Sequence[RunWithFiles], *, configuration: str, title: str
 ) -> ImportedSession:
     """The runs as points of workloads: one a job's name, its axes all that differs in its load.
 
     Runs of one workload in which nothing differs but what cannot matter are repeats of one point.
     """
-    groups: dict[tuple[str, str, str], list[Sourced]] = {}
+    groups: dict[tuple[str, str, str], list[RunWithFiles]] = {}
     for files, run in runs:
         groups.setdefault((run.details.tool, run.name, run.access_kind), []).append((files, run))
     kinds = Counter((tool, name) for tool, name, _ in groups)
@@ -100,7 +100,7 @@ def plan_imported_session(
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
         job = _imported_job(tool, [run for _, run in group])
-        rows, varied = _points_and_axes([_axis_settings(run) for _, run in group])
+        rows, varied = _axis_rows_and_axes([_axis_settings(run) for _, run in group])
         workload = Workload(
             id=_unused_workload_id(name, tool, ids),
             title=", ".join(
@@ -137,8 +137,8 @@ def plan_imported_session(
             placed.append(
                 PlannedImport(PlannedRun(len(placed) + 1, repeats[axis], point), run, files)
             )
-    title = f"{title}: {'; '.join(workload.title for workload in workloads[:TITLES_MOST])}"
-    title += " ..." if len(workloads) > TITLES_MOST else ""
+    title = f"{title}: {'; '.join(workload.title for workload in workloads[:TITLES_MAX])}"
+    title += " ..." if len(workloads) > TITLES_MAX else ""
     study = _imported_study(configuration, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(each.planned for each in placed)
     digest = content_digest([run.point.digest for run in planned])
@@ -183,7 +183,7 @@ def _axis_settings(run: ForeignRun) -> dict[str, int | str]:
     """
     tool = run.details.tool
     return {
-        re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED else name): _axis_value(value)
+        re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED_AXES else name): _axis_value(value)
         for name, value in run.load_settings.items()
     }
 
@@ -196,10 +196,10 @@ _Row = Mapping[str, int | str]
 _Axes = Mapping[str, tuple[int | str, ...]]
 
 
-def _points_and_axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
+def _axis_rows_and_axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
     """What tells each run apart, and the axes of it: one of all where they make too many points."""
     varied = _varied_axes(rows)
-    if math.prod(len(values) for values in varied.values()) <= POINTS_MOST:
+    if math.prod(len(values) for values in varied.values()) <= POINTS_MAX:
         return rows, varied
     joined = [
         {"options": ", ".join(f"{name}={row[name]}" for name in varied if name in row)}
@@ -282,14 +282,14 @@ def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]
     return tuple(names)
 
 
-def run_record(placed: PlannedImport, keep: Sequence[ForeignFile] = ()) -> RunRecord:
+def run_record(placed: PlannedImport, keep_files: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
     run, job = placed.run, ImportedJob.require_type(placed.planned.point.job)
     names = _distinct_client_names(run.clients)
     details = run.details
-    if run.moment_ns is None:
+    if run.timestamp_ns is None:
         details = replace(details, dated_by="the file's last change")
-    dated, begins = _run_moment_ns(placed), _client_start_times_ns(placed)
+    dated, begins = _run_timestamp_ns(placed), _client_start_times_ns(placed)
     ends = [
         begin + client_runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)
     ]
@@ -301,7 +301,7 @@ def run_record(placed: PlannedImport, keep: Sequence[ForeignFile] = ()) -> RunRe
     outputs = tuple(
         EngineOutput(owners[place], file.name, CompressedBytes.compress(file.raw_bytes))
         for place, file in enumerate(placed.files)
-        if place in owners and file in keep
+        if place in owners and file in keep_files
     )
     return RunRecord(
         run=placed.planned,
@@ -323,16 +323,16 @@ def run_record(placed: PlannedImport, keep: Sequence[ForeignFile] = ()) -> RunRe
     )
 
 
-def _run_moment_ns(placed: PlannedImport) -> int:
+def _run_timestamp_ns(placed: PlannedImport) -> int:
     """The moment of a run as its tool says it, else the last change of its files."""
-    if placed.run.moment_ns is not None:
-        return placed.run.moment_ns
+    if placed.run.timestamp_ns is not None:
+        return placed.run.timestamp_ns
     return max(file.modified_ns for file in placed.files)
 
 
 def _client_start_times_ns(placed: PlannedImport) -> list[int]:
     """When each client began; where that is not told, by the run's moment and how long it took."""
-    usual = _run_moment_ns(placed) - _longest_runtime_ns(placed.run)
+    usual = _run_timestamp_ns(placed) - _longest_runtime_ns(placed.run)
     clients = placed.run.clients
     return [usual if client.start_ns is None else client.start_ns for client in clients]
 
@@ -449,7 +449,9 @@ def write_imported_session(
     require_no_session(directory, resumable=False)
     is_new = not directory.exists()
     results: dict[str, Result] = {}
-    begins = [min(_client_start_times_ns(run), default=_run_moment_ns(run)) for run in session.runs]
+    begins = [
+        min(_client_start_times_ns(run), default=_run_timestamp_ns(run)) for run in session.runs
+    ]
     measured = min(begins, default=0)
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.

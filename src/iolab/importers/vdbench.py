@@ -10,12 +10,12 @@ from typing import Final
 
 from iolab.importers.files import (
     NAME_CHARACTERS,
-    ForeignFault,
     ForeignFile,
-    ImportedFiles,
+    ForeignFileError,
+    ImportFolder,
     parse_number,
 )
-from iolab.importers.model import (
+from iolab.importers.foreign_run import (
     Figures,
     ForeignRun,
     ImportedClient,
@@ -23,17 +23,17 @@ from iolab.importers.model import (
     ImportedRun,
     ImportedSecond,
     headline_for_block_size,
-    is_held_to_rate,
+    is_limited_by_target_rate,
 )
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_MS, NS_PER_S
 
 PERCENT: Final = 100
 
-_MAX_RATE: Final = 999_988.0
+_RATE_MAX: Final = 999_988.0
 """What vdbench prints as the requested rate of `iorate=max`."""
 
-_ASKED: Final = (
+_REQUESTED_COLUMNS: Final = (
     "xfersize",
     "threads",
     "rdpct",
@@ -61,7 +61,7 @@ class VdbenchImporter:
             re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.first_bytes, re.M) is not None
         )
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The averages, with the intervals that they are of."""
         del folder
         columns: list[str] = []
@@ -73,7 +73,7 @@ class VdbenchImporter:
             if words[:1] == ["tod"]:
                 columns = words
                 if lacking := [name for name in ("Run", "Interval") if name not in words]:
-                    raise ForeignFault(f"its header has no column {lacking[0]}.")
+                    raise ForeignFileError(f"its header has no column {lacking[0]}.")
             if words[:1] == ["tod"] or not line.strip("* ") or line.startswith(("*", "<")):
                 file.line_account.mark_read(place)
                 continue
@@ -92,7 +92,7 @@ class VdbenchImporter:
                     if interval[1]["Run"] == row["Run"]
                     and (parse_number(interval[1]["Interval"]) or 0) >= first
                 ]
-                runs.append(_foreign_run(file, place, row, own))
+                runs.append(_foreign_run_of_averages(file, place, row, own))
                 for read in lines:
                     file.line_account.mark_read(read)
                 intervals, lines = [], []
@@ -100,7 +100,7 @@ class VdbenchImporter:
                 intervals.append((_seconds_of_day(words[0]), row))
         _mark_unfinished_run(file, lines)
         if not runs:
-            raise ForeignFault("no run definition came to its averages.")
+            raise ForeignFileError("no run definition came to its averages.")
         return runs
 
 
@@ -116,9 +116,9 @@ def _seconds_of_day(text: str) -> float:
     return timedelta(hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
-def _foreign_run(
+def _foreign_run_of_averages(
     file: ForeignFile,
-    place: int,
+    line_number: int,
     row: Mapping[str, str],
     intervals: Sequence[tuple[float, Mapping[str, str]]],
 ) -> ForeignRun:
@@ -136,8 +136,8 @@ def _foreign_run(
         version=excerpt(row.get("version", ""), NAME_CHARACTERS).replace("n/a", ""),
         files=(file.name,),
         paced=asked is not None
-        and asked < _MAX_RATE
-        and is_held_to_rate(asked, parse_number(row.get("rate", ""))),
+        and asked < _RATE_MAX
+        and is_limited_by_target_rate(asked, parse_number(row.get("rate", ""))),
         notes=("the mean of its intervals but for those that vdbench leaves out",),
     )
     return ForeignRun(
@@ -146,13 +146,15 @@ def _foreign_run(
         clients=(
             ImportedClient(
                 "all slaves",
-                ImportedHost(f"{file.name}:{place}", figures),
+                ImportedHost(f"{file.name}:{line_number}", figures),
                 seconds=tuple(_imported_seconds(intervals, ways, step)),
                 runtime_s=seconds,
             ),
         ),
         settings=tuple(
-            (name, excerpt(row[name], NAME_CHARACTERS)) for name in _ASKED if row.get(name)
+            (name, excerpt(row[name], NAME_CHARACTERS))
+            for name in _REQUESTED_COLUMNS
+            if row.get(name)
         ),
         in_flight=round(threads or 0) or None,
         headline=headline_for_block_size(block),
@@ -160,18 +162,18 @@ def _foreign_run(
 
 
 def _direction_figures(
-    way: str, row: Mapping[str, str], read: float, seconds: float | None
+    direction: str, row: Mapping[str, str], read: float, seconds: float | None
 ) -> Figures:
     """One direction; where only the mix is told, its share of the rate and the mix's latency."""
-    share = (read if way == "read" else PERCENT - read) / PERCENT
+    share = (read if direction == "read" else PERCENT - read) / PERCENT
     rate, speed = parse_number(row.get("rate", "")), parse_number(row.get("MB/sec", ""))
     size = parse_number(row.get("bytes/io", ""))
-    mean = parse_number(row.get(f"{way}_resp", "") if share < 1 else "")
+    mean = parse_number(row.get(f"{direction}_resp", "") if share < 1 else "")
     mean = parse_number(row.get("resp", "")) if mean is None else mean
-    high = parse_number(row.get(f"{way}_max", "") if share < 1 else row.get("resp_max", ""))
+    high = parse_number(row.get(f"{direction}_max", "") if share < 1 else row.get("resp_max", ""))
     complete = rate is not None and size is not None and seconds is not None
     return Figures(
-        operation=way,
+        operation=direction,
         bytes=round((rate or 0.0) * (size or 0.0) * (seconds or 0.0) * share) if complete else None,
         seconds=seconds,
         rate_per_s=None if rate is None else rate * share,
@@ -187,14 +189,14 @@ def _direction_figures(
 
 
 def _imported_seconds(
-    intervals: Sequence[tuple[float, Mapping[str, str]]], ways: Sequence[str], step: float
+    intervals: Sequence[tuple[float, Mapping[str, str]]], directions: Sequence[str], step: float
 ) -> Iterator[ImportedSecond]:
     for number, (_, row) in enumerate(intervals, start=1):
         rate = parse_number(row.get("rate", "")) or 0.0
         read = (parse_number(row.get("read%", "")) or 0.0) / PERCENT
         waited = (parse_number(row.get("resp", "")) or 0.0) * NS_PER_MS
         size = parse_number(row.get("bytes/io", "")) or 0.0
-        for way in ways:
+        for way in directions:
             count = round(rate * step * (read if way == "read" else 1 - read))
             end, span = round(number * step * NS_PER_S), round(step * NS_PER_S)
             yield ImportedSecond(way, end, span, count, round(count * size), waited * count)

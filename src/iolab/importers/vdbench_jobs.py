@@ -78,7 +78,7 @@ _WORDS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The parameters of each kind, in the order in which vdbench tries a short word."""
 
-_STARTS: Final[Mapping[str, Sequence[str]]] = {
+_INHERITED_KINDS: Final[Mapping[str, Sequence[str]]] = {
     "rd": (),
     "wd": ("rd",),
     "fwd": ("rd",),
@@ -88,9 +88,9 @@ _STARTS: Final[Mapping[str, Sequence[str]]] = {
 }
 """What begins a definition, but in those where it is a parameter."""
 
-_FOLLOWED: Final = ("hd", "sd", "wd", "fwd", "fsd", "rd")
+_REFERENCED_KINDS: Final = ("hd", "sd", "wd", "fwd", "fsd", "rd")
 
-_NEEDLESS: Final[Mapping[str, str]] = {
+_HARMLESS_PARAMETERS: Final[Mapping[str, str]] = {
     "auxreport": "it changes nothing",
     "create_anchors": "it changes nothing",
     "data_errors": "a run with errors is invalid",
@@ -110,7 +110,7 @@ _NEEDLESS: Final[Mapping[str, str]] = {
 }
 """Parameters that a study has no need of, with the reason."""
 
-_REFUSED: Final[Mapping[str, str]] = {
+_REFUSED_PARAMETERS: Final[Mapping[str, str]] = {
     "include": "no other file is read; copy its lines into this one",
     "startcmd": "commands are never run",
     "start_cmd": "commands are never run",
@@ -159,7 +159,9 @@ def jobs_from_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote
             job.refuse_job(str(definition), "a study has no workload of many files like vdbench's")
             jobs.append(job)
         elif definition.kind == "hd":
-            notes.append(OptionNote(FILE, str(definition), f"not needed: {_NEEDLESS['hd']}"))
+            notes.append(
+                OptionNote(FILE, str(definition), f"not needed: {_HARMLESS_PARAMETERS['hd']}")
+            )
     notes += [
         OptionNote(FILE, str(definition), "not needed: no run definition uses it")
         for definition in definitions
@@ -177,7 +179,7 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
     for parameter in _split_parameters(text):
         key, equals, value = parameter.partition("=")
         key = key.lower()
-        if key in _STARTS and kind not in _STARTS[key]:
+        if key in _INHERITED_KINDS and kind not in _INHERITED_KINDS[key]:
             kind = key
             options = defaults.setdefault(kind, {})
             if value != "default":
@@ -189,7 +191,7 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
                 OptionNote(
                     FILE,
                     excerpt(parameter, NAME_CHARACTERS),
-                    _unused_parameter_reason(key if equals else ""),
+                    _ignored_parameter_reason(key if equals else ""),
                 )
             )
         else:
@@ -234,7 +236,7 @@ def _text_before_blank(words: str) -> str:
 def _full_parameter_name(kind: str, key: str) -> str:
     if key in ("hd", "host"):
         return "host"
-    if key in _STARTS or key.startswith("maxdata"):
+    if key in _INHERITED_KINDS or key.startswith("maxdata"):
         return key
     words = _WORDS.get(kind, ())
     full = key if key in words else next((word for word in words if word.startswith(key)), key)
@@ -245,14 +247,14 @@ def _full_parameter_name(kind: str, key: str) -> str:
     return _LOOP_OF_SIZES if loop == "xfersize" else loop
 
 
-def _unused_parameter_reason(name: str) -> str:
-    if name in _NEEDLESS:
-        return f"not needed: {_NEEDLESS[name]}"
-    return f"refused: {_REFUSED[name]}" if name in _REFUSED else NO_OPTION
+def _ignored_parameter_reason(name: str) -> str:
+    if name in _HARMLESS_PARAMETERS:
+        return f"not needed: {_HARMLESS_PARAMETERS[name]}"
+    return f"refused: {_REFUSED_PARAMETERS[name]}" if name in _REFUSED_PARAMETERS else NO_OPTION
 
 
 def _jobs_of_run_definition(
-    run: _Definition, definitions: Sequence[_Definition], used: set[str]
+    run: _Definition, definitions: Sequence[_Definition], used_names: set[str]
 ) -> Iterator[JobDraft]:
     """A job for each workload definition that the run has at once."""
     by_kind = {kind: [item for item in definitions if item.kind == kind] for kind in ("sd", "wd")}
@@ -272,7 +274,7 @@ def _jobs_of_run_definition(
         yield job
         return
     for workload in workloads:
-        used.add(f"wd={workload.name}")
+        used_names.add(f"wd={workload.name}")
         name = run.name if len(workloads) == 1 else f"{run.name}-{workload.name}"
         job = JobDraft(name)
         if len(workloads) > 1:
@@ -281,7 +283,7 @@ def _jobs_of_run_definition(
         own = {**workload.options, **options}
         disks = own.pop("sd", "")
         storages = _definitions_by_names(disks, by_kind["sd"])
-        used |= {f"sd={storage.name}" for storage in storages}
+        used_names |= {f"sd={storage.name}" for storage in storages}
         if not storages:
             job.refuse_job(str(run), f"there is no sd={disks}")
             yield job
@@ -306,7 +308,7 @@ def _note_storage_differences(job: JobDraft, storages: Sequence[_Definition]) ->
     for first, other in pairwise(storages):
         for option in sorted(set(first.options) | set(other.options)):
             values = [item.options.get(option, "none") for item in (first, other)]
-            if option not in _NEEDLESS and values[0] != values[1]:
+            if option not in _HARMLESS_PARAMETERS and values[0] != values[1]:
                 reason = f"changed: {storages[0].options.get(option, 'none')}, of the first storage"
                 job.add_note(f"{other.name} {option}={values[1]}", reason)
 
@@ -337,7 +339,7 @@ def _convert_parameters(job: JobDraft, options: dict[str, str]) -> None:
     job.runtime = _take_duration(job, options, "elapsed") or _DEFAULT_ELAPSED
     job.warmup = _take_duration(job, options, "warmup")
     for option, value in options.items():
-        job.add_note(f"{option}={value}", _unused_parameter_reason(option))
+        job.add_note(f"{option}={value}", _ignored_parameter_reason(option))
 
 
 def _convert_access_pattern(job: JobDraft, options: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LoadKind(Record):
-    """One kind of load: its name, its `jobs`, and the names of its parts.
+    """One kind of load: its name, its `job_types`, and the names of its parts.
 
     `study`, `analysis` and `report` name subclasses of `LoadStudy`, `LoadAnalysis` and
     `LoadReport`, `session` a `LoadSession`. The defaults are those of load whose operations are
@@ -31,11 +31,11 @@ class LoadKind(Record):
     """
 
     name: str
-    jobs: tuple[type[AnyJob], ...]
+    job_types: tuple[type[AnyJob], ...]
     session: str
     study: str = "iolab.study.kinds:LoadStudy"
     analysis: str = "iolab.analysis.kinds:LoadAnalysis"
-    report: str = "iolab.report.one_figure:SingleFigureReport"
+    report: str = "iolab.report.single_figure:SingleFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
     document_lists: tuple[str, ...] = ()
 
@@ -56,7 +56,7 @@ class LoadKind(Record):
 
     def make_report(self, hosts: BootedHostsReport) -> LoadReport:
         """Its part of reports; `hosts` reports hosts that are booted."""
-        made: LoadReport = import_attribute(self.report)(self.jobs, hosts)
+        made: LoadReport = import_attribute(self.report)(self.job_types, hosts)
         return made
 
 

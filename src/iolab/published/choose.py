@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import field
 
 from iolab.analysis.points import PointSummary
-from iolab.core.configuration import LATENCIES, Configuration, latency_limit_label
+from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import metric_spec
 from iolab.published.audit.document import (
@@ -36,7 +36,7 @@ _RATE: Final = re.compile(
 )
 _LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )?\S+\s*<=.*)")
 
-NODES_MOST: Final = 100_000
+NODES_MAX: Final = 100_000
 """Nodes that are advised; a need that takes more is not met."""
 
 
@@ -45,7 +45,7 @@ class MinimumRate(Record):
 
     workload: str
     unit: str
-    least_rate: float
+    min_rate: float
 
 
 class MaximumLatency(Record):
@@ -53,7 +53,7 @@ class MaximumLatency(Record):
 
     workload: str
     metric: str
-    most_ns: float
+    max_ns: float
 
 
 class Budget(Record):
@@ -71,7 +71,7 @@ class Requirements(Record):
     latencies: tuple[MaximumLatency, ...] = ()
     budget: Budget | None = None
 
-    def limits_of(self, workload: str) -> tuple[MaximumLatency, ...]:
+    def latency_limits_of_workload(self, workload: str) -> tuple[MaximumLatency, ...]:
         """The latencies that a workload must keep."""
         return tuple(latency for latency in self.latencies if latency.workload == workload)
 
@@ -90,7 +90,7 @@ def parse_requirement(text: str) -> MinimumRate | MaximumLatency:
     limit = parse_limit(latency["limit"]) if latency is not None else None
     if latency is not None and limit is not None:
         return MaximumLatency(latency["workload"], limit.metric, limit.latency_ns)
-    names = ", ".join(LATENCIES)
+    names = ", ".join(LATENCY_METRIC_KEYS)
     raise ValueError(
         f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
         f"'WORKLOAD p99 <= 2ms' (known are {names})"
@@ -188,7 +188,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
             currency="",
             points=tuple(_printed_peak_points(table)),
         )
-        for table in published.tables_named("configuration")
+        for table in published.tables_of_array("configuration")
     )
 
 
@@ -282,7 +282,8 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     if needs.usable_tb is not None:
         parts.append(_capacity_result(needs.usable_tb, offer))
     parts += [
-        _rate_result(need, needs.limits_of(need.workload), offer, scaling) for need in needs.rates
+        _rate_result(need, needs.latency_limits_of_workload(need.workload), offer, scaling)
+        for need in needs.rates
     ]
     rated = {need.workload for need in needs.rates}
     parts += [
@@ -298,12 +299,12 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean)
 
 
-def sort_best_first(fits: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
+def sort_best_first(evaluations: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
     """By their answer, then by cost, then by nodes.
 
     Where costs are in several currencies none is held against another: nodes alone decide.
     """
-    every = tuple(fits)
+    every = tuple(evaluations)
     alike = len(known_currencies(every)) < 2
     return tuple(
         sorted(
@@ -317,10 +318,12 @@ def sort_best_first(fits: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, .
     )
 
 
-def known_currencies(fits: Iterable[OfferEvaluation]) -> tuple[str, ...]:
+def known_currencies(evaluations: Iterable[OfferEvaluation]) -> tuple[str, ...]:
     """The currencies of the costs that are known, each once."""
     return tuple(
-        dict.fromkeys(candidate.offer.currency for candidate in fits if candidate.cost is not None)
+        dict.fromkeys(
+            candidate.offer.currency for candidate in evaluations if candidate.cost is not None
+        )
     )
 
 
@@ -341,10 +344,10 @@ def _rate_result(
     need: MinimumRate, limits: Sequence[MaximumLatency], offer: Offer, scaling: float
 ) -> RequirementResult:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
-    name = f"{need.workload} >= {value_text(need.least_rate, need.unit)}"
+    name = f"{need.workload} >= {value_text(need.min_rate, need.unit)}"
     if limits:
         name += "".join(
-            f", {latency_limit_name(limit)} <= {format_ns(limit.most_ns)}" for limit in limits
+            f", {latency_limit_name(limit)} <= {format_ns(limit.max_ns)}" for limit in limits
         )
     rated = [
         point
@@ -368,21 +371,21 @@ def _rate_result(
         return RequirementResult(
             name, "no place keeps the latency", RequirementStatus.NO, RequirementStatus.NO
         )
-    best = max(kept, key=lambda point: _guaranteed_rate(point.rates[need.unit]))
+    best = max(kept, key=lambda point: _lowest_rate(point.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
-    sure = _guaranteed_rate(metric)
+    sure = _lowest_rate(metric)
     certain = _worst_status(
-        _result_certainty(best, figure) for figure in (metric, *_limited_latencies(best, limits))
+        _certainty_status(best, figure) for figure in (metric, *_limited_latencies(best, limits))
     )
     as_is = (
         certain
-        if sure >= need.least_rate
+        if sure >= need.min_rate
         else _worst_status((RequirementStatus.LIKELY, certain))
-        if had >= need.least_rate
+        if had >= need.min_rate
         else RequirementStatus.NO
     )
-    nodes = _nodes_needed_for_rate(need.least_rate, sure, offer.nodes, scaling)
+    nodes = _nodes_needed_for_rate(need.min_rate, sure, offer.nodes, scaling)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
     answer = certain if nodes else as_is
@@ -391,17 +394,17 @@ def _rate_result(
         message,
         as_is,
         answer,
-        had / need.least_rate,
+        had / need.min_rate,
         nodes,
         best.axis,
-        margin_low=sure / need.least_rate,
-        nodes_by_mean=_nodes_needed_for_rate(need.least_rate, had, offer.nodes, scaling),
+        margin_low=sure / need.min_rate,
+        nodes_by_mean=_nodes_needed_for_rate(need.min_rate, had, offer.nodes, scaling),
     )
 
 
 def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
     """A latency alone: kept at any place of the workload."""
-    name = f"{need.workload} {latency_limit_name(need)} <= {format_ns(need.most_ns)}"
+    name = f"{need.workload} {latency_limit_name(need)} <= {format_ns(need.max_ns)}"
     points = [point for point in offer.points if point.workload == need.workload]
     candidates = [
         point
@@ -412,10 +415,10 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
         return _unknown_result(name, "it has no such latency of this workload")
     best = min(candidates, key=lambda point: _highest_latency(point.latencies[need.metric]))
     most = _highest_latency(best.latencies[need.metric])
-    keeps = most <= need.most_ns
-    answer = _result_certainty(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
+    keeps = most <= need.max_ns
+    answer = _certainty_status(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
     message = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
-    margin = need.most_ns / most if 0 < most < math.inf else None
+    margin = need.max_ns / most if 0 < most < math.inf else None
     return RequirementResult(name, message, answer, answer, margin, axis=best.axis)
 
 
@@ -445,7 +448,7 @@ def _latency_limit_status(point: OfferedPoint, limit: MaximumLatency) -> Require
     if metric is None or (metric.value is None and metric.low is None):
         return RequirementStatus.UNKNOWN
     return (
-        RequirementStatus.YES if _highest_latency(metric) <= limit.most_ns else RequirementStatus.NO
+        RequirementStatus.YES if _highest_latency(metric) <= limit.max_ns else RequirementStatus.NO
     )
 
 
@@ -454,7 +457,7 @@ def _limited_latencies(point: OfferedPoint, limits: Sequence[MaximumLatency]) ->
     return (point.latencies[limit.metric] for limit in limits)
 
 
-def _guaranteed_rate(metric: Metric) -> float:
+def _lowest_rate(metric: Metric) -> float:
     """What a rate has at the low end of its interval; its value where it has none."""
     return metric.low if metric.low is not None else metric.value or 0.0
 
@@ -466,7 +469,7 @@ def _highest_latency(metric: Metric) -> float:
     return metric.high if metric.high is not None else metric.value
 
 
-def _result_certainty(point: OfferedPoint, metric: Metric) -> RequirementStatus:
+def _certainty_status(point: OfferedPoint, metric: Metric) -> RequirementStatus:
     """Sure is a valid result with an interval of chance; rounding alone tells of none.
 
     An interval that one run has by the spread of other points tells nothing of its own repeats.
@@ -480,17 +483,21 @@ def _result_certainty(point: OfferedPoint, metric: Metric) -> RequirementStatus:
 
 
 def _nodes_needed_for_rate(
-    needed: float, had: float, nodes: int | None, scaling: float
+    required_rate: float, offered_rate: float, nodes: int | None, scaling: float
 ) -> int | None:
     """The least number of nodes whose rate is enough by the assumption; None where unknown."""
-    if not nodes or had <= 0:
+    if not nodes or offered_rate <= 0:
         return None
-    each = had / nodes
-    if needed > had + each * scaling * NODES_MOST:
+    each = offered_rate / nodes
+    if required_rate > offered_rate + each * scaling * NODES_MAX:
         return None
-    more = math.ceil((needed - had) / (each * scaling) - 1e-9) if needed > had else 0
-    enough = nodes + more if more else max(1, math.ceil(needed / each - 1e-9))
-    return enough if enough <= NODES_MOST else None
+    more = (
+        math.ceil((required_rate - offered_rate) / (each * scaling) - 1e-9)
+        if required_rate > offered_rate
+        else 0
+    )
+    enough = nodes + more if more else max(1, math.ceil(required_rate / each - 1e-9))
+    return enough if enough <= NODES_MAX else None
 
 
 def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> int | None:

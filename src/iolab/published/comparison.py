@@ -16,8 +16,13 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
-from iolab.published.against import Basis, MatchedFigure, matched_figures, measured_systems
 from iolab.published.audit.document import FigureRange, key_text
+from iolab.published.recomputed import (
+    ComparisonBasis,
+    MatchedFigure,
+    matched_figures,
+    measured_systems,
+)
 from iolab.published.sets import (
     PublishedFigure,
     PublishedReference,
@@ -26,29 +31,40 @@ from iolab.published.sets import (
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
-from iolab.report.charts.rows import Dot, DotRow, dot_chart, group_by
+from iolab.report.charts.rows import Dot, DotRow, dot_chart, rows_by_key
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
     DASH,
     axis_values_text,
     interval_and_runs_text,
-    metric_text,
+    metric_value_text,
     value_text,
 )
 from iolab.report.phrases import metric_phrase
-from iolab.report.table import Table, columns_of, row_of, verdict_cell
+from iolab.report.table import Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import list_text
 from iolab.units import format_bytes, format_duration_s
 
-NAMED_MOST: Final = 4
+NAMED_MAX: Final = 4
 """Different values that are named; more are counted."""
 
-_BASES: Final = (Basis.HOST, Basis.NODE, Basis.RAW_TB, Basis.USABLE_TB)
+_BASES: Final = (
+    ComparisonBasis.HOST,
+    ComparisonBasis.NODE,
+    ComparisonBasis.RAW_TB,
+    ComparisonBasis.USABLE_TB,
+)
 
-_DRAWN: Final = (Basis.HOST, Basis.NODE, Basis.USABLE_TB, Basis.RAW_TB, Basis.WHOLE)
+_DRAWN: Final = (
+    ComparisonBasis.HOST,
+    ComparisonBasis.NODE,
+    ComparisonBasis.USABLE_TB,
+    ComparisonBasis.RAW_TB,
+    ComparisonBasis.WHOLE,
+)
 """The basis that is drawn: the first for which both sides are known."""
 
-LEDE: Final = (
+INTRODUCTION: Final = (
     "What was measured here beside what others published, on other hardware. A ratio says how "
     "many times the published figure was reached; its interval holds the chance here and the "
     "rounding there. Told for each host, node or TB it supposes that both scale evenly."
@@ -56,7 +72,7 @@ LEDE: Final = (
 
 _LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
 
-_LARGE: Final = {
+_UPPERCASE_WORDS: Final = {
     name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
 }
 
@@ -64,16 +80,16 @@ _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def measured_description(brief: Brief, name: str) -> str:
+def measured_counterpart_text(brief: Brief, name: str) -> str:
     """What is known of that here; a dash where nothing is, or where it has no counterpart.
 
     What the study tells of its hardware is of the same machines as what was published; facts are of
     the hosts that made the load.
     """
     stated = _hardware_rows(brief, name)
-    word = _OWN.get(name)
+    word = _DESCRIBERS.get(name)
     texts = stated or (list(dict.fromkeys(word(brief))) if word else [])
-    return list_text(texts, NAMED_MOST) or DASH
+    return list_text(texts, NAMED_MAX) or DASH
 
 
 def _hardware_rows(brief: Brief, name: str) -> list[str]:
@@ -138,7 +154,7 @@ _SERVERS: Final = _host_describer(lambda facts: f"{_processors_text(facts)}, {_m
 _WARMUP: Final = _study_describer(lambda study: format_duration_s(study.method.warmup_s))
 _RUNTIME: Final = _study_describer(lambda study: format_duration_s(study.method.runtime_s))
 
-_OWN: Final[Mapping[str, _Words]] = {
+_DESCRIBERS: Final[Mapping[str, _Words]] = {
     "clients": _configuration_describer(lambda configuration: str(len(configuration.hosts))),
     "nodes": _configuration_describer(lambda configuration: str(configuration.nodes or "")),
     "raw_tb": _configuration_describer(
@@ -184,7 +200,7 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     beneath = ChartGroup("What differs", (), _system_differences_table(brief, request, owned), note)
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
     title = f"Against {request.published.id}"
-    return ReportSection("against", title, LEDE, groups, in_appendix=False)
+    return ReportSection("against", title, INTRODUCTION, groups, in_appendix=False)
 
 
 def _unmeasured_figures_note(
@@ -217,10 +233,10 @@ def _ratio_chart(
     basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
     rows = [
         DotRow(name, tuple(_ratio_dot(pair, basis, styles) for pair in own))
-        for name, own in group_by(pairs, _ratio_row_title).items()
+        for name, own in rows_by_key(pairs, _ratio_row_title).items()
     ]
     table = _ratio_table(owner, pairs, styles, anchors)
-    words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
+    words = "the whole" if basis is ComparisonBasis.WHOLE else f"each {basis.value}"
     return dot_chart(
         owner,
         f"Times the published figures of {owner}, for {words}",
@@ -231,7 +247,9 @@ def _ratio_chart(
     )
 
 
-def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: str) -> str:
+def _ratios_sentence(
+    owner: str, pairs: Sequence[MatchedFigure], basis: ComparisonBasis, noun: str
+) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
     for name, better in (("rates", Better.HIGHER), ("latencies", Better.LOWER)):
@@ -239,23 +257,24 @@ def _ratios_sentence(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, w
             ratio
             for pair in pairs
             if pair.printed.better is better
-            and (ratio := pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio.value) is not None
+            and (ratio := pair.shares.get(basis, pair.shares[ComparisonBasis.WHOLE]).ratio.value)
+            is not None
         ]
         if ratios:
             low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
     worst = worst_level(pair.level for pair in pairs)
     trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
-    return f"For {words}, {list_text(parts)} what is published of {owner}; {trust} here."
+    return f"For {noun}, {list_text(parts)} what is published of {owner}; {trust} here."
 
 
 def _ratio_row_title(figure: MatchedFigure) -> str:
     return f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
 
 
-def _ratio_dot(figure: MatchedFigure, basis: Basis, styles: SeriesStyles) -> Dot:
+def _ratio_dot(figure: MatchedFigure, basis: ComparisonBasis, styles: SeriesStyles) -> Dot:
     style = styles[figure.configuration.id]
-    ratio = figure.shares.get(basis, figure.shares[Basis.WHOLE]).ratio
+    ratio = figure.shares.get(basis, figure.shares[ComparisonBasis.WHOLE]).ratio
     return Dot(style.label, style.token, ratio, figure.level, title=style.title)
 
 
@@ -268,45 +287,45 @@ def _ratio_table(
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
     named = ("Configuration",) if len(styles) > 1 else ()
-    shares = (text for basis in bases for text in _basis_headings(basis))
-    heads = columns_of(
+    shares = (text for basis in bases for text in _column_headings_of_basis(basis))
+    heads = text_and_number_columns(
         ("Workload", "Metric", *named, "At", "Published at"),
         ("Here", "95 % interval", "Published", "Times", *shares),
         ("Verdict",),
     )
     rows = []
     for pair in pairs:
-        share = pair.shares[Basis.WHOLE]
+        share = pair.shares[ComparisonBasis.WHOLE]
         run = pair.run
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
-            row_of(
+            row_of_cells(
                 pair.printed.workload,
                 metric_phrase(pair.printed.metric),
                 *((styles[pair.configuration.id].title,) if named else ()),
                 axis_values_text(pair.axis) or DASH,
                 axis_values_text(pair.printed.axis) or DASH,
-                metric_text(share.here),
+                metric_value_text(share.here),
                 interval_and_runs_text(share.here, bare_rate=True),
                 _range_middle_text(share.there, pair.printed.unit),
-                _ratio_text(pair, Basis.WHOLE),
-                *(text for basis in bases for text in _basis_texts(pair, basis)),
+                _ratio_text(pair, ComparisonBasis.WHOLE),
+                *(text for basis in bases for text in _cell_texts_of_basis(pair, basis)),
                 verdict_cell(pair.level, anchor),
             )
         )
     return Table(f"Beside {owner}", heads, tuple(rows))
 
 
-def _basis_headings(basis: Basis) -> tuple[str, str, str]:
+def _column_headings_of_basis(basis: ComparisonBasis) -> tuple[str, str, str]:
     return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
 
 
-def _basis_texts(figure: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
+def _cell_texts_of_basis(figure: MatchedFigure, basis: ComparisonBasis) -> tuple[str, str, str]:
     share = figure.shares.get(basis)
     if share is None:
         return (DASH, DASH, DASH)
     return (
-        metric_text(share.here),
+        metric_value_text(share.here),
         _range_middle_text(share.there, figure.printed.unit),
         _ratio_text(figure, basis),
     )
@@ -316,7 +335,7 @@ def _range_middle_text(span: FigureRange, unit: str) -> str:
     return value_text(span.middle, unit)
 
 
-def _ratio_text(figure: MatchedFigure, basis: Basis) -> str:
+def _ratio_text(figure: MatchedFigure, basis: ComparisonBasis) -> str:
     ratio = figure.shares[basis].ratio
     if ratio.value is None:
         return DASH
@@ -332,25 +351,27 @@ def _system_differences_table(
     each = {owner.name: owner for owner in systems}
     several = len(each) > 1
     rows = [
-        row_of(
+        row_of_cells(
             f"{_key_display_text(name)}{f' of {owner.name}' if several else ''}",
-            measured_description(brief, name),
+            measured_counterpart_text(brief, name),
             text,
         )
         for owner in each.values()
         for name, text in _system_description_rows(owner)
     ]
     rows += [
-        row_of(_key_display_text(name), measured_description(brief, name), text)
+        row_of_cells(_key_display_text(name), measured_counterpart_text(brief, name), text)
         for name, text in method_descriptions(request.published)
         if name not in _NOT_COMPARED
     ]
-    return Table("What differs", columns_of(("What", "Here", "Published")), tuple(rows))
+    return Table(
+        "What differs", text_and_number_columns(("What", "Here", "Published")), tuple(rows)
+    )
 
 
 def _key_display_text(key: str) -> str:
     """A key for people, with what is always written large."""
-    return " ".join(_LARGE.get(word, word) for word in key_text(key).split())
+    return " ".join(_UPPERCASE_WORDS.get(word, word) for word in key_text(key).split())
 
 
 def _system_description_rows(owner: PublishedSystem) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from iolab.analysis.value import (
+from iolab.analysis.quotients import (
     Quotient,
     fleets_with_single_client,
     improvement_factor,
@@ -17,20 +17,20 @@ from iolab.analysis.value import (
 )
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
-from iolab.published.against import (
+from iolab.published.audit.document import PublishedSet, flatten_table, key_text
+from iolab.published.audit.relations import range_text
+from iolab.published.recomputed import (
     PrintedClaim,
     published_configurations,
     published_maxima,
     recomputed_figures,
 )
-from iolab.published.audit.document import PublishedSet, flatten_table, key_text
-from iolab.published.audit.relations import range_text
 from iolab.record import Record
-from iolab.report.brief import PublishedTables
-from iolab.report.maxima import PeakFigure, clients_table, maxima_table
+from iolab.report.brief import PublishedResultTables
+from iolab.report.maxima import BestHostsFigure, fleet_and_client_table, maxima_table
 from iolab.report.numbers import DASH
 from iolab.report.price_performance import rates_per_size_table
-from iolab.report.table import Cell, Column, Table, columns_of, row_of
+from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 
 ROWS_MAX: Final = 64
 """Published tables are short; more rows would bury what was measured."""
@@ -88,9 +88,9 @@ _TITLES: Final = {"printed_derivation": "Derived figures as they were printed"}
 _NOT_PRINTED: Final = "its other figure was not printed"
 
 
-def published_tables(published: PublishedSet) -> PublishedTables:
+def published_tables(published: PublishedSet) -> PublishedResultTables:
     """What is shown of a published set beside the results of its study."""
-    rows = [dict(flatten_table(table)) for table in published.tables_named("result")]
+    rows = [dict(flatten_table(table)) for table in published.tables_of_array("result")]
     names = _order_columns(dict.fromkeys(name for values in rows for name in values))
     notes = [
         (name, str(part))
@@ -100,12 +100,12 @@ def published_tables(published: PublishedSet) -> PublishedTables:
     ]
     heads = tuple(Column(_HEADINGS.get(name, name), is_number=name in _NUMBERS) for name in names)
     cells: tuple[tuple[Cell, ...], ...] = tuple(
-        row_of(*(_printed_value_text(values.get(name)) for name in names))
+        row_of_cells(*(_printed_value_text(values.get(name)) for name in names))
         for values in rows[:ROWS_MAX]
     )
     results = Table("Published elsewhere", heads, cells)
     inside = _single_node_table(published.table("single_node"))
-    return PublishedTables(published.source or DASH, tuple(notes), results, inside)
+    return PublishedResultTables(published.source or DASH, tuple(notes), results, inside)
 
 
 def _single_node_table(node: Mapping[str, Any]) -> Table | None:
@@ -115,7 +115,9 @@ def _single_node_table(node: Mapping[str, Any]) -> Table | None:
     figures = [(name, value) for name, value in flatten_table(node) if name not in _LOAD]
     rows = [(_HEADINGS.get(name, name), _printed_value_text(value)) for name, value in figures]
     heads = (Column("One node, 70/30 at depth 8"), Column("Published", is_number=True))
-    return Table("One node from inside", heads, tuple(row_of(*pair) for pair in rows[:ROWS_MAX]))
+    return Table(
+        "One node from inside", heads, tuple(row_of_cells(*pair) for pair in rows[:ROWS_MAX])
+    )
 
 
 def _order_columns(names: Iterable[str]) -> list[str]:
@@ -171,7 +173,7 @@ def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
     names = list(dict.fromkeys(name for values in rows for name in values))
     numeric = {name for name in names if all(_is_numeric_text(values.get(name)) for values in rows)}
     heads = tuple(Column(_key_text(name), is_number=name in numeric) for name in names)
-    cells = tuple(row_of(*(values.get(name, DASH) for name in names)) for values in rows)
+    cells = tuple(row_of_cells(*(values.get(name, DASH) for name in names)) for values in rows)
     return Table(title, heads, cells)
 
 
@@ -204,13 +206,13 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
     owners, maxima = published_configurations(published), published_maxima(published)
     workloads = list(dict.fromkeys(maximum.workload for maximum in maxima))
     peaks = [
-        PeakFigure(maximum)
+        BestHostsFigure(maximum)
         for maximum in sorted(maxima, key=lambda maximum: workloads.index(maximum.workload))
     ]
     if peaks:
         yield maxima_table(owners, peaks, {})
     for table in (
-        clients_table(owners, peaks, fleets_with_single_client(owners, maxima), {}),
+        fleet_and_client_table(owners, peaks, fleets_with_single_client(owners, maxima), {}),
         rates_per_size_table(owners, peaks, {}),
         recomputed_table(recomputed_figures(published)),
     ):
@@ -222,9 +224,11 @@ def recomputed_table(figures: tuple[PrintedClaim, ...]) -> Table | None:
     """Each printed figure that follows from others, and what these make of it; None for none."""
     if not figures:
         return None
-    heads = columns_of(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open"), ("So",))
+    heads = text_and_number_columns(
+        ("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open"), ("So",)
+    )
     rows = tuple(
-        row_of(
+        row_of_cells(
             figure.subject,
             figure.quantity,
             f"{figure.printed} {figure.unit}",
@@ -282,7 +286,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
                 "computed": None
                 if figure.computed_range is None
                 else _metric_document(figure.computed_range),
-                "agrees": figure.agrees if figure.computed_range is not None else None,
+                "agrees": figure.can_both_be_true if figure.computed_range is not None else None,
             }
             for figure in recomputed_figures(published)
         ],
@@ -306,7 +310,7 @@ def _metric_document(metric: Metric) -> dict[str, Any]:
 def _recomputed_agreement_text(figure: PrintedClaim) -> str:
     if figure.computed_range is None:
         return _NOT_PRINTED
-    return "as printed" if figure.agrees else "not what was printed"
+    return "as printed" if figure.can_both_be_true else "not what was printed"
 
 
 def _rounded_text(metric: Metric) -> str:

@@ -43,10 +43,19 @@ _METADATA: Final = {
 }
 """mdtest's names, as `metadata.example_ops_s` has them."""
 
-_PLACES: Final = ("block_size", "threads", "iodepth")
+_AXIS_KEYS: Final = ("block_size", "threads", "iodepth")
 """Keys of `[[result]]` that say for which place of a study's axes a figure was printed."""
 
-_WORDS: Final = ("ssd", "ssds_per_node", "cpu", "dram", "nic", "node", "server", "port_gbit_s")
+_DESCRIPTION_KEYS: Final = (
+    "ssd",
+    "ssds_per_node",
+    "cpu",
+    "dram",
+    "nic",
+    "node",
+    "server",
+    "port_gbit_s",
+)
 """What is told of hardware."""
 
 
@@ -137,13 +146,13 @@ _EXAMPLE: Final[Mapping[str, _KeyMeaning]] = {
 """Keys of `[[example]]`; a latency is a mean, or a table of statistics."""
 
 
-_PEAKS: Final = {
+_PEAK_METRICS: Final = {
     "peak_iops": _KeyMeaning("", "iops", "1/s"),
     "peak_gb_s": _KeyMeaning("", "bw_bytes_per_s", "bytes/s", GB),
 }
 """Tables of `[[configuration]]` with a figure for each workload."""
 
-_RESULT: Final = {
+_RESULT_METRICS: Final = {
     "max_ops_s": _KeyMeaning("", OPS_PER_S, "ops/s"),
     "max_iops": _KeyMeaning("", "iops", "1/s"),
     "ops_s": _KeyMeaning("", OPS_PER_S, "ops/s"),
@@ -171,7 +180,7 @@ def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 
 
 def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
-    for table in published.tables_named("example"):
+    for table in published.tables_of_array("example"):
         owner = PublishedSystem(
             str(table.get("id", "")), clients=positive_integer(table.get("hosts"))
         )
@@ -201,7 +210,7 @@ def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     clients = positive_integer(published.table("method").get("clients"))
-    for table in published.tables_named("configuration"):
+    for table in published.tables_of_array("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
@@ -210,7 +219,7 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
             usable_tb=positive_range(table.get("usable_tb")),
             description=_hardware_descriptions(table),
         )
-        for key, kind in _PEAKS.items():
+        for key, kind in _PEAK_METRICS.items():
             for workload, value in table_items(table.get(key)):
                 yield from _positive_figure(owner, kind, workload, value)
 
@@ -222,12 +231,12 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
-    for table in published.tables_named("result"):
+    for table in published.tables_of_array("result"):
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
-        axis = tuple((name, table[name]) for name in _PLACES if name in table)
-        for key, kind in _RESULT.items():
+        axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
+        for key, kind in _RESULT_METRICS.items():
             value = table.get(key)
             products = value if isinstance(value, dict) else {MEASURED: value}
             for product, figure in products.items():
@@ -254,7 +263,9 @@ def _positive_figure(
 
 
 def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name in _WORDS if (text := _description_text(table.get(name))))
+    return tuple(
+        (name, text) for name in _DESCRIPTION_KEYS if (text := _description_text(table.get(name)))
+    )
 
 
 def _description_text(value: object) -> str:

@@ -27,7 +27,7 @@ from iolab.report.matrix import (
     matrix_table,
     workload_rows,
 )
-from iolab.report.numbers import TOO_FEW_REPEATS, metric_text, missing_interval_reason
+from iolab.report.numbers import TOO_FEW_REPEATS, metric_value_text, missing_interval_reason
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -39,7 +39,7 @@ from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
-    from iolab.report.brief import Brief, LoadKinds
+    from iolab.report.brief import Brief, LoadReportKinds
     from iolab.report.charts.chart import Figure, ReportSection
 
 CAVEATS_SHOWN: Final = 3
@@ -119,7 +119,7 @@ def build_answer(
     touching = sorted(
         caveats,
         key=lambda caveat: (
-            not is_caused_by_other_load(caveat),
+            not is_explained_by_other_load(caveat),
             not _concerns_quoted_run(caveat, quoted),
         ),
     )
@@ -161,7 +161,7 @@ class SessionAnswer(Record):
 
 
 def session_answer(
-    kinds: LoadKinds, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+    kinds: LoadReportKinds, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
 ) -> SessionAnswer:
     """The answer of results, whose points are `summarise(results, study)`."""
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
@@ -187,7 +187,7 @@ def answer_sentence(
             (
                 caveat
                 for caveat in caveats
-                if caveat.level is Level.INVALID and caveat.is_everywhere
+                if caveat.level is Level.INVALID and caveat.concerns_every_run
             ),
             None,
         )
@@ -212,7 +212,7 @@ def answer_sentence(
     else:
         caveat = ""
     if _has_several_configurations(figures):
-        return f"{caveat}{_wins_sentence(rows, study.configuration_titles)}"
+        return f"{caveat}{_best_configurations_sentence(rows, study.configuration_titles)}"
     return f"{caveat}{_best_figures_sentence(rows, study)}"
 
 
@@ -287,12 +287,12 @@ def _failed_runs_text(brief: Brief) -> str:
     )
 
 
-def is_caused_by_other_load(objection: Objection) -> bool:
+def is_explained_by_other_load(objection: Objection) -> bool:
     """Whether others were about as busy as the load itself in every run: then nothing else matters.
 
     The evidence is what others did on the devices before the start, or had of the processors.
     """
-    if not objection.is_everywhere or objection.code not in _OTHER_LOAD_EVIDENCE:
+    if not objection.concerns_every_run or objection.code not in _OTHER_LOAD_EVIDENCE:
         return False
     shares = [_other_load_share(run, objection.code) for run in objection.runs]
     return median(shares) >= DOMINANT_OTHER_SHARE
@@ -328,10 +328,14 @@ def _best_per_operation_texts(
         doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(filter(None, (context, paced, doubt)))
-        yield f"{metric_text(figure.value)} ({note})" if note else metric_text(figure.value)
+        yield (
+            f"{metric_value_text(figure.value)} ({note})"
+            if note
+            else metric_value_text(figure.value)
+        )
 
 
-def _wins_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
     """Who is the best in how many workloads, by how much, and where no interval confirms it."""
     compared = [row for row in rows if row.figure_count > 1]
     clear = [row for row in compared if not row.indistinguishable and not row.open_reason]
@@ -352,12 +356,12 @@ def _leaders_texts(
     rows: Sequence[WorkloadRow],
     titles: Mapping[str, str],
     verb: str,
-    of: str,
+    counted_noun_text: str,
     doubt: str = "",
 ) -> list[str]:
     """Each leader with its number of workloads, the range of its leads, and a doubt about them.
 
-    `of` says how many workloads there are.
+    `counted_noun_text` says how many workloads there are.
     """
     leads: dict[str, list[float]] = {}
     for row in rows:
@@ -365,7 +369,7 @@ def _leaders_texts(
             leads.setdefault(row.best.configuration, []).append(row.lead)
     ranked = sorted(leads.items(), key=lambda item: -len(item[1]))
     texts = [
-        f"{titles.get(name, name)} {verb} in {len(values)}{'' if place else of} "
+        f"{titles.get(name, name)} {verb} in {len(values)}{'' if place else counted_noun_text} "
         f"({'; '.join(filter(None, (f'by {_range_text(values)}', doubt)))})"
         for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN])
     ]

@@ -119,7 +119,10 @@ def best_point_headlines(
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
         best_point_headline(
-            workload, configuration, grouped[workload.id, configuration.id], workload.figure_metric
+            workload,
+            configuration,
+            grouped[workload.id, configuration.id],
+            workload.headline_or_rate_metric,
         )
         for workload in study.workloads
         if isinstance(workload.job, job_types)
@@ -157,7 +160,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
         return None
     runs = point.results or point.left_out
     measured = tuple(run for run in runs if finite_metric_value(run, metric_key) is not None)
-    shown = median_repeat(measured, metric_key)
+    shown = median_result(measured, metric_key)
     return PointFigures(
         results=measured,
         median_run=shown,
@@ -179,7 +182,7 @@ def metric_per_host(metric_key: str, fleet_metric: Metric, run: Result) -> Metri
     return Metric(fleet_metric.value / len(run.hosts), fleet_metric.unit)
 
 
-def median_repeat(repeats: Sequence[Result], metric_key: str) -> Result:
+def median_result(repeats: Sequence[Result], metric_key: str) -> Result:
     """The repeat whose metric `metric_key` is the median.
 
     Of two in the middle the one that flatters less.
@@ -200,8 +203,8 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     if best is None:
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
-    reason = gravest_objection((best.median_run, *best.results), best.level)
-    better = metric_spec(headline.workload.figure_metric).better
+    reason = gravest_objection_code_and_text((best.median_run, *best.results), best.level)
+    better = metric_spec(headline.workload.headline_or_rate_metric).better
     return BestFigure(
         *place,
         best.headline_metric,
@@ -222,7 +225,7 @@ def operation_latencies_text(parts: Sequence[tuple[str, str]]) -> str:
     return " / ".join(f"{text} {word}" for word, text in parts)
 
 
-def gravest_objection(runs: Iterable[Result], level: Level) -> tuple[str, str]:
+def gravest_objection_code_and_text(runs: Iterable[Result], level: Level) -> tuple[str, str]:
     """Why runs are of a level: code and sentence of the gravest objection; empty for none.
 
     It is that of the first run of that level: others of a point may be better than the point.

@@ -74,7 +74,7 @@ class Code(Record):
     language: str = ""
 
 
-class Figures(Record):
+class FigureGroup(Record):
     """A group of figures; a form without pictures prints their tables instead.
 
     With `is_detailed` each figure has its title, its finding and its table. With
@@ -86,7 +86,7 @@ class Figures(Record):
     has_table_before: bool = False
 
 
-class Drawing(Record):
+class TopologyBlock(Record):
     """The drawing of the hosts, with a text for readers who cannot see it."""
 
     alt_text: str
@@ -111,7 +111,7 @@ class Columns(Record):
     right: tuple[Heading | Paragraph, ...]
 
 
-BasicBlock = Heading | Paragraph | UserText | Code | Table | Figures | Drawing
+BasicBlock = Heading | Paragraph | UserText | Code | Table | FigureGroup | TopologyBlock
 Block = BasicBlock | Landscape | FastFacts | Columns
 
 
@@ -145,14 +145,14 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("Hardware", 1, "configuration")
     yield from _without_titles("Hardware", page.hardware_tables)
     if page.topology:
-        yield Drawing(page.topology.alt_text)
+        yield TopologyBlock(page.topology.alt_text)
     else:
         yield Paragraph("No host was reached yet.")
     if page.session_tables:
         yield Heading("Sessions", 1, "sessions")
         yield from page.session_tables
     yield Heading("Method", 1, "method")
-    yield _without_title(page.method_table)
+    yield _table_without_title(page.method_table)
     yield from _first_caveat_blocks(page)
     yield from _bottom_line_blocks(page)
     if brief.user_text.conclusion:
@@ -169,7 +169,7 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
         yield Heading("Gains", 1)
     for table, note in page.gain_tables:
         yield table
-        yield from _notes(note)
+        yield from _note_paragraphs(note)
     yield from _caveat_blocks(brief, page)
     yield from _section_blocks(page.appendix_sections)
     yield Landscape((Heading("Every run", 1), *page.result_tables))
@@ -206,10 +206,10 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         yield FastFacts(answer.facts)
     if answer.best_table.rows:
         yield Heading(answer.best_table.title, 1, "matrix")
-        yield _without_title(answer.best_table)
-        yield from _notes(answer.table_note)
+        yield _table_without_title(answer.best_table)
+        yield from _note_paragraphs(answer.table_note)
     if answer.charts:
-        yield Figures(answer.charts, has_table_before=True)
+        yield FigureGroup(answer.charts, has_table_before=True)
 
 
 def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
@@ -221,10 +221,10 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     for group in groups:
         if group.table:
             yield group.table
-            yield from _notes(group.note)
+            yield from _note_paragraphs(group.note)
     figures = tuple(figure for group in groups for figure in group.figures)
     if figures:
-        yield Figures(figures)
+        yield FigureGroup(figures)
 
 
 def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
@@ -247,7 +247,7 @@ def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
         return
     yield Heading("Bottom line", 1, "findings")
     yield from map(_finding_block, page.findings)
-    yield from _notes(page.findings_note)
+    yield from _note_paragraphs(page.findings_note)
 
 
 def _finding_block(finding: LinkedSentence) -> Paragraph:
@@ -277,30 +277,30 @@ def _section_blocks(
 ) -> Iterator[Block]:
     for section in sections:
         yield Heading(section.title, 1, section.anchor)
-        yield from _notes(section.introduction)
+        yield from _note_paragraphs(section.introduction)
         for group in section.groups:
             if group.figures or group.table or not in_brief:
-                yield from _group_blocks(group, section.title, in_brief=in_brief)
+                yield from _chart_group_blocks(group, section.title, in_brief=in_brief)
 
 
-def _group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> Iterator[Block]:
+def _chart_group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> Iterator[Block]:
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
         yield from _without_titles(heading, [group.table])
-    yield from _notes(group.note)
+    yield from _note_paragraphs(group.note)
     if group.figures:
-        yield Figures(group.figures, is_detailed=not in_brief)
+        yield FigureGroup(group.figures, is_detailed=not in_brief)
     for table, note in () if in_brief else group.detail_tables:
         yield table
-        yield from _notes(note if table.rows else "")
+        yield from _note_paragraphs(note if table.rows else "")
 
 
 def _paragraphs(*texts: str) -> Iterator[Paragraph]:
     return (Paragraph(text) for text in texts if text)
 
 
-def _notes(*texts: str) -> Iterator[Paragraph]:
+def _note_paragraphs(*texts: str) -> Iterator[Paragraph]:
     return (Paragraph(text, Style.NOTE) for text in texts if text)
 
 
@@ -311,8 +311,8 @@ def _user_blocks(markdown: str) -> Iterator[UserText]:
 def _without_titles(heading: str, tables: Iterable[Table]) -> Iterator[Table]:
     """The tables, those without their title that have the same as the heading above them."""
     for table in tables:
-        yield _without_title(table) if table.title == heading else table
+        yield _table_without_title(table) if table.title == heading else table
 
 
-def _without_title(table: Table) -> Table:
+def _table_without_title(table: Table) -> Table:
     return replace(table, title="")

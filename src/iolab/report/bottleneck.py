@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import Cause
+from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
@@ -17,10 +17,10 @@ from iolab.report.numbers import DASH, axis_name_text, value_text
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
-    axis_place_text,
+    axis_values_phrase,
     load_step_text,
 )
-from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import capitalised, list_text, percent_text
 from iolab.units import format_count
 
@@ -75,24 +75,29 @@ _SHARES_NOTE: Final = (
 
 _NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
 
-_CAUSES_WITH_DEVICE_NAME: Final = (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.CORE, Cause.PORT)
+_CAUSES_WITH_DEVICE_NAME: Final = (
+    BottleneckCause.DEVICE,
+    BottleneckCause.DEVICE_OPEN,
+    BottleneckCause.CORE,
+    BottleneckCause.PORT,
+)
 """Limits of which there may be several on a host."""
 
-_CAUSE_NAMES: Final[Mapping[Cause, str]] = {
-    Cause.DEVICE: "device",
-    Cause.DEVICE_OPEN: "load, or device",
-    Cause.PROCESSORS: "processors",
-    Cause.CORE: "core",
-    Cause.JOB: "a core for each job",
-    Cause.PORT: "port",
-    Cause.RATE: "rate asked for",
-    Cause.PACE: "pauses of the load",
-    Cause.ONE_AT_A_TIME: "one I/O at a time",
-    Cause.LOAD: "load asked for",
-    Cause.ENGINE: "engine",
-    Cause.SOFTWARE: "software",
-    Cause.BEYOND: "not watched",
-    Cause.NONE: "not known",
+_CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
+    BottleneckCause.DEVICE: "device",
+    BottleneckCause.DEVICE_OPEN: "load, or device",
+    BottleneckCause.PROCESSORS: "processors",
+    BottleneckCause.CORE: "core",
+    BottleneckCause.JOB: "a core for each job",
+    BottleneckCause.PORT: "port",
+    BottleneckCause.RATE: "rate asked for",
+    BottleneckCause.PACE: "pauses of the load",
+    BottleneckCause.ONE_AT_A_TIME: "one I/O at a time",
+    BottleneckCause.LOAD: "load asked for",
+    BottleneckCause.ENGINE: "engine",
+    BottleneckCause.SOFTWARE: "software",
+    BottleneckCause.BEYOND: "not watched",
+    BottleneckCause.NONE: "not known",
 }
 
 STEPS_SHOWN: Final = 2
@@ -101,7 +106,12 @@ STEPS_SHOWN: Final = 2
 LIMITS_IN_LINE: Final = 3
 """Limits that the line on a terminal names."""
 
-_UNPROVEN_CAUSES: Final = (Cause.LOAD, Cause.NONE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME)
+_UNPROVEN_CAUSES: Final = (
+    BottleneckCause.LOAD,
+    BottleneckCause.NONE,
+    BottleneckCause.DEVICE_OPEN,
+    BottleneckCause.ONE_AT_A_TIME,
+)
 """Limits that more load may show not to be any."""
 
 _OTHER_LOAD_REMEDY: Final = (
@@ -111,21 +121,21 @@ _OTHER_LOAD_REMEDY: Final = (
 """The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
 
 
-_CAUSE_RESOURCES: Final[Mapping[Cause, Resource]] = {
-    Cause.DEVICE: Resource.DEVICE,
-    Cause.DEVICE_OPEN: Resource.DEVICE,
-    Cause.PROCESSORS: Resource.PROCESSORS,
-    Cause.CORE: Resource.CORE,
-    Cause.JOB: Resource.JOB,
-    Cause.PORT: Resource.PORT,
+_CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
+    BottleneckCause.DEVICE: Resource.DEVICE,
+    BottleneckCause.DEVICE_OPEN: Resource.DEVICE,
+    BottleneckCause.PROCESSORS: Resource.PROCESSORS,
+    BottleneckCause.CORE: Resource.CORE,
+    BottleneckCause.JOB: Resource.JOB,
+    BottleneckCause.PORT: Resource.PORT,
 }
 """The resource that a limit names."""
 
 
 def bottleneck_sentence(limit: BottleneckFinding, names: ConfigurationNames) -> str:
     """The sentence on what limits a point."""
-    who = names.title(limit.configuration) if names.are_several else "the best"
-    at = f" at {axis_place_text(limit.axis)}" if limit.axis else ""
+    who = names.title(limit.configuration) if names.has_several else "the best"
+    at = f" at {axis_values_phrase(limit.axis)}" if limit.axis else ""
     text = _CAUSE_TEXTS[limit.decision.cause](limit)
     return (
         f"{limit.workload}: {who}{at} {text}{_confidence_text(limit)}"
@@ -135,7 +145,7 @@ def bottleneck_sentence(limit: BottleneckFinding, names: ConfigurationNames) -> 
 
 def resource_text(use: ResourceUse) -> str:
     """A resource with its host: `the device nvme0n1 of client-1`."""
-    whose = host_label(use)
+    whose = host_label_text(use)
     of = f" of {whose}" if whose else ""
     named = {
         Resource.DEVICE: f"the device {use.name}{of}",
@@ -147,7 +157,7 @@ def resource_text(use: ResourceUse) -> str:
     return named[use.resource]
 
 
-def host_label(use: ResourceUse) -> str:
+def host_label_text(use: ResourceUse) -> str:
     """A resource's host, empty for the machine that iolab ran on."""
     local = use.role is Role.CLIENT and use.host == LOCAL_HOST
     return "" if local else f"{_ROLE_PREFIXES[use.role]}{use.host}"
@@ -172,7 +182,8 @@ def _device_text(limit: BottleneckFinding) -> str:
         return "is limited by a device"
     busy = f"which was busy {_share_text(use)} of the time{_device_latency_share_text(limit)}"
     return (
-        f"{_is_or_seems(limit)} limited by {resource_text(use)}, {busy}: {_load_step_text(limit)}"
+        f"{_verb_by_certainty(limit)} limited by {resource_text(use)}, {busy}: "
+        f"{_load_step_text(limit)}"
     )
 
 
@@ -216,7 +227,7 @@ def _processors_text(limit: BottleneckFinding) -> str:
     if use is not None and use.is_own_load is not None:
         own = f", {percent_text(use.is_own_load)} with the load's own jobs"
     return (
-        f"{_is_or_seems(limit)} limited by {where}: all cores were {share} busy{own}"
+        f"{_verb_by_certainty(limit)} limited by {where}: all cores were {share} busy{own}"
         f"{_stolen_time_text(limit)}"
     )
 
@@ -234,7 +245,7 @@ def _job_processor_limit_text(limit: BottleneckFinding) -> str:
     if use is None:
         return _no_bottleneck_text(limit)
     mean = f", while all cores were {_share_text(every)} busy" if every else ""
-    of = f" of {host_label(use)}" if host_label(use) else ""
+    of = f" of {host_label_text(use)}" if host_label_text(use) else ""
     return (
         f"is limited by the processors{of}: each job used {_share_text(use)} of a core{mean}"
         f"{_stolen_time_text(limit)}"
@@ -286,7 +297,7 @@ def _offered_load_text(limit: BottleneckFinding) -> str:
         return _no_bottleneck_text(limit)
     busy = f", though {resource_text(use)} is busy {_share_text(use)} of the time" if use else ""
     tried = f"{_load_step_text(limit)}, and no more was tried{busy}"
-    return f"{_is_or_seems(limit)} limited by the load that was asked for: {tried}"
+    return f"{_verb_by_certainty(limit)} limited by the load that was asked for: {tried}"
 
 
 def _engine_text(limit: BottleneckFinding) -> str:
@@ -302,16 +313,16 @@ def _engine_text(limit: BottleneckFinding) -> str:
 def _software_text(limit: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
-        f"is limited by software, {kinds}: {_step_without_busy_resource_text(limit)}"
+        f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(limit)}"
         f"{_usl_contention_text(limit)}"
     )
 
 
-def _unwatched_limit_text(limit: BottleneckFinding) -> str:
-    return f"has met a limit that was not watched: {_step_without_busy_resource_text(limit)}"
+def _unobserved_limit_text(limit: BottleneckFinding) -> str:
+    return f"has met a limit that was not watched: {_load_step_without_busy_resource_text(limit)}"
 
 
-def _step_without_busy_resource_text(limit: BottleneckFinding) -> str:
+def _load_step_without_busy_resource_text(limit: BottleneckFinding) -> str:
     return (
         f"{_load_step_text(limit)} with no resource watched at its "
         f"limit{busiest_resources_text(limit.resources)}"
@@ -333,21 +344,21 @@ def _no_bottleneck_text(limit: BottleneckFinding) -> str:
     return f"{text}: {_load_step_text(limit)}"
 
 
-_CAUSE_TEXTS: Final[Mapping[Cause, Callable[[BottleneckFinding], str]]] = {
-    Cause.DEVICE: _device_text,
-    Cause.DEVICE_OPEN: _unproven_device_text,
-    Cause.PROCESSORS: _processors_text,
-    Cause.CORE: _core_text,
-    Cause.JOB: _job_processor_limit_text,
-    Cause.PORT: _port_text,
-    Cause.RATE: _target_rate_text,
-    Cause.PACE: _think_time_text,
-    Cause.ONE_AT_A_TIME: _queue_depth_one_text,
-    Cause.LOAD: _offered_load_text,
-    Cause.ENGINE: _engine_text,
-    Cause.SOFTWARE: _software_text,
-    Cause.BEYOND: _unwatched_limit_text,
-    Cause.NONE: _no_bottleneck_text,
+_CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
+    BottleneckCause.DEVICE: _device_text,
+    BottleneckCause.DEVICE_OPEN: _unproven_device_text,
+    BottleneckCause.PROCESSORS: _processors_text,
+    BottleneckCause.CORE: _core_text,
+    BottleneckCause.JOB: _job_processor_limit_text,
+    BottleneckCause.PORT: _port_text,
+    BottleneckCause.RATE: _target_rate_text,
+    BottleneckCause.PACE: _think_time_text,
+    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_text,
+    BottleneckCause.LOAD: _offered_load_text,
+    BottleneckCause.ENGINE: _engine_text,
+    BottleneckCause.SOFTWARE: _software_text,
+    BottleneckCause.BEYOND: _unobserved_limit_text,
+    BottleneckCause.NONE: _no_bottleneck_text,
 }
 """What is said of each."""
 
@@ -356,7 +367,7 @@ def _share_text(use: ResourceUse | None) -> str:
     return percent_text(use.share) if use is not None and use.share is not None else ""
 
 
-def _is_or_seems(limit: BottleneckFinding) -> str:
+def _verb_by_certainty(limit: BottleneckFinding) -> str:
     return "is" if limit.decision.is_certain else "seems"
 
 
@@ -412,7 +423,7 @@ def bottlenecks_table(
     row says so once.
     """
     several = len(study.configurations) > 1
-    known = [limit for limit in limits if limit.decision.cause is not Cause.NONE]
+    known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
     by_row = _findings_by(known, _owner_of_finding if several else _cause_text)
     titles = study.configuration_titles
     rows = [
@@ -422,18 +433,18 @@ def bottlenecks_table(
         )
         for name, findings in by_row.items()
     ]
-    unknown = [limit for limit in limits if limit.decision.cause is Cause.NONE]
+    unknown = [limit for limit in limits if limit.decision.cause is BottleneckCause.NONE]
     if unknown:
         rows.append(
-            row_of(
-                capitalised(_CAUSE_NAMES[Cause.NONE]),
+            row_of_cells(
+                capitalised(_CAUSE_NAMES[BottleneckCause.NONE]),
                 _affected_workloads_text(study, unknown, limits),
                 _highest_use_text(unknown),
                 _next_steps_text(unknown, points),
             )
         )
     heads = ("Configuration", "Limited by") if several else ("Limited by", "Workloads")
-    columns = columns_of((*heads, "Evidence", "What to do next"))
+    columns = text_and_number_columns((*heads, "Evidence", "What to do next"))
     return Table(TITLE, columns, tuple(rows))
 
 
@@ -464,7 +475,7 @@ def _limit_cells(
     if not with_cause:
         ((_, alike),) = groups
         workloads = _affected_workloads_text(study, alike, all_findings)
-        return row_of(workloads, _evidence_text(alike), _next_steps_text(alike, points))
+        return row_of_cells(workloads, _evidence_text(alike), _next_steps_text(alike, points))
     own = [one for one in all_findings if one.configuration == findings[0].configuration]
     names = [
         cause
@@ -479,7 +490,7 @@ def _limit_cells(
         for (cause, _), text in zip(groups, evidence, strict=True)
         if text != DASH
     ]
-    return row_of(
+    return row_of_cells(
         capitalised("; ".join(names)), "; ".join(parts) or DASH, _next_steps_text(findings, points)
     )
 
@@ -540,32 +551,33 @@ def _next_step_text(limit: BottleneckFinding, points: Sequence[PointSummary]) ->
         and not point.trusted
     ]
     if tried and limit.decision.cause in _UNPROVEN_CAUSES:
-        return f"Repeat {axis_place_text(tried[-1]) or 'it'}: its run was invalid or failed."
-    return recommended_step(limit)
+        return f"Repeat {axis_values_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
+    return recommended_step_text(limit)
 
 
-def recommended_step(limit: BottleneckFinding) -> str:
+def recommended_step_text(limit: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
     use, step = limit.decision.use, limit.decision.step
     name = use.name if use is not None else "the device"
     load = "the load" if step is None else f"{axis_name_text(step.axis)} beyond {step.next_load}"
     steps = {
-        Cause.DEVICE: "Add devices, or take faster ones.",
-        Cause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
-        Cause.PROCESSORS: _OTHER_LOAD_REMEDY
+        BottleneckCause.DEVICE: "Add devices, or take faster ones.",
+        BottleneckCause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
+        BottleneckCause.PROCESSORS: _OTHER_LOAD_REMEDY
         if _is_mostly_other_load(use)
         else "Add clients or processors.",
-        Cause.CORE: "Spread the load over more jobs; move interrupts off that core.",
-        Cause.JOB: "Raise numjobs: each job has one core and no more.",
-        Cause.PORT: "Add clients, or a faster network port.",
-        Cause.RATE: "Raise the rate, or leave it out.",
-        Cause.PACE: "Leave out the pauses (thinktime).",
-        Cause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
-        Cause.LOAD: f"Raise {load}.",
-        Cause.ENGINE: "Check ioengine and direct: fewer I/Os are in flight than were asked for.",
-        Cause.SOFTWARE: "Profile clients and servers for locks and limits.",
-        Cause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
-        Cause.NONE: f"Raise {load} to find the limit.",
+        BottleneckCause.CORE: "Spread the load over more jobs; move interrupts off that core.",
+        BottleneckCause.JOB: "Raise numjobs: each job has one core and no more.",
+        BottleneckCause.PORT: "Add clients, or a faster network port.",
+        BottleneckCause.RATE: "Raise the rate, or leave it out.",
+        BottleneckCause.PACE: "Leave out the pauses (thinktime).",
+        BottleneckCause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
+        BottleneckCause.LOAD: f"Raise {load}.",
+        BottleneckCause.ENGINE: "Check ioengine and direct: fewer I/Os are in flight than were "
+        "asked for.",
+        BottleneckCause.SOFTWARE: "Profile clients and servers for locks and limits.",
+        BottleneckCause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
+        BottleneckCause.NONE: f"Raise {load} to find the limit.",
     }
     return steps[limit.decision.cause]
 
@@ -584,15 +596,19 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """
     cause = findings[0].decision.cause
     parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
-    if cause is Cause.ONE_AT_A_TIME:
+    if cause is BottleneckCause.ONE_AT_A_TIME:
         flights = [limit.resources.concurrency for limit in findings]
         latencies = [flight.latency_ns for flight in flights if flight is not None]
         parts += [f"latency {_value_range_text(latencies, 'ns')}"] if latencies else []
-    if cause is Cause.ENGINE:
+    if cause is BottleneckCause.ENGINE:
         parts += [f"{_in_flight_text(limit)} I/Os in flight" for limit in findings[:1]]
-    if cause in (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME):
+    if cause in (
+        BottleneckCause.DEVICE,
+        BottleneckCause.DEVICE_OPEN,
+        BottleneckCause.ONE_AT_A_TIME,
+    ):
         parts += _device_latency_evidence(findings)
-    if cause in (Cause.SOFTWARE, Cause.BEYOND, Cause.PACE):
+    if cause in (BottleneckCause.SOFTWARE, BottleneckCause.BEYOND, BottleneckCause.PACE):
         parts += [_highest_use_text(findings)]
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
@@ -660,7 +676,11 @@ def _value_range_text(values: Sequence[float], unit: str) -> str:
 
 def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
-    uses = [limit.decision.use for limit in findings if limit.decision.cause is Cause.PROCESSORS]
+    uses = [
+        limit.decision.use
+        for limit in findings
+        if limit.decision.cause is BottleneckCause.PROCESSORS
+    ]
     shares = [
         (use.is_own_load, max(use.share - use.is_own_load, 0.0))
         for use in uses
@@ -687,7 +707,7 @@ def best_point_limits_table(
     rows = tuple(
         (
             *_workload_cells(study, limit),
-            Cell(axis_place_text(limit.axis) or DASH),
+            Cell(axis_values_phrase(limit.axis) or DASH),
             Cell(_cause_text(limit)),
             *(Cell(_resource_share_text(limit, resource)) for resource, _, _ in _RESOURCE_COLUMNS),
             Cell(_device_latency_share_cell_text(limit)),
@@ -697,7 +717,7 @@ def best_point_limits_table(
         for limit in limits
     )
     numbers = (*shares, "Latency at device", "In flight")
-    heads = columns_of(
+    heads = text_and_number_columns(
         (*_workload_headings(with_configuration=several), "At", "Limit"), numbers, ("Verdict",)
     )
     return Table("Bottleneck of each best point", heads, rows)
@@ -716,7 +736,7 @@ def busiest_resources_table(study: Study, limits: Sequence[BottleneckFinding]) -
     heads = _workload_headings(with_configuration=len(study.configurations) > 1)
     return Table(
         "The busiest of each resource",
-        columns_of((*heads, "Device", "Core", "Port")),
+        text_and_number_columns((*heads, "Device", "Core", "Port")),
         rows,
     )
 
@@ -738,8 +758,8 @@ def _cause_text(limit: BottleneckFinding) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
     decision = limit.decision
     name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
-    open_ended = decision.step is None and decision.cause is not Cause.PROCESSORS
-    is_sure = decision.is_certain or open_ended or decision.cause is Cause.NONE
+    open_ended = decision.step is None and decision.cause is not BottleneckCause.PROCESSORS
+    is_sure = decision.is_certain or open_ended or decision.cause is BottleneckCause.NONE
     doubt = "" if is_sure else ", not sure"
     return f"{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
@@ -753,7 +773,7 @@ def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
     use = limit.resources.busiest_use(resource)
     if use is None:
         return DASH
-    where = host_label(use)
+    where = host_label_text(use)
     return f"{use.name} of {where}" if where else use.name
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from msgspec import field
 
-from iolab.core.tagged import tag_of
+from iolab.core.tagged import type_tag_of
 from iolab.core.workload import Direction, ServiceTime
 from iolab.record import Record
-from iolab.report.user_text import NO_USER_TEXT, UserText
+from iolab.report.user_text import EMPTY_USER_TEXT, UserText
 
 if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
@@ -59,7 +59,7 @@ SectionMaker: TypeAlias = "Callable[[Brief], ReportSection | None]"
 """Makes a section of a brief; None where the results have nothing for it."""
 
 
-class PublishedTables(Record):
+class PublishedResultTables(Record):
     """What was published: where, on what, and a table of its figures.
 
     `node_table` are those of one node from inside, None where none were.
@@ -71,7 +71,7 @@ class PublishedTables(Record):
     node_table: Table | None = None
 
 
-class MemberSession(Record):
+class UnionMember(Record):
     """One of the sessions by itself, under the names that it has without the others.
 
     `label` is how the report calls it. `results` are its own, and `damaged_run_count` is how many
@@ -112,7 +112,7 @@ class SessionDifferences(Record):
 class SessionUnion(Record):
     """Several sessions in one report; `run_sources` lead from its runs to where they are stored."""
 
-    members: tuple[MemberSession, ...] = ()
+    members: tuple[UnionMember, ...] = ()
     run_sources: Mapping[RunKey, RunSource] = field(default_factory=dict)
     differences: tuple[SessionDifferences, ...] = ()
 
@@ -133,7 +133,7 @@ class SessionUnion(Record):
         return self.run_sources.get(key, RunSource("", *key))
 
 
-SINGLE_SESSION: Final = SessionUnion()
+NO_UNION: Final = SessionUnion()
 """A report on a single session."""
 
 
@@ -146,7 +146,7 @@ class Brief(Record, dict=True):
     `node_timeline` is a node of guests over one run.
     """
 
-    kinds: LoadKinds
+    kinds: LoadReportKinds
     session: SessionDocument
     study: Study
     plan: Plan
@@ -156,18 +156,18 @@ class Brief(Record, dict=True):
     details: Mapping[RunKey, RunDetail]
     manifests: Mapping[RunKey, Manifest]
     damaged: tuple[Damage, ...]
-    published: PublishedTables | None = None
+    published: PublishedResultTables | None = None
     node_timeline: NodeTimeline | None = None
     sections: tuple[SectionMaker, ...] = ()
     segment_starts_ns: tuple[int, ...] = ()
     """When each segment of the session began (UTC, ns), oldest first."""
-    sessions: SessionUnion = SINGLE_SESSION
+    sessions: SessionUnion = NO_UNION
     """The sessions that it is made of, where there are several."""
     run_resources: Mapping[RunKey, RunResources] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
     preconditioning_rounds: tuple[RoundsSeries, ...] = ()
     """How targets came to their steady state before they were measured."""
-    user_text: UserText = NO_USER_TEXT
+    user_text: UserText = EMPTY_USER_TEXT
     """What the user says beside it."""
 
     @cached_property
@@ -213,7 +213,7 @@ class LatencyCurves(Record):
     window: Window | None
 
 
-class Measurements(Protocol):
+class MeasurementSource(Protocol):
     """What was measured, as a brief or a screen has it."""
 
     @property
@@ -279,7 +279,7 @@ class LoadReport(ABC):
             kind(operation).display_name for kind in self.operation_enums if operation in set(kind)
         )
 
-    def primary_operations(self, operation_numbers: Iterable[int]) -> set[int]:
+    def operations_counted_once(self, operation_numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
         return set(operation_numbers) - set(ServiceTime)
 
@@ -314,7 +314,7 @@ class LoadReport(ABC):
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod
-    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
 
     @abstractmethod
@@ -329,7 +329,7 @@ class LoadReport(ABC):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the workloads of a study ask for, and what they found."""
 
-    def common_job_options(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def common_job_option_texts(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """What all its workloads ask for alike, for the table of the method."""
         return ()
 
@@ -342,9 +342,9 @@ class LoadReport(ABC):
         repeats: bool,  # noqa: ARG002 - as above
     ) -> Screen:
         """Its results on the terminal: with `repeats` each run has a line."""
-        from iolab.report.terminal import fitted_report_table  # and rich, which pages do without
+        from iolab.report.terminal import grouped_report_table  # and rich, which pages do without
 
-        yield fitted_report_table(self.result_table(study, results, {}))
+        yield grouped_report_table(self.result_table(study, results, {}))
 
     @abstractmethod
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
@@ -366,7 +366,7 @@ class LoadReport(ABC):
         """Runs whose manifests are read although they may get no charts."""
         return ()
 
-    def engine_notes(self, brief: Brief) -> tuple[str, ...]:  # noqa: ARG002
+    def engine_note_texts(self, brief: Brief) -> tuple[str, ...]:  # noqa: ARG002
         """What is to be known of the engines, under the title."""
         return ()
 
@@ -456,7 +456,7 @@ class RegisteredLoadKind(Protocol):
         """What it is called."""
 
     @property
-    def jobs(self) -> tuple[type[AnyJob], ...]:
+    def job_types(self) -> tuple[type[AnyJob], ...]:
         """What its workloads ask clients to do."""
 
     @property
@@ -467,7 +467,7 @@ class RegisteredLoadKind(Protocol):
         """Its part of reports, where these are the hosts that are booted."""
 
 
-class LoadKinds(Record, eq=False, dict=True):
+class LoadReportKinds(Record, eq=False, dict=True):
     """The kinds of load that reports know, in the order shown, and the hosts that are booted.
 
     Each is made when it is asked for: a session has results of few kinds, and the modules of all
@@ -506,11 +506,13 @@ class LoadKinds(Record, eq=False, dict=True):
 
     def report_of_workload(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""
-        return self._report_of_kind(self._kind_of_type_tag(tag_of(workload.job)))
+        return self._report_of_kind(self._kind_of_type_tag(type_tag_of(workload.job)))
 
     def reports_of_study(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
-        names = {self._kind_of_type_tag(tag_of(workload.job)).name for workload in study.workloads}
+        names = {
+            self._kind_of_type_tag(type_tag_of(workload.job)).name for workload in study.workloads
+        }
         return tuple(
             self._report_of_kind(kind) for kind in self.registered_kinds if kind.name in names
         )
@@ -526,7 +528,7 @@ class LoadKinds(Record, eq=False, dict=True):
             if kind.name in grouped
         }
 
-    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
         return tuple(
             figure
@@ -563,7 +565,10 @@ class LoadKinds(Record, eq=False, dict=True):
     def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
         return next(
-            kind for kind in self.registered_kinds for job in kind.jobs if tag_of(job) == type_tag
+            kind
+            for kind in self.registered_kinds
+            for job in kind.job_types
+            if type_tag_of(job) == type_tag
         )
 
     def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:

@@ -26,10 +26,10 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better
 from iolab.record import Record
 from iolab.report.numbers import (
-    finite_or_none,
+    finite_number_or_none,
     flat_record_document,
     interval_and_runs_text,
-    metric_text,
+    metric_value_text,
     point_text,
 )
 from iolab.report.phrases import metric_phrase
@@ -37,14 +37,14 @@ from iolab.report.table import (
     Cell,
     ExportValue,
     Table,
-    columns_of,
     escape_markdown,
     rows_csv,
     table_markdown,
+    text_and_number_columns,
     untitled_text_table,
 )
-from iolab.report.table import row_of as cells_of
-from iolab.stats.changes import MAGNITUDE_LEAST, LevelChange
+from iolab.report.table import row_of_cells as cells_of
+from iolab.stats.changes import MAGNITUDE_MIN, LevelChange
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 from iolab.text import counted_noun, list_text, percent_text
 
@@ -148,8 +148,8 @@ def comparison_row_texts(row: ComparedMetric) -> ComparisonRowTexts:
     return ComparisonRowTexts(
         point=point_text(row.workload, row.axis),
         metric=metric_phrase(row.metric),
-        baseline=metric_text(row.baseline),
-        candidate=metric_text(row.candidate),
+        baseline=metric_value_text(row.baseline),
+        candidate=metric_value_text(row.candidate),
         ratio=ratio_with_percent_text(comparison.ratio),
         interval=interval_text(comparison.low, comparison.high),
         verdict=comparison.verdict.value,
@@ -271,7 +271,7 @@ def differences_table(differences: Iterable[Difference]) -> Table:
         )
         for difference in differences_with_workloads(differences)
     )
-    heads = columns_of(("What", "Baseline", "Candidate"))
+    heads = text_and_number_columns(("What", "Baseline", "Candidate"))
     return Table("What differs besides the results", heads, tuple(rows))
 
 
@@ -337,8 +337,8 @@ def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
         "rows": summary.rows,
         "curves": overall.curves,
         "ratio": overall.ratio,
-        "low": finite_or_none(overall.low),
-        "high": finite_or_none(overall.high),
+        "low": finite_number_or_none(overall.low),
+        "high": finite_number_or_none(overall.high),
         "bootstrapped": overall.bootstrapped,
     }
 
@@ -347,7 +347,7 @@ def history_document(tracked: SessionHistory) -> dict[str, Any]:
     """The document of `iolab history --json`, made of JSON's own types only."""
     return {
         "format": FORMAT,
-        "thresholds": {"magnitude": MAGNITUDE_LEAST, "false_alarms": FALSE_ALARMS},
+        "thresholds": {"magnitude": MAGNITUDE_MIN, "false_alarms": FALSE_ALARMS},
         "sessions": [
             {
                 **comparison_side_document(side),
@@ -490,7 +490,7 @@ def _junit_message(row: ComparedMetric) -> str:
 def _junit_values_text(row: ComparedMetric) -> str:
     sides = (("baseline", row.baseline), ("candidate", row.candidate))
     lines = [
-        f"{name} {metric_text(metric)} {interval_and_runs_text(metric)}".rstrip()
+        f"{name} {metric_value_text(metric)} {interval_and_runs_text(metric)}".rstrip()
         for name, metric in sides
     ]
     return _xml_safe("\n".join([*lines, f"trust {row.level.value}"]))

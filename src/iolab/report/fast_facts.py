@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.value import SizeMeasure, capacity_quotients, without_host_subsets
+from iolab.analysis.quotients import SizeMeasure, capacity_quotients, without_host_subsets
 from iolab.core.metric import Level, Metric
 from iolab.core.study import AnswerKind
 from iolab.core.workload import Direction
@@ -18,8 +18,8 @@ from iolab.report.matrix import (
     best_of_metric,
     difference_text,
 )
-from iolab.report.numbers import axis_name_text, metric_text, quotient_text
-from iolab.report.phrases import axis_place_text
+from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text
+from iolab.report.phrases import axis_values_phrase
 
 if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
@@ -102,8 +102,9 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     best = row.best or row.cells[0]
     second = best_of_metric([cell for cell in row.cells if cell.is_sound and cell is not best])
     note = (
-        f"{titles.get(best.configuration, best.configuration)} {metric_text(best.value)}, "
-        f"{titles.get(second.configuration, second.configuration)} {metric_text(second.value)}"
+        f"{titles.get(best.configuration, best.configuration)} {metric_value_text(best.value)}, "
+        f"{titles.get(second.configuration, second.configuration)} "
+        f"{metric_value_text(second.value)}"
     )
     doubt = f" ({row.open_reason})" if row.open_reason else ""
     return FastFact(difference_text(best.value, second.value), row.title, f"{note}{doubt}")
@@ -113,7 +114,7 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     """The best figure of each unit and operation, then those of the other rows."""
     bests = [row.best for row in rows if row.best is not None]
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
-        yield FastFact(metric_text(best.value), best.title, _best_note(best, titles))
+        yield FastFact(metric_value_text(best.value), best.title, _best_note(best, titles))
 
 
 def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
@@ -172,15 +173,17 @@ def _latency_fact(
     workload: Workload, name: str, ranked: Sequence[_PointLatency], titles: Mapping[str, str]
 ) -> FastFact:
     best, *others = ranked
-    at = axis_place_text(best.point.key.axis)
+    at = axis_values_phrase(best.point.key.axis)
     who = [
-        f"{titles.get(other.point.key.configuration, '')} {metric_text(other.metric)}"
+        f"{titles.get(other.point.key.configuration, '')} {metric_value_text(other.metric)}"
         for other in others[:1]
     ]
     owner = titles.get(best.point.key.configuration, "") if who else ""
     label = f"{name} at {at}" if at else name
     return FastFact(
-        metric_text(best.metric), label, ", ".join(filter(None, (workload.title, owner, *who)))
+        metric_value_text(best.metric),
+        label,
+        ", ".join(filter(None, (workload.title, owner, *who))),
     )
 
 

@@ -1,6 +1,7 @@
 """Everything that a report says, gathered once: the session, its results, and the detail of some.
 
-`build_brief` reads from whatever has the shape of a `SessionSource`; what comes after it is pure.
+`build_brief` reads from whatever has the shape of a `StoredSessionReader`; what comes after it is
+pure.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
-from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import results_with_session_checks
+from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
+from iolab.analysis.points import summarise_points
 from iolab.analysis.steady import measured_window
 from iolab.analysis.storage_bytes import boot_ids_by_host, storage_bytes_of
+from iolab.analysis.stored_results import results_with_session_checks
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
@@ -29,12 +30,12 @@ from iolab.hosts.rates import derive_series
 from iolab.record import Record
 from iolab.report.best import Headline
 from iolab.report.brief import (
-    SINGLE_SESSION,
+    NO_UNION,
     BootedHostsReport,
     Brief,
-    LoadKinds,
     LoadReport,
-    PublishedTables,
+    LoadReportKinds,
+    PublishedResultTables,
     SectionMaker,
     SessionUnion,
 )
@@ -44,13 +45,13 @@ from iolab.report.charts.series import NodeTimeline, RunDetail
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 
-MAX_TIMELINES: Final = 16
+TIMELINES_MAX: Final = 16
 """Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
 
-MAX_HEAT_MAPS: Final = 10
+HEAT_MAPS_MAX: Final = 10
 """Runs whose latency over time is drawn: each costs about 20 KiB of page."""
 
-MAX_DISTRIBUTIONS: Final = 64
+DISTRIBUTIONS_MAX: Final = 64
 """Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
 
 BOTTLENECK_RUNS_MAX: Final = 48
@@ -72,7 +73,7 @@ class ChartedRuns(Record):
 
 
 def select_charted_runs(
-    kinds: LoadKinds, results: Sequence[Result], headlines: Iterable[Headline]
+    kinds: LoadReportKinds, results: Sequence[Result], headlines: Iterable[Headline]
 ) -> ChartedRuns:
     """The runs that get charts, at most the limits of this module."""
     best = [headline.best.median_run.key for headline in headlines if headline.best is not None]
@@ -86,11 +87,11 @@ def select_charted_runs(
     order = dict.fromkeys([*best, *(r.key for r in bad), *(r.key for r in measured)])
     keys = tuple(order)
     io = {r.key for r in measured if kinds.report_of_result(r).is_single_figure}
-    heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
-    return ChartedRuns(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+    heat_maps = tuple(key for key in keys[:TIMELINES_MAX] if key in io)[:HEAT_MAPS_MAX]
+    return ChartedRuns(heat_maps, keys[:TIMELINES_MAX], keys[:DISTRIBUTIONS_MAX])
 
 
-class SessionSource(Protocol):
+class StoredSessionReader(Protocol):
     """A stored session as a report reads it; `iolab.store.reader.SessionReader` is one."""
 
     @property
@@ -136,10 +137,10 @@ class SessionSource(Protocol):
 
 
 def build_brief(
-    kinds: LoadKinds,
-    source: SessionSource,
-    published: PublishedTables | None = None,
-    sessions: SessionUnion = SINGLE_SESSION,
+    kinds: LoadReportKinds,
+    source: StoredSessionReader,
+    published: PublishedResultTables | None = None,
+    sessions: SessionUnion = NO_UNION,
     sections: tuple[SectionMaker, ...] = (),
 ) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result.
@@ -147,7 +148,7 @@ def build_brief(
     `sessions` are those that `source` unites, where there are several.
     """
     study, results = results_with_session_checks(source)
-    points = summarise(results, study)
+    points = summarise_points(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)
     reader = _RunReader(source, list(source.all_damage()), sessions)
@@ -164,7 +165,7 @@ def build_brief(
     titles = study.configuration_titles
     kernels = boot_ids_by_host(source.facts)
     details: dict[RunKey, RunDetail] = {}
-    best_runs, watched = _best_point_runs(best), dict[RunKey, RunResources]()
+    best_runs, watched = _runs_of_best_points(best), dict[RunKey, RunResources]()
     for key in chosen.with_distribution:
         with_timeline = key in chosen.with_timeline
         read = reader.read_run(key, with_counters=with_timeline or key in best_runs)
@@ -213,7 +214,7 @@ def build_brief(
 class _RunReader(Record):
     """Reads runs of a session; `damaged_runs` grows by those that cannot be read."""
 
-    source: SessionSource
+    source: StoredSessionReader
     damaged_runs: list[Damage]
     sessions: SessionUnion
 
@@ -224,7 +225,7 @@ class _RunReader(Record):
             try:
                 manifests[key] = self.source.manifest(*key)
             except StoreError as error:
-                self._note_damage(key, error)
+                self._record_damaged_run(key, error)
         return manifests
 
     def read_run(self, key: RunKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
@@ -235,7 +236,7 @@ class _RunReader(Record):
                 self.source, key, manifest, with_counters=with_counters
             )
         except StoreError as error:
-            self._note_damage(key, error)
+            self._record_damaged_run(key, error)
             return None
 
     def preconditioning_rounds(self) -> tuple[RoundsSeries, ...]:
@@ -254,21 +255,21 @@ class _RunReader(Record):
         window = sum_measured_window(record, measured_window(record)).measured_part.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
-    def _note_damage(self, key: RunKey, error: StoreError) -> None:
+    def _record_damaged_run(self, key: RunKey, error: StoreError) -> None:
         message = _PATH_IN_MESSAGE.sub(r"'\1'", error.message)
         trace = self.sessions.run_source(key)
         run = f"{trace.digest}, repeat {trace.repeat}"
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
-def _best_point_runs(best: Sequence[Headline]) -> frozenset[RunKey]:
+def _runs_of_best_points(best: Sequence[Headline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
     shown = (headline.best.median_run for headline in best if headline.best is not None)
     return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])
 
 
 def read_run_record(
-    source: SessionSource, key: RunKey, manifest: Manifest, *, with_counters: bool
+    source: StoredSessionReader, key: RunKey, manifest: Manifest, *, with_counters: bool
 ) -> RunRecord:
     """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
     return RunRecord(

@@ -12,12 +12,12 @@ from iolab.core.configuration import Configuration
 from iolab.core.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
 from iolab.core.study import Study
 from iolab.report.numbers import DASH
-from iolab.report.table import Cell, Table, columns_of, row_of, select_columns
+from iolab.report.table import Cell, Table, row_of_cells, select_columns, text_and_number_columns
 from iolab.study.targets import facts_by_host
 from iolab.text import counted_noun, list_text
 from iolab.units import format_bytes
 
-MAX_DISKS: Final = 64
+DISKS_MAX: Final = 64
 """Disks listed for a host; a rack of disks would bury everything else."""
 
 COLUMNS_MAX: Final = 4
@@ -83,19 +83,19 @@ def host_table(facts: HostFacts) -> Table:
     tools = [tool.version or f"{tool.name}: not found" for tool in facts.tools]
     title = facts.machine.product_text
     rows = [
-        *([row_of("Machine", title)] if title else []),
-        *([row_of("Cloud", facts.cloud.summary_text)] if facts.cloud else []),
-        row_of("Processor", _cpu_text(facts.cpu)),
-        row_of("NUMA", _numa_text(facts.cpu)),
-        row_of("Memory", _memory_text(facts.memory)),
-        row_of("System", f"{kernel.os}, Linux {kernel.release}, {kernel.architecture}"),
-        row_of("Virtual machine", kernel.hypervisor or "no"),
-        row_of("Settings", ", ".join(text for text in settings if text) or DASH),
-        row_of("Target", _target_text(facts.target)),
-        row_of("Tools", ", ".join(tools) or DASH),
-        row_of("Not read", " ".join(facts.faults) or "everything asked for was read"),
+        *([row_of_cells("Machine", title)] if title else []),
+        *([row_of_cells("Cloud", facts.cloud.summary_text)] if facts.cloud else []),
+        row_of_cells("Processor", _cpu_text(facts.cpu)),
+        row_of_cells("NUMA", _numa_text(facts.cpu)),
+        row_of_cells("Memory", _memory_text(facts.memory)),
+        row_of_cells("System", f"{kernel.os}, Linux {kernel.release}, {kernel.architecture}"),
+        row_of_cells("Virtual machine", kernel.hypervisor or "no"),
+        row_of_cells("Settings", ", ".join(text for text in settings if text) or DASH),
+        row_of_cells("Target", _target_text(facts.target)),
+        row_of_cells("Tools", ", ".join(tools) or DASH),
+        row_of_cells("Not read", " ".join(facts.faults) or "everything asked for was read"),
     ]
-    return Table("Host", columns_of(("What", "As found")), tuple(rows))
+    return Table("Host", text_and_number_columns(("What", "As found")), tuple(rows))
 
 
 def _cpu_text(cpu: CpuFacts) -> str:
@@ -135,11 +135,11 @@ def disks_table(names: list[str], facts: HostFacts) -> Table:
     """The block devices of the hosts, those below the target first; serials of a single host."""
     below = facts.target.devices if facts.target else ()
     ordered = sorted(facts.disks, key=lambda disk: (disk.name not in below, disk.name))
-    rows = tuple(_disk_row(disk, below) for disk in ordered[:MAX_DISKS])
+    rows = tuple(_disk_row(disk, below) for disk in ordered[:DISKS_MAX])
     texts = ("Disk", "Model", "Serial", "Firmware", "Size", "Kind", "Scheduler", "Blocks", "Link")
-    hidden = len(ordered) - MAX_DISKS
-    more = (row_of(f"{hidden} more", *([DASH] * len(texts))),) if hidden > 0 else ()
-    table = Table("Disks", columns_of((*texts, "On")), (*rows, *more))
+    hidden = len(ordered) - DISKS_MAX
+    more = (row_of_cells(f"{hidden} more", *([DASH] * len(texts))),) if hidden > 0 else ()
+    table = Table("Disks", text_and_number_columns((*texts, "On")), (*rows, *more))
     if len(names) == 1:
         return table
     return select_columns(
@@ -148,7 +148,7 @@ def disks_table(names: list[str], facts: HostFacts) -> Table:
 
 
 def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
-    return row_of(
+    return row_of_cells(
         f"{disk.name} (target)" if disk.name in below else disk.name,
         disk.model or DASH,
         disk.serial or DASH,
@@ -165,7 +165,9 @@ def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
 def nics_table(facts: HostFacts) -> Table:
     """The network ports of a host."""
     rows = tuple(_nic_row(nic) for nic in facts.nics)
-    return Table("Network ports", columns_of(("Port", "Driver", "Speed", "MTU", "State")), rows)
+    return Table(
+        "Network ports", text_and_number_columns(("Port", "Driver", "Speed", "MTU", "State")), rows
+    )
 
 
 def _nic_row(nic: NicFacts) -> tuple[Cell, ...]:
@@ -175,7 +177,9 @@ def _nic_row(nic: NicFacts) -> tuple[Cell, ...]:
         speed = f"{nic.speed_mbit_s / 1000:g} Gbit/s"
     else:
         speed = f"{nic.speed_mbit_s} Mbit/s"
-    return row_of(nic.name, nic.driver or DASH, speed, str(nic.mtu), "up" if nic.up else "down")
+    return row_of_cells(
+        nic.name, nic.driver or DASH, speed, str(nic.mtu), "up" if nic.up else "down"
+    )
 
 
 def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table, ...]:
@@ -202,18 +206,20 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     shown = [(name, texts) for name, *texts in every if any(text != DASH for text in texts)]
     if len(owners) <= COLUMNS_MAX:
         heads = ("What", *(owner.title if len(owners) > 1 else "As found" for owner in owners))
-        rows = tuple(row_of(name, *texts) for name, texts in shown)
-        return _tables_with_rows(Table("Hardware", columns_of(heads), rows, merges_equal=True))
-    alike = [row_of(name, texts[0]) for name, texts in shown if len(set(texts)) == 1]
+        rows = tuple(row_of_cells(name, *texts) for name, texts in shown)
+        return _tables_with_rows(
+            Table("Hardware", text_and_number_columns(heads), rows, merges_equal=True)
+        )
+    alike = [row_of_cells(name, texts[0]) for name, texts in shown if len(set(texts)) == 1]
     differ = [(name, texts) for name, texts in shown if len(set(texts)) > 1]
     heads = ("Configuration", *(name for name, _ in differ))
     rows = tuple(
-        row_of(owner.title, *(texts[number] for _, texts in differ))
+        row_of_cells(owner.title, *(texts[number] for _, texts in differ))
         for number, owner in enumerate(owners)
     )
     return _tables_with_rows(
-        Table("All configurations", columns_of(("What", "As found")), tuple(alike)),
-        Table("Configurations", columns_of(heads), rows if differ else ()),
+        Table("All configurations", text_and_number_columns(("What", "As found")), tuple(alike)),
+        Table("Configurations", text_and_number_columns(heads), rows if differ else ()),
     )
 
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Final
 
-from iolab.analysis.bottleneck.decision import PAYS
+from iolab.analysis.bottleneck.decision import WORTHWHILE_GAIN_SHARE
 from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Level
 from iolab.core.study import Study
-from iolab.core.workload import HOSTS, PER_NODE, Workload
+from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Workload
 from iolab.record import Record
 from iolab.report.best import workload_and_axis_title
-from iolab.report.numbers import axis_name_text, metric_text
+from iolab.report.numbers import axis_name_text, metric_value_text
 from iolab.text import list_text
 
-MACHINE_AXES: Final = (PER_NODE, HOSTS)
+MACHINE_AXES: Final = (VMS_PER_NODE_AXIS, HOSTS_AXIS)
 """Axes whose values are numbers of machines."""
 
 
@@ -72,7 +72,7 @@ def _carried_on_curve(
         load=point.axis_load(axis),
         machine_count=len(point.runs[0].hosts),
         is_limit=last is not None,
-        rate_text=metric_text(point.metrics.get(rate)),
+        rate_text=metric_value_text(point.metrics.get(rate)),
         level=point.level,
     )
 
@@ -82,7 +82,7 @@ def _pays(point: PointSummary, following: PointSummary, axis: str, rate: str) ->
     low, high = point.metric_value(rate), following.metric_value(rate)
     if not low or not high:
         return False
-    return math.log(high / low) >= PAYS * math.log(
+    return math.log(high / low) >= WORTHWHILE_GAIN_SHARE * math.log(
         following.axis_load(axis) / point.axis_load(axis)
     )
 
@@ -101,7 +101,7 @@ def _fewest_text(rows: Sequence[CarriedMachines]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
     fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
     unit = axis_name_text(fewest.axis)
-    whole = f" ({fewest.machine_count} in all)" if fewest.axis == PER_NODE else ""
+    whole = f" ({fewest.machine_count} in all)" if fewest.axis == VMS_PER_NODE_AXIS else ""
     doubt = ", indicative" if fewest.level is Level.INDICATIVE else ""
     place = f"{fewest.title}, {fewest.rate_text}{doubt}"
     if not fewest.is_limit:

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.value import improvement_factor
+from iolab.analysis.quotients import improvement_factor
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
 from iolab.record import Record
 from iolab.report.best import BestFigure
 from iolab.report.charts.palette import SERIES
-from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_text, verdict_mark
+from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, verdict_mark
 from iolab.report.table import (
     Cell,
     CellBar,
     Column,
     Table,
-    columns_of,
+    table_without_empty_columns,
+    text_and_number_columns,
     verdict_cell,
-    without_empty_columns,
 )
 from iolab.text import capitalised, percent_text
 
@@ -299,7 +299,7 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
         _doubt_text(figure),
     ]
     return Cell(
-        f"{mark}{metric_text(figure.value)}",
+        f"{mark}{metric_value_text(figure.value)}",
         anchor=anchor,
         note=" · ".join(map(_kept_together, filter(None, under))),
         is_bold=row.is_decided and figure is row.best,
@@ -409,8 +409,10 @@ def _single_configuration_table(rows: Sequence[WorkloadRow], anchors: RunAnchors
     every = dict.fromkeys(name for figure in sound for name, _ in figure.latencies)
     names = sorted(list(every)[:LATENCY_COLUMNS_MAX], key=_percentile_sort_key)
     heads = (
-        *columns_of(("Workload",), ("Best",)),
-        *columns_of(("Verdict", "At"), ("95 % interval", *(f"Latency {name}" for name in names))),
+        *text_and_number_columns(("Workload",), ("Best",)),
+        *text_and_number_columns(
+            ("Verdict", "At"), ("95 % interval", *(f"Latency {name}" for name in names))
+        ),
     )
     lines = []
     for title, best in cells:
@@ -421,7 +423,7 @@ def _single_configuration_table(rows: Sequence[WorkloadRow], anchors: RunAnchors
             lost = Cell(NOT_MEASURABLE, note=NO_VALUE)
             lines.append((Cell(title), lost, Cell(DASH), *nothing))
             continue
-        figure = Cell(metric_text(best.value), is_bold=True)
+        figure = Cell(metric_value_text(best.value), is_bold=True)
         rest = [
             Cell(best.axis_text or DASH),
             Cell(half_width_text(best.value) or _run_count_text(best.value)),
@@ -431,7 +433,7 @@ def _single_configuration_table(rows: Sequence[WorkloadRow], anchors: RunAnchors
             figure = Cell(NOT_MEASURABLE, note=best.objection[1] if len(codes) > 1 else "")
             rest = nothing
         lines.append((Cell(title), figure, verdict_cell(best.level, anchor), *rest))
-    return without_empty_columns(Table(TITLE, heads, tuple(lines), _unit_groups(rows)))
+    return table_without_empty_columns(Table(TITLE, heads, tuple(lines), _unit_groups(rows)))
 
 
 def _run_count_text(metric: Metric) -> str:

@@ -6,22 +6,22 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.value import (
+from iolab.analysis.quotients import (
+    BestValue,
     FleetAndSingleClient,
-    Maximum,
     fleets_with_single_client,
     improvement_over,
     per_host_rate,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import worst_level
-from iolab.core.metric_spec import Better, common_label
+from iolab.core.metric_spec import Better, common_metric_label
 from iolab.core.run import RunKey
-from iolab.core.workload import HOSTS
+from iolab.core.workload import HOSTS_AXIS
 from iolab.record import Record
 from iolab.report.best import Headline
 from iolab.report.charts.chart import ChartGroup, ReportSection
-from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, group_by
+from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
 from iolab.report.charts.run import host_metric_values
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
@@ -29,11 +29,18 @@ from iolab.report.numbers import (
     axis_name_text,
     axis_values_text,
     factor_with_interval_text,
-    metric_text,
+    metric_value_text,
     quotient_interval_text,
     value_text,
 )
-from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell, without_empty_columns
+from iolab.report.table import (
+    Cell,
+    Table,
+    row_of_cells,
+    table_without_empty_columns,
+    text_and_number_columns,
+    verdict_cell,
+)
 from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
@@ -68,22 +75,22 @@ FACTOR_HEADING: Final = "Times"
 
 def maxima_section(brief: Brief) -> ReportSection | None:
     """The best figures of every workload; None where none has one."""
-    peaks = brief_peaks(brief)
+    peaks = best_figures_with_hosts(brief)
     if not peaks:
         return None
     anchors, styles = brief.run_anchors, brief.series_styles
     owners = brief.study.configurations
     table = maxima_table(owners, peaks, anchors)
-    figures = charts_by_unit(
+    figures = figures_by_unit(
         peaks, lambda peak: peak.maximum.value.unit, partial(_maxima_chart, brief)
     )
     groups = [ChartGroup("", figures, table, _maxima_note(table))]
     alone = single_host_maxima(brief)
     pairs = fleets_with_single_client(owners, [peak.maximum for peak in peaks], alone)
-    clients = clients_table(owners, peaks, pairs, anchors)
+    clients = fleet_and_client_table(owners, peaks, pairs, anchors)
     if clients is not None:
-        draw = partial(_client_share_chart, styles, clients)
-        drawn = charts_by_unit(pairs, lambda pair: pair.fleet.value.unit, draw)
+        draw = partial(_client_and_fleet_chart, styles, clients)
+        drawn = figures_by_unit(pairs, lambda pair: pair.fleet.value.unit, draw)
         groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS_NOTE))
     return ReportSection(ANCHOR, "Best figures", _SECTION_INTRODUCTION, tuple(groups))
 
@@ -97,15 +104,15 @@ def _maxima_note(table: Table) -> str:
     )
 
 
-def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
+def _maxima_chart(brief: Brief, peaks: Sequence[BestHostsFigure]) -> Figure | None:
     """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
-    groups = group_by(peaks, lambda peak: peak.maximum.workload).values()
+    groups = rows_by_key(peaks, lambda peak: peak.maximum.workload).values()
     better = peaks[0].maximum.better
     best = "Lowest" if better is Better.LOWER else "Best"
     return dot_chart(
         "Best figures",
-        f"{best} {common_label(peak.maximum.metric for peak in peaks) or 'figures'}",
+        f"{best} {common_metric_label(peak.maximum.metric for peak in peaks) or 'figures'}",
         [
             DotRow(own[0].maximum.title, tuple(_peak_dot(peak, styles) for peak in own))
             for own in groups
@@ -116,29 +123,29 @@ def _maxima_chart(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
     )
 
 
-def _peak_dot(peak: PeakFigure, styles: SeriesStyles) -> Dot:
+def _peak_dot(peak: BestHostsFigure, styles: SeriesStyles) -> Dot:
     style, best = styles[peak.maximum.configuration], peak.maximum
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
     return Dot(style.label, style.token, best.value, best.level, place, style.title)
 
 
-def _best_configurations_sentence(peaks: Sequence[PeakFigure], styles: SeriesStyles) -> str:
+def _best_configurations_sentence(peaks: Sequence[BestHostsFigure], styles: SeriesStyles) -> str:
     """Of each workload the best configuration."""
     several = len(styles) > 1
     sentences = []
-    for own in group_by((peak.maximum for peak in peaks), lambda best: best.workload).values():
+    for own in rows_by_key((peak.maximum for peak in peaks), lambda best: best.workload).values():
         pick = min if own[0].better is Better.LOWER else max
         sound = [figure for figure in own if figure.has_valid_level] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
         who = f" by {styles[best.configuration].title}" if several and len(own) > 1 else ""
         at = f" at {axis_values_text(best.axis)}" if best.axis else ""
         doubt = "" if best.has_valid_level else ", invalid"
-        sentences.append(f"{best.title}: {metric_text(best.value)}{who}{at}{doubt}")
-    return f"{join_statements(sentences)} {_worst_verdict_sentence(peaks)}"
+        sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
+    return f"{statements_text(sentences)} {_worst_verdict_sentence(peaks)}"
 
 
-def _worst_verdict_sentence(peaks: Sequence[PeakFigure]) -> str:
+def _worst_verdict_sentence(peaks: Sequence[BestHostsFigure]) -> str:
     levels = {peak.maximum.level for peak in peaks}
     judged = [level for level in levels if level is not None]
     if not judged:
@@ -147,7 +154,7 @@ def _worst_verdict_sentence(peaks: Sequence[PeakFigure]) -> str:
     return f"All are {worst}." if len(levels) == 1 else f"At worst {worst}."
 
 
-def _client_share_chart(
+def _client_and_fleet_chart(
     styles: SeriesStyles, table: Table, scaled_pairs: Sequence[FleetAndSingleClient]
 ) -> Figure | None:
     """One client alone beside the mean of a host in the fleet."""
@@ -171,12 +178,12 @@ def _client_share_chart(
         "One client and the fleet",
         "One client alone, and the mean of a host in the fleet",
         groups,
-        finding=join_statements(sentences),
+        finding=statements_text(sentences),
         table=table,
     )
 
 
-class PeakFigure(Record):
+class BestHostsFigure(Record):
     """A maximum.
 
     `slowest_host` and `fastest_host` are its hosts' values in the run that stands for it.
@@ -184,7 +191,7 @@ class PeakFigure(Record):
     They are None where one host made the load, or none is known; `run` is that run's key.
     """
 
-    maximum: Maximum
+    maximum: BestValue
     run: RunKey | None = None
     slowest_host: float | None = None
     fastest_host: float | None = None
@@ -196,36 +203,40 @@ class PeakFigure(Record):
         return verdict_cell(self.maximum.level, anchors.get(self.run) if self.run else None)
 
 
-def brief_peaks(brief: Brief) -> tuple[PeakFigure, ...]:
+def best_figures_with_hosts(brief: Brief) -> tuple[BestHostsFigure, ...]:
     """Of I/O each workload and each mix of guests; of load on keys each group of operations.
 
     Invalid points are taken only where there is no other, and their level says so.
     """
-    return _headline_peaks(brief.kinds.best_point_headlines(brief.study, brief.points))
+    return _best_figures_of_headlines(brief.kinds.best_point_headlines(brief.study, brief.points))
 
 
-def single_host_maxima(brief: Brief) -> tuple[Maximum, ...]:
+def single_host_maxima(brief: Brief) -> tuple[BestValue, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
-    alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS) == 1]
+    alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS_AXIS) == 1]
     return tuple(
         peak.maximum
-        for peak in _headline_peaks(brief.kinds.single_figure_headlines(brief.study, alone))
+        for peak in _best_figures_of_headlines(
+            brief.kinds.single_figure_headlines(brief.study, alone)
+        )
     )
 
 
-def _headline_peaks(headlines: Iterable[Headline]) -> tuple[PeakFigure, ...]:
-    return tuple(peak for headline in headlines if (peak := _headline_peak(headline)) is not None)
+def _best_figures_of_headlines(headlines: Iterable[Headline]) -> tuple[BestHostsFigure, ...]:
+    return tuple(
+        peak for headline in headlines if (peak := _best_figure_of_headline(headline)) is not None
+    )
 
 
-def _headline_peak(headline: Headline) -> PeakFigure | None:
+def _best_figure_of_headline(headline: Headline) -> BestHostsFigure | None:
     best = headline.best
     if best is None:
         return None
-    key = headline.workload.figure_metric
+    key = headline.workload.headline_or_rate_metric
     run = best.median_run
     values = host_metric_values(run, key).values() if len(run.hosts) > 1 else ()
-    return PeakFigure(
-        maximum=Maximum(
+    return BestHostsFigure(
+        maximum=BestValue(
             configuration=headline.configuration.id,
             workload=headline.workload.id,
             metric=key,
@@ -243,7 +254,7 @@ def _headline_peak(headline: Headline) -> PeakFigure | None:
     )
 
 
-def join_statements(statements: Sequence[str]) -> str:
+def statements_text(statements: Sequence[str]) -> str:
     """Statements as one sentence of a chart, the first of many."""
     hidden = len(statements) - STATEMENTS_SHOWN
     more = (f"{counted_noun(hidden, 'more workload')} in the table",) if hidden > 0 else ()
@@ -251,7 +262,7 @@ def join_statements(statements: Sequence[str]) -> str:
 
 
 def maxima_table(
-    configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: RunAnchors
+    configurations: Sequence[Configuration], peaks: Sequence[BestHostsFigure], anchors: RunAnchors
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
     titles = titles_by_id(configurations)
@@ -261,7 +272,7 @@ def maxima_table(
         peak.maximum.workload: peak.maximum for peak in peaks if peak.maximum.configuration == base
     }
     numbers = ("Best", "Interval", "Of points")
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Workload", "Configuration", "At"),
         (*numbers, *((f"{FACTOR_HEADING} {titles[base]}",) if several else ())),
         ("Verdict",),
@@ -273,7 +284,7 @@ def maxima_table(
             best.title or best.workload,
             titles.get(best.configuration, best.configuration),
             axis_values_text(best.axis) or DASH,
-            metric_text(best.value),
+            metric_value_text(best.value),
             quotient_interval_text(best.value),
             f"{best.place_count}" if best.level is not None else DASH,
         ]
@@ -282,13 +293,13 @@ def maxima_table(
             if several
             else []
         )
-        rows.append((*row_of(*texts), peak.verdict_cell(anchors)))
-    return without_empty_columns(Table("Best figures", heads, tuple(rows)))
+        rows.append((*row_of_cells(*texts), peak.verdict_cell(anchors)))
+    return table_without_empty_columns(Table("Best figures", heads, tuple(rows)))
 
 
-def clients_table(
+def fleet_and_client_table(
     configurations: Sequence[Configuration],
-    peaks: Sequence[PeakFigure],
+    peaks: Sequence[BestHostsFigure],
     scaled_pairs: Sequence[FleetAndSingleClient],
     anchors: RunAnchors,
 ) -> Table | None:
@@ -309,8 +320,8 @@ def clients_table(
             best.title or best.workload,
             titles.get(best.configuration, best.configuration),
             str(best.hosts or DASH),
-            metric_text(best.value),
-            metric_text(per_host_rate(best)),
+            metric_value_text(best.value),
+            metric_value_text(per_host_rate(best)),
             *(
                 DASH if rate is None else value_text(rate, unit)
                 for rate in (peak.slowest_host, peak.fastest_host)
@@ -318,16 +329,16 @@ def clients_table(
         ]
         if beside:
             texts += [
-                metric_text(pair.single_client.value) if pair else DASH,
+                metric_value_text(pair.single_client.value) if pair else DASH,
                 factor_with_interval_text(pair.speedup if pair else None),
                 factor_with_interval_text(pair.scaling_efficiency if pair else None),
             ]
-        rows.append((*row_of(*texts), peak.verdict_cell(anchors)))
+        rows.append((*row_of_cells(*texts), peak.verdict_cell(anchors)))
     numbers = ("Hosts", "Total", "Mean per host", "Slowest host", "Fastest host")
     alone = ("One client alone", "Total over one", "Mean over one") if beside else ()
-    heads = columns_of(("Workload", "Configuration"), (*numbers, *alone), ("Verdict",))
+    heads = text_and_number_columns(("Workload", "Configuration"), (*numbers, *alone), ("Verdict",))
     name = "One client and the fleet" if beside else "The mean of each host"
-    return without_empty_columns(Table(name, heads, tuple(rows))) if rows else None
+    return table_without_empty_columns(Table(name, heads, tuple(rows))) if rows else None
 
 
 def titles_by_id(configurations: Sequence[Configuration]) -> dict[str, str]:

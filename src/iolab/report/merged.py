@@ -14,9 +14,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.differences import ComparisonSide, Difference, differences, read_comparison_side
-from iolab.analysis.resume_marks import results_with_session_checks
-from iolab.analysis.resumed import OF_SESSION
+from iolab.analysis.differences import (
+    ComparisonSide,
+    Difference,
+    find_differences,
+    read_comparison_side,
+)
+from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
+from iolab.analysis.stored_results import results_with_session_checks
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
@@ -29,19 +34,19 @@ from iolab.core.workload import Axis, DataSet, Workload
 from iolab.errors import Fault, StoreError, UsageError
 from iolab.record import Record
 from iolab.report.brief import (
-    SINGLE_SESSION,
-    MemberSession,
+    NO_UNION,
     RunSource,
     SessionDifferences,
     SessionUnion,
+    UnionMember,
 )
-from iolab.report.gather import SessionSource
+from iolab.report.gather import StoredSessionReader
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from iolab.study.schedule import build_point_at, content_digest
 from iolab.text import list_text
 
-NewNames = Mapping[str, str]
+NewHostNames = Mapping[str, str]
 """Old names and the new ones; a name that is not there stays."""
 
 FactsByKey = Mapping[str, HostFacts]
@@ -63,7 +68,7 @@ _OUTPUT_OPTIONS: Final = ("--out", "-o")
 """Options of `iolab run` that say where a session lies."""
 
 
-def number_duplicates(names: Iterable[str]) -> list[str]:
+def names_with_duplicates_numbered(names: Iterable[str]) -> list[str]:
     """The names in their order, those that come again with a number: `a`, `a-2`."""
     wanted = list(names)
     unique: list[str] = []
@@ -135,8 +140,8 @@ def label_duplicate_configurations(
         tuple(
             replace(
                 configuration,
-                id=_label_if_ambiguous(configuration.id, label, ids),
-                title=_label_if_ambiguous(configuration.title, label, titles),
+                id=_labelled_if_ambiguous(configuration.id, label, ids),
+                title=_labelled_if_ambiguous(configuration.title, label, titles),
             )
             for configuration in own
         )
@@ -144,7 +149,7 @@ def label_duplicate_configurations(
     ]
 
 
-def _label_if_ambiguous(name: str, label: str, names: Counter[str]) -> str:
+def _labelled_if_ambiguous(name: str, label: str, names: Counter[str]) -> str:
     """A name that others have too with a label; what nobody has named is the label alone."""
     if names[name] == 1:
         return name
@@ -153,28 +158,28 @@ def _label_if_ambiguous(name: str, label: str, names: Counter[str]) -> str:
 
 
 def configuration_with_new_host_names(
-    configuration: Configuration, names: NewNames
+    configuration: Configuration, names: NewHostNames
 ) -> Configuration:
     """The configuration on hosts of these names."""
     return replace(
         configuration,
-        hosts=_new_names(configuration.hosts, names),
-        storage=_new_names(configuration.storage, names),
+        hosts=_all_renamed(configuration.hosts, names),
+        storage=_all_renamed(configuration.storage, names),
     )
 
 
-def host_spec_with_new_names(spec: HostSpec, names: NewNames) -> HostSpec:
+def host_spec_with_new_names(spec: HostSpec, names: NewHostNames) -> HostSpec:
     """A host of the study, and its node."""
-    return replace(spec, name=_new_name(spec.name, names), node=_new_name(spec.node, names))
+    return replace(spec, name=_renamed(spec.name, names), node=_renamed(spec.node, names))
 
 
-def point_with_new_host_names(point: Point, names: NewNames) -> Point:
+def point_with_new_host_names(point: Point, names: NewHostNames) -> Point:
     """A point whose clients have numbers of jobs of their own."""
-    own = tuple((_new_name(name, names), count) for name, count in point.host_numjobs)
+    own = tuple((_renamed(name, names), count) for name, count in point.host_numjobs)
     return replace(point, host_numjobs=own)
 
 
-def result_with_new_host_names(result: Result, names: NewNames) -> Result:
+def result_with_new_host_names(result: Result, names: NewHostNames) -> Result:
     """A result; hosts that it went without keep their names, as its configuration does."""
     if not names:
         return result
@@ -191,7 +196,7 @@ def result_with_new_host_names(result: Result, names: NewNames) -> Result:
     )
 
 
-def manifest_with_new_host_names(manifest: Manifest, names: NewNames) -> Manifest:
+def manifest_with_new_host_names(manifest: Manifest, names: NewHostNames) -> Manifest:
     """A manifest, for all that a report shows of it."""
     if not names:
         return manifest
@@ -206,45 +211,45 @@ def manifest_with_new_host_names(manifest: Manifest, names: NewNames) -> Manifes
     )
 
 
-def _host_result_with_new_name(host: HostResult, names: NewNames) -> HostResult:
-    return replace(host, name=_new_name(host.name, names))
+def _host_result_with_new_name(host: HostResult, names: NewHostNames) -> HostResult:
+    return replace(host, name=_renamed(host.name, names))
 
 
-def _node_result_with_new_names(node: NodeResult, names: NewNames) -> NodeResult:
-    return replace(node, name=_new_name(node.name, names), guests=_new_names(node.guests, names))
+def _node_result_with_new_names(node: NodeResult, names: NewHostNames) -> NodeResult:
+    return replace(node, name=_renamed(node.name, names), guests=_all_renamed(node.guests, names))
 
 
-def _spread_with_new_names(spread: Spread, names: NewNames) -> Spread:
+def _spread_with_new_names(spread: Spread, names: NewHostNames) -> Spread:
     return replace(
-        spread, slowest=_new_name(spread.slowest, names), fastest=_new_name(spread.fastest, names)
+        spread, slowest=_renamed(spread.slowest, names), fastest=_renamed(spread.fastest, names)
     )
 
 
-def _host_run_with_new_names(host: HostRun, names: NewNames) -> HostRun:
+def _host_run_with_new_names(host: HostRun, names: NewHostNames) -> HostRun:
     return replace(
         host,
-        host=_new_name(host.host, names),
-        target_key=_new_name(host.target_key, names),
-        read_from=_new_name(host.read_from, names),
+        host=_renamed(host.host, names),
+        target_key=_renamed(host.target_key, names),
+        read_from=_renamed(host.read_from, names),
     )
 
 
-def _monitored_host_with_new_name(bystander: MonitoredHost, names: NewNames) -> MonitoredHost:
-    return replace(bystander, host=_new_name(bystander.host, names))
+def _monitored_host_with_new_name(bystander: MonitoredHost, names: NewHostNames) -> MonitoredHost:
+    return replace(bystander, host=_renamed(bystander.host, names))
 
 
-def _new_names(hosts: Iterable[str], names: NewNames) -> tuple[str, ...]:
-    return tuple(_new_name(name, names) for name in hosts)
+def _all_renamed(hosts: Iterable[str], names: NewHostNames) -> tuple[str, ...]:
+    return tuple(_renamed(name, names) for name in hosts)
 
 
-def _new_name(name: str, names: NewNames) -> str:
+def _renamed(name: str, names: NewHostNames) -> str:
     return names.get(name, name)
 
 
 def merge_studies(
     studies: Sequence[Study],
     configurations: Sequence[Sequence[Configuration]],
-    hosts: Sequence[NewNames],
+    hosts: Sequence[NewHostNames],
 ) -> Study:
     """All studies as one: their configurations side by side, their workloads joined by id.
 
@@ -407,7 +412,7 @@ def _distinct_listing(texts: Iterable[str]) -> str:
     return list_text(list(dict.fromkeys(texts)), TEXTS_SHOWN)
 
 
-def merge_sessions(sources: Sequence[tuple[str, SessionSource]]) -> SessionSource:
+def merge_sessions(sources: Sequence[tuple[str, StoredSessionReader]]) -> StoredSessionReader:
     """The sessions, each with a label for it, as one; a single one is itself.
 
     UsageError for too many of them, and for one that is given twice. Whether they may be compared
@@ -419,15 +424,15 @@ def merge_sessions(sources: Sequence[tuple[str, SessionSource]]) -> SessionSourc
     return _build_merged_session(sources)
 
 
-def session_union_of(source: SessionSource) -> SessionUnion:
+def session_union_of(source: StoredSessionReader) -> SessionUnion:
     """What united sessions are by themselves, and in what they differ.
 
-    Of a single one `SINGLE_SESSION`.
+    Of a single one `NO_UNION`.
     """
-    return source.sessions if isinstance(source, MergedSession) else SINGLE_SESSION
+    return source.sessions if isinstance(source, MergedSession) else NO_UNION
 
 
-class _MemberPart(Record):
+class SessionPart(Record):
     """One session on its way into the union.
 
     `results` are as the session shows them by itself. `configuration_ids` are the new ids of its
@@ -437,13 +442,13 @@ class _MemberPart(Record):
 
     number: int
     label: str
-    source: SessionSource
+    source: StoredSessionReader
     study: Study
     plan: Plan
     results: tuple[Result, ...]
-    configuration_ids: NewNames
-    new_host_names: NewNames
-    new_digests: NewNames
+    configuration_ids: NewHostNames
+    new_host_names: NewHostNames
+    new_digests: NewHostNames
     earlier_run_count: int
 
     def merged_result(self, result: Result) -> Result:
@@ -452,7 +457,7 @@ class _MemberPart(Record):
             result_with_new_host_names(result, self.new_host_names),
             configuration=self.configuration_ids[result.configuration],
             digest=self.new_digests[result.digest],
-            segment=self.number * OF_SESSION,
+            segment=self.number * SEGMENTS_PER_SESSION,
             order=result.order + self.earlier_run_count if result.order else 0,
         )
 
@@ -472,7 +477,7 @@ class _MemberPart(Record):
 
 
 class MergedSession(Record):
-    """Several sessions as one: a `SessionSource`, whose runs lead back to the right session."""
+    """Several sessions as one `StoredSessionReader`, whose runs lead back to their session."""
 
     session: SessionDocument
     study: Study
@@ -481,7 +486,7 @@ class MergedSession(Record):
     sessions: SessionUnion
     merged_results: tuple[Result, ...]
     damage_list: tuple[Damage, ...]
-    parts_by_digest: Mapping[str, tuple[_MemberPart, str]]
+    parts_by_digest: Mapping[str, tuple[SessionPart, str]]
     starts: tuple[HostsStart, ...] = ()
 
     def results(self) -> tuple[Result, ...]:
@@ -531,7 +536,7 @@ class MergedSession(Record):
         part, own = self._part_and_original_digest(digest)
         return part.source.counters(own, repeat)
 
-    def _part_and_original_digest(self, digest: str) -> tuple[_MemberPart, str]:
+    def _part_and_original_digest(self, digest: str) -> tuple[SessionPart, str]:
         """The session of a point and its digest there."""
         if digest not in self.parts_by_digest:
             raise StoreError(
@@ -540,7 +545,7 @@ class MergedSession(Record):
         return self.parts_by_digest[digest]
 
 
-def _require_mergeable(sources: Sequence[tuple[str, SessionSource]]) -> None:
+def _require_mergeable(sources: Sequence[tuple[str, StoredSessionReader]]) -> None:
     """UsageError for none, for too many, and for those that are one session."""
     if not 1 < len(sources) <= SESSIONS_MAX:
         raise UsageError(
@@ -562,9 +567,9 @@ def _require_mergeable(sources: Sequence[tuple[str, SessionSource]]) -> None:
         raise UsageError("A session is given more than once.", "Give each of them once.", faults)
 
 
-def _build_merged_session(sources: Sequence[tuple[str, SessionSource]]) -> MergedSession:
+def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) -> MergedSession:
     labels, readers = (
-        number_duplicates(label for label, _ in sources),
+        names_with_duplicates_numbered(label for label, _ in sources),
         [source for _, source in sources],
     )
     studies = [source.study for source in readers]
@@ -635,7 +640,7 @@ def _renamed_configurations_by_id(
     pairs = list(zip(study.configurations, renamed, strict=True))
     by_id = {}
     for configuration in shown_study.configurations:
-        owners = [pair for pair in pairs if _is_same_or_reduced(configuration, pair[0])]
+        owners = [pair for pair in pairs if _is_same_with_fewer_hosts(configuration, pair[0])]
         old, new = max(owners, key=lambda pair: len(pair[0].id))
         by_id[configuration.id] = replace(
             configuration,
@@ -645,24 +650,24 @@ def _renamed_configurations_by_id(
     return by_id
 
 
-def _is_same_or_reduced(configuration: Configuration, full: Configuration) -> bool:
+def _is_same_with_fewer_hosts(configuration: Configuration, full: Configuration) -> bool:
     """Whether a configuration is the other one, or that without some hosts."""
     return configuration.id == full.id or configuration.id.startswith(f"{full.id} without ")
 
 
 def _member_parts(
-    sources: Sequence[tuple[str, SessionSource]],
-    shown: Sequence[tuple[Study, tuple[Result, ...]]],
-    named: Sequence[Mapping[str, Configuration]],
-    hosts: Sequence[NewNames],
+    sources: Sequence[tuple[str, StoredSessionReader]],
+    studies_and_results: Sequence[tuple[Study, tuple[Result, ...]]],
+    configurations_by_id: Sequence[Mapping[str, Configuration]],
+    hosts: Sequence[NewHostNames],
     joined: tuple[Study, frozenset[str]],
-) -> Iterator[_MemberPart]:
+) -> Iterator[SessionPart]:
     before = 0
-    labels = number_duplicates(label for label, _ in sources)
+    labels = names_with_duplicates_numbered(label for label, _ in sources)
     for index, (_, source) in enumerate(sources):
-        results, plan = shown[index][1], source.plan
-        ids = {old: configuration.id for old, configuration in named[index].items()}
-        yield _MemberPart(
+        results, plan = studies_and_results[index][1], source.plan
+        ids = {old: configuration.id for old, configuration in configurations_by_id[index].items()}
+        yield SessionPart(
             number=index + 1,
             label=labels[index],
             source=source,
@@ -682,7 +687,7 @@ def _merged_digests(
     session: str,
     plan: Plan,
     results: Iterable[Result],
-    ids: NewNames,
+    ids: NewHostNames,
     joined: tuple[Study, frozenset[str]],
 ) -> dict[str, str]:
     """The new digest of each point.
@@ -705,10 +710,10 @@ def _merged_digests(
 
 
 def _build_session_union(
-    parts: Sequence[_MemberPart], named: Sequence[Sequence[Configuration]]
+    parts: Sequence[SessionPart], configurations: Sequence[Sequence[Configuration]]
 ) -> SessionUnion:
     members = tuple(
-        MemberSession(
+        UnionMember(
             label=part.label,
             session=_without_output_folder(part.source.session),
             study=part.study,
@@ -718,17 +723,17 @@ def _build_session_union(
             segment_starts_ns=tuple(start.real_ns for start in part.source.starts),
             configuration_titles=tuple(configuration.title for configuration in own),
         )
-        for part, own in zip(parts, named, strict=True)
+        for part, own in zip(parts, configurations, strict=True)
     )
     traces = {
         (part.new_digests[run.digest], run.repeat): RunSource(part.label, run.digest, run.repeat)
         for part in parts
         for run in part.results
     }
-    return SessionUnion(members, traces, tuple(_differences_from_first(parts)))
+    return SessionUnion(members, traces, tuple(_differences_from_first_session(parts)))
 
 
-def _differences_from_first(parts: Sequence[_MemberPart]) -> Iterator[SessionDifferences]:
+def _differences_from_first_session(parts: Sequence[SessionPart]) -> Iterator[SessionDifferences]:
     """In what each further session differs from the first one.
 
     Each configuration is held against that of its id, where there is none against the first.
@@ -738,14 +743,14 @@ def _differences_from_first(parts: Sequence[_MemberPart]) -> Iterator[SessionDif
     for part in parts[1:]:
         differing: dict[Difference, None] = {}
         for name, side in _sides_by_configuration(part).items():
-            differing |= dict.fromkeys(differences(sides.get(name, first), side))
+            differing |= dict.fromkeys(find_differences(sides.get(name, first), side))
         yield SessionDifferences(
             part.label,
             tuple(sorted(differing, key=lambda difference: not difference.forbids_comparison)),
         )
 
 
-def _sides_by_configuration(part: _MemberPart) -> dict[str, ComparisonSide]:
+def _sides_by_configuration(part: SessionPart) -> dict[str, ComparisonSide]:
     return {
         configuration.id: read_comparison_side(part.label, part.source, configuration.id)
         for configuration in part.study.configurations

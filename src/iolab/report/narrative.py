@@ -33,7 +33,7 @@ from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.numbers import (
     axis_name_text,
-    metric_text,
+    metric_value_text,
     missing_interval_reason,
     quotient_text,
     value_text,
@@ -41,7 +41,7 @@ from iolab.report.numbers import (
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
-    axis_place_text,
+    axis_values_phrase,
     factor_text,
     metric_phrase,
     run_with_configuration_text,
@@ -100,10 +100,10 @@ def configuration_names(study: Study) -> ConfigurationNames:
     return ConfigurationNames(study.configuration_titles)
 
 
-def sentences_for_findings(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
+def sentences_for_findings(study: Study, findings: Iterable[Finding]) -> tuple[Sentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank."""
     names = configuration_names(study)
-    kept = [finding for finding in every if not _is_table_only(finding, names)]
+    kept = [finding for finding in findings if not _is_table_only(finding, names)]
     return tuple(
         Sentence(sentence, finding)
         for finding in kept
@@ -116,7 +116,7 @@ def _is_table_only(finding: Finding, names: ConfigurationNames) -> bool:
     if not isinstance(finding, PriceFinding):
         return False
     return (
-        not names.are_several
+        not names.has_several
         or finding.rank > 1
         or finding.ranked_count < 2
         or not finding.is_certain
@@ -131,17 +131,18 @@ def finding_sentence(finding: object, names: ConfigurationNames) -> str:
 
 @finding_sentence.register
 def _(best: BestPointFinding, names: ConfigurationNames) -> str:
-    who = f"{names.title(best.configuration)} does its best" if names.are_several else "The best"
+    who = f"{names.title(best.configuration)} does its best" if names.has_several else "The best"
     which = "that are not invalid" if best.invalid else "measured"
     of = f" of {best.point_count} points {which}" if best.point_count > 1 else ""
-    at = f" at {axis_place_text(best.axis)}" if best.axis else ""
-    verb = "with" if names.are_several else "is"
+    at = f" at {axis_values_phrase(best.axis)}" if best.axis else ""
+    verb = "with" if names.has_several else "is"
     text = f"{best.workload}: {who} {verb} {_metric_with_interval_text(best.value)}{at}"
     end = "lowest" if metric_spec(best.metric).better is Better.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
     if best.indistinguishable_axes and best.value.low is not None:
         others = list_text(
-            [axis_place_text(axis) for axis in best.indistinguishable_axes], INDISTINGUISHABLE_SHOWN
+            [axis_values_phrase(axis) for axis in best.indistinguishable_axes],
+            INDISTINGUISHABLE_SHOWN,
         )
         text += f"; not distinguishable from {others}"
     return f"{text}.{LEVEL_SENTENCES[best.level]}"
@@ -150,7 +151,7 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
 @finding_sentence.register
 def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
-    at = f" at {axis_place_text(gain.axis)}" if gain.axis else ""
+    at = f" at {axis_values_phrase(gain.axis)}" if gain.axis else ""
     of = (
         f", its largest supported gain of {counted_noun(gain.comparison_count, 'point')}"
         if gain.comparison_count > 1
@@ -163,65 +164,68 @@ def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(tally: WinLossFinding, names: ConfigurationNames) -> str:
+def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
     words = {
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
         ComparisonVerdict.SAME: "the same in {}",
         ComparisonVerdict.INCONCLUSIVE: "no significant difference in {}",
     }
-    parts = [words[verdict].format(number) for verdict, number in tally.verdict_counts if number]
-    total = sum(number for _, number in tally.verdict_counts)
+    parts = [words[verdict].format(number) for verdict, number in finding.verdict_counts if number]
+    total = sum(number for _, number in finding.verdict_counts)
     if not parts:
         return ""
     skipped = (
-        f"; {counted_noun(tally.skipped_count, 'point')} could not be compared"
-        if tally.skipped_count
+        f"; {counted_noun(finding.skipped_count, 'point')} could not be compared"
+        if finding.skipped_count
         else ""
     )
     return (
-        f"By {metric_phrase(tally.metric)} over {counted_noun(total, 'point')}, "
-        f"{names.title(tally.candidate)} against {names.title(tally.baseline)}: "
+        f"By {metric_phrase(finding.metric)} over {counted_noun(total, 'point')}, "
+        f"{names.title(finding.candidate)} against {names.title(finding.baseline)}: "
         f"{list_text(parts)}{skipped}."
     )
 
 
 @finding_sentence.register
-def _(cross: CrossoverFinding, names: ConfigurationNames) -> str:
-    also = f", {axis_place_text(cross.fixed_axis)}" if cross.fixed_axis else ""
-    name = axis_name_text(cross.axis)
-    below = f"{'up to' if cross.leads_at_all_lower_loads else 'at'} {name} {cross.last_low_load}"
+def _(finding: CrossoverFinding, names: ConfigurationNames) -> str:
+    also = f", {axis_values_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
+    name = axis_name_text(finding.axis)
+    below = (
+        f"{'up to' if finding.leads_at_all_lower_loads else 'at'} {name} {finding.last_low_load}"
+    )
     above = (
-        f"from {name} {cross.first_high_load} on"
-        if cross.leads_at_all_higher_loads
-        else f"at {name} {cross.first_high_load}"
+        f"from {name} {finding.first_high_load} on"
+        if finding.leads_at_all_higher_loads
+        else f"at {name} {finding.first_high_load}"
     )
     return (
-        f"{cross.workload}{also}: {names.title(cross.low_load_leader)} leads {below}, by "
-        f"{percent_text(cross.low_load_lead_share)} there, and "
-        f"{names.title(cross.high_load_leader)} {above}, by "
-        f"{percent_text(cross.high_load_lead_share)} there.{LEVEL_SENTENCES[cross.level]}"
+        f"{finding.workload}{also}: {names.title(finding.low_load_leader)} leads {below}, by "
+        f"{percent_text(finding.low_load_lead_share)} there, and "
+        f"{names.title(finding.high_load_leader)} {above}, by "
+        f"{percent_text(finding.high_load_lead_share)} there.{LEVEL_SENTENCES[finding.level]}"
     )
 
 
 @finding_sentence.register
-def _(bend: KneeFinding, names: ConfigurationNames) -> str:
-    whose = f" of {names.title(bend.configuration)}" if names.are_several else ""
-    also = f", {axis_place_text(bend.fixed_axis)}" if bend.fixed_axis else ""
-    name = axis_name_text(bend.axis)
-    rises = "rises" if bend.rate_ratio >= 1 else "falls"
-    by = percent_text(abs(bend.rate_ratio - 1))
+def _(finding: KneeFinding, names: ConfigurationNames) -> str:
+    whose = f" of {names.title(finding.configuration)}" if names.has_several else ""
+    also = f", {axis_values_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
+    name = axis_name_text(finding.axis)
+    rises = "rises" if finding.rate_ratio >= 1 else "falls"
+    by = percent_text(abs(finding.rate_ratio - 1))
     doubt = (
         ", by single runs"
-        if bend.has_single_runs
+        if finding.has_single_runs
         else ""
-        if bend.is_certain
+        if finding.is_certain
         else ", with low confidence"
     )
     return (
-        f"{bend.workload}{also}: the latency{whose} bends at {name} {bend.load}. From there to "
-        f"{bend.next_load} the rate {rises} by {by} and the mean latency grows by "
-        f"{percent_text(bend.latency_ratio - 1)}{doubt}.{LEVEL_SENTENCES[bend.level]}"
+        f"{finding.workload}{also}: the latency{whose} bends at {name} {finding.load}. From "
+        "there to "
+        f"{finding.next_load} the rate {rises} by {by} and the mean latency grows by "
+        f"{percent_text(finding.latency_ratio - 1)}{doubt}.{LEVEL_SENTENCES[finding.level]}"
     )
 
 
@@ -247,8 +251,8 @@ def _(limit: BottleneckFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(suits: Recommendation, names: ConfigurationNames) -> str:
-    return recommendation_sentence(suits, names)
+def _(recommendation: Recommendation, names: ConfigurationNames) -> str:
+    return recommendation_sentence(recommendation, names)
 
 
 def _gain_with_interval_text(gain: SpeedupFinding) -> str:
@@ -257,8 +261,8 @@ def _gain_with_interval_text(gain: SpeedupFinding) -> str:
     lower = metric_spec(gain.metric).better is Better.LOWER
     if not lower and gain.gain_share >= 1:
         return (
-            f"{_gain_factor_text(gain.gain_share)} "
-            f"times{_gain_interval_text(gain, _gain_factor_text)} the {metric} of"
+            f"{_factor_text_of_gain(gain.gain_share)} "
+            f"times{_gain_interval_text(gain, _factor_text_of_gain)} the {metric} of"
         )
     less = "less" if lower else "more"
     return (
@@ -273,80 +277,95 @@ def _gain_interval_text(gain: SpeedupFinding, show_ratio: Callable[[float], str]
     return f" ({show_ratio(gain.low)} to {show_ratio(gain.high)})"
 
 
-def _gain_factor_text(share: float) -> str:
+def _factor_text_of_gain(share: float) -> str:
     """A share more as a factor: 1.5 more is 2.5 times."""
     factor = 1 + share
     return f"{factor:,.0f}" if factor >= 9.95 else f"{factor:.2g}"
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
-    if metric.interval_to_show is None:
+    if metric.displayable_interval is None:
         single = "one run" if metric.n == 1 else ""
         few = missing_interval_reason(metric) if metric.has_too_wide_interval else single
-        return f"{metric_text(metric)} ({few})" if few else metric_text(metric)
-    low, high = (value_text(end, metric.unit, bare_rate=True) for end in metric.interval_to_show)
-    return f"{metric_text(metric)} ({low} to {high})"
+        return f"{metric_value_text(metric)} ({few})" if few else metric_value_text(metric)
+    low, high = (
+        value_text(end, metric.unit, bare_rate=True) for end in metric.displayable_interval
+    )
+    return f"{metric_value_text(metric)} ({low} to {high})"
 
 
-def recommendation_sentence(suits: Recommendation, names: ConfigurationNames) -> str:
+def recommendation_sentence(recommendation: Recommendation, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
-    best, second = names.title(suits.configuration), names.title(suits.runner_up)
-    level = LEVEL_SENTENCES[suits.level] if suits.level is not None else ""
-    if suits.is_certain:
-        choice = f": {best}, {_NEED_TEXTS[suits.need](suits, second)}"
+    best, second = names.title(recommendation.configuration), names.title(recommendation.runner_up)
+    level = LEVEL_SENTENCES[recommendation.level] if recommendation.level is not None else ""
+    if recommendation.is_certain:
+        choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"
     else:
-        choice = f", {_undecided_text(suits, best, second)}"
-    return f"{_NEED_PREFIXES[suits.need]}{choice}{_unknown_cost_note(suits)}.{level}"
+        choice = f", {_undecided_text(recommendation, best, second)}"
+    return (
+        f"{_NEED_PREFIXES[recommendation.need]}{choice}{_unknown_cost_note(recommendation)}.{level}"
+    )
 
 
-def _undecided_text(suits: Recommendation, best: str, second: str) -> str:
-    if suits.lead_factor < 1 + NEGLIGIBLE_LEAD:
+def _undecided_text(recommendation: Recommendation, best: str, second: str) -> str:
+    if recommendation.lead_factor < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
-    call = "too few runs to call" if suits.has_single_runs else "too close to call"
-    why = "but by single runs" if suits.has_single_runs else "which their intervals leave open"
-    ahead = f"{best} is ahead of {second} by {_lead_text(suits)}"
-    if suits.lead_factor >= FACTOR_FROM:
-        ahead = f"{best} has {factor_text(suits.lead_factor)} what {second} has"
+    call = "too few runs to call" if recommendation.has_single_runs else "too close to call"
+    why = (
+        "but by single runs"
+        if recommendation.has_single_runs
+        else "which their intervals leave open"
+    )
+    ahead = f"{best} is ahead of {second} by {_leading_figures_text(recommendation)}"
+    if recommendation.lead_factor >= FACTOR_FROM:
+        ahead = f"{best} has {factor_text(recommendation.lead_factor)} what {second} has"
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity_text(suits: Recommendation, second: str) -> str:
-    kind = suits.metric.removesuffix("_tb")
-    size = f"{terabytes_text(suits.terabytes or 0.0)} {kind}"
+def _capacity_text(recommendation: Recommendation, second: str) -> str:
+    kind = recommendation.metric.removesuffix("_tb")
+    size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
     more = (
-        f"{factor_text(suits.lead_factor)} that of {second}"
-        if suits.lead_factor >= FACTOR_FROM
-        else f"{_lead_text(suits)} more than {second}"
+        f"{factor_text(recommendation.lead_factor)} that of {second}"
+        if recommendation.lead_factor >= FACTOR_FROM
+        else f"{_leading_figures_text(recommendation)} more than {second}"
     )
-    return f"with {size}{_for_each_unit_text(suits)}, {more}"
+    return f"with {size}{_for_each_unit_text(recommendation)}, {more}"
 
 
-def _performance_text(suits: Recommendation, second: str) -> str:
-    more = f"{factor_text(suits.lead_factor)} as fast as {second}"
-    if suits.lead_factor < FACTOR_FROM:
-        more = f"{_lead_text(suits)} faster than {second}"
-    return f"{more} by best rates{_workload_count_text(suits)}"
+def _performance_text(recommendation: Recommendation, second: str) -> str:
+    more = f"{factor_text(recommendation.lead_factor)} as fast as {second}"
+    if recommendation.lead_factor < FACTOR_FROM:
+        more = f"{_leading_figures_text(recommendation)} faster than {second}"
+    return f"{more} by best rates{_workload_count_text(recommendation)}"
 
 
-def _value_text(suits: Recommendation, second: str) -> str:
-    rates = f"with best rates{_for_each_unit_text(suits)}"
-    if suits.lead_factor < FACTOR_FROM:
-        return f"{rates} {_lead_text(suits)} above those of {second}{_workload_count_text(suits)}"
+def _value_text(recommendation: Recommendation, second: str) -> str:
+    rates = f"with best rates{_for_each_unit_text(recommendation)}"
+    if recommendation.lead_factor < FACTOR_FROM:
+        return (
+            f"{rates} {_leading_figures_text(recommendation)} above those of {second}"
+            f"{_workload_count_text(recommendation)}"
+        )
     return (
-        f"{rates} {factor_text(suits.lead_factor)} those of {second}{_workload_count_text(suits)}"
+        f"{rates} {factor_text(recommendation.lead_factor)} those of {second}"
+        f"{_workload_count_text(recommendation)}"
     )
 
 
-def _balance_text(suits: Recommendation, second: str) -> str:
-    weakest = min(suits.need_sides, key=lambda side: side.share_of_best)
-    least = percent_text(weakest.share_of_best / suits.lead_factor)
+def _balance_text(recommendation: Recommendation, second: str) -> str:
+    weakest = min(recommendation.need_sides, key=lambda side: side.share_of_best)
+    least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
-        names = list_text([side.name for side in suits.need_sides])
-        best = f"the best in {names}{_for_each_unit_text(suits)}"
+        names = list_text([side.name for side in recommendation.need_sides])
+        best = f"the best in {names}{_for_each_unit_text(recommendation)}"
         return f"{best}, where {second} has {least} at its weakest"
-    parts = [f"{side.name} {percent_text(side.share_of_best)}" for side in suits.need_sides]
+    parts = [
+        f"{side.name} {percent_text(side.share_of_best)}" for side in recommendation.need_sides
+    ]
     return (
-        f"whose shares of the best{_for_each_unit_text(suits)} are {list_text(parts)}, where "
+        f"whose shares of the best{_for_each_unit_text(recommendation)} are {list_text(parts)}, "
+        "where "
         f"{second} has "
         f"{least} at its weakest"
     )
@@ -360,27 +379,27 @@ _NEED_TEXTS: Final = {
 }
 
 
-def _for_each_unit_text(suits: Recommendation) -> str:
-    return f" for each {suits.per_unit}" if suits.per_unit else ""
+def _for_each_unit_text(recommendation: Recommendation) -> str:
+    return f" for each {recommendation.per_unit}" if recommendation.per_unit else ""
 
 
-def _workload_count_text(suits: Recommendation) -> str:
-    several = len(suits.workloads) > 1
+def _workload_count_text(recommendation: Recommendation) -> str:
+    several = len(recommendation.workloads) > 1
     mean = " (geometric mean)" if several else ""
-    return f" over {counted_noun(len(suits.workloads), 'workload')}{mean}"
+    return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"
 
 
-def _lead_text(suits: Recommendation) -> str:
+def _leading_figures_text(recommendation: Recommendation) -> str:
     """By how much the best leads."""
-    return percent_text(suits.lead_factor - 1)
+    return percent_text(recommendation.lead_factor - 1)
 
 
-def _unknown_cost_note(suits: Recommendation) -> str:
+def _unknown_cost_note(recommendation: Recommendation) -> str:
     """Where costs would weigh in, and are not known of all in one currency."""
-    weighs = suits.need in (Need.CAPACITY, Need.BALANCE)
+    weighs = recommendation.need in (Need.CAPACITY, Need.BALANCE)
     return (
         "; not all tell a cost in one currency, so costs do not count"
-        if weighs and not suits.per_unit
+        if weighs and not recommendation.per_unit
         else ""
     )
 
@@ -417,7 +436,7 @@ def linked_sentences(
     return tuple(_link_sentence(sentence, names, brief.run_anchors) for sentence in sentences)
 
 
-def factor_out_common_doubt(
+def without_common_doubt(
     sentences: tuple[LinkedSentence, ...],
 ) -> tuple[tuple[LinkedSentence, ...], str]:
     """The sentences without the doubt that all of several end with, and that doubt once."""

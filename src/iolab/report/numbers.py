@@ -61,7 +61,7 @@ def _round_float(value: float) -> float | int:
     return int(short) if short.is_integer() and abs(short) < _EXACT_INTEGER_MAX else short
 
 
-def finite_or_none(value: float | None) -> float | None:
+def finite_number_or_none(value: float | None) -> float | None:
     """JSON has no infinity and no nan; both are unknown."""
     return value if value is not None and math.isfinite(value) else None
 
@@ -78,7 +78,7 @@ def _json_value(value: object) -> object:
     if type(value) in _JSON_SCALAR_TYPES:
         return value
     if isinstance(value, float):
-        return finite_or_none(value)
+        return finite_number_or_none(value)
     if isinstance(value, Enum):
         return value.value
     return list(value) if isinstance(value, tuple) else value
@@ -89,7 +89,7 @@ def verdict_mark(level: Level) -> str:
     return _LEVEL_MARKS[level]
 
 
-def metric_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+def metric_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
     """A metric with its unit, "more than" where only that is known.
 
     `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column.
@@ -115,11 +115,13 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
     if metric is None or metric.value is None or metric.n is None:
         return ""
     runs = f"n={metric.n}"
-    if metric.interval_to_show is None:
+    if metric.displayable_interval is None:
         return (
             f"{missing_interval_reason(metric)}, {runs}" if metric.has_too_wide_interval else runs
         )
-    ends = (value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.interval_to_show)
+    ends = (
+        value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.displayable_interval
+    )
     return f"[{', '.join(ends)}] {runs}"
 
 
@@ -163,11 +165,12 @@ def quotient_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
 def quotient_interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
     runs = f" n={metric.n}" if metric.n is not None else ""
-    if metric.interval_to_show is None:
+    if metric.displayable_interval is None:
         why = f"{missing_interval_reason(metric)}," if metric.has_too_wide_interval else ""
         return f"{why}{runs}".strip() or DASH
     ends = [
-        quotient_text(Metric(end, metric.unit), bare_rate=True) for end in metric.interval_to_show
+        quotient_text(Metric(end, metric.unit), bare_rate=True)
+        for end in metric.displayable_interval
     ]
     return f"[{', '.join(ends)}]{runs}"
 
@@ -176,9 +179,9 @@ def factor_with_interval_text(factor: Metric | None) -> str:
     """A factor with its interval: `1.29 (1.27 to 1.32)`."""
     if factor is None or factor.value is None:
         return DASH
-    if factor.interval_to_show is None:
+    if factor.displayable_interval is None:
         return f"{factor.value:.3g}"
-    low, high = factor.interval_to_show
+    low, high = factor.displayable_interval
     return f"{factor.value:.3g} ({low:.3g} to {high:.3g})"
 
 

@@ -14,7 +14,7 @@ from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.answer import Answer, build_answer
 from iolab.report.best import count_verdicts
-from iolab.report.brief import Brief, PublishedTables
+from iolab.report.brief import Brief, PublishedResultTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
 from iolab.report.charts.topology import TopologyDrawing, topology_drawing
 from iolab.report.hardware import (
@@ -28,8 +28,8 @@ from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import (
     SENTENCES_SHOWN,
     LinkedSentence,
-    factor_out_common_doubt,
     linked_sentences,
+    without_common_doubt,
 )
 from iolab.report.phrases import Objection, merge_objections, titles_if_several
 from iolab.report.provenance import (
@@ -85,7 +85,7 @@ class ReportPage(Record):
     host_tables_by_names: tuple[tuple[str, tuple[Table, ...]], ...]
     method_table: Table
     job_tables: tuple[Table, ...]
-    published: PublishedTables | None
+    published: PublishedResultTables | None
     session_tables: tuple[Table, ...]
     run_folders: Table | None
     how_to_repeat: tuple[HowToRepeat, ...]
@@ -120,7 +120,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     kinds = brief.kinds.reports_of_study(brief.study)
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
-    sentences, doubt = factor_out_common_doubt(linked_sentences(brief))
+    sentences, doubt = without_common_doubt(linked_sentences(brief))
     every_section = report_sections(brief)
     in_brief = tuple(section for section in every_section if not section.in_appendix)
     backing = (

@@ -20,7 +20,7 @@ from iolab.report.numbers import (
     axis_name_text,
     axis_values_text,
     flat_record_document,
-    metric_text,
+    metric_value_text,
     point_text,
     value_text,
 )
@@ -73,7 +73,7 @@ class Objection(Record):
         return " (values from the first run)" if self.has_other_numbers else ""
 
     @property
-    def is_everywhere(self) -> bool:
+    def concerns_every_run(self) -> bool:
         """Whether every run of the session met it."""
         return len(self.runs) == self.run_count
 
@@ -125,7 +125,7 @@ def objection_runs_text(objection: Objection) -> str:
 
 
 def _affected_runs_text(objection: Objection) -> str:
-    if objection.is_everywhere:
+    if objection.concerns_every_run:
         return (
             f"all {counted_noun(objection.run_count, 'run')}"
             if objection.run_count > 1
@@ -214,11 +214,11 @@ def _curve_sentence(curve: LoadCurve) -> str:
         parts.append(f"{guessed} predicted to within {percent_text(widest)}")
     place = curve.saturation
     parts.append(
-        f"saturated from {load_estimate_text(place)} on"
+        f"saturated from {load_with_interval_text(place)} on"
         if place
         else "not seen to saturate on this axis"
     )
-    parts.append(f"knee at {load_estimate_text(curve.knee)}")
+    parts.append(f"knee at {load_with_interval_text(curve.knee)}")
     if curve.bounds_crossing_load is not None:
         parts.append(
             f"bounds by Little's law meet at {curve.axis} {curve.bounds_crossing_load:.3g}"
@@ -230,7 +230,7 @@ def _curve_sentence(curve: LoadCurve) -> str:
     return f"{'; '.join(parts)}."
 
 
-def load_estimate_text(estimate: LoadEstimate) -> str:
+def load_with_interval_text(estimate: LoadEstimate) -> str:
     """A load, and between which loads it may lie."""
     if estimate.low == estimate.high:
         return str(estimate.load)
@@ -241,17 +241,17 @@ def _log_half_width(point: CurvePoint) -> float:
     return math.log(point.high / point.low) / 2
 
 
-def _peak_sentence(peak_found: SearchPeak) -> str:
-    peak = peak_found.peak
-    value = Metric(peak.rate, metric_spec(peak_found.metric).unit, peak.low, peak.high)
-    best = _peak_point(peak_found, peak.point)
+def _peak_sentence(search_peak: SearchPeak) -> str:
+    peak = search_peak.peak
+    value = Metric(peak.rate, metric_spec(search_peak.metric).unit, peak.low, peak.high)
+    best = _peak_point(search_peak, peak.point)
     text = (
-        f"{_search_title(peak_found.search)}: best is {axis_values_text(best.axis)} with "
+        f"{_search_title(search_peak.search)}: best is {axis_values_text(best.axis)} with "
         f"{_metric_interval_text(value)}"
     )
-    text += f", estimated from {peak.runs} runs of {len(peak_found.search.points)} points"
+    text += f", estimated from {peak.runs} runs of {len(search_peak.search.points)} points"
     if len(peak.indistinguishable_points) > 1:
-        cheapest = axis_values_text(_peak_point(peak_found, peak.indistinguishable_points[0]).axis)
+        cheapest = axis_values_text(_peak_point(search_peak, peak.indistinguishable_points[0]).axis)
         text += (
             f"; {len(peak.indistinguishable_points)} points are within 1 % of it, the "
             f"cheapest is {cheapest}"
@@ -261,8 +261,8 @@ def _peak_sentence(peak_found: SearchPeak) -> str:
     return f"{text}."
 
 
-def _peak_point(peak_found: SearchPeak, indexes: tuple[int, ...]) -> Point:
-    return peak_found.search.points[indexes]
+def _peak_point(search_peak: SearchPeak, indexes: tuple[int, ...]) -> Point:
+    return search_peak.search.points[indexes]
 
 
 def _max_load_sentence(load: SearchMaxLoad) -> str:
@@ -281,16 +281,16 @@ def _max_load_sentence(load: SearchMaxLoad) -> str:
         text = f"{limit} up to {_metric_interval_text(value)}, by {highest.runs} runs"
         text += "" if highest.is_settled else " (the search ended before it was settled)"
     if highest.verified is not None:
-        text += f"; verified at {metric_text(Metric(highest.verified, IOPS_UNIT))}"
-    return f"{start}{text}; without a rate {metric_text(Metric(load.saturation, IOPS_UNIT))}."
+        text += f"; verified at {metric_value_text(Metric(highest.verified, IOPS_UNIT))}"
+    return f"{start}{text}; without a rate {metric_value_text(Metric(load.saturation, IOPS_UNIT))}."
 
 
 def _metric_interval_text(metric: Metric) -> str:
     """The value and its interval; how many runs are behind it is told beside it."""
     if metric.low is None or metric.high is None:
-        return metric_text(metric)
+        return metric_value_text(metric)
     ends = (value_text(end, metric.unit) for end in (metric.low, metric.high))
-    return f"{metric_text(metric)} [{', '.join(ends)}]"
+    return f"{metric_value_text(metric)} [{', '.join(ends)}]"
 
 
 def _search_document(search: Search) -> dict[str, Any]:
@@ -328,17 +328,17 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     }
 
 
-def _peak_document(peak_found: SearchPeak) -> dict[str, Any]:
-    peak = peak_found.peak
+def _peak_document(search_peak: SearchPeak) -> dict[str, Any]:
+    peak = search_peak.peak
     return {
-        **_search_document(peak_found.search),
-        "metric": peak_found.metric,
-        "best": dict(_peak_point(peak_found, peak.point).axis),
+        **_search_document(search_peak.search),
+        "metric": search_peak.metric,
+        "best": dict(_peak_point(search_peak, peak.point).axis),
         "value": peak.rate,
         "low": peak.low,
         "high": peak.high,
         "alike": [
-            dict(_peak_point(peak_found, place).axis) for place in peak.indistinguishable_points
+            dict(_peak_point(search_peak, place).axis) for place in peak.indistinguishable_points
         ],
         "at_edge": peak.at_edge,
         "runs": peak.runs,
@@ -368,7 +368,7 @@ class ConfigurationNames(Record):
     titles: Mapping[str, str]
 
     @property
-    def are_several(self) -> bool:
+    def has_several(self) -> bool:
         """Whether a sentence must say which configuration it speaks of."""
         return len(self.titles) > 1
 
@@ -377,7 +377,7 @@ class ConfigurationNames(Record):
         return self.titles.get(configuration, configuration)
 
 
-def axis_place_text(axis: Sequence[tuple[str, int | str]]) -> str:
+def axis_values_phrase(axis: Sequence[tuple[str, int | str]]) -> str:
     """A place on the axes, each named as in a sentence: `threads 4, block_size 16k`."""
     return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis))
 

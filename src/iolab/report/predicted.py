@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
+from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
 from iolab.analysis.prediction import CurvePrediction, ResourceReader, predict_curves
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import ResourceUse, RunResources
@@ -16,11 +16,11 @@ from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
-from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, group_by
-from iolab.report.gather import SessionSource, read_run_record
-from iolab.report.maxima import join_statements
+from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
+from iolab.report.gather import StoredSessionReader, read_run_record
+from iolab.report.maxima import statements_text
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text, value_text
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
@@ -43,7 +43,7 @@ class RequestedLoad(Record):
     load: int
     extrapolate: bool
 
-    def predictions(
+    def predict_curves_of_brief(
         self, brief: Brief, read_resources: ResourceReader
     ) -> tuple[CurvePrediction, ...]:
         """What every curve over that axis says of it."""
@@ -65,7 +65,7 @@ def predictions_section(
     """The section on these loads; None where no workload varies any of the axes."""
     groups = []
     for asked_load in requested_loads:
-        outcomes = asked_load.predictions(brief, read_resources)
+        outcomes = asked_load.predict_curves_of_brief(brief, read_resources)
         if outcomes:
             title = f"{axis_name_text(asked_load.axis)} {asked_load.load}"
             table = _prediction_basis_table(title, asked_load, outcomes, brief)
@@ -78,7 +78,9 @@ def predictions_section(
     )
 
 
-def first_run_resources_reader(source: SessionSource, analyses: AnalysisKinds) -> ResourceReader:
+def first_run_resources_reader(
+    source: StoredSessionReader, analyses: AnalysisKinds
+) -> ResourceReader:
     """What the first run of a point tells of its resources; None where it is damaged.
 
     Each record is read once, of however many loads a prediction is asked.
@@ -132,7 +134,7 @@ def _prediction_basis_table(
     brief: Brief,
 ) -> Table:
     """What each prediction is made of, and what to know of it."""
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Workload", "Configuration", "Measured"),
         ("Predicted", "90 % interval", "Runs a load"),
         ("Law", "To know"),
@@ -146,7 +148,7 @@ def _prediction_basis_table(
                 if outcome.measured_loads
                 else DASH
             ),
-            *_rate_and_interval_cells(outcome),
+            *_predicted_rate_cells(outcome),
             Cell(str(outcome.runs) if outcome.runs else DASH),
             Cell(outcome.prediction.law.value if outcome.prediction else DASH),
             Cell(prediction_caveat(outcome, requested.load)),
@@ -156,22 +158,22 @@ def _prediction_basis_table(
     return Table(f"What is predicted from, at {title}", heads, rows)
 
 
-def _rate_and_interval_cells(outcome: CurvePrediction) -> tuple[Cell, ...]:
+def _predicted_rate_cells(outcome: CurvePrediction) -> tuple[Cell, ...]:
     prediction = outcome.prediction
     if prediction is None:
-        return row_of(DASH, DASH)
+        return row_of_cells(DASH, DASH)
     ends = prediction_interval_text(prediction, outcome.unit)
-    return row_of(value_text(prediction.rate, outcome.unit), ends)
+    return row_of_cells(value_text(prediction.rate, outcome.unit), ends)
 
 
 def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brief: Brief) -> Table:
     """The figures behind a chart's bars."""
-    heads = columns_of(("Workload", "Configuration"), ("Predicted", "90 % interval"))
+    heads = text_and_number_columns(("Workload", "Configuration"), ("Predicted", "90 % interval"))
     rows = tuple(
         (
             Cell(_curve_title(outcome, brief)),
             Cell(brief.series_styles[outcome.configuration].title),
-            *_rate_and_interval_cells(outcome),
+            *_predicted_rate_cells(outcome),
         )
         for outcome in outcomes
     )
@@ -190,7 +192,7 @@ def _prediction_charts(
     styles = brief.series_styles
 
     def draw(own: list[CurvePrediction]) -> Figure | None:
-        groups = group_by(own, lambda outcome: _curve_title(outcome, brief))
+        groups = rows_by_key(own, lambda outcome: _curve_title(outcome, brief))
         figure = dot_chart(
             "Predicted",
             f"Predicted at {title}",
@@ -198,7 +200,7 @@ def _prediction_charts(
                 DotRow(name, tuple(_prediction_dot(outcome, styles) for outcome in rows))
                 for name, rows in groups.items()
             ],
-            finding=join_statements([_prediction_sentence(outcome, brief) for outcome in own]),
+            finding=statements_text([_prediction_sentence(outcome, brief) for outcome in own]),
             table=_predicted_rates_table(title, own, brief),
         )
         return figure and replace(figure, note=_CHART_NOTE)
@@ -208,7 +210,7 @@ def _prediction_charts(
         for outcome in outcomes
         if outcome.prediction is not None and outcome.configuration in styles
     )
-    return charts_by_unit(drawn, lambda outcome: outcome.unit, draw)
+    return figures_by_unit(drawn, lambda outcome: outcome.unit, draw)
 
 
 def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.value import (
+from iolab.analysis.quotients import (
     MONEY,
     TERABYTES,
-    Maximum,
+    BestValue,
     Quotient,
     SizeMeasure,
     capacity_quotients,
@@ -23,14 +23,19 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import common_label
+from iolab.core.metric_spec import common_metric_label
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import procurement_cost_chart, value_for_money_chart
-from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, group_by
+from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
 from iolab.report.charts.series import RunAnchors
-from iolab.report.maxima import PeakFigure, brief_peaks, join_statements, titles_by_id
-from iolab.report.numbers import DASH, metric_text, quotient_interval_text, quotient_text
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.maxima import (
+    BestHostsFigure,
+    best_figures_with_hosts,
+    statements_text,
+    titles_by_id,
+)
+from iolab.report.numbers import DASH, metric_value_text, quotient_interval_text, quotient_text
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, list_text
 
 if TYPE_CHECKING:
@@ -69,7 +74,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
     if not any(configuration_sizes(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}
-    every = brief_peaks(brief)
+    every = best_figures_with_hosts(brief)
     peaks = [peak for peak in every if peak.maximum.configuration in kept]
     left_out = [
         configuration.title
@@ -78,7 +83,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
     ]
     first = _purchase_charts(owners, peaks, brief.series_styles, brief.run_anchors)
     if left_out:
-        first = replace(first, note=f"{first.note} {_left_out_note(left_out)}")
+        first = replace(first, note=f"{first.note} {_left_out_configurations_note(left_out)}")
     groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.run_anchors))
     title = "Price/performance" if cost_currencies(owners) else "Capacity and size"
     return ReportSection("value", title, _SECTION_INTRODUCTION, groups, in_appendix=False)
@@ -86,7 +91,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
 
 def _purchase_charts(
     configurations: Sequence[Configuration],
-    peaks: Sequence[PeakFigure],
+    peaks: Sequence[BestHostsFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> ChartGroup:
@@ -111,7 +116,7 @@ def _purchase_charts(
 def _money_charts(
     currency: str,
     configurations: Sequence[Configuration],
-    peaks: Sequence[PeakFigure],
+    peaks: Sequence[BestHostsFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
     table: Table,
@@ -128,7 +133,7 @@ def _money_charts(
         for configuration in configurations
         if configuration.cost is not None and configuration.cost.currency == currency
     ]
-    capacities = group_by(capacity_quotients(priced), lambda quotient: quotient.maximum.metric)
+    capacities = rows_by_key(capacity_quotients(priced), lambda quotient: quotient.maximum.metric)
     capacity = capacities.get("usable_tb") or capacities.get("raw_tb") or []
     rates = [
         quotient
@@ -137,15 +142,15 @@ def _money_charts(
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     titles = {name: style.title for name, style in styles.items()}
-    for own in group_by(rates, lambda quotient: quotient.value.unit).values():
-        alike = [quotient for quotient in own if quotient.kind == own[0].kind]
+    for own in rows_by_key(rates, lambda quotient: quotient.value.unit).values():
+        alike = [quotient for quotient in own if quotient.ranking_group == own[0].ranking_group]
         numbers = quotient_table(own[0].size.unit_text, alike, titles, verdicts)
         figure = value_for_money_chart(capacity, alike, styles, numbers)
         if figure is not None:
             yield figure
 
 
-def _left_out_note(titles: Sequence[str]) -> str:
+def _left_out_configurations_note(titles: Sequence[str]) -> str:
     return (
         f"Left out, since only some hosts of another configuration load the same storage there: "
         f"{list_text(titles, NAMES_SHOWN)}."
@@ -172,7 +177,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
 
 def _quotient_chart_groups(
     configurations: Sequence[Configuration],
-    peaks: Sequence[PeakFigure],
+    peaks: Sequence[BestHostsFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Iterator[ChartGroup]:
@@ -185,13 +190,13 @@ def _quotient_chart_groups(
         *capacity_quotients(configurations),
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
-    order = sorted(every, key=_measure_order)
+    order = sorted(every, key=_measure_sort_key)
     measured = {quotient.size.size_measure for quotient in every if quotient.maximum.workload}
     shown = next((size for size in _MEASURES_BY_PRIORITY if size in measured), None)
     for per in dict.fromkeys(quotient.size.unit_text for quotient in order):
         own = [quotient for quotient in every if quotient.size.unit_text == per]
         draw = partial(_quotient_chart, per, styles, verdicts)
-        figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
+        figures = figures_by_unit(own, lambda quotient: quotient.value.unit, draw)
         first = own[0].size.size_measure is shown is not SizeMeasure.COST
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
@@ -202,12 +207,12 @@ def _quotient_chart_groups(
 def _quotient_chart(
     per_unit: str,
     styles: SeriesStyles,
-    verdicts: Mapping[Maximum, Cell],
+    verdicts: Mapping[BestValue, Cell],
     quotients: Sequence[Quotient],
 ) -> Figure | None:
     """Quotients of one unit by one measure, a row for each workload."""
     titles = {name: style.title for name, style in styles.items()}
-    by_workload = group_by(
+    by_workload = rows_by_key(
         quotients, lambda quotient: (quotient.maximum.workload, quotient.maximum.metric)
     )
     groups = list(by_workload.values())
@@ -215,7 +220,7 @@ def _quotient_chart(
     of = (
         "capacity"
         if is_capacity
-        else common_label(quotient.maximum.metric for quotient in quotients)
+        else common_metric_label(quotient.maximum.metric for quotient in quotients)
     )
     return dot_chart(
         "Price/performance",
@@ -255,7 +260,7 @@ def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: Se
         if who and any(_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_quotient_title(best)}: {who}{quotient_text(best.value)}{doubt}")
-    return join_statements(sentences)
+    return statements_text(sentences)
 
 
 def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
@@ -265,26 +270,26 @@ def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
 
 
 def rates_per_size_table(
-    configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: RunAnchors
+    configurations: Sequence[Configuration], peaks: Sequence[BestHostsFigure], anchors: RunAnchors
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
     every = rate_quotients(configurations, [peak.maximum for peak in peaks])
     pers = list(
-        dict.fromkeys(quotient.size.unit_text for quotient in sorted(every, key=_measure_order))
+        dict.fromkeys(quotient.size.unit_text for quotient in sorted(every, key=_measure_sort_key))
     )
     if not pers:
         return None
     titles = titles_by_id(configurations)
     values = {(quotient.maximum, quotient.size.unit_text): quotient.value for quotient in every}
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
     )
     rows = [
         (
-            *row_of(
+            *row_of_cells(
                 peak.maximum.title or peak.maximum.workload,
                 titles.get(peak.maximum.configuration, peak.maximum.configuration),
-                metric_text(peak.maximum.value),
+                metric_value_text(peak.maximum.value),
                 *(quotient_text(values.get((peak.maximum, per))) for per in pers),
             ),
             peak.verdict_cell(anchors),
@@ -299,18 +304,18 @@ def quotient_table(
     per_unit: str,
     quotients: Sequence[Quotient],
     titles: Mapping[str, str],
-    verdicts: Mapping[Maximum, Cell],
+    verdicts: Mapping[BestValue, Cell],
 ) -> Table:
     """The quotients of one measure with their intervals, behind a chart of them."""
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Workload", "Configuration"), ("Best", f"For each {per_unit}", "Interval"), ("Verdict",)
     )
     rows = tuple(
         (
-            *row_of(
+            *row_of_cells(
                 quotient.maximum.title or quotient.maximum.workload,
                 titles.get(quotient.maximum.configuration, quotient.maximum.configuration),
-                metric_text(quotient.maximum.value),
+                metric_value_text(quotient.maximum.value),
                 quotient_text(quotient.value),
                 quotient_interval_text(quotient.value),
             ),
@@ -352,12 +357,12 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
                 _per_money_text(values.get((configuration.id, name, SizeMeasure.COST)), currency)
                 for name in ("raw_tb", "usable_tb")
             ]
-        rows.append(row_of(*texts))
-    heads = columns_of(("Configuration",), (*numbers, *(money if paid else ())))
+        rows.append(row_of_cells(*texts))
+    heads = text_and_number_columns(("Configuration",), (*numbers, *(money if paid else ())))
     return Table("What was bought", heads, tuple(rows))
 
 
-def _measure_order(quotient: Quotient) -> int:
+def _measure_sort_key(quotient: Quotient) -> int:
     return list(SizeMeasure).index(quotient.size.size_measure)
 
 

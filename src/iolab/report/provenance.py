@@ -9,18 +9,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.differences import Area, Difference
+from iolab.analysis.differences import Difference, DifferenceArea
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.record import Record
 from iolab.report.best import VerdictCounts
-from iolab.report.brief import SINGLE_SESSION, Brief, LoadKinds, MemberSession, SessionUnion
+from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, UnionMember
 from iolab.report.merged import distinct_workload_versions
 from iolab.report.numbers import DASH, utc_datetime, utc_minute_text
 from iolab.report.phrases import result_run_text
-from iolab.report.table import Cell, Column, Table, columns_of, row_of
+from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 from iolab.store.documents import SessionDocument
 from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
@@ -62,7 +62,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     notes = [
         text
         for kind in brief.kinds.reports_of_study(brief.study)
-        for text in kind.engine_notes(brief)
+        for text in kind.engine_note_texts(brief)
     ]
     return (
         ("Measured", _measured_when_text(brief)),
@@ -216,7 +216,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
         )
 
 
-def missing_run_count(member: MemberSession) -> int:
+def missing_run_count(member: UnionMember) -> int:
     """How many runs a session still had to make."""
     keys = [result.key for result in member.results]
     return member.plan.missing_run_count(keys) - member.damaged_run_count
@@ -253,7 +253,7 @@ def how_to_repeat(brief: Brief) -> tuple[HowToRepeat, ...]:
     texts: dict[str, str] = {}
     parts = []
     for member in members:
-        alone = _brief_of_member(brief, member)
+        alone = _brief_of_union_member(brief, member)
         # Studies of one id may differ in their text: each is saved under a name of its own.
         name = study_file_name(alone)
         if texts.setdefault(name, alone.study.text) != alone.study.text:
@@ -262,7 +262,7 @@ def how_to_repeat(brief: Brief) -> tuple[HowToRepeat, ...]:
     return tuple(parts)
 
 
-def _brief_of_member(brief: Brief, member: MemberSession) -> Brief:
+def _brief_of_union_member(brief: Brief, member: UnionMember) -> Brief:
     """The brief with one of its sessions alone, for what is told of how that came about."""
     own = {key for key, trace in brief.sessions.run_sources.items() if trace.label == member.label}
     return replace(
@@ -273,7 +273,7 @@ def _brief_of_member(brief: Brief, member: MemberSession) -> Brief:
         results=member.results,
         segment_starts_ns=member.segment_starts_ns,
         manifests={key: manifest for key, manifest in brief.manifests.items() if key in own},
-        sessions=SINGLE_SESSION,
+        sessions=NO_UNION,
     )
 
 
@@ -311,18 +311,18 @@ def versions_table(brief: Brief) -> Table:
     """Which command, programs and seeds made the numbers."""
     session = brief.session
     rows = [
-        row_of("Command as it was", _command_line_text(session.command)),
-        row_of("iolab", session.iolab_version),
-        row_of("Agent", session.agent_version or DASH),
-        row_of("Engine", ", ".join(brief.engine_versions) or DASH),
-        row_of("Seed of the order", str(brief.study.method.seed)),
-        row_of("Plan", brief.plan.digest),
-        *_segment_rows(brief),
+        row_of_cells("Command as it was", _command_line_text(session.command)),
+        row_of_cells("iolab", session.iolab_version),
+        row_of_cells("Agent", session.agent_version or DASH),
+        row_of_cells("Engine", ", ".join(brief.engine_versions) or DASH),
+        row_of_cells("Seed of the order", str(brief.study.method.seed)),
+        row_of_cells("Plan", brief.plan.digest),
+        *_resume_rows(brief),
     ]
-    return Table("Versions", columns_of(("What", "Which")), tuple(rows))
+    return Table("Versions", text_and_number_columns(("What", "Which")), tuple(rows))
 
 
-def _segment_rows(brief: Brief) -> Iterator[tuple[Cell, ...]]:
+def _resume_rows(brief: Brief) -> Iterator[tuple[Cell, ...]]:
     """Which runs were measured before and after each resume, where there was one."""
     by_segment: dict[int, list[int]] = {}
     order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
@@ -335,7 +335,7 @@ def _segment_rows(brief: Brief) -> Iterator[tuple[Cell, ...]]:
         label = "Measured at first" if segment == 1 else "Measured after a resume"
         is_known = segment <= len(brief.segment_starts_ns)
         begun = f"{utc_minute_text(brief.segment_starts_ns[segment - 1])} UTC" if is_known else DASH
-        yield row_of(label, f"{begun}: runs {integer_ranges_text(runs)}")
+        yield row_of_cells(label, f"{begun}: runs {integer_ranges_text(runs)}")
 
 
 def integer_ranges_text(numbers: Iterable[int]) -> str:
@@ -356,7 +356,7 @@ def _command_line_text(command: tuple[str, ...]) -> str:
     return join((PurePath(command[0]).name, *command[1:]))
 
 
-def method_table(kinds: LoadKinds, study: Study, plan: Plan, engines: Iterable[str]) -> Table:
+def method_table(kinds: LoadReportKinds, study: Study, plan: Plan, engines: Iterable[str]) -> Table:
     """How the study measures, one row a choice; `engines` are those that ran, with versions."""
     method = study.method
     order = (
@@ -376,30 +376,34 @@ def method_table(kinds: LoadKinds, study: Study, plan: Plan, engines: Iterable[s
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
     versions = ", ".join(engines)
     rows = (
-        *((row_of("Engine", versions),) if versions else ()),
+        *((row_of_cells("Engine", versions),) if versions else ()),
         *(
-            row_of(*pair)
+            row_of_cells(*pair)
             for kind in kinds.reports_of_study(study)
-            for pair in kind.common_job_options(study)
+            for pair in kind.common_job_option_texts(study)
         ),
-        row_of(
+        row_of_cells(
             "Runs",
             f"{len(plan.runs)}: {counted_noun(len(plan.points), 'point')}, "
             f"repeats: {_repeats_text(study)}",
         ),
         *_duration_rows(method),
         *(
-            (row_of("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),)
+            (
+                row_of_cells(
+                    "Settle", f"{format_duration_s(method.settle_s)} of rest after each run"
+                ),
+            )
             if method.settle_s
             else ()
         ),
-        *_changed_precheck_rows(method),
-        row_of("Order", order),
-        row_of("Caches", caches),
-        *((row_of("Files", layout),) if has_files else ()),
-        row_of("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
+        *_unusual_precheck_rows(method),
+        row_of_cells("Order", order),
+        row_of_cells("Caches", caches),
+        *((row_of_cells("Files", layout),) if has_files else ()),
+        row_of_cells("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
     )
-    return Table("Method", columns_of(("What", "How")), rows)
+    return Table("Method", text_and_number_columns(("What", "How")), rows)
 
 
 def _repeats_text(study: Study) -> str:
@@ -412,13 +416,13 @@ def _repeats_text(study: Study) -> str:
     return f"{study.method.repeats}{f' ({list_text(others, TITLES_SHOWN)})' if others else ''}"
 
 
-def _changed_precheck_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
+def _unusual_precheck_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
     """The looks before a run that are not made as usual."""
     if method.idle_watch_s != IDLE_WATCH_S:
         watch = f"{format_duration_s(method.idle_watch_s)} of the target's devices before each run"
-        yield row_of("Idle watch", watch if method.idle_watch_s else "none")
+        yield row_of_cells("Idle watch", watch if method.idle_watch_s else "none")
     if not method.generator_limit:
-        yield row_of("Generator limit", "not measured")
+        yield row_of_cells("Generator limit", "not measured")
 
 
 def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
@@ -426,17 +430,21 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
     rule, kind = method.rule, method.kind.value
     if rule is None:
         return (
-            row_of("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
-            row_of("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
+            row_of_cells("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
+            row_of_cells(
+                "Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"
+            ),
         )
     least_s, most_s = method.load_seconds_range
     length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
     return (
-        row_of(
+        row_of_cells(
             "Duration",
             f"{kind}: {length}, until the mean is known to ±{percent_text(rule.precision)}",
         ),
-        row_of("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
+        row_of_cells(
+            "Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"
+        ),
     )
 
 
@@ -447,10 +455,10 @@ def session_tables(sessions: SessionUnion) -> tuple[Table, ...]:
     return (_sessions_table(sessions.members), _session_differences_table(sessions))
 
 
-def _sessions_table(members: Iterable[MemberSession]) -> Table:
+def _sessions_table(members: Iterable[UnionMember]) -> Table:
     texts = ("Session", "Measured (UTC)", "Study", "Scale", "Configurations", "Runs", "Status")
     rows = tuple(
-        row_of(
+        row_of_cells(
             member.label,
             utc_minute_text(member.session.created_real_ns),
             member.study.id,
@@ -463,12 +471,12 @@ def _sessions_table(members: Iterable[MemberSession]) -> Table:
         )
         for member in members
     )
-    return Table("What each session is", columns_of((*texts, "iolab", "Id")), rows)
+    return Table("What each session is", text_and_number_columns((*texts, "iolab", "Id")), rows)
 
 
 def _session_differences_table(sessions: SessionUnion) -> Table:
     """One row for each thing, one column for each session; what forbids comparing is marked."""
-    rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
+    rows: dict[tuple[DifferenceArea, str], dict[str, list[Difference]]] = {}
     for session in sessions.differences:
         for difference in session.differences:
             rows.setdefault((difference.area, difference.subject), {}).setdefault(
@@ -476,10 +484,10 @@ def _session_differences_table(sessions: SessionUnion) -> Table:
             ).append(difference)
     labels = [member.label for member in sessions.members]
     heads = (Column("What"), *(Column(label) for label in labels))
-    ordered = sorted(rows.items(), key=lambda pair: not _any_forbids(pair[1]))
+    ordered = sorted(rows.items(), key=lambda pair: not _has_forbidding_difference(pair[1]))
     cells = tuple(
-        row_of(
-            f"! {subject}" if _any_forbids(by_session) else subject,
+        row_of_cells(
+            f"! {subject}" if _has_forbidding_difference(by_session) else subject,
             _distinct_values_text(
                 difference.baseline for own in by_session.values() for difference in own
             ),
@@ -492,11 +500,11 @@ def _session_differences_table(sessions: SessionUnion) -> Table:
         )
         for (_, subject), by_session in ordered
     )
-    nothing = (row_of("Nothing", *([NO_DIFFERENCE] * len(labels))),)
+    nothing = (row_of_cells("Nothing", *([NO_DIFFERENCE] * len(labels))),)
     return Table("What differs between the sessions", heads, cells or nothing)
 
 
-def _any_forbids(by_session: Mapping[str, Iterable[Difference]]) -> bool:
+def _has_forbidding_difference(by_session: Mapping[str, Iterable[Difference]]) -> bool:
     return any(difference.forbids_comparison for own in by_session.values() for difference in own)
 
 
@@ -520,13 +528,13 @@ def session_methods_table(brief: Brief) -> Table:
     members = brief.sessions.members
     if not members:
         return method_table(brief.kinds, brief.study, brief.plan, brief.engine_versions)
-    methods = [_method_rows_by_name(brief, member) for member in members]
+    methods = [_method_texts_by_name(brief, member) for member in members]
     names = list(dict.fromkeys(name for method in methods for name in method))
     rows = [[method.get(name, DASH) for method in methods] for name in names]
     alike = all(len(set(texts)) == 1 for texts in rows)
     heads = ["How, in each session"] if alike else [member.label for member in members]
     cells = tuple(
-        row_of(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True)
+        row_of_cells(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True)
     )
     return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
 
@@ -541,14 +549,14 @@ def short_method_table(table: Table) -> Table:
             texts if name.text in (line, _ENGINE) else [f"{name.text}: {text}" for text in texts]
         )
     rows = tuple(
-        row_of(line, *("; ".join(texts) for texts in zip(*parts, strict=True)))
+        row_of_cells(line, *("; ".join(texts) for texts in zip(*parts, strict=True)))
         for line, parts in lines.items()
         if parts
     )
     return replace(table, rows=rows, merges_equal=True)
 
 
-def _method_rows_by_name(brief: Brief, member: MemberSession) -> dict[str, str]:
+def _method_texts_by_name(brief: Brief, member: UnionMember) -> dict[str, str]:
     engines = brief.engine_versions_of_session(member.label)
     cells = method_table(brief.kinds, member.study, member.plan, engines).rows
     return {name.text: how.text for name, how in cells}
@@ -559,10 +567,10 @@ def run_folders_table(brief: Brief) -> Table | None:
     if not brief.sessions.is_merged:
         return None
     rows = tuple(_run_folder_row(brief, result) for result in brief.results)
-    heads = columns_of(("Run", "Configuration", "Session", "Stored in"))
+    heads = text_and_number_columns(("Run", "Configuration", "Session", "Stored in"))
     return Table("Where every run is stored", heads, rows)
 
 
 def _run_folder_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
     trace = brief.sessions.run_source(result.key)
-    return row_of(result_run_text(result), result.configuration, trace.label, trace.folder)
+    return row_of_cells(result_run_text(result), result.configuration, trace.label, trace.folder)

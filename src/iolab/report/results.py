@@ -9,31 +9,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from iolab.analysis.curves import session_load_findings
-from iolab.analysis.points import Axis, PointKey, PointSummary, summarise
+from iolab.analysis.points import Axis, PointKey, PointSummary, summarise_points
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Evidence, HostResult, LatencyLayer, Metric, NodeResult, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.best import UNKNOWN_METRIC
-from iolab.report.brief import LoadKinds
+from iolab.report.brief import LoadReportKinds
 from iolab.report.numbers import (
     DASH,
     all_axis_names,
-    finite_or_none,
+    finite_number_or_none,
     flat_record_document,
     interval_and_runs_text,
-    metric_text,
+    metric_value_text,
 )
 from iolab.report.phrases import load_findings_document
 from iolab.report.table import (
     Column,
     ExportValue,
     Table,
-    columns_of,
     escape_markdown,
-    row_of,
+    row_of_cells,
     rows_csv,
     table_markdown,
+    text_and_number_columns,
 )
 from iolab.store.verify import Damage
 from iolab.units import NS_PER_S
@@ -87,10 +87,10 @@ def node_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue
     lists["node"] = [node.name for _, node in rows]
     lists["guest_count"] = [len(node.guests) for _, node in rows]
     for key, metrics in _metrics_by_key([node.metrics for _, node in rows]):
-        lists[key] = [finite_or_none(metric.value) for metric in metrics]
+        lists[key] = [finite_number_or_none(metric.value) for metric in metrics]
     lists |= _layer_latency_columns([node for _, node in rows])
     for key, metrics in _metrics_by_key([node.hypervisor for _, node in rows]):
-        lists |= _metric_columns(f"hypervisor_{key}", metrics)
+        lists |= _metric_and_interval_columns(f"hypervisor_{key}", metrics)
     written = [node.written for _, node in rows]
     lists["guests_write_bytes"] = [account.guests if account else None for account in written]
     lists["hypervisor_write_bytes"] = [
@@ -98,7 +98,7 @@ def node_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue
     ]
     lists["devices_write_bytes"] = [account.devices if account else None for account in written]
     lists["write_factor"] = [
-        finite_or_none(account.factor) if account else None for account in written
+        finite_number_or_none(account.factor) if account else None for account in written
     ]
     lists["outliers"] = [
         " ".join(f"{outlier.scope}:{outlier.name}:{outlier.metric}" for outlier in node.outliers)
@@ -116,7 +116,7 @@ def _layer_latency_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Export
     ]
     return {
         f"{layer.value}_{way.key}_lat_ns_mean": [
-            finite_or_none(layers.get((layer, way))) for layers in means
+            finite_number_or_none(layers.get((layer, way))) for layers in means
         ]
         for way in Direction
         for layer in LatencyLayer
@@ -165,7 +165,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
     lists["left_out"] = [len(point.left_out) for point in points]
     lists["verdict"] = [point.level.value for point in points]
     for key, metrics in _metrics_by_key([point.metrics for point in points]):
-        lists |= _metric_columns(key, metrics)
+        lists |= _metric_and_interval_columns(key, metrics)
         lists[f"{key}_n"] = [metric.n for metric in metrics]
     lists["notes"] = ["; ".join(point.note_texts) for point in points]
     lists["excluded_hosts"] = [" ".join(point.key.excluded_hosts) for point in points]
@@ -176,11 +176,11 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
 def metric_and_interval_text(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
     interval = interval_and_runs_text(metric, bare_rate=True)
-    return f"{metric_text(metric, bare_rate=True)} {interval}".strip()
+    return f"{metric_value_text(metric, bare_rate=True)} {interval}".strip()
 
 
 def session_document(
-    kinds: LoadKinds,
+    kinds: LoadReportKinds,
     study: Study,
     results: Sequence[Result],
     points: Sequence[PointSummary] | None = None,
@@ -191,7 +191,7 @@ def session_document(
     `points` are those of the results, where the whole session has more than these: an interval
     rests on all of it. `damaged` is what was left out.
     """
-    summaries = summarise(results, study) if points is None else points
+    summaries = summarise_points(results, study) if points is None else points
     # The document's shape is the same whatever was measured.
     parts: dict[str, Any] = {
         name: [] for kind in kinds.registered_kinds for name in kind.document_lists
@@ -242,7 +242,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "digest": result.digest,
         "status": result.status.value,
         "failure": result.failure,
-        "window_s": finite_or_none(result.window_s),
+        "window_s": finite_number_or_none(result.window_s),
         "metrics": _metrics_document(result.metrics),
         "hosts": [_host_document(host) for host in result.hosts],
         "nodes": [node_document(node) for node in result.nodes],
@@ -277,7 +277,7 @@ def _metrics_document(metrics: Mapping[str, Metric]) -> dict[str, Any]:
 
 def _evidence_document(evidence: Evidence) -> dict[str, Any]:
     return {
-        name: finite_or_none(value) if isinstance(value, float) else value
+        name: finite_number_or_none(value) if isinstance(value, float) else value
         for name, value in evidence.items()
     }
 
@@ -297,13 +297,13 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
         result.steadiness.status.value if result.steadiness else None for result in results
     ]
     lists["host_count"] = [len(result.hosts) for result in results]
-    lists["window_s"] = [finite_or_none(result.window_s) for result in results]
+    lists["window_s"] = [finite_number_or_none(result.window_s) for result in results]
     for key, metrics in _metrics_by_key([result.metrics for result in results]):
         if any(metric.low is not None or metric.n is not None for metric in metrics):
-            lists |= _metric_columns(key, metrics)
+            lists |= _metric_and_interval_columns(key, metrics)
             lists[f"{key}_n"] = [metric.n for metric in metrics]
         else:
-            lists[key] = [finite_or_none(metric.value) for metric in metrics]
+            lists[key] = [finite_number_or_none(metric.value) for metric in metrics]
     lists["attempt"] = [result.attempt for result in results]
     lists["segment"] = [result.segment for result in results]
     lists["excluded_hosts"] = [" ".join(result.excluded_hosts) for result in results]
@@ -335,11 +335,13 @@ def _metrics_by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str,
         yield key, [metrics.get(key, UNKNOWN_METRIC) for metrics in rows]
 
 
-def _metric_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[ExportValue]]:
+def _metric_and_interval_columns(
+    key: str, metrics: Sequence[Metric]
+) -> dict[str, list[ExportValue]]:
     return {
-        key: [finite_or_none(metric.value) for metric in metrics],
-        f"{key}_low": [finite_or_none(metric.low) for metric in metrics],
-        f"{key}_high": [finite_or_none(metric.high) for metric in metrics],
+        key: [finite_number_or_none(metric.value) for metric in metrics],
+        f"{key}_low": [finite_number_or_none(metric.low) for metric in metrics],
+        f"{key}_high": [finite_number_or_none(metric.high) for metric in metrics],
     }
 
 
@@ -351,7 +353,7 @@ def columns_csv(lists: Mapping[str, Sequence[ExportValue]]) -> str:
     return rows_csv(list(lists), zip(*lists.values(), strict=True))
 
 
-def session_markdown(kinds: LoadKinds, study: Study, results: Sequence[Result]) -> str:
+def session_markdown(kinds: LoadReportKinds, study: Study, results: Sequence[Result]) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
@@ -366,7 +368,7 @@ def points_and_runs_markdown(
     study: Study, results: Sequence[Result], metric_headings: MetricHeadings, runs_table: Table
 ) -> str:
     """The points where they have repeats, with the metrics of the headings, then the runs."""
-    points = summarise(results, study)
+    points = summarise_points(results, study)
     if len(points) == len(results):
         return f"\n{table_markdown(runs_table)}\n"
     repeated = table_markdown(points_table(points, metric_headings))
@@ -381,7 +383,7 @@ def points_table(points: Sequence[PointSummary], metric_headings: MetricHeadings
     """Each point's values with units and intervals."""
     axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
     rows = tuple(
-        row_of(
+        row_of_cells(
             point.key.configuration,
             point.key.workload,
             *(str(dict(point.key.axis).get(axis, DASH)) for axis in axes),
@@ -393,14 +395,14 @@ def points_table(points: Sequence[PointSummary], metric_headings: MetricHeadings
         )
         for point in points
     )
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Configuration", "Workload", *axes), tuple(name for _, name in metric_headings)
     )
     return Table("Points", (*heads, Column("Verdict")), rows)
 
 
 def interval_columns(
-    kinds: LoadKinds,
+    kinds: LoadReportKinds,
     study: Study,
     results: Sequence[Result],
     intervals: Callable[[str, int], IntervalTable],

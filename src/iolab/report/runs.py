@@ -13,9 +13,9 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.report.brief import LoadReport
-from iolab.report.numbers import DASH, all_axis_names, metric_text, steadiness_text
+from iolab.report.numbers import DASH, all_axis_names, metric_value_text, steadiness_text
 from iolab.report.phrases import result_run_text, titles_if_several
-from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
 
@@ -76,22 +76,25 @@ def all_runs_table(
     titles = titles_if_several(study)
     steady = any(result.steadiness is not None for result in results)
     names = ("Workload", *(("Configuration",) if titles else ()))
-    heads = columns_of(
+    heads = text_and_number_columns(
         (*names, "Verdict", *(("Steady",) if steady else ())),
         (*axes, "Repeat", *(name for _, name in metric_headings), "Window"),
     )
     rows = tuple(
-        row_of(
+        row_of_cells(
             result.workload,
             *((titles.get(result.configuration, DASH),) if titles else ()),
             verdict_cell(result.verdict.level, anchors.get(result.key)),
             *((steadiness_text(result) or DASH,) if steady else ()),
             *(str(dict(result.axis).get(axis, DASH)) for axis in axes),
             str(result.repeat),
-            *(metric_text(result.metrics.get(key), bare_rate=True) for key, _ in metric_headings),
+            *(
+                metric_value_text(result.metrics.get(key), bare_rate=True)
+                for key, _ in metric_headings
+            ),
             format_duration_s(result.window_s) if result.window_s else DASH,
         )
-        for result in _select_rows(results, max_rows)
+        for result in _select_runs_for_rows(results, max_rows)
     )
     hidden = len(results) - len(rows)
     if hidden:
@@ -100,7 +103,7 @@ def all_runs_table(
     return Table(heading, heads, rows)
 
 
-def _select_rows(results: Sequence[Result], max_rows: int) -> list[Result]:
+def _select_runs_for_rows(results: Sequence[Result], max_rows: int) -> list[Result]:
     """As many as get a row, in their order; what is not valid is never left out for what is."""
     if len(results) <= max_rows:
         return list(results)
@@ -131,33 +134,46 @@ def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]
     `metric_headings` as in `all_runs_table`.
     """
     rows = tuple(
-        row_of(
+        row_of_cells(
             host.name,
-            *(metric_text(host.metrics.get(key), bare_rate=True) for key, _ in metric_headings),
+            *(
+                metric_value_text(host.metrics.get(key), bare_rate=True)
+                for key, _ in metric_headings
+            ),
             result.verdict.level,
         )
         for host in result.hosts
     )
-    heads = columns_of(("Host",), tuple(heading for _, heading in metric_headings), ("Verdict",))
+    heads = text_and_number_columns(
+        ("Host",), tuple(heading for _, heading in metric_headings), ("Verdict",)
+    )
     return Table("Each host's share", heads, rows)
 
 
 def checks_note(verdict: Verdict) -> str:
     """How many checks looked, and which of them do not object, in one line."""
-    fine = f" No objection by {', '.join(verdict.passed_codes)}." if verdict.passed_codes else ""
-    return f"{verdict.basis_text}{fine}"
+    fine = (
+        f" No objection by {', '.join(verdict.passed_check_codes)}."
+        if verdict.passed_check_codes
+        else ""
+    )
+    return f"{verdict.judged_check_count_text}{fine}"
 
 
 def objections_table(result: Result) -> Table:
     """What objects to a run, worst first, with its evidence."""
     cells = tuple(
-        row_of(
+        row_of_cells(
             objection.level, objection.code, objection.message, evidence_text(objection.evidence)
         )
         for objection in result.verdict.objections
         if objection.level is not None
     )
-    return Table("Objections", columns_of(("Verdict", "Check", "What it says", "Evidence")), cells)
+    return Table(
+        "Objections",
+        text_and_number_columns(("Verdict", "Check", "What it says", "Evidence")),
+        cells,
+    )
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -191,10 +207,10 @@ def run_storage_text(brief: Brief, result: Result) -> str:
 def slowest_and_fastest_shares_table(kind: LoadReport, result: Result, workload: Workload) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
     table = host_shares_table(result, kind.metric_columns([host.metrics for host in result.hosts]))
-    return without_middle_hosts(table, result, kind.host_ranking_metric_key(result, workload))
+    return table_without_middle_hosts(table, result, kind.host_ranking_metric_key(result, workload))
 
 
-def without_middle_hosts(table: Table, result: Result, metric_key: str) -> Table:
+def table_without_middle_hosts(table: Table, result: Result, metric_key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
         return table
@@ -202,7 +218,7 @@ def without_middle_hosts(table: Table, result: Result, metric_key: str) -> Table
     half = HOSTS_SHOWN // 2
     rows = dict(zip((host.name for host in result.hosts), table.rows, strict=True))
     hidden = counted_noun(len(ordered) - 2 * half, "host")
-    gap = row_of(f"{hidden} between", *("" for _ in table.columns[1:]))
+    gap = row_of_cells(f"{hidden} between", *("" for _ in table.columns[1:]))
     kept = (
         *(rows[host.name] for host in ordered[:half]),
         gap,
@@ -233,17 +249,19 @@ def spread_table(spread: Spread) -> Table:
     """The same as a table."""
     return Table(
         "How alike and how much together",
-        columns_of(("Of the fleet", "Value")),
-        tuple(row_of(*pair) for pair in spread_rows(spread)),
+        text_and_number_columns(("Of the fleet", "Value")),
+        tuple(row_of_cells(*pair) for pair in spread_rows(spread)),
     )
 
 
 def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, str]) -> Table:
     """The same of parts of a run that follow each other, one row a part under its name."""
     numbers = ("Fastest over slowest", "Jain's index", "First apart", "Last apart")
-    heads = columns_of(("Operation", "Slowest", "Fastest"), (*numbers, "All worked together"))
+    heads = text_and_number_columns(
+        ("Operation", "Slowest", "Fastest"), (*numbers, "All worked together")
+    )
     rows = tuple(
-        row_of(operation, *_spread_texts(spreads[key]))
+        row_of_cells(operation, *_spread_texts(spreads[key]))
         for key, operation in names.items()
         if key in spreads
     )
@@ -283,8 +301,8 @@ def byte_account_table(account: ByteAccount) -> Table:
         rows.append((node.host, *moved))
     return Table(
         "Account of bytes",
-        columns_of(("Of",), ("Read", "Written", "Ports out", "Ports in")),
-        tuple(row_of(name, *map(_size_text, amounts)) for name, *amounts in rows),
+        text_and_number_columns(("Of",), ("Read", "Written", "Ports out", "Ports in")),
+        tuple(row_of_cells(name, *map(_size_text, amounts)) for name, *amounts in rows),
     )
 
 

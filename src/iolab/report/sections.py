@@ -19,7 +19,7 @@ from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_s
 from iolab.report.maxima import maxima_section
 from iolab.report.numbers import DASH, axis_values_text, value_text
 from iolab.report.price_performance import price_performance_section
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def _rounds_title(study: Study, series: RoundsSeries) -> str:
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _rounds_table(every: Sequence[RoundsSeries], styles: SeriesStyles) -> Table:
-    heads = columns_of(
+def _rounds_table(all_series: Sequence[RoundsSeries], styles: SeriesStyles) -> Table:
+    heads = text_and_number_columns(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
         ("Steady",),
@@ -126,7 +126,7 @@ def _rounds_table(every: Sequence[RoundsSeries], styles: SeriesStyles) -> Table:
             *_steady_state_cells(series),
             Cell("yes" if series.is_steady else "no"),
         )
-        for series in every
+        for series in all_series
     )
     return Table("Rounds until the steady state", heads, rows)
 
@@ -134,8 +134,8 @@ def _rounds_table(every: Sequence[RoundsSeries], styles: SeriesStyles) -> Table:
 def _steady_state_cells(series: RoundsSeries) -> tuple[Cell, ...]:
     verdict = series.verdict
     if verdict is None:
-        return row_of(DASH, DASH, DASH)
-    return row_of(
+        return row_of_cells(DASH, DASH, DASH)
+    return row_of_cells(
         value_text(verdict.average, "1/s"),
         percent_text(verdict.data_excursion),
         percent_text(verdict.slope_excursion),
@@ -147,7 +147,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     point = sentinel_point(brief.study)
     if point is None or point.configuration not in brief.series_styles:
         return
-    metric = brief.study.workload(point.workload).figure_metric
+    metric = brief.study.workload(point.workload).headline_or_rate_metric
     own = [
         result
         for result in brief.results

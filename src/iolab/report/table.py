@@ -46,14 +46,14 @@ class Column(Record):
     """A heading; numbers stand right and are never broken.
 
     Where there is no room for all, a `can_wrap` column gives way first. An `is_optional` one is
-    then left out rather than cut figures; a `moves_below` one goes below the cell on its left.
+    then left out rather than cut figures; a `is_stackable` one goes below the cell on its left.
     """
 
     title: str
     is_number: bool = False
     can_wrap: bool = False
     is_optional: bool = False
-    moves_below: bool = False
+    is_stackable: bool = False
 
 
 class CellBar(Record):
@@ -114,24 +114,24 @@ class Table(Record):
             place += width
 
 
-def columns_of(
+def text_and_number_columns(
     text_titles: Sequence[str],
     number_titles: Sequence[str] = (),
-    last_text_titles: Sequence[str] = (),
+    trailing_text_titles: Sequence[str] = (),
 ) -> tuple[Column, ...]:
     """Columns of text, then columns of numbers, then of text again."""
     every = (*((text, False) for text in text_titles), *((text, True) for text in number_titles))
     return tuple(
-        Column(*heading) for heading in (*every, *((text, False) for text in last_text_titles))
+        Column(*heading) for heading in (*every, *((text, False) for text in trailing_text_titles))
     )
 
 
-def row_of(*values: str | Level | Cell) -> tuple[Cell, ...]:
+def row_of_cells(*values: str | Level | Cell) -> tuple[Cell, ...]:
     """A row of cells, some of them given as their text or their verdict."""
-    return tuple(map(_as_cell, values))
+    return tuple(map(_cell_from_value, values))
 
 
-def _as_cell(value: str | Level | Cell) -> Cell:
+def _cell_from_value(value: str | Level | Cell) -> Cell:
     if isinstance(value, Level):
         return verdict_cell(value)
     return Cell(value) if isinstance(value, str) else value
@@ -139,10 +139,12 @@ def _as_cell(value: str | Level | Cell) -> Cell:
 
 def untitled_text_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """A table of plain texts without a title."""
-    return Table("", columns_of(tuple(headings)), tuple(row_of(*texts) for texts in rows))
+    return Table(
+        "", text_and_number_columns(tuple(headings)), tuple(row_of_cells(*texts) for texts in rows)
+    )
 
 
-def without_empty_columns(table: Table) -> Table:
+def table_without_empty_columns(table: Table) -> Table:
     """The table without columns in which no row has anything."""
     kept = [
         place

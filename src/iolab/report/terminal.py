@@ -22,7 +22,7 @@ from iolab.report.numbers import (
     DASH,
     axis_value_as_number,
     axis_values_text,
-    metric_text,
+    metric_value_text,
     point_text,
     steadiness_text,
 )
@@ -57,7 +57,7 @@ VERDICT_WIDTH_MIN: Final = 10
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _ASCII_BARS: Final = "_.:-=+*#"
 
-STEADY_SHOWN: Final = 0.0005
+HALF_WIDTH_SHOWN_MIN: Final = 0.0005
 """A smaller half-width of an interval is no more than rounding."""
 
 
@@ -118,7 +118,7 @@ def report_table_for_terminal(report_table: ReportTable) -> Table:
     return terminal_table(*_headings_and_rows(report_table))
 
 
-def fitted_report_table(report_table: ReportTable) -> GroupedTable:
+def grouped_report_table(report_table: ReportTable) -> GroupedTable:
     """The same in its groups, whose numbers are never cut: see `GroupedTable`."""
     headings, rows = _headings_and_rows(report_table)
     starts = [at for at, _ in report_table.groups]
@@ -185,24 +185,24 @@ class GroupedTable(Record):
         lost = [
             heading.title
             for at, heading in enumerate(self.headings)
-            if at not in shown and not heading.moves_below
+            if at not in shown and not heading.is_stackable
         ]
         if lost:
             names = list_text(lost)
             yield Text(f"Left out, as the terminal is too narrow: {names}.", style=QUIET_STYLE)
 
-    def _is_below(self, column: int, shown: Sequence[int]) -> bool:
+    def _is_stacked_below(self, column: int, shown_columns: Sequence[int]) -> bool:
         """Whether its cells stand below those on their left, for want of room beside them."""
         return (
             column < len(self.headings)
-            and column not in shown
-            and self.headings[column].moves_below
+            and column not in shown_columns
+            and self.headings[column].is_stackable
         )
 
-    def _cell_text(self, row: Row, column: int, shown: Sequence[int]) -> Text:
+    def _cell_text(self, row: Row, column: int, shown_columns: Sequence[int]) -> Text:
         """A cell, with that of the next column on a line below it if that found no room beside."""
         cell = _as_text(row[column])
-        if not self._is_below(column + 1, shown):
+        if not self._is_stacked_below(column + 1, shown_columns):
             return cell
         return Text("\n").join((cell, _as_text(row[column + 1])))
 
@@ -240,24 +240,26 @@ class GroupedTable(Record):
         return shown
 
     def _column_widths(
-        self, natural: Sequence[int], shown: Sequence[int], available_width: int
+        self, natural: Sequence[int], shown_columns: Sequence[int], available_width: int
     ) -> list[int]:
         widths = [
-            max(natural[at], natural[at + 1] if self._is_below(at + 1, shown) else 0)
-            for at in shown
+            max(
+                natural[at], natural[at + 1] if self._is_stacked_below(at + 1, shown_columns) else 0
+            )
+            for at in shown_columns
         ]
         last = len(widths) - 1
-        for column in (last, 0) if self.headings[shown[last]].can_wrap else (0,):
+        for column in (last, 0) if self.headings[shown_columns[last]].can_wrap else (0,):
             over = sum(widths) + GAP * last - available_width
             narrowest = VERDICT_WIDTH_MIN if column == last else COLUMN_WIDTH_MIN
             widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
-        for column in (at for at in range(1, last) if self.headings[shown[at]].can_wrap):
+        for column in (at for at in range(1, last) if self.headings[shown_columns[at]].can_wrap):
             over = sum(widths) + GAP * last - available_width
             if over <= 0:
                 break
             every = [row for _, rows in self.groups for row in rows]
-            texts = [self.headings[shown[column]].title]
-            texts += [_as_text(row[shown[column]]).plain for row in every]
+            texts = [self.headings[shown_columns[column]].title]
+            texts += [_as_text(row[shown_columns[column]]).plain for row in every]
             longest = max(len(word) for text in texts for word in text.split() or [""])
             widths[column] = max(widths[column] - max(over, 0), longest)
         return widths
@@ -360,14 +362,14 @@ def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
     single = runs[0].repeat if len(runs) == 1 else 1
     text = styled_verdict(point.level)
     if len(runs) == 1:
-        text = _with_steadiness(text, runs[0])
+        text = _verdict_with_steadiness(text, runs[0])
     yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, text)
     if len(runs) == 1 or not repeats:
         return
     for run in runs:
         # Where none counts, all of them make the point.
         left = ", left out" if point.results and run not in point.results else ""
-        text = _with_steadiness(styled_verdict(run.verdict.level), run)
+        text = _verdict_with_steadiness(styled_verdict(run.verdict.level), run)
         yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, text, is_single_run=True)
 
 
@@ -380,13 +382,13 @@ def point_sort_key(point: PointSummary) -> tuple[object, ...]:
     return tuple(values)
 
 
-def _with_steadiness(text: Text, run: Result) -> Text:
+def _verdict_with_steadiness(text: Text, run: Result) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
     steady = steadiness_text(run)
     if run.steadiness is not None and run.steadiness.status is SteadinessStatus.OK:
         # No heading says what is ok; a rate that is the same in every second has no interval.
         half = run.steadiness.half_width
-        steady = "steady" if half < STEADY_SHOWN else f"steady ±{percent_text(half)}"
+        steady = "steady" if half < HALF_WIDTH_SHOWN_MIN else f"steady ±{percent_text(half)}"
     return text.append(f"  {steady}", style=QUIET_STYLE) if steady else text
 
 
@@ -398,7 +400,7 @@ def points_terminal_table(
     Of a mix of reads and writes a row for each of them follows.
     """
     titles = study.workload_titles
-    keys = {workload.id: workload.figure_metric for workload in study.workloads}
+    keys = {workload.id: workload.headline_or_rate_metric for workload in study.workloads}
     many = len(study.configurations) > 1
     repeated = any(len(point.runs) > 1 for point in points)
     headings = [Column("point", can_wrap=True), Column("IOPS", is_number=True)]
@@ -423,7 +425,7 @@ def points_terminal_table(
                 first = literal_text(f"{place}{row.run_suffix}", row.style)
                 main = "" if row.style else keys[workload]
                 figures = _rate_and_latency_cells(row.metrics, "", spread, main)
-                extra = [metric_text(row.metrics.get(metric)) for metric, _ in own]
+                extra = [metric_value_text(row.metrics.get(metric)) for metric, _ in own]
                 rows.append([first, *figures, *extra, row.verdict])
                 ways = directions_with_latency(row.metrics)
                 for way in ways if len(ways) > 1 and not row.is_single_run else ():
@@ -439,7 +441,7 @@ def _rate_and_latency_cells(
     """Rates and latencies of all I/O, or of one direction; the one by `main` stands out."""
 
     def cell(key: str, *, bare: bool = False) -> Text:
-        text = metric_text(metrics.get(direction_prefix + key), bare_rate=bare)
+        text = metric_value_text(metrics.get(direction_prefix + key), bare_rate=bare)
         return Text(text, style="bold" if key == main else "")
 
     return [

@@ -44,7 +44,7 @@ class UserText(Record):
     logo_type: str = ""
 
 
-NO_USER_TEXT: Final = UserText()
+EMPTY_USER_TEXT: Final = UserText()
 
 
 def read_user_text(path: Path) -> UserText:

@@ -24,10 +24,10 @@ from starlette.routing import Route
 
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide, read_comparison_side
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.errors import IolabError, UsageError
 from iolab.record import Record
-from iolab.report.brief import LoadKinds
+from iolab.report.brief import LoadReportKinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
 from iolab.serve.limits import READING_S
@@ -36,18 +36,18 @@ from iolab.serve.pages import (
     HTML,
     ConfigurationChoice,
     WebPage,
-    choose_html,
     compare_html,
     compare_page,
+    configuration_choice_html,
     list_page,
-    live_html,
     live_page,
-    making_page,
+    live_session_html,
     refusal_html,
     report_csp,
+    report_in_progress_page,
     without_back_link,
 )
-from iolab.serve.reports import CompressedPage, ReportCache, TooManyReports
+from iolab.serve.reports import CompressedPage, ReportCache, TooManyReportsError
 from iolab.serve.server import (
     AccessMiddleware,
     AccessPolicy,
@@ -61,19 +61,21 @@ from iolab.version import __version__
 _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""
 
-_NO_PAGE: Final = RequestRefusal(404, "There is no such page.", "Begin at the list of sessions.")
+_NO_PAGE_REFUSAL: Final = RequestRefusal(
+    404, "There is no such page.", "Begin at the list of sessions."
+)
 
-_NO_SESSION: Final = RequestRefusal(
+_NO_SESSION_REFUSAL: Final = RequestRefusal(
     404,
     "There is no such session here.",
     "It may have been moved or removed; see the list of sessions.",
 )
 
-_BUSY: Final = RequestRefusal(
+_BUSY_REFUSAL: Final = RequestRefusal(
     503, "Many reports are being made.", "Come again in a minute.", (("retry-after", "60"),)
 )
 
-_SLOW: Final = RequestRefusal(
+_SLOW_REFUSAL: Final = RequestRefusal(
     503, "That took too long.", "The machine is busy; come again.", (("retry-after", "30"),)
 )
 
@@ -84,7 +86,7 @@ class ServerContext(Record, dict=True):
     library: SessionLibrary
     reports: ReportCache
     root: str
-    kinds: LoadKinds
+    kinds: LoadReportKinds
 
     @cached_property
     def monitor(self) -> LibraryMetrics:
@@ -92,8 +94,10 @@ class ServerContext(Record, dict=True):
         return LibraryMetrics(self.library, self.kinds.operation_key)
 
 
-def create_app(context: ServerContext, terms: AccessPolicy, tell: Callable[[str], None]) -> App:
-    """The application; `tell` gets a line for each fault of ours."""
+def create_app(
+    context: ServerContext, policy: AccessPolicy, log_fault: Callable[[str], None]
+) -> App:
+    """The application; `log_fault` gets a line for each fault of ours."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -119,7 +123,7 @@ def create_app(context: ServerContext, terms: AccessPolicy, tell: Callable[[str]
         },
     )
     app.router.redirect_slashes = False
-    return AccessMiddleware(app, terms, _refusal_body_and_headers, tell)
+    return AccessMiddleware(app, policy, _refusal_body_and_headers, log_fault)
 
 
 View = Callable[[ServerContext, Request], Awaitable[Response]]
@@ -132,10 +136,10 @@ def _route(path: str, context: ServerContext, view: View) -> Route:
         try:
             async with asyncio.timeout(READING_S):
                 return await view(context, request)
-        except TooManyReports:
-            return _refusal_response(_BUSY)
+        except TooManyReportsError:
+            return _refusal_response(_BUSY_REFUSAL)
         except TimeoutError:
-            return _refusal_response(_SLOW)
+            return _refusal_response(_SLOW_REFUSAL)
         except IolabError as error:
             status = 400 if isinstance(error, UsageError) else 500
             return _refusal_response(refusal_from_error(_without_root_path(error, context), status))
@@ -157,7 +161,7 @@ async def _metrics_view(context: ServerContext, request: Request) -> Response:
 async def _report_view(context: ServerContext, request: Request) -> Response:
     place, report = await _folder_and_report(context, request)
     if report is None:
-        return _page_response(making_page(place), 202)
+        return _page_response(report_in_progress_page(place), 202)
     headers = {"content-type": HTML, "content-security-policy": report_csp()}
     if _accepts_gzip(request):
         return Response(report.gzip_bytes, headers={**headers, "content-encoding": "gzip"})
@@ -168,7 +172,7 @@ async def _download_view(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
     place, report = await _folder_and_report(context, request)
     if report is None:
-        return _page_response(making_page(place), 202)
+        return _page_response(report_in_progress_page(place), 202)
     headers = {
         "content-type": HTML,
         "content-disposition": f'attachment; filename="report-{place.id}.html"',
@@ -189,7 +193,7 @@ async def _folder_and_report(
 async def _live_view(context: ServerContext, request: Request) -> Response:
     place = await _session_folder(context, request)
     page = await asyncio.to_thread(
-        lambda: live_html(
+        lambda: live_session_html(
             live_page(context.kinds, context.library.load_session(place), time.time_ns()), place
         )
     )
@@ -204,9 +208,9 @@ async def _json_view(context: ServerContext, request: Request) -> Response:
     return await _compressed_response(WebPage(body, {"content-type": "application/json"}), request)
 
 
-def _session_json(kinds: LoadKinds, opened: LoadedSession) -> bytes:
+def _session_json(kinds: LoadReportKinds, opened: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
-    points = summarise(opened.results, opened.study)
+    points = summarise_points(opened.results, opened.study)
     document = session_document(
         kinds, opened.study, opened.results, points, opened.reader.all_damage()
     )
@@ -222,45 +226,49 @@ async def _compare_view(context: ServerContext, request: Request) -> Response:
             raise UsageError(f"No {name} is chosen.", "Choose two sessions in the list.")
         place = await asyncio.to_thread(context.library.session_folder, session)
         if place is None:
-            return _refusal_response(_NO_SESSION)
+            return _refusal_response(_NO_SESSION_REFUSAL)
         sides.append((name, place, asked.get(f"{name}-configuration", "")[:_TEXT_MAX]))
     allow = asked.get("allow-differences") == "yes"
-    return await asyncio.to_thread(lambda: _comparison_response(context, sides, allow=allow))
+    return await asyncio.to_thread(
+        lambda: _comparison_response(context, sides, allow_differences=allow)
+    )
 
 
 def _comparison_response(
-    context: ServerContext, asked: list[tuple[str, SessionFolder, str]], *, allow: bool
+    context: ServerContext, sides: list[tuple[str, SessionFolder, str]], *, allow_differences: bool
 ) -> Response:
     """The comparison, or the choice of configurations where a session has several."""
-    opened = [context.library.load_session(place) for _, place, _ in asked]
+    opened = [context.library.load_session(place) for _, place, _ in sides]
     choices = [
-        _configuration_choice(session, *side) for session, side in zip(opened, asked, strict=True)
+        _configuration_choice(session, *side) for session, side in zip(opened, sides, strict=True)
     ]
     if any(not choice.chosen and len(choice.configurations) > 1 for choice in choices):
-        return _page_response(choose_html(tuple(choices)))
+        return _page_response(configuration_choice_html(tuple(choices)))
     baseline, candidate = (_comparison_side(*pair) for pair in zip(opened, choices, strict=True))
     compared = compare_sides(baseline, candidate)
     if not compared.rows:
         raise UsageError("The two sessions have no point in common.", "Compare others.")
-    again = {name: place.id for name, place, _ in asked}
-    again |= {f"{name}-configuration": text for name, _, text in asked if text}
+    again = {name: place.id for name, place, _ in sides}
+    again |= {f"{name}-configuration": text for name, _, text in sides if text}
     address = f"/compare?{urlencode({**again, 'allow-differences': 'yes'})}"
     damaged = tuple(
         f"{session.folder.name}: {damage}"
         for session in opened
         for damage in session.reader.all_damage()
     )
-    page = compare_page(compared, allow_differences=allow, damaged=damaged)
+    page = compare_page(compared, allow_differences=allow_differences, damaged=damaged)
     return _page_response(compare_html(page, address))
 
 
 def _configuration_choice(
-    opened: LoadedSession, name: str, place: SessionFolder, chosen: str
+    opened: LoadedSession, name: str, session_folder: SessionFolder, chosen: str
 ) -> ConfigurationChoice:
     configurations = tuple(
         (configuration.id, configuration.title) for configuration in opened.study.configurations
     )
-    return ConfigurationChoice(name, place.id, opened.session.title, configurations, chosen)
+    return ConfigurationChoice(
+        name, session_folder.id, opened.session.title, configurations, chosen
+    )
 
 
 def _comparison_side(opened: LoadedSession, choice: ConfigurationChoice) -> ComparisonSide:
@@ -280,7 +288,9 @@ async def _not_found_response(request: Request, error: Exception) -> Response:
     if path != "/" and path.startswith("/sessions/") and path.endswith("/"):
         return RedirectResponse(path.rstrip("/"), 308)
     status = error.status_code if isinstance(error, HTTPException) else 404
-    return _refusal_response(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
+    return _refusal_response(
+        _NO_SESSION_REFUSAL if path.startswith("/sessions/") else _NO_PAGE_REFUSAL, status
+    )
 
 
 async def _compressed_response(page: WebPage, request: Request) -> Response:

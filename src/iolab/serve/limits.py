@@ -13,7 +13,7 @@ FILE_BYTES_MAX: Final = 1 << 30
 LISTING_S: Final = 1.5
 """How long a list waits for sessions that were not read yet; it shows the others and asks again."""
 
-FOUND_S: Final = 2.0
+FOUND_SESSIONS_VALID_S: Final = 2.0
 """How long the sessions that were found are taken to be all there are; a list searches anew."""
 
 READERS_MAX: Final = 8
@@ -37,7 +37,7 @@ CACHE_BYTES_MAX: Final = 64 << 20
 CONNECTIONS_MAX: Final = 64
 """Connections at a time of those who were let in; a browser opens six."""
 
-STRANGERS_MAX: Final = 64
+UNAUTHENTICATED_CONNECTIONS_MAX: Final = 64
 """Connections at a time on which nobody was let in yet; a further one ends the oldest of them, so
 that whoever has the token gets in while others hold connections and say nothing."""
 

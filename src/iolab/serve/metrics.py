@@ -12,7 +12,7 @@ from functools import partial
 from threading import Lock
 from typing import Final
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.study import Study
@@ -39,7 +39,7 @@ READING_S: Final = 4.0
 _Key = tuple[str, str, int, int]
 """A run: the id of its session's place, its point's digest, its repeat and attempt."""
 
-NOTHING: Final = RunCounters({}, ())
+NO_COUNTERS: Final = RunCounters({}, ())
 """Of a run whose tables are damaged, or not read yet."""
 
 
@@ -55,7 +55,7 @@ class LibraryMetrics:
         self._library = library
         self._name = name
         self._now_ns = now_ns
-        self._known: dict[_Key, RunCounters] = {}
+        self._known_counters: dict[_Key, RunCounters] = {}
         self._lock = Lock()
 
     def openmetrics_text(self) -> str:
@@ -66,12 +66,12 @@ class LibraryMetrics:
             samples = []
             for opened in self._loaded_sessions():
                 runs = tuple(self._runs_with_counters(opened, until, current))
-                points = summarise(opened.results, opened.study)
+                points = summarise_points(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
                 counts = SessionCounters(runs, has_timestamps=False)
                 name = partial(self._name, opened.study)
                 samples.append(openmetrics_samples(opened.session, planned, points, counts, name))
-            self._known = current
+            self._known_counters = current
             return openmetrics_document(samples)
 
     def _loaded_sessions(self) -> Iterator[LoadedSession]:
@@ -96,12 +96,12 @@ class LibraryMetrics:
     ) -> Iterator[tuple[Result, RunCounters]]:
         for result in opened.results:
             key = (opened.folder.id, result.digest, result.repeat, result.attempt)
-            counts = self._known.get(key)
+            counts = self._known_counters.get(key)
             if counts is None and time.monotonic() < until:
                 counts = read_run_counters(opened.reader, result, timed=False)
             if counts is not None:
                 current[key] = counts
-            yield result, counts or NOTHING
+            yield result, counts or NO_COUNTERS
 
 
 def read_run_counters(reader: SessionReader, result: Result, *, timed: bool) -> RunCounters | None:

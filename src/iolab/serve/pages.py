@@ -28,16 +28,16 @@ from iolab.core.samples import Floats, IntervalTable
 from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.report.best import VerdictCounts, count_verdicts
-from iolab.report.brief import LoadKinds, LoadReport
+from iolab.report.brief import LoadReport, LoadReportKinds
 from iolab.report.charts.chart import Figure, Line, Plot
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.comparison import comparison_row_texts, differences_table, geometric_mean_texts
 from iolab.report.formats.html import content_security_policy as report_policy
-from iolab.report.formats.html import csp_hash_source, style_sheet, template_engine
+from iolab.report.formats.html import csp_hash_source, style_sheet, template_environment
 from iolab.report.formats.html import page_script as report_script
-from iolab.report.numbers import metric_text, point_text, utc_minute_text, value_text
+from iolab.report.numbers import metric_value_text, point_text, utc_minute_text, value_text
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -45,17 +45,17 @@ from iolab.report.phrases import (
     result_run_text,
     run_text,
 )
-from iolab.report.table import Cell, Column, Table, columns_of, row_of
+from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
 from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.text import capitalised, counted_noun
 from iolab.units import format_duration_s
 
-SPAN_LEAST: Final = math.log(1.1)
+SPAN_MIN: Final = math.log(1.1)
 """A scale of at least ±10 %, so that noise does not look like news."""
 
-SPAN_MOST: Final = math.log(10)
+SPAN_MAX: Final = math.log(10)
 """A scale of at most a factor of ten either way; what is beyond ends at the edge."""
 
 WIDTH: Final = 100.0
@@ -86,7 +86,7 @@ POINTS_MAX: Final = 420
 REFRESH_S: Final = 3
 """How often a page that changes asks for itself again."""
 
-_TOP: Final = b'<body>\n<div class="page">\n'
+_PAGE_TOP: Final = b'<body>\n<div class="page">\n'
 """Where a report begins, below which the way back is put."""
 
 HTML: Final = "text/html; charset=utf-8"
@@ -183,14 +183,14 @@ def _scale_half_width(rows: Sequence[ComparedMetric]) -> float:
         for end in (row.comparison.low, row.comparison.ratio, row.comparison.high)
         if end is not None and math.isfinite(end) and end > 0
     ]
-    return min(max([SPAN_LEAST, *ends]), SPAN_MOST)
+    return min(max([SPAN_MIN, *ends]), SPAN_MAX)
 
 
 def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
     """The metrics of each point under its name."""
     heads = (
-        *columns_of(("Metric", "Verdict"), ("Ratio", "Interval")),
-        *columns_of(("Interval drawn",), ("Baseline", "Candidate", "Runs")),
+        *text_and_number_columns(("Metric", "Verdict"), ("Ratio", "Interval")),
+        *text_and_number_columns(("Interval drawn",), ("Baseline", "Candidate", "Runs")),
         Column("Trust"),
     )
     points: dict[str, list[tuple[Cell, ...]]] = {}
@@ -209,7 +209,7 @@ def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]
         comparison.verdict is ComparisonVerdict.INCONCLUSIVE or comparison.reason == SAME_SESSION
     )
     badge = _verdict_badge(comparison.verdict)
-    return row_of(
+    return row_of_cells(
         metric_column_name(compared.metric),
         Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
         *(ratio, interval),
@@ -219,9 +219,9 @@ def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]
     )
 
 
-def _verdict_badge(verdict: ComparisonVerdict, before: str = "") -> str:
+def _verdict_badge(verdict: ComparisonVerdict, prefix: str = "") -> str:
     shape = f'<i aria-hidden="true">{_SHAPES[verdict]}</i>'
-    return f'<span class="badge says-{verdict.value}">{shape}{before}{verdict.value}</span>'
+    return f'<span class="badge says-{verdict.value}">{shape}{prefix}{verdict.value}</span>'
 
 
 def _forest_row_svg(comparison: Comparison, span: float) -> str:
@@ -276,7 +276,7 @@ class LivePage(Record):
     damaged: tuple[str, ...]
 
 
-def live_page(kinds: LoadKinds, opened: LoadedSession, now_ns: int) -> LivePage:
+def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
     last = max(results, key=lambda result: (result.segment, result.order), default=None)
@@ -294,7 +294,7 @@ def live_page(kinds: LoadKinds, opened: LoadedSession, now_ns: int) -> LivePage:
     )
 
 
-def _newest_run_chart(kinds: LoadKinds, opened: LoadedSession, result: Result) -> str:
+def _newest_run_chart(kinds: LoadReportKinds, opened: LoadedSession, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = opened.reader.intervals(result.digest, result.repeat)
@@ -311,7 +311,7 @@ def _newest_run_chart(kinds: LoadKinds, opened: LoadedSession, result: Result) -
 
 def rates_by_second(kind: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
-    counted = sorted(kind.primary_operations(np.unique(table.direction).tolist()))
+    counted = sorted(kind.operations_counted_once(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)
     per_s = table.ios[kept] * 1e9 / table.span_ns[kept]
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
@@ -325,7 +325,9 @@ def rate_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     starts = np.arange(0, by_second.size, step)
     means = np.add.reduceat(by_second, starts) / np.diff(np.append(starts, by_second.size))
     scale = linear_scale(unit, means.tolist(), ticks=2)
-    places = [(float(at), scale.scaled(mean)) for at, mean in zip(starts, means, strict=True)]
+    places = [
+        (float(at), scale.to_scale_unit(mean)) for at, mean in zip(starts, means, strict=True)
+    ]
     line = Line(token=series_token(0), places=places)
     return Figure(
         subject=subject,
@@ -341,12 +343,12 @@ def newest_runs_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
     newest = sorted(results, key=lambda result: (result.segment, result.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Run", *(("Configuration",) if several else ()), "Verdict"),
         ("Rate", "Bandwidth", "Latency mean", "p99"),
     )
     rows = tuple(
-        row_of(
+        row_of_cells(
             _run_name(result),
             *((result.configuration,) if several else ()),
             result.verdict.level,
@@ -365,7 +367,7 @@ def _run_name(result: Result) -> str:
 def _run_metric_cells(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
     keys = (rate_metric_key(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
-    return tuple(Cell(metric_text(result.metrics.get(key))) for key in keys)
+    return tuple(Cell(metric_value_text(result.metrics.get(key))) for key in keys)
 
 
 def rate_metric_key(result: Result) -> str | None:
@@ -445,15 +447,15 @@ def list_page(listing: Listing, root: str, version: str) -> WebPage:
     )
 
 
-def live_html(page: LivePage, place: SessionFolder) -> WebPage:
+def live_session_html(page: LivePage, session_folder: SessionFolder) -> WebPage:
     """A session as it runs; it asks for itself again as long as it does."""
     running = page.status is SessionStatus.RUNNING
-    return _render_page("live.html.j2", refresh=running, page=page, place=place)
+    return _render_page("live.html.j2", refresh=running, page=page, place=session_folder)
 
 
-def making_page(place: SessionFolder) -> WebPage:
+def report_in_progress_page(session_folder: SessionFolder) -> WebPage:
     """In place of a report that is being made."""
-    return _render_page("making.html.j2", refresh=True, place=place)
+    return _render_page("making.html.j2", refresh=True, place=session_folder)
 
 
 def compare_html(page: ComparePage, again: str) -> WebPage:
@@ -461,7 +463,7 @@ def compare_html(page: ComparePage, again: str) -> WebPage:
     return _render_page("compare.html.j2", page=page, again=again)
 
 
-def choose_html(choices: tuple[ConfigurationChoice, ...]) -> WebPage:
+def configuration_choice_html(choices: tuple[ConfigurationChoice, ...]) -> WebPage:
     """Which configurations are to be compared."""
     return _render_page("choose.html.j2", choices=choices)
 
@@ -471,18 +473,20 @@ def refusal_html(refusal: RequestRefusal) -> WebPage:
     return _render_page("refusal.html.j2", refusal=refusal)
 
 
-def with_back_link(report: bytes, place: SessionFolder) -> bytes:
+def with_back_link(report: bytes, session_folder: SessionFolder) -> bytes:
     """A report with the way back to the list above it."""
-    return report.replace(_TOP, _TOP + _back_link_html(place), 1)
+    return report.replace(_PAGE_TOP, _PAGE_TOP + _back_link_html(session_folder), 1)
 
 
-def without_back_link(page: bytes, place: SessionFolder) -> bytes:
+def without_back_link(page: bytes, session_folder: SessionFolder) -> bytes:
     """The report as it was, of a page that `with_back_link` made."""
-    return page.replace(_TOP + _back_link_html(place), _TOP, 1)
+    return page.replace(_PAGE_TOP + _back_link_html(session_folder), _PAGE_TOP, 1)
 
 
-def _back_link_html(place: SessionFolder) -> bytes:
-    return _template_environment().get_template("above.html.j2").render(place=place).encode()
+def _back_link_html(session_folder: SessionFolder) -> bytes:
+    return (
+        _template_environment().get_template("above.html.j2").render(place=session_folder).encode()
+    )
 
 
 @cache
@@ -531,7 +535,7 @@ def _render_page(template: str, *, refresh: bool = False, **content: object) -> 
 
 @cache
 def _template_environment() -> Environment:
-    environment = template_engine(_HERE / "templates")
+    environment = template_environment(_HERE / "templates")
     environment.globals["count"] = counted_noun
     environment.filters["time"] = utc_minute_text
     return environment

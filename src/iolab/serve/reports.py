@@ -36,7 +36,7 @@ Finish = Callable[[bytes, SessionFolder], bytes]
 _NICENESS: Final = 10
 """A report gives way to whatever else the machine does: it may be the one that measures."""
 
-_SAID_MAX: Final = 64 << 10
+_OUTPUT_BYTES_MAX: Final = 64 << 10
 """Of what a report's process says, so much is read; an error has two sentences."""
 
 _LEVEL: Final = 1
@@ -53,7 +53,7 @@ class CompressedPage(Record):
         return gzip.decompress(self.gzip_bytes)
 
 
-class TooManyReports(Exception):
+class TooManyReportsError(Exception):
     """So many reports wait to be made that another must come later."""
 
 
@@ -75,26 +75,28 @@ class ReportCache:
         self._finish = finish
         self._wait_s = wait_s
         self._keep_bytes = keep_bytes
-        self._kept: OrderedDict[tuple[str, str], CompressedPage] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, str], CompressedPage] = OrderedDict()
         self._making: dict[tuple[str, str], asyncio.Task[CompressedPage]] = {}
-        self._one = asyncio.Semaphore(1)
+        self._making_lock = asyncio.Semaphore(1)
 
-    async def report_page(self, place: SessionFolder, digest: str) -> CompressedPage | None:
+    async def report_page(
+        self, session_folder: SessionFolder, digest: str
+    ) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.
 
         Busy where too many wait; IolabError where it cannot be made, and then it is tried again
         when asked for again.
         """
-        key = (place.id, digest)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
+        key = (session_folder.id, digest)
+        if key in self._pages:
+            self._pages.move_to_end(key)
+            return self._pages[key]
         task = self._making.get(key)
         if task is None:
             self._drop_failed()
             if len(self._making) >= REPORTS_WAITING_MAX:
-                raise TooManyReports
-            task = asyncio.create_task(self._create_page(key, place))
+                raise TooManyReportsError
+            task = asyncio.create_task(self._create_page(key, session_folder))
             self._making[key] = task
         done, _ = await asyncio.wait({task}, timeout=self._wait_s)
         if not done:
@@ -105,7 +107,7 @@ class ReportCache:
     @property
     def cached_bytes(self) -> int:
         """The memory that pages take."""
-        return sum(len(page.gzip_bytes) for page in self._kept.values())
+        return sum(len(page.gzip_bytes) for page in self._pages.values())
 
     async def wait_until_idle(self) -> None:
         """Wait until nothing is being made."""
@@ -124,33 +126,35 @@ class ReportCache:
             if not task.cancelled():
                 task.exception()
 
-    async def _create_page(self, key: tuple[str, str], place: SessionFolder) -> CompressedPage:
-        async with self._one:
+    async def _create_page(
+        self, key: tuple[str, str], session_folder: SessionFolder
+    ) -> CompressedPage:
+        async with self._making_lock:
             with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
                 path = Path(scratch) / "report.html"
-                await _run_report_command(self._command(place.folder, path))
-                page = await asyncio.to_thread(_compress_report, path, self._finish, place)
+                await _run_report_command(self._command(session_folder.folder, path))
+                page = await asyncio.to_thread(_compress_report, path, self._finish, session_folder)
         self._cache_page(key, page)
         return page
 
     def _cache_page(self, key: tuple[str, str], page: CompressedPage) -> None:
         """Keep it in place of the session's older states, and of those unused for longest."""
-        for old in [other for other in self._kept if other[0] == key[0]]:
-            del self._kept[old]
-        self._kept[key] = page
+        for old in [other for other in self._pages if other[0] == key[0]]:
+            del self._pages[old]
+        self._pages[key] = page
         while self.cached_bytes > self._keep_bytes:
-            self._kept.popitem(last=False)
+            self._pages.popitem(last=False)
         self._making.pop(key, None)
 
 
-def _compress_report(path: Path, finish: Finish, place: SessionFolder) -> CompressedPage:
+def _compress_report(path: Path, finish: Finish, session_folder: SessionFolder) -> CompressedPage:
     size = path.stat().st_size
     if size > REPORT_BYTES_MAX:
         raise ReportError(
             f"The report has {size} bytes, more than a browser shows well.",
             "Write it with `iolab report`, or export the results with `iolab export`.",
         )
-    return CompressedPage(gzip.compress(finish(path.read_bytes(), place), _LEVEL, mtime=0))
+    return CompressedPage(gzip.compress(finish(path.read_bytes(), session_folder), _LEVEL, mtime=0))
 
 
 async def _run_report_command(argv: Sequence[str]) -> None:
@@ -160,7 +164,7 @@ async def _run_report_command(argv: Sequence[str]) -> None:
     """
     try:
         code, output, _ = await run_local_process(
-            ("nice", "-n", str(_NICENESS), *argv), limit_s=REPORT_S, output_bytes=_SAID_MAX
+            ("nice", "-n", str(_NICENESS), *argv), limit_s=REPORT_S, output_bytes=_OUTPUT_BYTES_MAX
         )
     except TimeoutError as error:
         raise ReportError(

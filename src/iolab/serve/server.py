@@ -23,7 +23,7 @@ from iolab.serve.limits import (
     HEAD_S,
     KEEP_ALIVE_S,
     SHUTDOWN_S,
-    STRANGERS_MAX,
+    UNAUTHENTICATED_CONNECTIONS_MAX,
 )
 
 Scope = MutableMapping[str, Any]
@@ -32,12 +32,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-NO_CONTENT: Final = (
+NO_CONTENT_POLICY: Final = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """The policy of an answer that brings none of its own."""
 
-_ALWAYS: Final = {
+_SECURITY_HEADERS: Final = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -47,7 +47,7 @@ _ALWAYS: Final = {
     "x-frame-options": "DENY",
 }
 
-LET_IN: Final = "iolab.let_in"
+ADMITTED_KEY: Final = "iolab.let_in"
 """In the state of a connection: what to call when a request on it was not refused."""
 
 _REALM: Final = 'Basic realm="iolab: any name, and the token as password", charset="UTF-8"'
@@ -85,12 +85,12 @@ class AccessMiddleware:
     """An ASGI application before another one; `tell` gets a line for each fault of ours."""
 
     def __init__(
-        self, app: App, terms: AccessPolicy, refuse: Refuse, tell: Callable[[str], None]
+        self, app: App, policy: AccessPolicy, refuse: Refuse, log_fault: Callable[[str], None]
     ) -> None:
         self._app = app
-        self._terms = terms
+        self._policy = policy
         self._refuse = refuse
-        self._tell = tell
+        self._log_fault = log_fault
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass on the start and end of the server."""
@@ -109,21 +109,21 @@ class AccessMiddleware:
 
         too_long = request_head_bytes(scope) > HEAD_BYTES_MAX
         refusal = (
-            _HEAD
+            _HEAD_REFUSAL
             if too_long
-            else refusal_for(scope["method"], _headers_by_name(scope), self._terms)
+            else refusal_for(scope["method"], _headers_by_name(scope), self._policy)
         )
         if refusal is not None:
             await self._send_refusal(refusal, scope, guarded)
             return
-        if let_in := scope.get("state", {}).get(LET_IN):
+        if let_in := scope.get("state", {}).get(ADMITTED_KEY):
             let_in()
         try:
             await self._app(scope, receive, guarded)
         except Exception as error:
-            self._tell(f"A page failed: {type(error).__name__}: {error}")
+            self._log_fault(f"A page failed: {type(error).__name__}: {error}")
             if not started:
-                await self._send_refusal(_BROKEN, scope, guarded)
+                await self._send_refusal(_BROKEN_REFUSAL, scope, guarded)
 
     async def _send_refusal(self, refusal: RequestRefusal, scope: Scope, send: Send) -> None:
         body, headers = self._refuse(refusal)
@@ -147,35 +147,35 @@ def request_head_bytes(scope: Scope) -> int:
 
 
 def refusal_for(
-    method: str, headers: Mapping[str, list[str]], terms: AccessPolicy
+    method: str, headers: Mapping[str, list[str]], policy: AccessPolicy
 ) -> RequestRefusal | None:
     """Why a request must not be answered; None where it may be."""
     if method not in {"GET", "HEAD"}:
-        return _METHOD
+        return _METHOD_REFUSAL
     if headers.get("transfer-encoding") or set(headers.get("content-length", ())) - {"0"}:
-        return _BODY
+        return _BODY_REFUSAL
     hosts = headers.get("host", [])
-    if len(hosts) != 1 or not is_own_host(hosts[0], terms):
-        return _HOST
+    if len(hosts) != 1 or not is_allowed_host_header(hosts[0], policy):
+        return _HOST_REFUSAL
     if _is_cross_site(headers):
-        return _FOREIGN
-    if terms.token is not None and not has_token(headers.get("authorization", []), terms.token):
-        return _TOKEN
+        return _FOREIGN_REFUSAL
+    if policy.token is not None and not has_token(headers.get("authorization", []), policy.token):
+        return _TOKEN_REFUSAL
     return None
 
 
-def is_own_host(host: str, terms: AccessPolicy) -> bool:
+def is_allowed_host_header(host: str, policy: AccessPolicy) -> bool:
     """Whether a Host header names this server, at any port: it may be forwarded."""
     name = _host_header_name(host)
     if name is None:
         return False
-    if name in terms.host_names:
+    if name in policy.host_names:
         return True
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return address.is_loopback or terms.allows_ip_addresses
+    return address.is_loopback or policy.allows_ip_addresses
 
 
 def has_token(headers: list[str], token: str) -> bool:
@@ -227,7 +227,7 @@ def _headers_by_name(scope: Scope) -> dict[str, list[str]]:
 
 def _with_security_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     names = {name.lower() for name, _ in headers}
-    every = {**_ALWAYS, "content-security-policy": NO_CONTENT}
+    every = {**_SECURITY_HEADERS, "content-security-policy": NO_CONTENT_POLICY}
     ours = [(name.encode(), value.encode()) for name, value in every.items()]
     return [*headers, *(pair for pair in ours if pair[0] not in names)]
 
@@ -237,28 +237,28 @@ def refusal_from_error(error: IolabError, status: int) -> RequestRefusal:
     return RequestRefusal(status, error.message, error.hint)
 
 
-_METHOD: Final = RequestRefusal(
+_METHOD_REFUSAL: Final = RequestRefusal(
     405, "Nothing can be changed here.", "Ask with GET or HEAD.", (("allow", "GET, HEAD"),)
 )
-_BODY: Final = RequestRefusal(400, "A request here has no content.", "Ask without any.")
-_HEAD: Final = RequestRefusal(
+_BODY_REFUSAL: Final = RequestRefusal(400, "A request here has no content.", "Ask without any.")
+_HEAD_REFUSAL: Final = RequestRefusal(
     431, "The head of the request is too long.", "Ask with a shorter one."
 )
-_HOST: Final = RequestRefusal(
+_HOST_REFUSAL: Final = RequestRefusal(
     421,
     "This server does not go by that name.",
     "Use the address that `iolab serve` printed, or serve with `--host` and the name.",
 )
-_FOREIGN: Final = RequestRefusal(
+_FOREIGN_REFUSAL: Final = RequestRefusal(
     403, "A page from elsewhere asked for this one.", "Open it in a tab of its own."
 )
-_TOKEN: Final = RequestRefusal(
+_TOKEN_REFUSAL: Final = RequestRefusal(
     401,
     "The token is needed.",
     "Give any name, and as password the token that `iolab serve` printed.",
     (("www-authenticate", _REALM),),
 )
-_BROKEN: Final = RequestRefusal(
+_BROKEN_REFUSAL: Final = RequestRefusal(
     500, "This page could not be made.", "See what the server printed, and report it as a bug."
 )
 
@@ -266,13 +266,13 @@ _BROKEN: Final = RequestRefusal(
 class Listener(Record):
     """A socket that listens, the host that was asked for, and whether only this machine reaches it.
 
-    `is_on_all_addresses` says that it listens on all of the machine's addresses.
+    `listens_on_all_addresses` says that it listens on all of the machine's addresses.
     """
 
     socket: socket.socket
     host: str
     is_loopback: bool
-    is_on_all_addresses: bool
+    listens_on_all_addresses: bool
 
     @property
     def port(self) -> int:
@@ -283,7 +283,7 @@ class Listener(Record):
     @property
     def address(self) -> str:
         """Where a browser finds it: this machine's own name where it listens everywhere."""
-        host = socket.gethostname() if self.is_on_all_addresses else self.host
+        host = socket.gethostname() if self.listens_on_all_addresses else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     def access_policy(self, token: str | None) -> AccessPolicy:
@@ -316,7 +316,7 @@ def open_listener(host: str, port: int) -> Listener:
         raise _cannot_listen_error(error, host, port) from error
     where = ipaddress.ip_address(str(address[0]).partition("%")[0])
     return Listener(
-        sock, host, is_loopback=where.is_loopback, is_on_all_addresses=where.is_unspecified
+        sock, host, is_loopback=where.is_loopback, listens_on_all_addresses=where.is_unspecified
     )
 
 
@@ -334,7 +334,7 @@ def run_server(bound: Listener, app: App, ready: Callable[[], None]) -> None:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS_MAX + STRANGERS_MAX,
+        limit_concurrency=CONNECTIONS_MAX + UNAUTHENTICATED_CONNECTIONS_MAX,
         backlog=CONNECTIONS_MAX,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         timeout_keep_alive=KEEP_ALIVE_S,
@@ -344,7 +344,7 @@ def run_server(bound: Listener, app: App, ready: Callable[[], None]) -> None:
     # uvicorn takes INT and TERM while it serves, and raises them again once it has ended.
     # One that was ignored from the start stays so, as with nohup.
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, server.end) for number in heeded}
+    before = {number: signal.signal(number, server.stop_on_signal) for number in heeded}
     try:
         asyncio.run(server.serve(sockets=[bound.socket]))
     finally:
@@ -365,7 +365,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self._ready()
 
-    def end(self, _number: int, _frame: object) -> None:
+    def stop_on_signal(self, _number: int, _frame: object) -> None:
         """What a signal does."""
         self.should_exit = True
 
@@ -378,24 +378,24 @@ class _TimedProtocol(H11Protocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _since = 0.0
-    _stranger = True
+    _is_unauthenticated = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {**self.app_state, LET_IN: self._mark_admitted}
+        self.app_state = {**self.app_state, ADMITTED_KEY: self._mark_admitted}
         self._since = self.loop.time()
         self._deadline = self.loop.call_later(HEAD_S, self._close_late_connection)
         others = (
             connection for connection in self.connections if isinstance(connection, _TimedProtocol)
         )
-        strangers = [connection for connection in others if connection._stranger]
-        if len(strangers) > STRANGERS_MAX:
+        strangers = [connection for connection in others if connection._is_unauthenticated]
+        if len(strangers) > UNAUTHENTICATED_CONNECTIONS_MAX:
             oldest = min(strangers, key=lambda connection: connection._since)
             self.connections.discard(oldest)  # counted no more, although it ends a moment later
             oldest.transport.abort()
 
     def _mark_admitted(self) -> None:
-        self._stranger = False
+        self._is_unauthenticated = False
 
     def data_received(self, data: bytes) -> None:
         asked = self.cycle

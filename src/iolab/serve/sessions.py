@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import results_with_session_checks
+from iolab.analysis.points import summarise_points
+from iolab.analysis.stored_results import results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.study import Study
@@ -20,14 +20,20 @@ from iolab.errors import IolabError, StoreError
 from iolab.record import Record
 from iolab.report.answer import session_answer
 from iolab.report.best import VerdictCounts, count_verdicts
-from iolab.report.brief import LoadKinds
-from iolab.serve.limits import ENTRIES_MAX, FILE_BYTES_MAX, FOUND_S, LISTING_S, READERS_MAX
+from iolab.report.brief import LoadReportKinds
+from iolab.serve.limits import (
+    ENTRIES_MAX,
+    FILE_BYTES_MAX,
+    FOUND_SESSIONS_VALID_S,
+    LISTING_S,
+    READERS_MAX,
+)
 from iolab.store import layout
 from iolab.store.documents import SessionDocument
-from iolab.store.durable import disk_errors, is_locked
+from iolab.store.durable import disk_errors_as_store_errors, is_locked
 from iolab.store.reader import SessionReader
 from iolab.store.search import find_session_folders
-from iolab.store.verify import run_stamp
+from iolab.store.verify import run_file_stamps
 
 ID_BYTES: Final = 8
 """Enough to tell five hundred places apart, and short in an address."""
@@ -62,18 +68,18 @@ class SessionFolder(Record):
     folder: Path
 
 
-class FoundSessions(Record):
+class FoundSessionFolders(Record):
     """The sessions that were found, by name; `notes` say what was not looked at."""
 
     folders: tuple[SessionFolder, ...]
     notes: tuple[str, ...]
 
 
-def find_sessions(root: Path) -> FoundSessions:
+def find_sessions(root: Path) -> FoundSessionFolders:
     """The sessions at `root` and below it, by name."""
     found = find_session_folders(root)
     folders = (_session_folder(root, folder) for folder in found.folders)
-    return FoundSessions(tuple(sorted(folders, key=lambda place: place.name)), found.notes)
+    return FoundSessionFolders(tuple(sorted(folders, key=lambda place: place.name)), found.notes)
 
 
 def _session_folder(root: Path, folder: Path) -> SessionFolder:
@@ -148,7 +154,7 @@ def _file_stamp(path: Path) -> tuple[int, ...]:
 def _hash_folder_stamps(
     path: str,
     levels: int,
-    remembered: Folders,
+    known_folders: Folders,
     current: Folders,
     update: Callable[[bytes], object],
 ) -> int:
@@ -160,18 +166,19 @@ def _hash_folder_stamps(
     if not stat.S_ISDIR(info.st_mode):
         raise _not_plain_error(Path(path).name)
     stamp = _stat_stamp(info)
-    before = remembered.get(path)
+    before = known_folders.get(path)
     below = before[1] if before and before[0] == stamp else _plain_subfolders(path)
     current[path] = (stamp, below)
     if not levels:  # what was written into a run in place, its folder does not tell
-        update(repr(run_stamp(Path(path))).encode())
+        update(repr(run_file_stamps(Path(path))).encode())
     if len(current) > ENTRIES_MAX:
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
     update(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
     newest = info.st_mtime_ns
     for name in below if levels else ():
         newest = max(
-            newest, _hash_folder_stamps(f"{path}/{name}", levels - 1, remembered, current, update)
+            newest,
+            _hash_folder_stamps(f"{path}/{name}", levels - 1, known_folders, current, update),
         )
     return newest
 
@@ -263,13 +270,13 @@ class LoadedSession(Record):
 class SessionLibrary:
     """The sessions below `root`, which must be absolute and without links in it."""
 
-    def __init__(self, root: Path, clock: Clock, kinds: LoadKinds) -> None:
+    def __init__(self, root: Path, clock: Clock, kinds: LoadReportKinds) -> None:
         self.root = root
         self._kinds = kinds
         self._clock = clock
         self._lock = Lock()
         self._states = StateReader()
-        self._found: FoundSessions | None = None
+        self._found: FoundSessionFolders | None = None
         self._found_at = 0.0
         self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
@@ -277,7 +284,7 @@ class SessionLibrary:
     def list_sessions(self, limit_s: float = LISTING_S) -> Listing:
         """Every session; after `limit_s` those that were never read stay without a summary."""
         with self._lock:
-            found = self._find_sessions(anew=True)
+            found = self._find_session_folders(anew=True)
             until = self._clock() + limit_s
             lines = [self._session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
@@ -286,59 +293,60 @@ class SessionLibrary:
     def session_count(self) -> int:
         """How many sessions there are, none of them read."""
         with self._lock:
-            return len(self._find_sessions(anew=True).folders)
+            return len(self._find_session_folders(anew=True).folders)
 
     def session_folder(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
         with self._lock:
             return next(
-                (place for place in self._find_sessions().folders if place.id == session_id), None
+                (place for place in self._find_session_folders().folders if place.id == session_id),
+                None,
             )
 
-    def session_state(self, place: SessionFolder) -> SessionState:
+    def session_state(self, session_folder: SessionFolder) -> SessionState:
         """How a session stands now; StoreError where it must not be read."""
         with self._lock:
-            return self._states.read_state(place.folder)
+            return self._states.read_state(session_folder.folder)
 
-    def load_session(self, place: SessionFolder) -> LoadedSession:
+    def load_session(self, session_folder: SessionFolder) -> LoadedSession:
         """A session with its results; StoreError where it cannot or must not be read."""
         with self._lock:
-            return self._load_session(place)
+            return self._load_session(session_folder)
 
-    def _find_sessions(self, *, anew: bool = False) -> FoundSessions:
+    def _find_session_folders(self, *, anew: bool = False) -> FoundSessionFolders:
         now = self._clock()
-        if anew or self._found is None or now - self._found_at > FOUND_S:
+        if anew or self._found is None or now - self._found_at > FOUND_SESSIONS_VALID_S:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 
-    def _session_line(self, place: SessionFolder, until: float) -> SessionLine:
+    def _session_line(self, session_folder: SessionFolder, until: float) -> SessionLine:
         try:
-            state = self._states.read_state(place.folder)
-            remembered = self._known.get(place.id)
+            state = self._states.read_state(session_folder.folder)
+            remembered = self._known.get(session_folder.id)
             if remembered is None or remembered[0] != state.digest:
                 if self._clock() > until:
-                    return SessionLine(place, None, "")
-                remembered = (state.digest, self._summary_or_fault(place))
-                self._known[place.id] = remembered
+                    return SessionLine(session_folder, None, "")
+                remembered = (state.digest, self._summary_or_fault(session_folder))
+                self._known[session_folder.id] = remembered
                 if len(self._known) > _SUMMARIES_MAX:
                     self._known.popitem(last=False)
         except IolabError as error:
-            return SessionLine(place, None, self._error_without_root(error))
+            return SessionLine(session_folder, None, self._error_without_root(error))
         short = remembered[1]
         return (
-            SessionLine(place, None, short)
+            SessionLine(session_folder, None, short)
             if isinstance(short, str)
-            else SessionLine(place, short, "")
+            else SessionLine(session_folder, short, "")
         )
 
-    def _summary_or_fault(self, place: SessionFolder) -> SessionSummary | str:
+    def _summary_or_fault(self, session_folder: SessionFolder) -> SessionSummary | str:
         try:
-            opened = self._load_session(place)
+            opened = self._load_session(session_folder)
             plan = opened.reader.plan
             return SessionSummary(
                 session=opened.session,
                 verdict_counts=count_verdicts(opened.results),
-                answer=self._answer(opened),
+                answer=self._answer_text(opened),
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 state=opened.state,
@@ -347,29 +355,29 @@ class SessionLibrary:
         except IolabError as error:
             return self._error_without_root(error)
 
-    def _answer(self, opened: LoadedSession) -> str:
-        points = summarise(opened.results, opened.study)
+    def _answer_text(self, opened: LoadedSession) -> str:
+        points = summarise_points(opened.results, opened.study)
         return session_answer(self._kinds, opened.study, points, opened.results).sentence
 
     def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""
         return str(error).replace(f"{self.root}/", "")
 
-    def _load_session(self, place: SessionFolder) -> LoadedSession:
-        state = self._states.read_state(place.folder)
-        reader = self._session_reader(place)
+    def _load_session(self, session_folder: SessionFolder) -> LoadedSession:
+        state = self._states.read_state(session_folder.folder)
+        reader = self._session_reader(session_folder)
         study, results = results_with_session_checks(reader)
-        return LoadedSession(place, state, reader, reader.session, study, results)
+        return LoadedSession(session_folder, state, reader, reader.session, study, results)
 
-    def _session_reader(self, place: SessionFolder) -> SessionReader:
+    def _session_reader(self, session_folder: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
-        with disk_errors(place.folder / layout.PLAN, "read"):
-            info = (place.folder / layout.PLAN).lstat()
+        with disk_errors_as_store_errors(session_folder.folder / layout.PLAN, "read"):
+            info = (session_folder.folder / layout.PLAN).lstat()
         stamp = (info.st_ino, info.st_mtime_ns)
-        remembered = self._readers.pop(place.id, None)
+        remembered = self._readers.pop(session_folder.id, None)
         if remembered is None or remembered[0] != stamp:
-            remembered = (stamp, SessionReader(place.folder))
-        self._readers[place.id] = remembered
+            remembered = (stamp, SessionReader(session_folder.folder))
+        self._readers[session_folder.id] = remembered
         if len(self._readers) > READERS_MAX:
             self._readers.popitem(last=False)
         return remembered[1]

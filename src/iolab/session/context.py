@@ -33,7 +33,7 @@ class StoppingRule(Protocol):
         """How the run stands, in a few words for people."""
 
 
-RuleFor = Callable[[PlannedRun, Sequence[str]], StoppingRule | None]
+StoppingRuleFactory = Callable[[PlannedRun, Sequence[str]], StoppingRule | None]
 """The rule of a run on those hosts; None for one that ends by itself."""
 
 
@@ -56,14 +56,14 @@ class TargetRestTimer(Struct):
 class SessionContext(TargetContext):
     """A `TargetContext` with the `monitored_hosts`; a reconnected host takes its old place there.
 
-    `discovery_queries` are what hosts are asked. `rule_for` gives the rules that end runs early.
-    `reconnected_hosts` are the hosts that were lost and reached again: an agent that is lost may
-    leave its folder. `rest_timer` is that of the targets between two runs.
+    `discovery_queries` are what hosts are asked. `stopping_rule_for` gives the rules that end runs
+    early. `reconnected_hosts` are the hosts that were lost and reached again: an agent that is lost
+    may leave its folder. `rest_timer` is that of the targets between two runs.
     """
 
     monitored_hosts: dict[str, Host] = field(default_factory=dict)
     discovery_queries: DiscoveryQueries = field(default_factory=DiscoveryQueries)
-    rule_for: RuleFor | None = None
+    stopping_rule_for: StoppingRuleFactory | None = None
     reconnected_hosts: set[str] = field(default_factory=set)
     rest_timer: TargetRestTimer = field(default_factory=TargetRestTimer)
 
@@ -77,7 +77,7 @@ class SessionContext(TargetContext):
     def excluded_hosts(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""
         names = load_hosts_of_point(self.study, run.point)
-        return tuple(name for name in names if name in self.left_out)
+        return tuple(name for name in names if name in self.excluded_host_names)
 
     @property
     def all_hosts(self) -> dict[str, Host]:

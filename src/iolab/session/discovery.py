@@ -29,8 +29,8 @@ from iolab.hosts.device_counters import (
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
 from iolab.record import Record
-from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
 from iolab.study.kinds import StudyKinds
+from iolab.study.readiness import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
 from iolab.study.targets import Target, hypervisors_of_study, targets_of_study
 from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device_facts
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -102,7 +102,7 @@ class Discovery(Record):
     devices: dict[str, DeviceFacts] = field(default_factory=dict)
 
     @classmethod
-    def combined(cls, parts: Iterable[Discovery]) -> Discovery:
+    def of_hosts(cls, parts: Iterable[Discovery]) -> Discovery:
         """What several hosts told."""
         whole = cls({}, {}, {}, {})
         for part in parts:
@@ -134,14 +134,14 @@ class DiscoveryQueries(Record):
         )
 
 
-async def discover(
-    study: Study, hosts: Mapping[str, Host], questions: DiscoveryQueries
+async def discover_hosts_and_targets(
+    study: Study, hosts: Mapping[str, Host], queries: DiscoveryQueries
 ) -> Discovery:
     """Ask all hosts given at once. HostError names every one that failed, and what to do.
 
     The hosts stay connected; whoever made them closes them.
     """
-    tools = dict(questions.programs)
+    tools = dict(queries.programs)
     if study.precondition.purge in NVME_PURGES:
         tools[NVME] = list(NVME_ARGV)
     by_host: dict[str, list[Target]] = {}
@@ -152,7 +152,7 @@ async def discover(
     specs = {spec.name: spec for spec in study.hosts}
     watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]
     carrying = {node.name for node in hypervisors_of_study(study)}
-    booting = {target.host: target for target in questions.node_targets}
+    booting = {target.host: target for target in queries.node_targets}
 
     async def discover_host(host: Host) -> Discovery:
         spec = specs[host.name]
@@ -160,7 +160,7 @@ async def discover(
             return await _discover_targets(host, spec, tuple(by_host[host.name]), tools, study)
         if host.name in booting:
             return await _discover_targets(
-                host, spec, (booting[host.name],), questions.node_programs, study
+                host, spec, (booting[host.name],), queries.node_programs, study
             )
         hello = await host.connect()
         path = spec.path if host.name in carrying else None
@@ -169,7 +169,7 @@ async def discover(
         return Discovery({host.name: hello}, {host.name: facts}, {})
 
     visits = await gather_hosts([hosts[name] for name in (*by_host, *watched)], discover_host)
-    return Discovery.combined(visits.results_or_raise().values())
+    return Discovery.of_hosts(visits.results_or_raise().values())
 
 
 async def _discover_targets(
@@ -288,7 +288,7 @@ async def inspect_hosts(
     hosts stay connected; whoever made them closes them.
     """
 
-    async def _connect_and_inspect(host: Host) -> _Met:
+    async def _connect_and_inspect(host: Host) -> _Inspection:
         return await _inspect_host(host, _target_directory(host.spec, path), tools, cloud=cloud)
 
     met = await gather_hosts(hosts.values(), _connect_and_inspect)
@@ -310,12 +310,12 @@ def _target_directory(spec: HostSpec, path: str | None) -> str | None:
     return None if spec.serial else spec.path or path
 
 
-_Met = tuple[HostFacts, TargetProbe | None, Hello, Leftovers | None]
+_Inspection = tuple[HostFacts, TargetProbe | None, Hello, Leftovers | None]
 
 
 async def _inspect_host(
     host: Host, path: str | None, tools: Mapping[str, list[str]], *, cloud: bool
-) -> _Met:
+) -> _Inspection:
     hello = await host.connect()
     left = await host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
     answer = await host.request(

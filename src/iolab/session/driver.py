@@ -13,7 +13,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
 from iolab.core.engine import EngineName
 from iolab.core.run import (
-    MAX_STANDSTILLS,
+    STANDSTILLS_MAX,
     CacheProof,
     CgroupCpuUse,
     DeviceDelta,
@@ -34,7 +34,7 @@ from iolab.hosts.clock import ClockOffset
 from iolab.hosts.device_counters import DeviceSnapshot, device_deltas
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.remote_process import Ending
+from iolab.hosts.remote_process import ProcessEnding
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -44,17 +44,17 @@ class HostRunState(Struct):
     """One host's share of a run. What a failed phase did not reach stays None.
 
     Load that is no process of its own fills in what it `requested` for, `engine_version` and
-    whether it was `halted`, load without a reading its `span`: when it began and ended on the
-    host's clock. `details` are what only its kind of load knows. With `enough` seen, the load was
-    halted by its rule. `files` is whatever else its engine left, by name, beside the `output` that
-    it printed, and `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`:
-    why it did not). `last_sample` is what the look `after` the load showed, until the host's watch
-    has it.
+    whether it was `was_halted`, load without a reading its `span`: when it began and ended on the
+    host's clock. `details` are what only its kind of load knows. With `has_enough` seen, the load
+    was halted by its rule. `files` is whatever else its engine left, by name, beside the `output`
+    that it printed, and `ceiling_iops` what it reached on a target that does nothing
+    (`ceiling_fault`: why it did not). `last_sample` is what the look `after` the load showed, until
+    the host's watch has it.
     """
 
     workdir: WorkDirectory
     extents: ExtentProof | None = None
-    files_look: FileIdentityCheck | None = None
+    file_identity_check: FileIdentityCheck | None = None
     cache: CacheProof | None = None
     idle: PreRunActivity | None = None
     offset: ClockOffset | None = None
@@ -69,12 +69,12 @@ class HostRunState(Struct):
     output: CompressedBytes | None = None
     files: dict[str, CompressedBytes] = field(default_factory=dict)
     reading: EngineReading | None = None
-    ending: Ending | None = None
+    ending: ProcessEnding | None = None
     requested: str = ""
     engine_version: str = ""
-    halted: bool = False
+    was_halted: bool = False
     error: str | None = None
-    enough: bool = False
+    has_enough: bool = False
     details: HostDetails | None = None
     span: tuple[int, int] | None = None
     ceiling_iops: float | None = None
@@ -96,7 +96,7 @@ class HostRunState(Struct):
     @property
     def stopped_early(self) -> bool:
         """Whether the load ended on our wish, the user's or its rule's."""
-        return self.ending.halted if self.ending else self.halted
+        return self.ending.halted if self.ending else self.was_halted
 
     @property
     def load_times_ns(self) -> tuple[int | None, int | None]:
@@ -145,7 +145,7 @@ class HostRunState(Struct):
             ceiling_iops=self.ceiling_iops,
             ceiling_fault=self.ceiling_fault,
             trace=self.trace,
-            files=self.files_look,
+            files=self.file_identity_check,
             details=self.details,
         )
 
@@ -157,7 +157,7 @@ def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
     groups: dict[str, CgroupCpuUse] = {}
     for group in (group for use in uses for group in use.groups):
         before = groups.get(group.path)
-        groups[group.path] = group if before is None else _joined_group(before, group)
+        groups[group.path] = group if before is None else _joined_cgroup_use(before, group)
     return ProcessorUse(
         watched_ns=sum(use.watched_ns for use in uses),
         threads=max(use.threads for use in uses),
@@ -179,11 +179,11 @@ def _longest_standstills(
         (standstill for phase in looked_at for standstill in phase),
         key=lambda standstill: -standstill.thread_ns,
     )
-    kept = sorted(every[:MAX_STANDSTILLS], key=lambda standstill: standstill.from_real_ns)
+    kept = sorted(every[:STANDSTILLS_MAX], key=lambda standstill: standstill.from_real_ns)
     return tuple(kept) if looked_at else None
 
 
-def _joined_group(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
+def _joined_cgroup_use(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
     pressures = (group.pressure_ns, other.pressure_ns)
     known = [pressure for pressure in pressures if pressure is not None]
     return replace(
@@ -244,12 +244,12 @@ class Driver(ABC):
         return ()
 
 
-class Drivers:
+class SessionDrivers:
     """The drivers of one session, each made when its first run comes."""
 
     def __init__(self, makers: Mapping[EngineName, Callable[[], Driver]]) -> None:
         self._makers = makers
-        self._made: dict[EngineName, Driver] = {}
+        self._drivers_by_engine: dict[EngineName, Driver] = {}
 
     def driver_for(self, run: PlannedRun) -> Driver:
         """The driver of a run's job. EngineError when there is none."""
@@ -257,14 +257,14 @@ class Drivers:
         if engine not in self._makers:
             known = ", ".join(self._makers)
             raise EngineError(f"This iolab cannot drive '{engine}'.", f"Use one of: {known}.")
-        if engine not in self._made:
-            self._made[engine] = self._makers[engine]()
-        return self._made[engine]
+        if engine not in self._drivers_by_engine:
+            self._drivers_by_engine[engine] = self._makers[engine]()
+        return self._drivers_by_engine[engine]
 
     async def close(self) -> tuple[str, ...]:
         """Nothing that a driver held between runs stays; sentences on what could not be ended."""
         faults: list[str] = []
-        for driver in self._made.values():
+        for driver in self._drivers_by_engine.values():
             faults += await driver.close()
-        self._made.clear()
+        self._drivers_by_engine.clear()
         return tuple(faults)

@@ -15,9 +15,9 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery
-from iolab.session.driver import Driver, Drivers
+from iolab.session.driver import Driver, SessionDrivers
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.reconnect import Reach
+from iolab.session.reconnect import HostFactory
 from iolab.study.kinds import StudyKinds
 from iolab.targets.work_directories import WorkDirectories
 
@@ -26,7 +26,7 @@ class SessionResources(Record):
     """Folders and files, makers of load, and hosts that are booted."""
 
     workdirs: WorkDirectories
-    drivers: Drivers
+    drivers: SessionDrivers
     booted_hosts: BootedHosts
 
     async def cleanup(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class LoadSession(Record):
         return cls(drivers=drivers)
 
 
-NO_SESSION: Final = LoadSession(drivers={})
+NO_LOAD_SESSION: Final = LoadSession(drivers={})
 """That of load which no session makes."""
 
 
@@ -66,7 +66,7 @@ class BootedHosts(Protocol):
     once.
     """
 
-    below: Mapping[str, tuple[str, ...]]
+    path_devices_by_node: Mapping[str, tuple[str, ...]]
     """The block devices below the path of each node that has one."""
 
     @property
@@ -79,18 +79,18 @@ class BootedHosts(Protocol):
         Raises HostError, EngineError, and Interrupted at a stop request.
         """
 
-    def with_reboot(self, reach: Reach | None) -> Reach | None:
+    def with_reboot(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
     def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves."""
 
     def collect_counters(
-        self, run: PlannedRun, counters: CounterCollector, places: Mapping[str, int]
+        self, run: PlannedRun, counters: CounterCollector, host_indexes: Mapping[str, int]
     ) -> AbstractAsyncContextManager[None]:
         """What nodes count of them is collected while what is done within lasts.
 
-        `places` are the numbers of the nodes among the hosts that counters name.
+        `host_indexes` are the numbers of the nodes among the hosts that counters name.
         """
 
     def with_details(self, record: RunRecord) -> RunRecord:
@@ -103,7 +103,7 @@ class BootedHosts(Protocol):
 class HostSession(Protocol):
     """The part in sessions of the kind of host that is booted."""
 
-    def hosts(self, session: SessionContext) -> BootedHosts:
+    def booted_hosts_of_session(self, session: SessionContext) -> BootedHosts:
         """Those of a session."""
 
 

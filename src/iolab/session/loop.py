@@ -17,7 +17,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatus
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import OnFailure
-from iolab.core.target_state import EMPTY, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_offset
@@ -29,11 +29,11 @@ from iolab.session.driver import Driver, HostRunState
 from iolab.session.kinds import SessionResources
 from iolab.session.observers import HostMonitors
 from iolab.session.reconnect import (
-    Reach,
+    HostFactory,
     RetryPolicy,
     lost_hosts,
     reconnect_lost,
-    require_all_hosts,
+    require_no_lost_hosts,
 )
 from iolab.session.start import wait_for_rest
 from iolab.targets.precondition import Preconditioner
@@ -56,7 +56,7 @@ COMMIT_LIMIT_S: Final = 120.0
 """In which this process can say nothing: a thousand hosts took 26 s on cores that others used. No
 load runs meanwhile."""
 
-GO_ON: Final = "Correct it and resume the session; committed runs are kept."
+RESUME_HINT: Final = "Correct it and resume the session; committed runs are kept."
 
 
 class RunQueue(Protocol):
@@ -88,7 +88,7 @@ async def execute_run(
     session: SessionContext,
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],
-    parts: SessionResources,
+    resources: SessionResources,
 ) -> RunRecord | None:
     """The record of the run, whether it went well or not.
 
@@ -100,13 +100,17 @@ async def execute_run(
     shares = [HostRunState(workdir) for workdir in workdirs]
     counters = CounterCollector()
     observers = HostMonitors(
-        session, run, counters, first=len(shares), below=parts.booted_hosts.below
+        session,
+        run,
+        counters,
+        first=len(shares),
+        path_devices=resources.booted_hosts.path_devices_by_node,
     )
-    watching = parts.booted_hosts.collect_counters(run, counters, observers.places)
+    watching = resources.booted_hosts.collect_counters(run, counters, observers.host_indexes)
     driver: Driver | None = None
     fault: IolabError | None = None
     try:
-        driver = parts.drivers.driver_for(run)
+        driver = resources.drivers.driver_for(run)
         await driver.prepare(session, run, shares)
         await wait_for_rest(session, run)  # what no watch has waited for
         if session.stop.is_requested:
@@ -143,7 +147,7 @@ async def execute_run(
         excluded_hosts=session.excluded_hosts(run),
         rule=rule,
     )
-    return parts.booted_hosts.with_details(driver.with_details(record) if driver else record)
+    return resources.booted_hosts.with_details(driver.with_details(record) if driver else record)
 
 
 def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> StoppingRuleSettings | None:
@@ -189,7 +193,7 @@ def _configured_redundancy(session: SessionContext, run: PlannedRun) -> Redundan
 def _run_status(shares: Sequence[HostRunState], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(share.stopped_early and not share.enough for share in shares):
+    if any(share.stopped_early and not share.has_enough for share in shares):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 
@@ -203,8 +207,10 @@ def _impossible_counters_error(
         heads = share.intervals.head_rows
         reading = share.reading
         moments = [at_ns for at_ns in share.load_times_ns if at_ns is not None] if reading else []
-        message = limits.series_fault(heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S)
-        message = message or next(filter(None, map(limits.moment_fault, moments)), "")
+        message = limits.interval_series_fault(
+            heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S
+        )
+        message = message or next(filter(None, map(limits.timestamp_fault, moments)), "")
         if message:
             share.error = f"Host '{share.name}' reported {message}."
             share.intervals, share.reading, share.span = IntervalLog(), None, None
@@ -250,22 +256,22 @@ class RecoverySettings(Record):
 
     facts: Mapping[str, HostFacts]
     attempt_counts: Mapping[RunKey, int]
-    reconnect: Reach | None
+    reconnect: HostFactory | None
     retry_policy: RetryPolicy
-    ledger: Ledger = EMPTY
+    ledger: Ledger = EMPTY_LEDGER
 
 
 class RunLoop:
     """Follows the plan; `follow` once."""
 
     def __init__(
-        self, session: SessionContext, parts: SessionResources, means: RecoverySettings
+        self, session: SessionContext, resources: SessionResources, recovery: RecoverySettings
     ) -> None:
         self._session = session
-        self._parts = parts
-        self._workdirs = parts.workdirs
-        self._states = Preconditioner(session, parts.workdirs, means.facts, means.ledger)
-        self._means = means
+        self._parts = resources
+        self._workdirs = resources.workdirs
+        self._states = Preconditioner(session, resources.workdirs, recovery.facts, recovery.ledger)
+        self._means = recovery
         self._method = session.study.method
         self._failed_points: set[str] = set()
 
@@ -288,7 +294,7 @@ class RunLoop:
                 return SessionStatus.INTERRUPTED
         for text in queue.new_messages():
             self._notify(text)
-        require_all_hosts(self._session)
+        require_no_lost_hosts(self._session)
         return SessionStatus.DONE
 
     async def _run_with_retries(self, run: PlannedRun) -> bool:
@@ -305,14 +311,14 @@ class RunLoop:
                 return False
             record = await self._states.record_run(record, workdirs)
             return_free_memory()
-            await self._commit(record)
+            await self._emit_run_finished(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
             if self._session.stop.is_requested or not self._should_retry(record, attempt - first):
                 break
         return True
 
-    async def _commit(self, record: RunRecord) -> None:
+    async def _emit_run_finished(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""
         hosts = self._session.all_hosts.values()
         await asyncio.gather(*(host.suspend_timeout(COMMIT_LIMIT_S) for host in hosts))
@@ -325,13 +331,13 @@ class RunLoop:
         """Whether a run that failed is tried again; raises where the session must end."""
         run, policy = record.run, self._method.on_failure
         if policy is OnFailure.STOP:
-            raise _session_error(record)
+            raise _session_ending_error(record)
         if policy is OnFailure.WITHOUT_HOST:
             guilty = {host.host for host in record.hosts if host.error} | {
                 *lost_hosts(self._session)
             }
             if guilty:
-                self._exclude_hosts(guilty, _session_error(record))
+                self._exclude_hosts(guilty, _session_ending_error(record))
                 return True
         if policy is OnFailure.RETRY and retried < self._method.retries:
             of = f"try {retried + 2} of {self._method.retries + 1}"
@@ -366,10 +372,10 @@ class RunLoop:
             return
         if self._method.on_failure is OnFailure.WITHOUT_HOST:
             lost = lost_hosts(self._session)
-            self._exclude_hosts({*lost}, HostError(" ".join(lost.values()), GO_ON))
+            self._exclude_hosts({*lost}, HostError(" ".join(lost.values()), RESUME_HINT))
             return
         if not self._can_reconnect:
-            require_all_hosts(self._session)
+            require_no_lost_hosts(self._session)
         means = self._means
         for name in await reconnect_lost(
             self._session, means.reconnect, means.facts, means.retry_policy
@@ -383,22 +389,22 @@ class RunLoop:
     def _exclude_hosts(self, names: set[str], fault: IolabError) -> None:
         """Go on without these hosts; raises the fault where a configuration would have none."""
         session = self._session
-        gone = session.left_out | names
+        gone = session.excluded_host_names | names
         if any(gone.issuperset(item.hosts) for item in session.study.configurations):
             raise fault
         for name in sorted(names):
             self._notify(f"Host '{name}' failed: from here on the session goes on without it.")
             if session.hosts[name].lost_reason:
                 self._workdirs.forget_host(name)
-        session.left_out.update(names)
+        session.excluded_host_names.update(names)
 
     def _notify(self, text: str) -> None:
         self._session.emit(Notice(text.strip()))
 
 
-def _session_error(record: RunRecord) -> IolabError:
+def _session_ending_error(record: RunRecord) -> IolabError:
     """The error of a session that a failed run ends: the engine's fault where one ran."""
     failed = [host for host in record.hosts if host.error]
     ran = any(host.exit_code is not None or host.exit_signal is not None for host in failed)
     kind = EngineError if ran else HostError
-    return kind(record.failure or "A run failed.", GO_ON)
+    return kind(record.failure or "A run failed.", RESUME_HINT)

@@ -28,7 +28,7 @@ from iolab.hosts.device_counters import (
     take_snapshot,
 )
 from iolab.hosts.host import Host
-from iolab.hosts.message import HostLost, Stream
+from iolab.hosts.message import HostLostError, Stream
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.study.targets import monitored_host_specs
@@ -138,11 +138,11 @@ class HostWatch:
         except ValueError as fault:
             raise self._invalid_sample_error(str(fault)) from None
 
-    def _invalid_sample_error(self, why: str) -> HostLost:
+    def _invalid_sample_error(self, why: str) -> HostLostError:
         return self._host.mark_lost(f"sent telemetry that makes no sense: {why.rstrip('.')}")
 
 
-class _MonitoredState(Struct):
+class _MonitoredHostState(Struct):
     """One of them in one run."""
 
     spec: HostSpec
@@ -171,18 +171,18 @@ class HostMonitors:
         counters: CounterCollector,
         *,
         first: int,
-        below: Mapping[str, tuple[str, ...]],
+        path_devices: Mapping[str, tuple[str, ...]],
     ) -> None:
         self._session = session
-        self._below = below
+        self._below = path_devices
         specs = monitored_host_specs(session.study, run.point.configuration)
-        self.places = {spec.name: first + place for place, spec in enumerate(specs)}
+        self.host_indexes = {spec.name: first + place for place, spec in enumerate(specs)}
         """The number of each among the hosts that counters name."""
-        self._all = [
-            _MonitoredState(
+        self._states = [
+            _MonitoredHostState(
                 spec,
                 host,
-                HostWatch(session, host, self.places[spec.name], counters),
+                HostWatch(session, host, self.host_indexes[spec.name], counters),
                 error=host.lost_reason,
             )
             for spec in specs
@@ -192,14 +192,16 @@ class HostMonitors:
     @asynccontextmanager
     async def watch_all(self) -> AsyncIterator[None]:
         """Their clocks are read and their disks counted before and after what is done within."""
-        await self._run_on_each(self._reachable(), self._begin_watch)
-        following = asyncio.create_task(self._run_on_each(self._reachable(), self._follow_watch))
+        await self._run_on_each(self._reachable_hosts(), self._begin_watch)
+        following = asyncio.create_task(
+            self._run_on_each(self._reachable_hosts(), self._follow_watch)
+        )
         try:
             yield
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-            await self._run_on_each(self._reachable(), self._end_watch)
+            await self._run_on_each(self._reachable_hosts(), self._end_watch)
 
     def monitored_hosts(self) -> tuple[MonitoredHost, ...]:
         """What is to be recorded of them."""
@@ -216,39 +218,41 @@ class HostMonitors:
                 clock_offset_ns=observer.offset.offset_ns if observer.offset else 0,
                 clock_error_ns=observer.offset.error_ns if observer.offset else 0,
             )
-            for observer in self._all
+            for observer in self._states
         )
 
     def _device_names(self, spec: HostSpec) -> tuple[str, ...]:
         """Those that its table names, else those below its path."""
         return spec.devices or self._below.get(spec.name, ())
 
-    def _reachable(self) -> list[_MonitoredState]:
-        return [observer for observer in self._all if observer.error is None]
+    def _reachable_hosts(self) -> list[_MonitoredHostState]:
+        return [observer for observer in self._states if observer.error is None]
 
     async def _run_on_each(
-        self, members: Iterable[_MonitoredState], work: Callable[[_MonitoredState], Awaitable[None]]
+        self,
+        members: Iterable[_MonitoredHostState],
+        work: Callable[[_MonitoredHostState], Awaitable[None]],
     ) -> None:
-        async def guarded(observer: _MonitoredState) -> None:
+        async def guarded(monitored: _MonitoredHostState) -> None:
             try:
-                await work(observer)
+                await work(monitored)
             except HostError as fault:
-                observer.error = fault.message
+                monitored.error = fault.message
                 self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
         await gather_hosts(members, guarded)
 
-    async def _begin_watch(self, observer: _MonitoredState) -> None:
-        await observer.watch.begin()
-        observer.offset = await measure_offset(observer.host, self._session.clock)
-        observer.before = await take_snapshot(observer.host)
+    async def _begin_watch(self, monitored: _MonitoredHostState) -> None:
+        await monitored.watch.begin()
+        monitored.offset = await measure_offset(monitored.host, self._session.clock)
+        monitored.before = await take_snapshot(monitored.host)
 
-    async def _follow_watch(self, observer: _MonitoredState) -> None:
+    async def _follow_watch(self, monitored: _MonitoredHostState) -> None:
         now_ns = self._session.clock.real_ns()
-        await observer.watch.collect_until_cancelled(
-            now_ns + (observer.offset.offset_ns if observer.offset else 0)
+        await monitored.watch.collect_until_cancelled(
+            now_ns + (monitored.offset.offset_ns if monitored.offset else 0)
         )
 
-    async def _end_watch(self, observer: _MonitoredState) -> None:
-        observer.after, sample = await snapshot_and_sample(observer.host)
-        await observer.watch.end(sample)
+    async def _end_watch(self, monitored: _MonitoredHostState) -> None:
+        monitored.after, sample = await snapshot_and_sample(monitored.host)
+        await monitored.watch.end(sample)

@@ -19,15 +19,15 @@ from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.message import Stream
-from iolab.hosts.remote_process import CORRECT, Ending, exit_fault
+from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
 from iolab.session.driver import Driver, HostRunState
 from iolab.session.start import (
     SET_UP_S,
     HostStartTime,
-    drive_then_snapshot,
     require_clock_offset,
+    run_process_then_snapshot,
     start_load_together,
     watch_idle,
 )
@@ -104,7 +104,7 @@ async def _final_trace(host: str, device: str, stream: Stream) -> BlockTrace:
         return BlockTrace(device, fault.message.rstrip("."))
 
 
-class EarlyStop:
+class StoppingRuleWatch:
     """Feeds a run's rule, tells what it says, and halts all engines at once when it has enough."""
 
     def __init__(
@@ -119,8 +119,8 @@ class EarlyStop:
         self._shares = shares
         self._halt = halt
         self._rule: StoppingRule | None = None
-        if session.rule_for is not None:
-            self._rule = session.rule_for(run, [share.name for share in shares])
+        if session.stopping_rule_for is not None:
+            self._rule = session.stopping_rule_for(run, [share.name for share in shares])
         self._progress = ""
 
     def add_intervals(self, share: HostRunState, intervals: Iterable[Interval]) -> None:
@@ -138,16 +138,16 @@ class EarlyStop:
             self._session.emit(StoppingRuleStatus(self._run, self._progress))
         if rule.is_finished and not self._session.stop.is_requested:
             for each in self._shares:
-                each.enough = True
+                each.has_enough = True
             self._halt.set()
 
 
-def engine_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
+def engine_error(engine: EngineName, share: HostRunState) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
-    fault = ending_fault(engine, share)
+    fault = process_ending_error(engine, share)
     if fault or share.ending is None or share.ending.halted or share.command is None:
         return fault
     if share.reading is None or not share.reading.intervals:
@@ -155,7 +155,7 @@ def engine_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
     return None
 
 
-def ending_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
+def process_ending_error(engine: EngineName, share: HostRunState) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
     ending, reading = share.ending, share.reading
     if ending is None or ending.halted or share.command is None:
@@ -171,8 +171,8 @@ def ending_fault(engine: EngineName, share: HostRunState) -> EngineError | None:
     return None
 
 
-def killed_for_memory(
-    program: str, host: str, command: Command, ending: Ending, hint: str
+def out_of_memory_error(
+    program: str, host: str, command: Command, ending: ProcessEnding, hint: str
 ) -> EngineError | None:
     """Whether the kernel killed a process because its memory is bounded; what to `do` then."""
     if not ending.exited.oom_kills or command.memory_limit_bytes is None:
@@ -189,7 +189,7 @@ def _hint_after_exit(exited: ExitedAnswer) -> str:
     if exited.signal is not None:
         return "See that host's kernel log for who killed it, and run again."
     if exited.code != 0:
-        return CORRECT
+        return CORRECT_HINT
     return "Use fewer intervals: a shorter method.runtime."
 
 
@@ -221,7 +221,7 @@ class ProcessDriver(Driver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
         halt = asyncio.Event()
-        looking = EarlyStop(session, run, shares, halt)
+        looking = StoppingRuleWatch(session, run, shares, halt)
         commands = {share.name: self.command(session, run, share) for share in shares}
         listeners = {}
         for index, share in enumerate(shares):
@@ -236,10 +236,10 @@ class ProcessDriver(Driver):
             listener = listeners[share.name](self.reader(run, share))
             try:
                 async with trace_device(share, command.wall_limit_s):
-                    await drive_then_snapshot(share, command, go, halt, listener.feed)
+                    await run_process_then_snapshot(share, command, go, halt, listener.feed)
             finally:
                 listener.finish()
-            fault = engine_fault(run.point.job.engine, share)
+            fault = engine_error(run.point.job.engine, share)
             if fault:
                 raise fault
 
@@ -259,7 +259,7 @@ class ProcessDriver(Driver):
 
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""
-        return self.engine.reader(run.point.job)
+        return self.engine.output_reader(run.point.job)
 
 
 class _OutputListener:
@@ -274,7 +274,7 @@ class _OutputListener:
         run: PlannedRun,
         share: HostRunState,
         packer: OutputCompressor,
-        looking: EarlyStop,
+        looking: StoppingRuleWatch,
         reader: OutputReader,
     ) -> None:
         self.share = share
@@ -293,7 +293,7 @@ class _OutputListener:
             self._elapsed_ns += interval.span_ns
             elapsed_s = self._elapsed_ns / NS_PER_S
             self._session.emit(interval.to_event(self.share.name, self._run, elapsed_s))
-        limit_s = self.share.command.wall_limit_s if self.share.command else limits.RUN_S_MOST
+        limit_s = self.share.command.wall_limit_s if self.share.command else limits.RUN_S_MAX
         elapsed_s = self._elapsed_ns / NS_PER_S
         if not limits.duration_fault(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
             self._looking.add_intervals(self.share, intervals)

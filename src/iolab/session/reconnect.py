@@ -11,10 +11,10 @@ from iolab.errors import HostError, Interrupted
 from iolab.hosts.host import Host
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.discovery import discover
-from iolab.study.guard import host_changes
+from iolab.session.discovery import discover_hosts_and_targets
+from iolab.study.readiness import host_change_faults
 
-Reach = Callable[[HostSpec], Host]
+HostFactory = Callable[[HostSpec], Host]
 """A new host of that spec, not connected yet."""
 
 RESUME: Final = "Bring it back and resume the session; committed runs are kept."
@@ -27,7 +27,7 @@ class RetryPolicy(Record):
     pause_s: float
 
 
-USUAL: Final = RetryPolicy(limit_s=120.0, pause_s=5.0)
+DEFAULT_RETRY_POLICY: Final = RetryPolicy(limit_s=120.0, pause_s=5.0)
 """An sshd that restarts takes seconds, a cable that is put in again a minute; a machine that boots
 takes longer than a session should wait without anybody knowing."""
 
@@ -38,9 +38,9 @@ class HostChangedError(HostError):
 
 async def reconnect_lost(
     session: SessionContext,
-    reach: Reach | None,
+    host_factory: HostFactory | None,
     facts: Mapping[str, HostFacts],
-    patience: RetryPolicy,
+    retry_policy: RetryPolicy,
 ) -> tuple[str, ...]:
     """Replace every lost host of the session by one that answers; the names of those.
 
@@ -49,7 +49,7 @@ async def reconnect_lost(
     """
     lost = lost_hosts(session)
     for name, why in lost.items():
-        await _reconnect_one(session, name, why, reach, patience)
+        await _reconnect_host(session, name, why, host_factory, retry_policy)
         session.reconnected_hosts.add(name)
     if lost:
         await _require_unchanged_hosts(session, tuple(lost), facts)
@@ -61,40 +61,44 @@ def lost_hosts(session: SessionContext) -> dict[str, str]:
     return {
         name: host.lost_reason
         for name, host in session.hosts.items()
-        if host.lost_reason and name not in session.left_out
+        if host.lost_reason and name not in session.excluded_host_names
     }
 
 
-def require_all_hosts(session: SessionContext) -> None:
+def require_no_lost_hosts(session: SessionContext) -> None:
     """HostError that tells of every host that is lost."""
     lost = lost_hosts(session)
     if lost:
         raise HostError(" ".join(lost.values()), RESUME)
 
 
-async def _reconnect_one(
-    session: SessionContext, name: str, why: str, reach: Reach | None, patience: RetryPolicy
+async def _reconnect_host(
+    session: SessionContext,
+    name: str,
+    why: str,
+    host_factory: HostFactory | None,
+    retry_policy: RetryPolicy,
 ) -> None:
     host = session.hosts[name]
-    if reach is None:
+    if host_factory is None:
         raise HostError(why, RESUME)
-    session.emit(Notice(f"{why} It is tried again for up to {patience.limit_s:g} s."))
-    deadline_ns = session.clock.mono_ns() + round(patience.limit_s * 1e9)
+    session.emit(Notice(f"{why} It is tried again for up to {retry_policy.limit_s:g} s."))
+    deadline_ns = session.clock.mono_ns() + round(retry_policy.limit_s * 1e9)
     while True:
         await host.close()
-        host = session.hosts[name] = reach(host.spec)
+        host = session.hosts[name] = host_factory(host.spec)
         try:
             await host.connect()
         except HostChangedError:
             raise
         except HostError:
             if session.clock.mono_ns() >= deadline_ns:
-                message = f"{why} It could not be reached again within {patience.limit_s:g} s."
+                message = f"{why} It could not be reached again within {retry_policy.limit_s:g} s."
                 raise HostError(message, RESUME) from None
         else:
             session.emit(Notice(f"Host '{name}' is reached again."))
             return
-        await session.stop.sleep(patience.pause_s)
+        await session.stop.sleep(retry_policy.pause_s)
         if session.stop.is_requested:
             raise Interrupted("The session was stopped.", "Resume it to go on.")
 
@@ -104,12 +108,12 @@ async def _require_unchanged_hosts(
 ) -> None:
     """HostError when a host came back as another."""
     again = {name: session.hosts[name] for name in names}
-    discovery = await discover(session.study, again, session.discovery_queries)
-    faults = host_changes(
+    discovery = await discover_hosts_and_targets(session.study, again, session.discovery_queries)
+    faults = host_change_faults(
         {key: facts[key] for key in discovery.facts if key in facts}, discovery.facts
     )
     if faults:
         for name in names:
-            session.taken_folders.pop(name, None)  # What lies there may not be ours.
+            session.held_folders.pop(name, None)  # What lies there may not be ours.
         message = "A host that was lost came back as another."
         raise HostChangedError(message, "Put it back as it was, and resume the session.", faults)

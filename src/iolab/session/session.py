@@ -17,30 +17,30 @@ from iolab.core.events import (
     SessionStatus,
 )
 from iolab.core.host import HostKind, Role
-from iolab.core.leftovers import report_leftovers
+from iolab.core.leftover_texts import report_leftover_texts
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
-from iolab.core.target_state import EMPTY, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
-from iolab.hosts.barrier import StopRequest, gather_hosts, run_with
+from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
-from iolab.hosts.leftovers import close_hosts, uncertain_text
+from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
-from iolab.session.context import RuleFor, SessionContext
+from iolab.session.context import SessionContext, StoppingRuleFactory
 from iolab.session.discovery import (
     QUIET_WATCH_S,
     Discovery,
     DiscoveryQueries,
-    discover,
+    discover_hosts_and_targets,
     watch_activity,
 )
-from iolab.session.driver import Drivers
+from iolab.session.driver import SessionDrivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
-from iolab.session.reconnect import USUAL, Reach, RetryPolicy
-from iolab.study.guard import require_ready
+from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
 from iolab.study.kinds import StudyKinds
+from iolab.study.readiness import require_ready
 from iolab.study.targets import targets_of_study, without_hosts
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -76,13 +76,15 @@ async def report_silent_hosts(session: SessionContext) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def remove_lost_folders(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
+async def remove_folders_of_lost_hosts(
+    session: SessionContext, host_factory: HostFactory | None
+) -> tuple[str, ...]:
     """Leave no folder on hosts that were lost; a sentence on each that is left."""
     lost = {
-        name: folders for name, folders in session.taken_folders.items() if _was_lost(session, name)
+        name: folders for name, folders in session.held_folders.items() if _was_lost(session, name)
     }
     swept = await asyncio.gather(
-        *(_remove_host_folders(session, reach, name, lost[name]) for name in lost)
+        *(_remove_host_folders(session, host_factory, name, lost[name]) for name in lost)
     )
     return tuple(sentence for sentences in swept for sentence in sentences)
 
@@ -96,12 +98,17 @@ def _was_lost(session: SessionContext, name: str) -> bool:
 
 
 async def _remove_host_folders(
-    session: SessionContext, reach: Reach | None, name: str, folders: set[tuple[str, str]]
+    session: SessionContext,
+    host_factory: HostFactory | None,
+    name: str,
+    folders: set[tuple[str, str]],
 ) -> tuple[str, ...]:
     left = sorted(folders)
     host = session.all_hosts[name]
     fresh: Host | None = (
-        reach(host.spec) if host.lost_reason and reach and not session.stop.is_immediate else None
+        host_factory(host.spec)
+        if host.lost_reason and host_factory and not session.stop.is_immediate
+        else None
     )
     try:
         async with asyncio.timeout(SWEEP_LIMIT_S):
@@ -125,12 +132,14 @@ async def _remove_host_folders(
         remnants = await close_hosts([fresh]) if fresh is not None else ()
     reported_paths = {f"{path.rstrip('/')}/{folder}" for path, folder in left}
     named = {remnant.name for remnant in fresh.remnants} if fresh is not None else set()
-    uncertain = (uncertain_text(host.spec, folder) for folder in sorted(reported_paths - named))
+    uncertain = (
+        unreachable_folder_text(host.spec, folder) for folder in sorted(reported_paths - named)
+    )
     return (*remnants, *uncertain)
 
 
 async def clean_up(
-    parts: SessionResources, session: SessionContext, reach: Reach | None
+    resources: SessionResources, session: SessionContext, host_factory: HostFactory | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """End what the session holds, close every host; sentences on what failed, and on what stays.
 
@@ -141,14 +150,16 @@ async def clean_up(
     stop, hosts = session.stop, session.all_hosts
     if not stop.is_immediate:
         try:
-            faults = await stop.run_unless_immediate_stop(parts.cleanup())
+            faults = await stop.run_unless_immediate_stop(resources.cleanup())
         except Interrupted:
             faults = ()
     try:
-        swept = await stop.run_unless_immediate_stop(remove_lost_folders(session, reach))
+        swept = await stop.run_unless_immediate_stop(
+            remove_folders_of_lost_hosts(session, host_factory)
+        )
     except Interrupted:
-        swept = await remove_lost_folders(session, None)
-    report_leftovers(swept)
+        swept = await remove_folders_of_lost_hosts(session, None)
+    report_leftover_texts(swept)
     return faults, (*swept, *await close_hosts(hosts.values()))
 
 
@@ -163,10 +174,10 @@ class EarlierSegments(Record):
     done_runs: frozenset[RunKey] = frozenset()
     attempt_counts: Mapping[RunKey, int] = field(default_factory=dict)
     excluded_hosts: frozenset[str] = frozenset()
-    ledger: Ledger = EMPTY
+    ledger: Ledger = EMPTY_LEDGER
 
 
-NOTHING: Final = EarlierSegments()
+NO_EARLIER_SEGMENTS: Final = EarlierSegments()
 """A session that begins."""
 
 
@@ -179,11 +190,11 @@ async def run_session(
     *,
     session_id: str,
     kinds: SessionKinds,
-    earlier: EarlierSegments = NOTHING,
+    earlier: EarlierSegments = NO_EARLIER_SEGMENTS,
     clock: Clock = SYSTEM_CLOCK,
-    reach: Reach | None = None,
-    patience: RetryPolicy = USUAL,
-    rule_for: RuleFor | None = None,
+    host_factory: HostFactory | None = None,
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+    rule_for: StoppingRuleFactory | None = None,
     queue: RunQueue | None = None,
 ) -> SessionStatus:
     """Execute the plan but for what was done `earlier`, and tell the recorder.
@@ -191,8 +202,8 @@ async def run_session(
     With an `queue` it is that which says what to run, and which knows of what was done earlier.
 
     A run that fails is recorded as failed; the study's method says how the session goes on, and
-    `reach` makes hosts that were lost anew, `rule_for` the rule that ends a run when enough was
-    seen of it. The session ends early, with an error raised after it is told, when a host stays
+    `host_factory` makes hosts that were lost anew, `rule_for` the rule that ends a run when enough
+    was seen of it. The session ends early, with an error raised after it is told, when a host stays
     lost, a target cannot be prepared, or the recorder raises; it ends early without one at a stop
     request. However it ends, no process and no folder of it is left on any host that answers, and
     all hosts are closed.
@@ -212,16 +223,18 @@ async def run_session(
         stop,
         clock,
         session_id,
-        left_out=set(earlier.excluded_hosts),
+        excluded_host_names=set(earlier.excluded_hosts),
         monitored_hosts=beside,
         discovery_queries=DiscoveryQueries.for_study(study, kinds.study),
-        rule_for=rule_for,
+        stopping_rule_for=rule_for,
     )
     pending = [run for run in plan.runs if run.key not in earlier.done_runs]
     # Whatever a queue may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
     parts = SessionResources(
-        WorkDirectories(session, possible), Drivers(kinds.drivers), kinds.hosts.hosts(session)
+        WorkDirectories(session, possible),
+        SessionDrivers(kinds.drivers),
+        kinds.hosts.booted_hosts_of_session(session),
     )
     status = SessionStatus.FAILED
     fault: IolabError | None = None
@@ -229,9 +242,17 @@ async def run_session(
     leftovers: tuple[str, ...] = ()
     try:
         work = _discover_and_measure(
-            session, parts, queue or FixedQueue(pending), earlier, reach, patience, kinds.study
+            session,
+            parts,
+            queue or FixedQueue(pending),
+            earlier,
+            host_factory,
+            retry_policy,
+            kinds.study,
         )
-        status = await stop.run_unless_immediate_stop(run_with(work, report_silent_hosts(session)))
+        status = await stop.run_unless_immediate_stop(
+            run_with_background(work, report_silent_hosts(session))
+        )
     except Interrupted:
         status = SessionStatus.INTERRUPTED
     except StoreError:
@@ -240,11 +261,11 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        faults, leftovers = await clean_up(parts, session, reach)
+        faults, leftovers = await clean_up(parts, session, host_factory)
     for message in faults:
         session.emit(Notice(message))
     named = [fault.message] if fault else []
-    reasons = (*named, *_missing_hosts(session), *faults, *leftovers)
+    reasons = (*named, *_excluded_host_texts(session), *faults, *leftovers)
     session.emit(SessionEnded(status, " ".join(reasons) or None, leftovers))
     if fault:
         raise fault
@@ -256,8 +277,8 @@ async def _discover_and_measure(
     parts: SessionResources,
     queue: RunQueue,
     earlier: EarlierSegments,
-    reach: Reach | None,
-    patience: RetryPolicy,
+    host_factory: HostFactory | None,
+    retry_policy: RetryPolicy,
     kinds: StudyKinds,
 ) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
@@ -265,7 +286,7 @@ async def _discover_and_measure(
     if first is None:
         return SessionStatus.DONE
     discovery = await _discover_all(session, parts.booted_hosts)
-    study = without_hosts(session.study, session.left_out)
+    study = without_hosts(session.study, session.excluded_host_names)
     present = await parts.workdirs.laid_out_bytes()
     require_ready(
         study,
@@ -281,9 +302,9 @@ async def _discover_and_measure(
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = parts.booted_hosts.with_reboot(reach)
+    again = parts.booted_hosts.with_reboot(host_factory)
     means = RecoverySettings(
-        discovery.facts, earlier.attempt_counts, again, patience, earlier.ledger
+        discovery.facts, earlier.attempt_counts, again, retry_policy, earlier.ledger
     )
     course = RunLoop(session, parts, means)
     status = await course.run_all(first, queue)
@@ -298,12 +319,18 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
     many = len(session.all_hosts) > NAMED_HOSTS
     session.begin_phase(Phase.CONNECT, None, f"{len(session.all_hosts)} hosts" if many else names)
     if not booted.has_guests:
-        discovery = await discover(session.study, session.all_hosts, session.discovery_queries)
+        discovery = await discover_hosts_and_targets(
+            session.study, session.all_hosts, session.discovery_queries
+        )
     else:
-        nodes = await discover(session.study, session.monitored_hosts, session.discovery_queries)
+        nodes = await discover_hosts_and_targets(
+            session.study, session.monitored_hosts, session.discovery_queries
+        )
         await booted.boot(nodes)
-        hosts = await discover(session.study, session.hosts, session.discovery_queries)
-        discovery = Discovery.combined((nodes, hosts))
+        hosts = await discover_hosts_and_targets(
+            session.study, session.hosts, session.discovery_queries
+        )
+        discovery = Discovery.of_hosts((nodes, hosts))
     booted.add_node_facts(discovery.facts)
     return discovery
 
@@ -341,8 +368,8 @@ def _report_other_users(session: SessionContext, discovery: Discovery) -> None:
             session.emit(Notice(f"{what}: {reasons[0]}{more}."))
 
 
-def _missing_hosts(session: SessionContext) -> tuple[str, ...]:
-    if not session.left_out:
+def _excluded_host_texts(session: SessionContext) -> tuple[str, ...]:
+    if not session.excluded_host_names:
         return ()
-    names = ", ".join(f"'{name}'" for name in sorted(session.left_out))
+    names = ", ".join(f"'{name}'" for name in sorted(session.excluded_host_names))
     return (f"It went on without {names}.",)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
-from iolab.hosts.barrier import cancel_on_halt, run_with
+from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
@@ -18,7 +18,7 @@ from iolab.hosts.device_counters import (
     take_snapshot,
 )
 from iolab.hosts.engine import Command
-from iolab.hosts.remote_process import Ending, run_process
+from iolab.hosts.remote_process import ProcessEnding, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -109,7 +109,7 @@ async def watch_idle(
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        share.name: _seconds_left(share, seconds, rests=rests)
+        share.name: _watch_seconds_left(share, seconds, rests=rests)
         for share in shares
         if share.workdir.devices
     }
@@ -132,7 +132,7 @@ async def watch_idle(
     await run_on_each_host([share for share in shares if left_s.get(share.name)], _watch_host)
 
 
-def _seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
+def _watch_seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
     watched_s = share.idle.watched_s if share.idle else 0.0
     used = share.extents is not None or (share.cache is not None and share.cache.requested)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
@@ -194,13 +194,17 @@ async def start_load_together(
     async def watched_load(share: HostRunState) -> None:
         go = HostStartTime(start.start_on_host_clock_ns(share), start.lead_s)
         # A run without one of its hosts answers nothing.
-        with cancel_on_halt(halt):
-            await run_with(load(share, go), watches[share.name].collect_until_cancelled(go.real_ns))
+        with set_event_on_failure(halt):
+            await run_with_background(
+                load(share, go), watches[share.name].collect_until_cancelled(go.real_ns)
+            )
 
     try:
         await run_on_each_host(shares, begin_host)
         start = common_start(session, shares, set_up_s)
-        await run_with(run_on_each_host(shares, watched_load), session.stop.forward_to(halt))
+        await run_with_background(
+            run_on_each_host(shares, watched_load), session.stop.forward_to_event(halt)
+        )
     finally:
         await end_watches(watches, shares)
 
@@ -213,14 +217,14 @@ async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostRun
         share.last_sample = None  # it is large, and the share is kept until the tables are made
 
 
-async def drive_then_snapshot(
+async def run_process_then_snapshot(
     share: HostRunState,
     command: Command,
     go: HostStartTime,
     halt: asyncio.Event,
     on_output: Callable[[bytes], None],
     on_stderr: Callable[[bytes], None] | None = None,
-) -> Ending:
+) -> ProcessEnding:
     """One host's process from its start to its end, and then a look at the target's devices."""
     ending = share.ending = await run_process(
         share.workdir.host,

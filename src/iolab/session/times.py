@@ -61,7 +61,7 @@ class PhaseTimer:
         self._spent_ns[LOAD] += load_ns
         self._begun[LOAD] += 1
 
-    def by_phase(self) -> tuple[PhaseTime, ...]:
+    def phase_times(self) -> tuple[PhaseTime, ...]:
         """Every phase until now, the longest first."""
         self._end_phase()
         return tuple(

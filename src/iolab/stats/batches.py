@@ -41,7 +41,7 @@ _CORRECTED_DF: Final = 3.0
 look correlated now and then; with one degree of freedom (a quantile of 12.7) one such series of
 sixty had an interval six times too wide. Simulated coverage is the same with three."""
 
-_RHO_MOST: Final = 0.999
+_RHO_MAX: Final = 0.999
 """A random walk has an autocorrelation of 1 and no variance of the mean."""
 
 _CONFIDENT: Final = 0.975
@@ -93,16 +93,16 @@ class BatchStatistics(Record):
         df = self._limited_df(max((self.count - 1) / self.variance_inflation / 2, _CORRECTED_DF))
         return MeanVariance(variance / self.effective_count, df)
 
-    def _limited_df(self, most: float) -> float:
+    def _limited_df(self, max_df: float) -> float:
         """No more than the few large deviations bear on which a variance of long tails rests."""
         if self.kurtosis > 1:
-            most = min(most, 2 * self.count / (self.kurtosis - 1))
-        return max(most, 1.0)
+            max_df = min(max_df, 2 * self.count / (self.kurtosis - 1))
+        return max(max_df, 1.0)
 
 
-def widest_mean_variance(octaves: Sequence[BatchStatistics]) -> MeanVariance:
+def widest_mean_variance(batch_sizes: Sequence[BatchStatistics]) -> MeanVariance:
     """What the octave says that gives the mean the widest interval."""
-    variances = (octave.mean_variance for octave in octaves)
+    variances = (octave.mean_variance for octave in batch_sizes)
     return max(variances, key=lambda variance: variance.half_width_95)
 
 
@@ -123,34 +123,35 @@ def batch_statistics_by_size(x: Floats, batches_min: int) -> tuple[BatchStatisti
     return tuple(octaves)
 
 
-def effective_sample_count(octaves: Sequence[BatchStatistics]) -> float:
+def effective_sample_count(batch_sizes: Sequence[BatchStatistics]) -> float:
     """How many independent seconds or batches a series is worth: the fewest of any size."""
     return min(
-        octave.effective_count for octave in _statistics_with_enough_batches(octaves) or octaves[:1]
+        octave.effective_count
+        for octave in _statistics_of_enough_batches(batch_sizes) or batch_sizes[:1]
     )
 
 
-def find_too_correlated(octaves: Sequence[BatchStatistics]) -> BatchStatistics | None:
+def find_too_correlated_batches(batch_sizes: Sequence[BatchStatistics]) -> BatchStatistics | None:
     """The shortest batches of which there are too few effective ones; None where there are none."""
     return next(
         (
             octave
-            for octave in _statistics_with_enough_batches(octaves)
+            for octave in _statistics_of_enough_batches(batch_sizes)
             if octave.effective_count < EFFECTIVE_MIN
         ),
         None,
     )
 
 
-def correlated_mean_bound(refused: BatchStatistics) -> float:
+def correlated_mean_error_bound(refused: BatchStatistics) -> float:
     """How far the mean may be off, seen from batches that are too correlated for an interval."""
     return _BOUND_SDS * math.sqrt(refused.variance)
 
 
-def _statistics_with_enough_batches(
-    octaves: Sequence[BatchStatistics],
+def _statistics_of_enough_batches(
+    batch_sizes: Sequence[BatchStatistics],
 ) -> tuple[BatchStatistics, ...]:
-    return tuple(octave for octave in octaves if octave.count >= _JUDGED_MIN)
+    return tuple(octave for octave in batch_sizes if octave.count >= _JUDGED_MIN)
 
 
 def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
@@ -178,6 +179,4 @@ def _batch_statistics(means: Floats, size: int) -> BatchStatistics:
         return BatchStatistics(size, count, 0.0, 0.0, 0.0)
     rho = (float(centred[1:] @ centred[:-1]) / total * count + 1) / (count - 3)
     kurtosis = float(squares @ squares) * count / total**2
-    return BatchStatistics(
-        size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MOST), kurtosis
-    )
+    return BatchStatistics(size, count, total / (count - 1), min(max(rho, 0.0), _RHO_MAX), kurtosis)

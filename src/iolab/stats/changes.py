@@ -25,7 +25,7 @@ from iolab.text import counted_noun
 ALPHA: Final = 0.01
 """False alarms in a series without change."""
 
-MAGNITUDE_LEAST: Final = 0.02
+MAGNITUDE_MIN: Final = 0.02
 """Run means of one thing differ by 1 % from day to day; a change of less than 2 % helps nobody."""
 
 RUNS_MIN: Final = 11
@@ -37,8 +37,8 @@ _PERMUTATIONS: Final = 1999
 _BEYOND: Final = 4
 """Permutations per 1/alpha, so that a small alpha can be reached at all."""
 
-_CHANGES_MOST: Final = 50
-_RUNS_MOST: Final = 400
+_CHANGES_MAX: Final = 50
+_RUNS_MAX: Final = 400
 """Only the latest are searched: time grows with the square of their number."""
 _SECOND_EDGE_F: Final = 12.0
 """F from which a segment with two edges is preferred to a split: 3.5 standard deviations, since the
@@ -55,7 +55,7 @@ class LevelChange(Record):
     p: float
 
 
-class ChangeSearch(Record):
+class ChangeSearchResult(Record):
     """What a series of run means says: its changes, oldest first, or why none were looked for."""
 
     runs: int
@@ -64,7 +64,7 @@ class ChangeSearch(Record):
     needed_runs: int = RUNS_MIN
 
     @property
-    def sentence(self) -> str:
+    def summary_text(self) -> str:
         """The same in words."""
         if not self.has_enough_runs:
             return f"{self.runs} runs are too few to tell a change; {self.needed_runs} are needed"
@@ -74,9 +74,9 @@ class ChangeSearch(Record):
         return f"{counted_noun(count, 'change')} over {self.runs} runs"
 
 
-def find_changes(
+def find_level_changes(
     run_means: Sequence[float], rng: np.random.Generator, *, alpha: float = ALPHA
-) -> ChangeSearch:
+) -> ChangeSearchResult:
     """The changes of level in run means (> 0), in the order in which they were measured.
 
     `alpha` is the share of series without change that may be called changed; who searches many
@@ -84,18 +84,18 @@ def find_changes(
     """
     needed = fewest_runs_for_change(alpha)
     if len(run_means) < needed:
-        return ChangeSearch(len(run_means), (), has_enough_runs=False, needed_runs=needed)
+        return ChangeSearchResult(len(run_means), (), has_enough_runs=False, needed_runs=needed)
     logs = np.array(logarithms(run_means))
-    first = max(len(logs) - _RUNS_MOST, 0)
+    first = max(len(logs) - _RUNS_MAX, 0)
     pending, splits = [(first, len(logs))], dict[int, float]()
-    while pending and len(splits) < _CHANGES_MOST:
+    while pending and len(splits) < _CHANGES_MAX:
         start, end = pending.pop()
         split = _segment_edges_and_p(logs[start:end], rng, alpha)
         if split is not None:
             edges = [start, *(start + edge for edge in split[0]), end]
             splits |= dict.fromkeys(edges[1:-1], split[1])
             pending += list(pairwise(edges))
-    return ChangeSearch(
+    return ChangeSearchResult(
         len(logs), tuple(_large_changes(logs, splits)), has_enough_runs=True, needed_runs=needed
     )
 
@@ -121,21 +121,21 @@ def _segment_edges_and_p(
     if len(x) < RUNS_MIN or np.ptp(x) == 0:
         return None
     # Equal arrangements differ in the last digits: a tie counts as reached.
-    limit = _highest_scores(x[None, :])[0] * (1 - 1e-9)
+    limit = _highest_split_and_segment_scores(x[None, :])[0] * (1 - 1e-9)
     reached, done = np.zeros(2), 0
     wanted = max(_PERMUTATIONS, math.ceil(_BEYOND * 2 / alpha) - 1)
     # Where even the rest could not bring p down to alpha, it is not tried.
     while done < wanted and 2 * (1 + reached.min()) <= alpha * (1 + wanted):
         count = min(_CHUNK, wanted - done)
         shuffled = rng.permuted(np.tile(x, (count, 1)), axis=1)
-        reached += (_highest_scores(shuffled) >= limit).sum(axis=0)
+        reached += (_highest_split_and_segment_scores(shuffled) >= limit).sum(axis=0)
         done += count
     # Two tests, one for changes that stayed and one for those that went: Bonferroni.
     p = min(2 * float(reached.min() + 1) / (1 + done), 1.0)
-    return (_best_segment(x), p) if done == wanted and p <= alpha else None
+    return (_best_segment_edges(x), p) if done == wanted and p <= alpha else None
 
 
-def _highest_scores(x: Floats) -> Floats:
+def _highest_split_and_segment_scores(x: Floats) -> Floats:
     """For each row the highest score of a split and of any segment; shape (rows, 2)."""
     highest = np.zeros((len(x), 2))
     for scores in _segment_scores(x):
@@ -144,7 +144,7 @@ def _highest_scores(x: Floats) -> Floats:
     return highest
 
 
-def _best_segment(x: Floats) -> tuple[int, ...]:
+def _best_segment_edges(x: Floats) -> tuple[int, ...]:
     """The edges of the best segment: one, unless two are much better.
 
     A change that stayed has one edge; noise at the end of the stretch would often feign another.
@@ -186,7 +186,7 @@ def _large_changes(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
         edges = [0, *sorted(kept), len(logs)]
         levels = [float(logs[start:end].mean()) for start, end in itertools.pairwise(edges)]
         steps = np.abs(np.diff(levels))
-        if steps.size == 0 or steps.min() >= math.log1p(MAGNITUDE_LEAST):
+        if steps.size == 0 or steps.min() >= math.log1p(MAGNITUDE_MIN):
             ratios = np.exp(np.diff(levels))
             return [
                 LevelChange(index, float(ratio), kept[index])

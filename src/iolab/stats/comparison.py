@@ -24,7 +24,7 @@ from iolab.stats.repeats import (
     logarithms,
     sample_variance,
 )
-from iolab.stats.special import student_quantile, student_tail_expectation
+from iolab.stats.special import student_quantile, student_two_sided_p_value
 from iolab.text import percent_text
 
 RATIO_ALLOWANCE: Final = 0.0014
@@ -107,7 +107,7 @@ def compare_paired(
     count = len(differences)
     # Where nothing is shared within a block, a difference has twice a run's variance.
     doubled = replace(prior, variance=2 * prior.variance)
-    spread = doubled.moderate(sample_variance(differences))
+    spread = doubled.moderated_variance(sample_variance(differences))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
     estimate = _LogRatioEstimate(math.fsum(differences) / count, error, spread.df, allowance)
     return _build_comparison(estimate, better, (count, count), paired=True)
@@ -140,7 +140,7 @@ def _unpaired_standard_error(
         df = first.df + second.df
         varied = [spread for spread in (first, second) if spread.df > 0]
         pooled = sum(spread.variance * spread.df for spread in varied) / df if df else math.nan
-        spread = prior.moderate(Variance(pooled, df))
+        spread = prior.moderated_variance(Variance(pooled, df))
         return spread.sd * math.sqrt(1 / len(a) + 1 / len(b)), spread.df
     if first.df == 0 or second.df == 0:
         return math.inf, 0.0
@@ -185,7 +185,7 @@ def _build_comparison(
     if min(runs) < 2:
         verdict = ComparisonVerdict.INCONCLUSIVE
         reason = "a side has one run, so its interval is borrowed from other cells"
-    p = _beyond_noise_p(estimate)
+    p = _beyond_noise_p_value(estimate)
     return Comparison(
         ratio, math.exp(low), math.exp(high), verdict, reason, runs, paired, error, df, p
     )
@@ -208,13 +208,13 @@ def _verdict_and_reason(low: float, high: float, better: Better) -> tuple[Compar
     )
 
 
-def _beyond_noise_p(estimate: _LogRatioEstimate) -> float:
+def _beyond_noise_p_value(estimate: _LogRatioEstimate) -> float:
     """Two-sided p-value of the hypothesis that the true difference is within the threshold."""
     beyond = abs(estimate.difference) - math.log1p(NOISE_THRESHOLD) - estimate.allowance
     if beyond <= 0:
         return 1.0
     return (
-        student_tail_expectation(beyond / estimate.error, estimate.df)
+        student_two_sided_p_value(beyond / estimate.error, estimate.df)
         if estimate.error > 0
         else 0.0
     )

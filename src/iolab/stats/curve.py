@@ -26,7 +26,7 @@ _SCALES: Final = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8])
 SPAN: Final = 3.9
 """sqrt(24) - sqrt(1): the axis for which the length scales were chosen spans this."""
 
-_NOISE_LEAST: Final = 1e-4
+_NOISE_MIN: Final = 1e-4
 """Smallest noise assumed: none is measured better than 0.01 %, and it keeps matrices regular."""
 
 _DRAW_JITTER: Final = 1e-10
@@ -40,7 +40,7 @@ _TAIL: Final = 0.025
 _STARTS: Final = ((0.02, 5e-4), (0.1, 1e-3), (0.3, 1e-4))
 """(sigma, kappa) from which the fit starts; the best of the three ends counts."""
 
-_STEPS_MOST: Final = 200
+_STEPS_MAX: Final = 200
 _DAMPING_FIRST: Final = 1e-3
 _DAMPING_LAST: Final = 1e12
 
@@ -62,11 +62,11 @@ _HIT_SDS: Final = 2.5
 
 _HITS_WANTED: Final = 2
 
-_JUMP_MOST: Final = 0.06
+_JUMP_MAX: Final = 0.06
 """A step of ln(X/N) between measured loads that is 6 % off the slopes on both sides is looked into:
 a surrogate alone put a load beside a cliff 6 % off with an interval of 1.4 % (simulated)."""
 
-_GAP_MOST: Final = 4
+_GAP_MAX: Final = 4
 """Loads of the axis between two measured neighbours, counted as steps: a cliff would hide there."""
 
 Z95: Final = student_quantile(0.975, math.inf)
@@ -132,7 +132,7 @@ def fit_gaussian(inputs: Floats, targets: Floats, noise_sds: Floats) -> Gaussian
         raise ValueError(f"{count} points are too few for a surrogate; {terms + 1} are needed")
     lengths = np.repeat(_LENGTHS, len(_SCALES))
     variances = np.tile(_SCALES**2, len(_LENGTHS))
-    noise = np.maximum(noise_sds, _NOISE_LEAST) ** 2
+    noise = np.maximum(noise_sds, _NOISE_MIN) ** 2
     covariance = _matern_kernel(inputs, inputs, lengths, variances) + np.diag(noise)
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     projected = np.einsum("np,hnm->hpm", basis, inverse)
@@ -269,7 +269,7 @@ def _levenberg_marquardt(n: Floats, y: Floats, start: tuple[float, float]) -> Fl
     p = np.array([float(y[0]) - math.log(n[0]), *start])
     damping = _DAMPING_FIRST
     loss = _soft_l1_loss(_usl_residuals(n, y, p))
-    for _ in range(_STEPS_MOST):
+    for _ in range(_STEPS_MAX):
         residuals = _usl_residuals(n, y, p)
         weights = 1 / np.sqrt(1 + (residuals / _LOSS_SCALE) ** 2)
         cost = 1 + p[1] * (n - 1) + p[2] * n * (n - 1)
@@ -424,7 +424,7 @@ class AdaptiveCurve:
         y = [self._rates[load][0] for load in loads]
         places = [self._axis.index(load) for load in loads]
         slopes = [(y[i + 1] - y[i]) / (places[i + 1] - places[i]) for i in range(len(loads) - 1)]
-        largest, middle = _JUMP_MOST, None
+        largest, middle = _JUMP_MAX, None
         for i, slope in enumerate(slopes):
             width = places[i + 1] - places[i]
             beside = slopes[max(i - 1, 0) : i] + slopes[i + 1 : i + 2]
@@ -438,7 +438,7 @@ class AdaptiveCurve:
         places = [index for index, load in enumerate(self._axis) if load in self._rates]
         gaps = [(right - left, left) for left, right in pairwise(places)]
         width, left = max(gaps)
-        return self._axis[left + width // 2] if width > _GAP_MOST else None
+        return self._axis[left + width // 2] if width > _GAP_MAX else None
 
     def _load_to_confirm_knee(self, left: Sequence[int]) -> int | None:
         """An unmeasured load far from measured ones, until predictions have come true."""

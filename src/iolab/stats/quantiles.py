@@ -22,7 +22,7 @@ from iolab.stats.special import student_quantile
 BLOCK_S: Final = 30
 """Seconds resampled together: longer than most things that slow several seconds in a row."""
 
-_BLOCK_LEAST_S: Final = 10
+_BLOCK_MIN_S: Final = 10
 _BLOCKS_MIN: Final = 10
 """Fewer blocks are not resampled; a short run has shorter blocks, down to 10 s."""
 
@@ -31,7 +31,7 @@ _BATCHES_MIN: Final = 8
 
 _MEDIAN: Final = 0.5
 
-_BOUND_MOST: Final = 0.05
+_BOUND_MAX: Final = 0.05
 """A quantile whose seconds are too correlated has an interval only where it wandered by less."""
 
 _RESAMPLES: Final = 500
@@ -87,7 +87,7 @@ def run_quantiles(
         _quantile_errors(
             value,
             middle[_quantile_bins(cumulative, q)],
-            _excess_beyond_quantile(counts, cell, q),
+            _excess_counts_beyond_quantile(counts, cell, q),
             edges,
         )
         for value, cell, q in zip(values, cells, [*qs, _MEDIAN], strict=True)
@@ -103,8 +103,8 @@ def run_quantiles(
 class _QuantileErrors(Record):
     """How far a quantile may lie from its value, down and up, as logarithms.
 
-    `correlated_mean_bound` is how far it may have wandered where its seconds are too correlated to
-    tell more, 0 where they are not.
+    `correlated_mean_error_bound` is how far it may have wandered where its seconds are too
+    correlated to tell more, 0 where they are not.
     """
 
     down: float
@@ -114,7 +114,7 @@ class _QuantileErrors(Record):
     def to_estimate(self, value: float, wander: float) -> QuantileEstimate:
         """The quantile with its interval, unless what is known is too little."""
         more = max(self.bound, wander)
-        if more > _BOUND_MOST:
+        if more > _BOUND_MAX:
             return QuantileEstimate(value, None, None, correlated=True)
         down, up = self.down + more + BIN_ERROR, self.up + more + BIN_ERROR
         return QuantileEstimate(value, value * math.exp(-down), value * math.exp(up))
@@ -136,15 +136,15 @@ def _quantile_errors(value: float, drawn: Floats, beyond: Floats, edges: Ints) -
     if resampled <= 0:
         return _QuantileErrors(down * stretch, up * stretch, 0.0)
     octaves = batches.batch_statistics_by_size(beyond, _BATCHES_MIN)
-    refused = batches.find_too_correlated(octaves)
+    refused = batches.find_too_correlated_batches(octaves)
     if refused is not None:
-        bound = batches.correlated_mean_bound(refused) / resampled * max(down, up)
+        bound = batches.correlated_mean_error_bound(refused) / resampled * max(down, up)
         return _QuantileErrors(down * stretch, up * stretch, bound)
     stretch = max(stretch, batches.widest_mean_variance(octaves).half_width_95 / resampled)
     return _QuantileErrors(down * stretch, up * stretch, 0.0)
 
 
-def _excess_beyond_quantile(counts: Ints, cell: int, q: float) -> Floats:
+def _excess_counts_beyond_quantile(counts: Ints, cell: int, q: float) -> Floats:
     """By how many more I/Os of each second lie beyond a quantile's bin than of the whole run.
 
     The mean of this decides the quantile: to first order, it is as uncertain as that is. The bin
@@ -161,7 +161,7 @@ def _excess_beyond_quantile(counts: Ints, cell: int, q: float) -> Floats:
 def bootstrap_block_count(seconds: int) -> int:
     """How many blocks a run of that length is cut into; 0 where it is too short to be resampled."""
     length = min(BLOCK_S, seconds // _BLOCKS_MIN)
-    return seconds // length if length >= _BLOCK_LEAST_S else 0
+    return seconds // length if length >= _BLOCK_MIN_S else 0
 
 
 def _quantile_bins(cumulative: Ints | Floats, q: float) -> Ints:

@@ -59,20 +59,20 @@ class Prior(Record):
     cells: int
     pooled_df: float
 
-    def moderate(self, own: Variance) -> Variance:
+    def moderated_variance(self, sample: Variance) -> Variance:
         """The cell's variance drawn towards the stratum's: (d0 s0^2 + d s^2) / (d0 + d).
 
         No more degrees of freedom than all cells together had, as in limma's `eBayes`.
         """
         if self.df == 0:
-            return own
-        if own.df == 0:
+            return sample
+        if sample.df == 0:
             return Variance(self.variance, min(self.df, self.pooled_df))
         if math.isinf(self.df):
-            return Variance(self.variance, max(self.pooled_df, own.df))
-        total = self.df + own.df
-        variance = (self.df * self.variance + own.df * own.variance) / total
-        return Variance(variance, min(total, max(self.pooled_df, own.df)))
+            return Variance(self.variance, max(self.pooled_df, sample.df))
+        total = self.df + sample.df
+        variance = (self.df * self.variance + sample.df * sample.variance) / total
+        return Variance(variance, min(total, max(self.pooled_df, sample.df)))
 
 
 NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
@@ -186,7 +186,7 @@ def logarithms(run_means: Sequence[float]) -> list[float]:
     return [math.log(mean) for mean in run_means]
 
 
-def publish_value(
+def estimate_published_value(
     run_means: Sequence[float], prior: Prior = NO_PRIOR, *, allowance: float = BIAS_ALLOWANCE
 ) -> PublishedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
@@ -195,7 +195,7 @@ def publish_value(
     """
     logs = logarithms(run_means)
     middle = math.fsum(logs) / len(logs)
-    spread = prior.moderate(sample_variance(logs))
+    spread = prior.moderated_variance(sample_variance(logs))
     if spread.df == 0:
         return PublishedValue(math.exp(middle), None, None, len(logs), spread)
     reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance

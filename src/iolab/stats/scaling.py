@@ -22,7 +22,7 @@ from iolab.record import Record
 from iolab.stats.curve import Z95, fit_usl
 from iolab.stats.special import student_quantile
 
-POINTS_LEAST: Final = 4
+POINTS_MIN: Final = 4
 """Of fewer measured loads a law of three parameters says nothing."""
 
 REACH: Final = 2.0
@@ -31,10 +31,10 @@ REACH: Final = 2.0
 COVERED: Final = 0.90
 """The share of loads that intervals of predictions hold; bench/predict.py counts them."""
 
-SCATTER_LEAST: Final = 0.005
+SCATTER_MIN: Final = 0.005
 """Standard deviation of runs, as a share, at the least: a few repeats agree by chance too."""
 
-DF_MOST: Final = 10
+DF_MAX: Final = 10
 """Degrees of freedom that repeats count for at most, so that points that no curve goes through
 widen the interval however often they were repeated."""
 
@@ -45,7 +45,7 @@ foretell; of the values tried the one with nearest to 90 % of simulated points w
 _NODES: Final = 40
 """Quantiles of Student's law by which each curve enters the mixture."""
 
-_WEIGHT_LEAST: Final = 1e-5
+_WEIGHT_MIN: Final = 1e-5
 """Curves with less of the whole weight change no quantile."""
 
 
@@ -89,17 +89,17 @@ def predict_rate(
     fewer than four measured loads, or where none was measured twice.
     """
     points = sorted(measured, key=lambda point: point.load)
-    if len(points) < POINTS_LEAST:
-        raise ValueError(f"{len(points)} loads were measured; at least {POINTS_LEAST} are needed")
+    if len(points) < POINTS_MIN:
+        raise ValueError(f"{len(points)} loads were measured; at least {POINTS_MIN} are needed")
     freedom = sum(point.runs - 1 for point in points)
     if freedom < 1:
         raise ValueError("no load was measured twice")
     pooled = sum((point.runs - 1) * point.scatter**2 for point in points) / freedom
-    scatter = max(math.sqrt(pooled), SCATTER_LEAST)
+    scatter = max(math.sqrt(pooled), SCATTER_MIN)
     loads = tuple(point.load for point in points)
     widths = [Z95 * scatter / math.sqrt(point.runs) for point in points]
     law = fit_usl(loads, [point.rate for point in points], widths)
-    middle, low, high = _mixture_quantiles(points, scatter, min(freedom, DF_MOST), load)
+    middle, low, high = _mixture_quantiles(points, scatter, min(freedom, DF_MAX), load)
     value = math.log(law.rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
@@ -125,7 +125,7 @@ def _mixture_quantiles(
     df = freedom + len(points) - 1
     chances = np.log(priors) - df / 2 * np.log(freedom + squares)
     chances = np.exp(chances - chances.max())
-    kept = chances > _WEIGHT_LEAST * chances.sum()
+    kept = chances > _WEIGHT_MIN * chances.sum()
     own = (freedom + squares[kept]) / df * (1 / weights.mean() + 1 / weights.sum())
     unseen = UNSEEN * max(math.log(load / loads[-1]), 0.0)
     nodes = [student_quantile((node + 0.5) / _NODES, df) for node in range(_NODES)]

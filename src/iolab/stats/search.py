@@ -20,7 +20,7 @@ from iolab.core.samples import Floats
 from iolab.record import Record
 from iolab.stats.curve import Z95, GaussianProcess, fit_gaussian, scale_to_span
 from iolab.stats.repeats import NO_PRIOR, Prior, Variance
-from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, initial_peak_points
+from iolab.stats.seeds import LOAD_RUNS_MAX, PEAK_RUNS_MAX, initial_peak_points
 from iolab.stats.special import student_quantile
 
 _FIRST_SHARES: Final = (0.3, 0.6, 0.8, 0.9)
@@ -33,19 +33,19 @@ _WEIGHT_WIDTH: Final = 0.7
 _WEIGHT_FLOOR: Final = 0.02
 _NEAR_WANTED: Final = 3
 _PRECISION: Final = 0.02
-_STEP_MOST: Final = 0.03
+_STEP_MAX: Final = 0.03
 """Runs beside the root: two standard errors off, at most 3 %."""
 _SHARE_LEAST, _SHARE_MOST = 0.02, 1.0
 _SD_UNKNOWN: Final = 0.10
 """Spread of a p99 between runs before anything is known of it."""
 _PARAMETERS: Final = 2
-_SLOPE_LEAST: Final = 1e-3
+_SLOPE_MIN: Final = 1e-3
 """A latency that does not rise with load has no root: the limit is never reached."""
 _CONFIRM_SHARE: Final = 0.98
 
-_AXES_MOST: Final = 2
+_AXES_MAX: Final = 2
 
-_GAIN_LEAST: Final = 0.002
+_GAIN_MIN: Final = 0.002
 """Expected improvement below which another run is not worth its time: a fifth of a percent."""
 
 _ALIKE: Final = 0.01
@@ -63,7 +63,7 @@ class LoadLimit(Record):
     """The highest load under the limit with its 95 % interval, and how it stands.
 
     `verified` is the largest load measured whose own upper 95 % bound lies below the limit, None
-    for none. `is_settled` tells that the interval is narrow enough; `load_to_confirm` is the load
+    for none. `is_settled` tells that the interval is narrow enough; `confirmation_load` is the load
     for the full runs that confirm it. `is_bounded` is False where the limit is never or always
     exceeded: the load then is the axis' end, without an interval (low and high are None).
     """
@@ -77,7 +77,7 @@ class LoadLimit(Record):
     is_bounded: bool
 
     @property
-    def load_to_confirm(self) -> float:
+    def confirmation_load(self) -> float:
         """Where full runs confirm the answer: 2 % below it."""
         return self.load * _CONFIRM_SHARE
 
@@ -119,12 +119,12 @@ class MaxLoadSearch:
         if count < len(_FIRST_SHARES):
             return _FIRST_SHARES[count] * self._saturation
         limit = self.load_limit()
-        if limit.is_settled or count >= LOAD_RUNS_MOST:
+        if limit.is_settled or count >= LOAD_RUNS_MAX:
             return None
         if not limit.is_bounded:
             return self._clip_to_range(limit.load)
         fitted = self._fit_latency()
-        step = min(_STEP_MOST, 2 * self._load_error(fitted, limit.load) / limit.load)
+        step = min(_STEP_MAX, 2 * self._load_error(fitted, limit.load) / limit.load)
         side = -1 if count % 2 == 0 else 1
         return self._clip_to_range(limit.load * (1 + side * step))
 
@@ -134,14 +134,14 @@ class MaxLoadSearch:
             raise ValueError(f"{len(self._runs)} runs are too few for a fit")
         fitted = self._fit_latency()
         verified = self._verified_load(fitted)
-        rises = fitted.b > _SLOPE_LEAST
+        rises = fitted.b > _SLOPE_MIN
         share = (
             self._load_share_from_transform((self._log_limit - fitted.a) / fitted.b)
             if rises
             else math.nan
         )
         if not _SHARE_LEAST < share < _SHARE_MOST:
-            return self._unbounded_limit(fitted, verified)
+            return self._limit_beyond_range(fitted, verified)
         load = share * self._saturation
         reach = student_quantile(0.975, fitted.spread.df) * self._load_error(fitted, load)
         settled = fitted.near >= _NEAR_WANTED and reach <= _PRECISION * load
@@ -161,7 +161,7 @@ class MaxLoadSearch:
         solved = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
         residuals = y - design @ solved
         own = _weighted_residual_variance(residuals, weights)
-        spread = self._prior.moderate(own) if self._prior.df else own
+        spread = self._prior.moderated_variance(own) if self._prior.df else own
         near = int((np.abs(y - self._log_limit) < _NEAR).sum())
         return _LatencyFit(float(solved[0]), float(solved[1]), spread, near)
 
@@ -177,11 +177,11 @@ class MaxLoadSearch:
         ]
         return max(below, default=None)
 
-    def _unbounded_limit(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
+    def _limit_beyond_range(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
         """The limit is beyond either end of the loads; which one, the fit at the middle tells."""
         middle = fitted.a + fitted.b * self._utilization_transform(0.5 * self._saturation)
         load = self._saturation if middle < self._log_limit else _SHARE_LEAST * self._saturation
-        tried = sum(abs(run.load / load - 1) < _STEP_MOST for run in self._runs)
+        tried = sum(abs(run.load / load - 1) < _STEP_MAX for run in self._runs)
         settled = tried >= _NEAR_WANTED
         return LoadLimit(
             load, None, None, verified, len(self._runs), is_settled=settled, is_bounded=False
@@ -235,7 +235,7 @@ class PeakSearch:
 
     def __init__(self, axes: Sequence[Sequence[int]]) -> None:
         """Take one or two axes of positive values; ValueError for anything else."""
-        if not 1 <= len(axes) <= _AXES_MOST or not all(axes) or min(map(min, axes)) < 1:
+        if not 1 <= len(axes) <= _AXES_MAX or not all(axes) or min(map(min, axes)) < 1:
             raise ValueError("a peak is searched on one or two axes, whose values are 1 or more")
         self._axes = tuple(tuple(sorted(set(axis))) for axis in axes)
         self._points: tuple[GridPoint, ...] = tuple(product(*self._axes))
@@ -250,15 +250,15 @@ class PeakSearch:
         left = [point for point in self._points if point not in self._runs]
         if (
             not left
-            or self._measurement_count() >= PEAK_RUNS_MOST
+            or self._measurement_count() >= PEAK_RUNS_MAX
             or len(self._runs) <= len(self._axes) + 1
         ):
-            return left[0] if left and self._measurement_count() < PEAK_RUNS_MOST else None
+            return left[0] if left and self._measurement_count() < PEAK_RUNS_MAX else None
         surrogate = self._fitted_process()
         best = float(surrogate.predict(self._scaled_inputs(list(self._runs)))[0].max())
         gains = _expected_improvements(*surrogate.predict(self._scaled_inputs(left)), best)
         where = int(np.argmax(gains))
-        return left[where] if gains[where] > _GAIN_LEAST else None
+        return left[where] if gains[where] > _GAIN_MIN else None
 
     def add_measurement(self, point: GridPoint, rate: float, noise: float) -> None:
         """Take a run's rate (> 0) and the standard deviation of its logarithm between runs.

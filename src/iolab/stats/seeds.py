@@ -9,8 +9,8 @@ from typing import Final
 GridPoint = tuple[int, ...]
 """A point by its values on the searched axes."""
 
-PEAK_RUNS_MOST: Final = 24
-LOAD_RUNS_MOST: Final = 12
+PEAK_RUNS_MAX: Final = 24
+LOAD_RUNS_MAX: Final = 12
 """Runs that a search makes before it must answer; see docs/explanation/method.md."""
 
 

@@ -17,7 +17,7 @@ _JUMP_SDS: Final = 4.5
 _SLOPE_SDS: Final = 3.2
 """Looked at after each sentinel anew; over 24 of them 2 % false alarms."""
 
-_SLOPE_LEAST: Final = 0.01
+_SLOPE_MIN: Final = 0.01
 """A drift below 1 % in all harms no cell."""
 
 _SLOPE_POINTS: Final = 3
@@ -55,6 +55,6 @@ def judge_sentinel(run_means: Sequence[float], sd: float) -> SentinelVerdict:
     slope = math.fsum(at * log for at, log in zip(t, logs, strict=True)) / norm
     drift = slope * (len(logs) - 1)
     clear = len(logs) >= _SLOPE_POINTS and abs(slope) * math.sqrt(norm) > _SLOPE_SDS * sd
-    if clear and abs(drift) > _SLOPE_LEAST:
+    if clear and abs(drift) > _SLOPE_MIN:
         return SentinelVerdict(Movement.DRIFTED, drift)
     return SentinelVerdict(Movement.STILL, drift)

@@ -129,7 +129,7 @@ def student_quantile(p: float, df: float) -> float:
     return _student_quantile_by_newton(p, df)
 
 
-def student_tail_expectation(t: float, df: float) -> float:
+def student_two_sided_p_value(t: float, df: float) -> float:
     """P(|T| >= t) for t >= 0: the two-sided p-value, exact in the far tail too."""
     _require_positive(df)
     if math.isinf(df):
@@ -147,21 +147,21 @@ def _require_positive(x: float) -> None:
 def _beta_continued_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of DLMF 8.17.22 by the modified Lentz algorithm."""
     c = 1.0
-    d = 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
+    d = 1 / _nonzero_or_tiny(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _FRACTION_LIMIT):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1 / _avoid_zero(1 + term * d)
-            c = _avoid_zero(1 + term / c)
+            d = 1 / _nonzero_or_tiny(1 + term * d)
+            c = _nonzero_or_tiny(1 + term / c)
             value *= c * d
         if abs(c * d - 1) < 1e-16:
             break
     return value
 
 
-def _avoid_zero(x: float) -> float:
+def _nonzero_or_tiny(x: float) -> float:
     return x if abs(x) > _TINY else _TINY
 
 
@@ -179,12 +179,12 @@ def _student_quantile_by_newton(p: float, df: float) -> float:
     """The root of the upper tail, by Newton where it stays in its bracket, else by halving."""
     tail = 2 * (1 - p)
     low, high = 0.0, 1.0
-    while student_tail_expectation(high, df) > tail:
+    while student_two_sided_p_value(high, df) > tail:
         low, high = high, high * 2
     log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
     t = (low + high) / 2
     for _ in range(_NEWTON_LIMIT):
-        excess = student_tail_expectation(t, df) - tail
+        excess = student_two_sided_p_value(t, df) - tail
         low, high = (t, high) if excess > 0 else (low, t)
         density = math.exp(log_scale - (df + 1) / 2 * math.log1p(t * t / df))
         step = excess / (2 * density)

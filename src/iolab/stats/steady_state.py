@@ -71,13 +71,13 @@ _F_LIMIT: Final = 6.0
 
 _PARAMETERS: Final = 3
 
-_MIN_BLOCKS: Final = 8
+_BLOCKS_MIN: Final = 8
 """Fewer blocks than this say nothing of three parameters."""
 
-FALL_LEAST: Final = 0.15
+FALL_MIN: Final = 0.15
 """Share of the plateau that the rate must have been above it; less is no other kind of service."""
 
-EXPLAINED_LEAST: Final = 0.85
+EXPLAINED_MIN: Final = 0.85
 """Share of the variance that the step explains; of an exponential decay it is three quarters."""
 
 BEFORE_S: Final = 3
@@ -88,13 +88,13 @@ PLATEAU_S: Final = 6
 FALL_S: Final = 3
 """Seconds that the fall itself may take, which are of neither level."""
 
-PLATEAU_SPREAD_MOST: Final = 0.1
+PLATEAU_SPREAD_MAX: Final = 0.1
 """Standard deviation of the plateau's seconds: a limit that is enforced is kept evenly."""
 
-SECONDS_LEAST: Final = BEFORE_S + FALL_S + PLATEAU_S
+SECONDS_MIN: Final = BEFORE_S + FALL_S + PLATEAU_S
 """Of fewer seconds nothing is said."""
 
-DRIFT_MOST: Final = 0.2
+DRIFT_MAX: Final = 0.2
 """Share of the step by which a level's two halves may differ."""
 
 
@@ -219,7 +219,7 @@ class FittedTransient(Record):
 def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> FittedTransient | None:
     """The best fit to block medians that begin at second 0; None for too few of them."""
     count = len(blocks)
-    if count < _MIN_BLOCKS:
+    if count < _BLOCKS_MIN:
         return None
     taus, shapes, norms = _decay_basis(count, block_s)
     mean = float(blocks.mean())
@@ -271,24 +271,26 @@ class RateFall(Record):
 def find_fall_to_plateau(rates: Floats) -> RateFall | None:
     """The fall of a series of rates, one a second; None where it does not fall to a plateau."""
     count = len(rates)
-    if count < SECONDS_LEAST:
+    if count < SECONDS_MIN:
         return None
     places = np.arange(BEFORE_S, count - FALL_S - PLATEAU_S + 1)
-    place = int(places[np.argmin([_residual_squares(rates, place) for place in places.tolist()])])
+    place = int(
+        places[np.argmin([_two_level_residual_sum(rates, place) for place in places.tolist()])]
+    )
     before, after = _split_at_fall(rates, place)
     step = float(before.mean() - after.mean())
     plateau = float(after.mean())
-    if plateau <= 0 or step < FALL_LEAST * plateau:
+    if plateau <= 0 or step < FALL_MIN * plateau:
         return None
     used = np.concatenate([before, after])
     total = float(((used - used.mean()) ** 2).sum())
     spread = float(after.std() / plateau)
     if (
-        _residual_squares(rates, place) > (1 - EXPLAINED_LEAST) * total
-        or spread > PLATEAU_SPREAD_MOST
+        _two_level_residual_sum(rates, place) > (1 - EXPLAINED_MIN) * total
+        or spread > PLATEAU_SPREAD_MAX
     ):
         return None
-    if max(_halves_difference(before), _halves_difference(after)) > DRIFT_MOST * step:
+    if max(_halves_difference(before), _halves_difference(after)) > DRIFT_MAX * step:
         return None
     low = np.flatnonzero(rates[place:] < plateau + step / 2)
     return RateFall(place + int(low[0]), float(before.mean()), plateau, spread)
@@ -299,7 +301,7 @@ def _split_at_fall(rates: Floats, place: int) -> tuple[Floats, Floats]:
     return rates[:place], rates[place + FALL_S :]
 
 
-def _residual_squares(rates: Floats, place: int) -> float:
+def _two_level_residual_sum(rates: Floats, place: int) -> float:
     """The squares that two levels leave."""
     before, after = _split_at_fall(rates, place)
     squares = ((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum()

@@ -81,9 +81,9 @@ class StoppingDecision(Record):
     `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and `variance`
     are those of the mean. `effective_sample_count` is how many independent seconds, batches or
     cycles those are worth; with too few there is no interval, and the half-width is infinite.
-    `halves` is the relative difference of the two halves. `period_s` is the cycle, `cycles` how
-    many whole ones were used; `tau_s` the time constant of a clear transient. `is_steady` tells
-    whether the cut was found, `do_halves_agree` whether the halves agree.
+    `halves_difference` is the relative difference of the two halves. `period_s` is the cycle,
+    `cycles` how many whole ones were used; `tau_s` the time constant of a clear transient.
+    `is_steady` tells whether the cut was found, `do_halves_agree` whether the halves agree.
     """
 
     status: StoppingStatus
@@ -93,13 +93,13 @@ class StoppingDecision(Record):
     half_width: float
     df: int
     variance: float
-    halves: float
+    halves_difference: float
     period_s: int | None
     cycles: int
     tau_s: float | None
     episodes: int
     lost_mean: float
-    effective: float
+    effective_count: float
     is_steady: bool
     do_halves_agree: bool
 
@@ -126,12 +126,12 @@ class LiveStoppingRule:
         return self._seconds
 
     @property
-    def satisfied_count(self) -> int:
+    def satisfied_look_count(self) -> int:
         """How many of the latest looks in a row were satisfied."""
         return self._satisfied
 
     @property
-    def last_judged(self) -> StoppingDecision | None:
+    def last_judgement(self) -> StoppingDecision | None:
         """What the latest look makes of the run by itself, None before the first; never RUNNING."""
         return self._judged
 
@@ -141,7 +141,7 @@ class LiveStoppingRule:
         return self._decision
 
     @property
-    def is_over(self) -> bool:
+    def may_end_run(self) -> bool:
         """Whether the run may end: satisfied, or at its longest."""
         return self._decision is not None and self._decision.status is not StoppingStatus.RUNNING
 
@@ -150,7 +150,7 @@ class LiveStoppingRule:
 
         Raises ValueError for a count that is not a number of I/Os, or once the run is over.
         """
-        if self.is_over:
+        if self.may_end_run:
             raise ValueError(f"the run is over since second {self._seconds}")
         if not (math.isfinite(count) and count >= 0):
             raise ValueError(f"{count} is not a count of I/Os")
@@ -184,7 +184,7 @@ def replay_stopping_rule(
     live = LiveStoppingRule(settings)
     for count in series:
         live.add_second(float(count))
-        if live.is_over:
+        if live.may_end_run:
             break
     return live.decision or replace(judge_series(series, settings), status=StoppingStatus.RUNNING)
 
@@ -276,7 +276,7 @@ def _mean_estimate_basis(
     if not octaves:
         return _MeanBasis(kept, MeanVariance(math.inf, 1), 0.0)
     variance = batches.widest_mean_variance(octaves)
-    refused = batches.find_too_correlated(octaves)
+    refused = batches.find_too_correlated_batches(octaves)
     return _MeanBasis(kept, variance, batches.effective_sample_count(octaves), refused)
 
 
@@ -287,7 +287,7 @@ def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -
     """
     if basis.refused is None:
         return variance.half_width_95
-    bound = batches.correlated_mean_bound(basis.refused)
+    bound = batches.correlated_mean_error_bound(basis.refused)
     return bound if bound <= wanted else math.inf
 
 
@@ -309,6 +309,8 @@ def _stopping_status(
     precise = decision.relative <= settings.precision
     if math.isinf(decision.half_width) and decision.mean > 0:
         return StoppingStatus.TRANSIENT if trend else StoppingStatus.CORRELATED
-    if not decision.do_halves_agree and (precise or abs(decision.halves) > 2 * decision.relative):
+    if not decision.do_halves_agree and (
+        precise or abs(decision.halves_difference) > 2 * decision.relative
+    ):
         return StoppingStatus.TRANSIENT
     return StoppingStatus.OK if precise and decision.do_halves_agree else StoppingStatus.IMPRECISE

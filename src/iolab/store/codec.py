@@ -13,13 +13,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from iolab.core.tagged import read_part
-from iolab.core.toml import read_regular
+from iolab.core.tagged import decode_tagged_record
+from iolab.core.toml import read_regular_file
 from iolab.errors import StoreError
-from iolab.record import DECODE_FAULTS, place_and_fault
+from iolab.record import DECODE_ERRORS, fault_place_and_text
 from iolab.store import layout
-from iolab.store.durable import disk_errors
-from iolab.store.nulls import with_nan
+from iolab.store.durable import disk_errors_as_store_errors
+from iolab.store.nulls import with_nan_for_nulls
 
 T = TypeVar("T")
 
@@ -36,7 +36,9 @@ def encode(document: object, *, indent: int | None = None) -> bytes:
     try:
         text = _encoded(document)
     except UnicodeEncodeError:
-        text = _encoded(_with_escapes(msgspec.to_builtins(document, enc_hook=_scalar_to_json)))
+        text = _encoded(
+            _with_escaped_surrogates(msgspec.to_builtins(document, enc_hook=_scalar_to_json))
+        )
     return (msgspec.json.format(text, indent=indent) if indent else text) + b"\n"
 
 
@@ -49,15 +51,18 @@ def _scalar_to_json(value: Any) -> object:  # noqa: ANN401
     return dict(value) if isinstance(value, Mapping) else value.item()
 
 
-def _with_escapes(value: object) -> object:
+def _with_escaped_surrogates(value: object) -> object:
     """JSON's own types with what is not Unicode written as its escape."""
     match value:
         case str():
             return to_valid_utf8(value)
         case dict():
-            return {to_valid_utf8(str(key)): _with_escapes(item) for key, item in value.items()}
+            return {
+                to_valid_utf8(str(key)): _with_escaped_surrogates(item)
+                for key, item in value.items()
+            }
         case list() | tuple():
-            return [_with_escapes(item) for item in value]
+            return [_with_escaped_surrogates(item) for item in value]
         case _:
             return value
 
@@ -73,12 +78,12 @@ def encode_sealed(document: object, *, indent: int | None = None) -> bytes:
 
 def decode_sealed(shape: type[T], path: Path) -> T:
     """The document at `path`; StoreError also if its digest is missing or not its own."""
-    with disk_errors(path, "read"):
-        content = read_regular(path)
+    with disk_errors_as_store_errors(path, "read"):
+        content = read_regular_file(path)
     if content.startswith(_SEAL):
         body = b"{" + content[_SEAL_BYTES:]
         if content[:_SEAL_BYTES] != _SEAL + hashlib.sha256(body).hexdigest().encode() + _SEALED:
-            require_readable_content(path, content)
+            require_readable_claimed_format(path, content)
             raise damaged_file_error(path, "it is not what was written")
         return parse_document(shape, body, path)
     parse_document(shape, content, path)
@@ -94,11 +99,11 @@ def parse_document(shape: type[T], content: bytes, path: Path) -> T:
     """The document in `content` of `path`; StoreError if not of its shape or of another format."""
     try:
         document = _decode_document(shape, content)
-    except DECODE_FAULTS as error:
+    except DECODE_ERRORS as error:
         version = _claimed_format(content)
         if isinstance(version, int) and version != layout.FORMAT:
             raise _other_format_error(path, version) from error
-        where, why = place_and_fault(error)
+        where, why = fault_place_and_text(error)
         raise damaged_file_error(path, f"{where or 'the document'}: {why}") from error
     require_readable_format(path, getattr(document, "format", None))
     return document
@@ -107,12 +112,14 @@ def parse_document(shape: type[T], content: bytes, path: Path) -> T:
 def _decode_document(shape: type[T], content: bytes) -> T:
     """The document in `content`, with NaN for each null in the place of a plain float."""
     try:
-        return msgspec.json.decode(content, type=shape, dec_hook=read_part)
+        return msgspec.json.decode(content, type=shape, dec_hook=decode_tagged_record)
     except msgspec.ValidationError as error:
         if _NULL_FLOAT not in str(error):
             raise
     tree = msgspec.json.decode(content)
-    return msgspec.convert(with_nan(tree, shape), shape, dec_hook=read_part, str_keys=True)
+    return msgspec.convert(
+        with_nan_for_nulls(tree, shape), shape, dec_hook=decode_tagged_record, str_keys=True
+    )
 
 
 def require_readable_format(path: Path, version: object) -> None:
@@ -122,7 +129,7 @@ def require_readable_format(path: Path, version: object) -> None:
     raise _other_format_error(path, version)
 
 
-def require_readable_content(path: Path, content: bytes) -> None:
+def require_readable_claimed_format(path: Path, content: bytes) -> None:
     """The same of a document that could not be read as it is."""
     require_readable_format(path, _claimed_format(content))
 
@@ -146,6 +153,6 @@ def _claimed_format(content: bytes) -> object:
     """The format that a document claims, None if it claims none that can be read."""
     try:
         document = msgspec.json.decode(content)
-    except DECODE_FAULTS:
+    except DECODE_ERRORS:
         return None
     return document.get("format") if isinstance(document, dict) else None

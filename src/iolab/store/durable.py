@@ -41,7 +41,7 @@ _PID_BYTES: Final = 32
 
 
 @contextmanager
-def disk_errors(path: Path, doing: str) -> Iterator[None]:
+def disk_errors_as_store_errors(path: Path, doing: str) -> Iterator[None]:
     """Turn an OSError inside into a StoreError that names its path and what to do."""
     try:
         yield
@@ -58,7 +58,7 @@ def store_error(error: OSError, path: Path, doing: str) -> StoreError:
     )
 
 
-def disk_fault(message: str) -> OSError | None:
+def os_error_in_text(message: str) -> OSError | None:
     """The OSError that a library's error text tells of, None if it tells of none."""
     for number in _ADVICE:
         if os.strerror(number) in message:
@@ -90,7 +90,7 @@ def draft_then_replace(path: Path) -> Iterator[Path]:
     """
     kind = _file_mode(path)
     if kind is not None and not stat.S_ISREG(kind):
-        _refuse_overwriting(path, kind)
+        _require_overwritable(path, kind)
         with tempfile.TemporaryDirectory(prefix="iolab-") as folder:
             draft = Path(folder, "draft")
             yield draft
@@ -119,7 +119,7 @@ def _file_mode(path: Path) -> int | None:
         return None
 
 
-def _refuse_overwriting(path: Path, kind: int) -> None:
+def _require_overwritable(path: Path, kind: int) -> None:
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if stat.S_ISBLK(kind):
@@ -150,7 +150,7 @@ class SessionLock:
     def __init__(self, directory: Path) -> None:
         path = directory / layout.LOCK
         self._descriptor: int | None = None
-        with disk_errors(path, "write"):
+        with disk_errors_as_store_errors(path, "write"):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 _acquire_lock(self._descriptor, directory)

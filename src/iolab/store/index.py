@@ -19,8 +19,8 @@ import msgspec
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunKey, RunStatus
-from iolab.core.toml import read_regular
-from iolab.record import DECODE_FAULTS
+from iolab.core.toml import read_regular_file
+from iolab.record import DECODE_ERRORS
 from iolab.store import layout
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
@@ -48,7 +48,9 @@ class ListedManifest(NamedTuple):
     sha256: str
 
 
-def add_entry(session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest) -> None:
+def add_index_entry(
+    session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest
+) -> None:
     """Append a run that is committed; where that fails, readers find the run itself."""
     with suppress(OSError):
         _append_line(
@@ -64,7 +66,7 @@ def add_entry(session: Path, key: RunKey, entry: IndexEntry, manifest: ListedMan
         )
 
 
-def withdraw_entry(session: Path, key: RunKey) -> None:
+def withdraw_index_entry(session: Path, key: RunKey) -> None:
     """Say, flushed to the device, that what stands there of a run is no more. Raises OSError."""
     if (session / layout.INDEX).exists():
         _append_line(session, [*key], flush=True)
@@ -86,7 +88,7 @@ def listed_manifests(content: bytes) -> dict[RunKey, ListedManifest | None]:
 def read_index_bytes(session: Path) -> bytes:
     """The bytes of the index; none where it cannot be read."""
     try:
-        return read_regular(session / layout.INDEX)
+        return read_regular_file(session / layout.INDEX)
     except OSError:
         return b""
 
@@ -105,7 +107,7 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifes
             entry = IndexEntry(str(configuration), str(workload), _STATUSES[status], _LEVELS[level])
             listed = ListedManifest(int(manifest[0]), str(manifest[1])) if manifest else None
             entries[digest, repeat] = (entry, listed)
-        except (*DECODE_FAULTS, ValueError, TypeError, KeyError, IndexError):
+        except (*DECODE_ERRORS, ValueError, TypeError, KeyError, IndexError):
             continue
     return entries
 

@@ -84,10 +84,10 @@ def output_file_name(index: int) -> str:
 
 def committed_runs(session: Path) -> dict[RunKey, Path]:
     """Every run in place, ordered by digest and repeat; unfinished ones are not seen."""
-    return {key: run_directory(session, key) for key in sorted(committed_keys(session))}
+    return {key: run_directory(session, key) for key in sorted(committed_run_keys(session))}
 
 
-def committed_keys(session: Path) -> Iterator[RunKey]:
+def committed_run_keys(session: Path) -> Iterator[RunKey]:
     """The same by their keys, in no order; of a hundred thousand runs no path is made."""
     points = session / POINTS
     if not points.is_dir():
@@ -100,18 +100,18 @@ def committed_keys(session: Path) -> Iterator[RunKey]:
                 yield digest, int(match.group(1))
 
 
-def run_key(run: Path) -> RunKey:
+def run_key_of_directory(run: Path) -> RunKey:
     """Which run it is that lies, or as an earlier attempt once lay, in that directory."""
     number = run.name.removeprefix("run-").partition(".")[0]
     return run.parent.name, int(number)
 
 
-def earlier_attempts(session: Path) -> tuple[Path, ...]:
+def earlier_attempt_directories(session: Path) -> tuple[Path, ...]:
     """Runs that failed or were interrupted and were measured again later."""
     return tuple(sorted(run for run in _point_entries(session) if _ATTEMPT.fullmatch(run.name)))
 
 
-def is_own_name(name: str) -> bool:
+def is_session_entry_name(name: str) -> bool:
     """Whether a session has a file or folder of that name in its directory."""
     return (name,) in _OWN_FILES or name == POINTS or _UNFINISHED.fullmatch(name) is not None
 

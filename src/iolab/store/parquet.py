@@ -17,7 +17,12 @@ from iolab.core.samples import EncodedNames
 from iolab.core.toml import require_regular_file
 from iolab.errors import StoreError
 from iolab.store.codec import to_valid_utf8
-from iolab.store.durable import disk_errors, disk_fault, draft_then_replace, store_error
+from iolab.store.durable import (
+    disk_errors_as_store_errors,
+    draft_then_replace,
+    os_error_in_text,
+    store_error,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,7 +55,7 @@ def preload_library() -> None:
         _connection()
 
 
-def write_columns(columns: Mapping[str, Column | EncodedNames], path: Path) -> None:
+def write_new_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) -> None:
     """Write columns of one length to a new Parquet file (zstd; text by dictionary).
 
     StoreError when the disk refuses; ValueError for columns of different lengths or none.
@@ -74,14 +79,14 @@ def write_columns(columns: Mapping[str, Column | EncodedNames], path: Path) -> N
         cursor.close()
 
 
-def write_parquet(columns: Mapping[str, Column], path: Path) -> None:
+def replace_parquet(columns: Mapping[str, Column], path: Path) -> None:
     """Write columns of one length to `path`, in place of what is there, at once.
 
     Integers and floats may be masked where a value is missing; text has dtype object with None for
     missing. StoreError names the path when it cannot be written.
     """
-    with disk_errors(path, "write"), draft_then_replace(path) as draft:
-        write_columns(columns, draft)
+    with disk_errors_as_store_errors(path, "write"), draft_then_replace(path) as draft:
+        write_new_parquet(columns, draft)
 
 
 class _SqlSelection:
@@ -132,12 +137,12 @@ class _SqlSelection:
         return f"list_extract(CAST(? AS {kind}[]), {place})"
 
 
-def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
+def read_parquet_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
     """The named columns of a Parquet file, in the order written; NaN where a float is missing.
 
     StoreError if the file has not all of them, or lacks a value that is no float.
     """
-    with disk_errors(path, "read"):
+    with disk_errors_as_store_errors(path, "read"):
         require_regular_file(path)
     selected = ", ".join(_quote_identifier(name) for name in names)
     cursor = _connection().cursor()
@@ -150,7 +155,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
         raise _store_error(error, path, "read") from error
     finally:
         cursor.close()
-    return {name: _without_mask(column, path) for name, column in columns.items()}
+    return {name: _unmasked_column(column, path) for name, column in columns.items()}
 
 
 @cache
@@ -189,7 +194,7 @@ def _dictionary_encode(column: Column) -> tuple[npt.NDArray[np.int64], list[str]
     return coded, [to_valid_utf8(word) for word in words]
 
 
-def _without_mask(column: Column, path: Path) -> Column:
+def _unmasked_column(column: Column, path: Path) -> Column:
     """A column without a mask: duckdb keeps a NaN as missing."""
     if not isinstance(column, np.ma.MaskedArray):
         return column
@@ -216,7 +221,7 @@ def _escape_glob(path: Path) -> str:
 def _store_error(error: Exception, path: Path, doing: str) -> StoreError:
     """The StoreError for what duckdb raised."""
     message = str(error)
-    fault = error if isinstance(error, OSError) else disk_fault(message)
+    fault = error if isinstance(error, OSError) else os_error_in_text(message)
     if fault is not None:
         return store_error(fault, path, doing)
     first_line = message.splitlines()[0] if message else type(error).__name__

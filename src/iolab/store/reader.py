@@ -16,8 +16,8 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
-from iolab.core.tagged import tag_of
-from iolab.core.target_state import EMPTY, Ledger
+from iolab.core.tagged import type_tag_of
+from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, decode_sealed
@@ -31,22 +31,22 @@ from iolab.store.documents import (
     PlanDocument,
     SessionDocument,
 )
-from iolab.store.durable import disk_errors, is_locked
+from iolab.store.durable import disk_errors_as_store_errors, is_locked
 from iolab.store.index import IndexEntry, index_entry, read_index
 from iolab.store.verify import (
     Damage,
     Stamp,
     damage_from_error,
     document_damage,
-    missing_runs,
-    read_head,
-    read_if_present,
+    missing_run_damage,
     read_manifest,
+    read_manifest_head,
+    read_optional_document,
     read_plan,
     read_study_text,
     require_unchanged_file,
     run_damage,
-    run_stamp,
+    run_file_stamps,
     verify_session,
 )
 
@@ -64,7 +64,7 @@ _MOMENT_MAX_NS: Final = 2**63 - 1
 """Nanoseconds since 1970 as every table holds them, until 2262; no calendar has later ones."""
 
 
-Tell = Callable[[Damage], None]
+DamageCallback = Callable[[Damage], None]
 """Takes each damage once, as it is met."""
 
 
@@ -75,10 +75,10 @@ class SessionReader:
     listed by `all_damage` and told to `tell`; without the plan nothing can be read (StoreError).
     """
 
-    def __init__(self, directory: Path, tell: Tell = lambda _: None) -> None:
+    def __init__(self, directory: Path, on_new_damage: DamageCallback = lambda _: None) -> None:
         self.directory = directory
-        self._tell_new = tell
-        self._damage_seen: set[Damage] = set()
+        self._on_new_damage = on_new_damage
+        self._seen_damage: set[Damage] = set()
         self._heads: dict[RunKey, tuple[Stamp, ManifestHead]] = {}
         self._damaged_runs: tuple[Damage, ...] | None = None
         read_session(directory)
@@ -145,7 +145,7 @@ class SessionReader:
     def ledger(self) -> Ledger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
         document = self._read_own_document(LedgerDocument, layout.LEDGER)
-        return document.ledger if document else EMPTY
+        return document.ledger if document else EMPTY_LEDGER
 
     def committed_runs(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
@@ -161,10 +161,10 @@ class SessionReader:
 
     def attempt_counts(self) -> dict[RunKey, int]:
         """How often each run was tried, also those that ended badly or were set aside."""
-        with disk_errors(self.directory, "read"):
+        with disk_errors_as_store_errors(self.directory, "read"):
             tries = [*layout.committed_runs(self.directory).values()]
-            tries += layout.earlier_attempts(self.directory)
-        return dict(Counter(layout.run_key(run) for run in tries))
+            tries += layout.earlier_attempt_directories(self.directory)
+        return dict(Counter(layout.run_key_of_directory(run) for run in tries))
 
     def results(self) -> tuple[Result, ...]:
         """The results of all committed runs in the plan's order; see `all_damage` for the others.
@@ -174,7 +174,7 @@ class SessionReader:
         Each says in which segment it was measured, and of what kind its job was.
         """
         heads = self._read_heads()
-        loads = {workload.id: tag_of(workload.job) for workload in self.study.workloads}
+        loads = {workload.id: type_tag_of(workload.job) for workload in self.study.workloads}
         begun = self.segment_start_times()
         planned = {run.key: run.order for run in self.plan.runs}
         last = len(planned)
@@ -192,30 +192,30 @@ class SessionReader:
     def index_overview(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
 
-        What the index lacks is read; runs that cannot be are left out, see `damage_met`.
+        What the index lacks is read; runs that cannot be are left out, see `damage_seen_so_far`.
         """
         index, overview = read_index(self.directory), {}
-        with disk_errors(self.directory, "read"):
-            keys = tuple(layout.committed_keys(self.directory))
+        with disk_errors_as_store_errors(self.directory, "read"):
+            keys = tuple(layout.committed_run_keys(self.directory))
         for key in keys:
-            entry = index.get(key) or self._entry(key)
+            entry = index.get(key) or self._index_entry_of_run(key)
             if entry is not None:
                 overview[key] = entry
         if index.keys() - set(keys):
-            self.missing_runs()  # reads the index again: a run may just be replaced
+            self.missing_run_damage()  # reads the index again: a run may just be replaced
         return overview
 
-    def missing_runs(self) -> tuple[Damage, ...]:
+    def missing_run_damage(self) -> tuple[Damage, ...]:
         """The committed runs that are not there any more, each told."""
-        damages = tuple(missing_runs(self.directory, self._run_name))
+        damages = tuple(missing_run_damage(self.directory, self._run_name))
         for damage in damages:
             self._report_damage(damage)
         return damages
 
-    def _entry(self, key: RunKey) -> IndexEntry | None:
+    def _index_entry_of_run(self, key: RunKey) -> IndexEntry | None:
         run = layout.run_directory(self.directory, key)
         try:
-            return index_entry(self._manifest_head(key, run, run_stamp(run)).analysis.result)
+            return index_entry(self._manifest_head(key, run, run_file_stamps(run)).analysis.result)
         except StoreError as error:
             self._report_damage(self._run_damage(key, run, error))
             return None
@@ -229,9 +229,9 @@ class SessionReader:
             self._read_heads()
         return (*self.document_damage(), *(self._damaged_runs or ()))
 
-    def damage_met(self) -> tuple[Damage, ...]:
+    def damage_seen_so_far(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
-        return tuple(self._damage_seen)
+        return tuple(self._seen_damage)
 
     def document_damage(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
@@ -246,13 +246,15 @@ class SessionReader:
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest; StoreError if there is none or it is damaged."""
-        return self._read_of_run(digest, repeat, lambda run: read_manifest(Manifest, run))
+        return self._read_from_run_directory(
+            digest, repeat, lambda run: read_manifest(Manifest, run)
+        )
 
     def record(self, digest: str, repeat: int) -> RunRecord:
         """All evidence of a committed run, equal to what was committed."""
         from iolab.store.runs import read_run  # and numpy, which results alone do not need
 
-        return self._read_of_run(digest, repeat, read_run)
+        return self._read_from_run_directory(digest, repeat, read_run)
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run alone."""
@@ -316,14 +318,14 @@ class SessionReader:
         return f"{self._point_names.get(key[0], f'point {key[0]}')}, repeat {key[1]}"
 
     def _report_damage(self, damage: Damage) -> None:
-        if damage not in self._damage_seen:
-            self._damage_seen.add(damage)
-            self._tell_new(damage)
+        if damage not in self._seen_damage:
+            self._seen_damage.add(damage)
+            self._on_new_damage(damage)
 
     def _read_own_document(self, shape: type[T], name: str) -> T | None:
         """A document of the session itself; None where there is none, or it is damaged."""
         try:
-            return read_if_present(shape, self.directory / name)
+            return read_optional_document(shape, self.directory / name)
         except StoreError as error:
             self._report_damage(damage_from_error(self.directory, name, error))
             return None
@@ -332,19 +334,19 @@ class SessionReader:
         from iolab.store.runs import read_table
 
         def read(run: Path) -> U:
-            files = self._manifest_head((digest, repeat), run, run_stamp(run)).files
+            files = self._manifest_head((digest, repeat), run, run_file_stamps(run)).files
             return read_table(require_unchanged_file(run, files, name), shape)
 
-        return self._read_of_run(digest, repeat, read)
+        return self._read_from_run_directory(digest, repeat, read)
 
-    def _read_of_run(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
+    def _read_from_run_directory(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
         """What `read` finds in the directory of a committed run."""
         key = (digest, repeat)
         try:
             run = layout.run_directory(self.directory, key)
         except ValueError as error:
             raise StoreError(f"{error}.", "List the runs with `iolab show`.") from error
-        with disk_errors(run, "read"):
+        with disk_errors_as_store_errors(run, "read"):
             there = run.is_dir()
         if not there:
             raise StoreError(
@@ -365,33 +367,33 @@ class SessionReader:
         """The head of a run's manifest, read again only where a file of the run was written."""
         kept = self._heads.get(key)
         if kept is None or kept[0] != stamp:
-            kept = self._heads[key] = (stamp, read_head(run, stamp))
+            kept = self._heads[key] = (stamp, read_manifest_head(run, stamp))
         return kept[1]
 
     def _read_heads(self) -> dict[RunKey, ManifestHead]:
         """The heads of all manifests that are not damaged; what is, `all_damage` tells."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
-        with disk_errors(self.directory, "read"):
+        with disk_errors_as_store_errors(self.directory, "read"):
             runs = layout.committed_runs(self.directory)
         for key, run in runs.items():
-            stamp = run_stamp(run)
+            stamp = run_file_stamps(run)
             try:
                 heads[key] = self._manifest_head(key, run, stamp)
             except StoreError as error:
-                if run_stamp(run) == stamp:  # otherwise a writer has just set it aside
+                if run_file_stamps(run) == stamp:  # otherwise a writer has just set it aside
                     damage = self._run_damage(key, run, error)
                     self._report_damage(damage)
                     damaged.append(damage)
         self._heads = {key: kept for key, kept in self._heads.items() if key in heads}
-        self._damaged_runs = (*damaged, *self.missing_runs())
+        self._damaged_runs = (*damaged, *self.missing_run_damage())
         return heads
 
 
 def read_session(directory: Path) -> SessionDocument:
     """What session.json says; StoreError if the directory is no session or of another format."""
     path = directory / layout.SESSION
-    with disk_errors(path, "read"):
+    with disk_errors_as_store_errors(path, "read"):
         if not path.exists():
             raise StoreError(
                 f"'{directory}' is not a session.",

@@ -9,7 +9,7 @@ from typing import Final
 
 from iolab.errors import StoreError, UsageError
 from iolab.store import layout
-from iolab.store.durable import disk_errors, is_locked
+from iolab.store.durable import disk_errors_as_store_errors, is_locked
 from iolab.text import list_text
 
 _REPORT: Final = re.compile(r"report[^/]*\.(html|pdf|md|docx)")
@@ -24,9 +24,9 @@ def require_removable(session: Path) -> None:
         raise UsageError(f"'{session}' is not a session.", "'iolab ls' lists the sessions.")
     if is_locked(session):
         raise StoreError(f"Another iolab measures in '{session}'.", "End it first.")
-    with disk_errors(session, "read"):
+    with disk_errors_as_store_errors(session, "read"):
         names = sorted(entry.name for entry in session.iterdir())
-    foreign = [name for name in names if not _is_own(name)]
+    foreign = [name for name in names if not _is_written_by_iolab(name)]
     if foreign:
         raise UsageError(
             f"'{session}' also holds {list_text(foreign, FOREIGN_SHOWN_MAX)}.",
@@ -47,5 +47,5 @@ def remove_session(session: Path) -> None:
     session.rmdir()
 
 
-def _is_own(name: str) -> bool:
-    return layout.is_own_name(name) or _REPORT.fullmatch(name) is not None
+def _is_written_by_iolab(name: str) -> bool:
+    return layout.is_session_entry_name(name) or _REPORT.fullmatch(name) is not None

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from iolab.core.compressed import CompressedBytes
 from iolab.core.run import EngineOutput, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.record import field_names
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, encode
@@ -22,8 +22,8 @@ from iolab.store.documents import (
     StoredFile,
     StoredOutput,
 )
-from iolab.store.durable import disk_errors, sync_to_disk, write_file
-from iolab.store.parquet import read_columns, write_columns
+from iolab.store.durable import disk_errors_as_store_errors, sync_to_disk, write_file
+from iolab.store.parquet import read_parquet_columns, write_new_parquet
 from iolab.store.verify import describe_stored_file, read_manifest, require_unchanged_file
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
@@ -91,12 +91,12 @@ def read_run(directory: Path) -> RunRecord:
 
 def read_table(path: Path, shape: type[T]) -> T:
     """One table of a run."""
-    return shape(**read_columns(path, field_names(shape)))
+    return shape(**read_parquet_columns(path, field_names(shape)))
 
 
 def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
     """Write and flush one table."""
-    write_columns(asdict(table), directory / name)
+    write_new_parquet(asdict(table), directory / name)
     sync_to_disk(directory / name)
     return describe_stored_file(directory, name)
 
@@ -122,8 +122,8 @@ def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ..
 
 def _read_compressed(path: Path, stored: StoredOutput) -> CompressedBytes:
     """The content of a packed file, which must have the size that the manifest says."""
-    with disk_errors(path, "read"):
-        packed = CompressedBytes(read_regular(path), stored.size_bytes, stored.truncated)
+    with disk_errors_as_store_errors(path, "read"):
+        packed = CompressedBytes(read_regular_file(path), stored.size_bytes, stored.truncated)
     try:
         packed.require_whole()
     except ValueError as error:

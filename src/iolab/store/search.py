@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from iolab.core.toml import read_regular
+from iolab.core.toml import read_regular_file
 from iolab.record import Record
 from iolab.store import layout
 
@@ -39,7 +39,7 @@ def find_session_folders(root: Path) -> SessionFolders:
         folder, depth = waiting.popleft()
         entered += 1
         try:
-            subfolders, is_session = _scan(folder)
+            subfolders, is_session = _subfolders_and_is_session(folder)
         except OSError:
             unreadable += 1
             continue
@@ -66,14 +66,14 @@ def newest_session(root: Path) -> Path | None:
 def _created_ns(folder: Path) -> int:
     """When a session was begun (UTC, ns); 0 where its document cannot be read."""
     try:
-        document = json.loads(read_regular(folder / layout.SESSION))
+        document = json.loads(read_regular_file(folder / layout.SESSION))
     except (OSError, ValueError, RecursionError):
         return 0
     created = document.get("created_real_ns") if isinstance(document, dict) else None
     return created if isinstance(created, int) else 0
 
 
-def _scan(folder: Path) -> tuple[list[str], bool]:
+def _subfolders_and_is_session(folder: Path) -> tuple[list[str], bool]:
     """The folders in it that may hold sessions, and whether it is a session itself."""
     subfolders = []
     is_session = False

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from iolab.core.metric import Result
 from iolab.core.run import RunKey
-from iolab.core.toml import open_regular, read_regular
+from iolab.core.toml import open_regular_file, read_regular_file
 from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.store import layout
@@ -23,7 +23,7 @@ from iolab.store.codec import (
     damaged_file_error,
     decode_sealed,
     parse_document,
-    require_readable_content,
+    require_readable_claimed_format,
 )
 from iolab.store.documents import (
     DocumentHead,
@@ -36,7 +36,7 @@ from iolab.store.documents import (
     SessionDocument,
     StoredFile,
 )
-from iolab.store.durable import disk_errors
+from iolab.store.durable import disk_errors_as_store_errors
 from iolab.store.index import listed_manifests, read_index_bytes
 
 T = TypeVar("T")
@@ -54,8 +54,10 @@ _SHOWN_DIGITS: Final = 12
 _INDEX_READS: Final = 5
 """A run may be replaced, or committed, between the look at the index and the look at the runs."""
 
-AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
-IMPORT_AGAIN: Final = "Restore it from a copy, or import the files again into another directory."
+RESTORE_HINT: Final = "Restore it from a copy, or measure it again with `iolab resume`."
+RESTORE_IMPORT_HINT: Final = (
+    "Restore it from a copy, or import the files again into another directory."
+)
 
 
 class Damage(Record):
@@ -82,7 +84,7 @@ It differs as soon as one of them was written, by whomever.
 """
 
 
-def run_stamp(run: Path) -> Stamp:
+def run_file_stamps(run: Path) -> Stamp:
     """How the manifest, its digest and the tables of a run lie on disk."""
     place = str(run)
     return tuple(_file_stamp(f"{place}/{name}") for name in _STAMPED)
@@ -92,55 +94,59 @@ def read_manifest(shape: type[M], run: Path) -> M:
     """A run's manifest, or its head; StoreError where it is not what was committed."""
     path = run / layout.MANIFEST
     try:
-        with disk_errors(path, "read"):
-            content = read_regular(path)
+        with disk_errors_as_store_errors(path, "read"):
+            content = read_regular_file(path)
     except StoreError:
-        with disk_errors(path, "read"):  # A file system that was aborted cannot tell even that.
+        with disk_errors_as_store_errors(
+            path, "read"
+        ):  # A file system that was aborted cannot tell even that.
             missing = run.is_dir() and not path.exists()
         if missing:
-            raise damaged_file_error(path, "it is missing", AGAIN) from None
+            raise damaged_file_error(path, "it is missing", RESTORE_HINT) from None
         raise
     try:
-        expected = read_regular(run / layout.MANIFEST_SUM).decode(errors="replace").split()[:1]
+        expected = read_regular_file(run / layout.MANIFEST_SUM).decode(errors="replace").split()[:1]
     except FileNotFoundError:
-        raise damaged_file_error(path, "its digest is missing", AGAIN) from None
+        raise damaged_file_error(path, "its digest is missing", RESTORE_HINT) from None
     except OSError as error:
         raise damaged_file_error(
-            path, f"its digest cannot be read: {error.strerror}", AGAIN
+            path, f"its digest cannot be read: {error.strerror}", RESTORE_HINT
         ) from error
     if expected != [hashlib.sha256(content).hexdigest()]:
-        require_readable_content(path, content)
-        raise damaged_file_error(path, "it is not what was committed", AGAIN)
+        require_readable_claimed_format(path, content)
+        raise damaged_file_error(path, "it is not what was committed", RESTORE_HINT)
     return parse_document(shape, content, path)
 
 
-def _require_own_result(result: Result, run: Path) -> None:
+def _require_result_of_run(result: Result, run: Path) -> None:
     """StoreError where a run's folder holds another run, as a copy of one does."""
-    if result.key != layout.run_key(run):
+    if result.key != layout.run_key_of_directory(run):
         raise damaged_file_error(
             run / layout.MANIFEST,
             f"its result is that of run {result.repeat} of point {result.digest}",
-            AGAIN,
+            RESTORE_HINT,
         )
 
 
-def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
+def read_manifest_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
     """The head of a run's manifest; StoreError also where its kept result does not fit the run.
 
     The result is that of this run, and of tables with the sizes that they had; none is read.
     `stamp` is the run's, where it is known.
     """
     head = read_manifest(ManifestHead, run)
-    _require_own_result(head.analysis.result, run)
-    stamps = dict(zip(_STAMPED, stamp or run_stamp(run), strict=True))
+    _require_result_of_run(head.analysis.result, run)
+    stamps = dict(zip(_STAMPED, stamp or run_file_stamps(run), strict=True))
     for file in head.files:
         if file.name in stamps:
             file_stamp = stamps[file.name]
             if file_stamp is None:
-                raise damaged_file_error(run / file.name, "it is missing", AGAIN)
+                raise damaged_file_error(run / file.name, "it is missing", RESTORE_HINT)
             if file_stamp[1] != file.size_bytes:
                 raise damaged_file_error(
-                    run / file.name, _size_mismatch_text(file_stamp[1], file.size_bytes), AGAIN
+                    run / file.name,
+                    _size_mismatch_text(file_stamp[1], file.size_bytes),
+                    RESTORE_HINT,
                 )
     return head
 
@@ -150,27 +156,31 @@ def require_unchanged_file(directory: Path, files: Sequence[StoredFile], name: s
     expected = next((file for file in files if file.name == name), None)
     path = directory / name
     if expected is None:
-        raise damaged_file_error(path, "it has no digest", AGAIN)
+        raise damaged_file_error(path, "it has no digest", RESTORE_HINT)
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise damaged_file_error(path, "its name leads out of the session", AGAIN)
+        raise damaged_file_error(path, "its name leads out of the session", RESTORE_HINT)
     try:
         # A file of another size may be endless; it is not read.
         size = path.stat().st_size
         if path.is_file() and size != expected.size_bytes:
-            raise damaged_file_error(path, _size_mismatch_text(size, expected.size_bytes), AGAIN)
+            raise damaged_file_error(
+                path, _size_mismatch_text(size, expected.size_bytes), RESTORE_HINT
+            )
         actual = describe_stored_file(directory, name)
     except OSError as error:
-        raise damaged_file_error(path, f"it cannot be read: {error.strerror}", AGAIN) from error
+        raise damaged_file_error(
+            path, f"it cannot be read: {error.strerror}", RESTORE_HINT
+        ) from error
     if actual.size_bytes != expected.size_bytes:
         raise damaged_file_error(
-            path, _size_mismatch_text(actual.size_bytes, expected.size_bytes), AGAIN
+            path, _size_mismatch_text(actual.size_bytes, expected.size_bytes), RESTORE_HINT
         )
     if actual.sha256 != expected.sha256:
         raise damaged_file_error(
             path,
             f"it is not what was committed: its sha256 is {actual.sha256[:_SHOWN_DIGITS]} instead "
             f"of {expected.sha256[:_SHOWN_DIGITS]}",
-            AGAIN,
+            RESTORE_HINT,
         )
     return path
 
@@ -195,8 +205,8 @@ def document_damage(
     """What is damaged of the documents beside the plan; of hosts and ledger as much as is read."""
     readers: tuple[tuple[str, Callable[[], object]], ...] = (
         (layout.STUDY, lambda: read_study_text(directory, session)),
-        (layout.HOSTS, lambda: read_if_present(hosts, directory / layout.HOSTS)),
-        (layout.LEDGER, lambda: read_if_present(ledger, directory / layout.LEDGER)),
+        (layout.HOSTS, lambda: read_optional_document(hosts, directory / layout.HOSTS)),
+        (layout.LEDGER, lambda: read_optional_document(ledger, directory / layout.LEDGER)),
     )
     damaged_names = set()
     for name, read in readers:
@@ -208,21 +218,21 @@ def document_damage(
     for name in session.required_later_files:
         if name not in damaged_names:
             try:
-                _require_listed(directory, session, name)
+                _require_unchanged_document(directory, session, name)
             except StoreError as error:
                 yield damage_from_error(directory, name, error)
 
 
-def _require_listed(directory: Path, session: SessionDocument, name: str) -> None:
+def _require_unchanged_document(directory: Path, session: SessionDocument, name: str) -> None:
     """StoreError where a document that the session has is missing, or not as the session ended."""
     path = directory / name
     listed = next((file for file in session.files if file.name == name), None)
-    with disk_errors(path, "read"):
+    with disk_errors_as_store_errors(path, "read"):
         if not path.exists():
             raise damaged_file_error(path, "it is missing")
         if listed is None:
             return
-        content = read_regular(path)
+        content = read_regular_file(path)
     # The index only grows, and may have grown since.
     content = content[: listed.size_bytes] if name == layout.INDEX else content
     if len(content) != listed.size_bytes:
@@ -231,21 +241,23 @@ def _require_listed(directory: Path, session: SessionDocument, name: str) -> Non
         raise damaged_file_error(path, "it is not what the session ended with")
 
 
-def missing_runs(directory: Path, called: Callable[[RunKey], str]) -> Iterator[Damage]:
+def missing_run_damage(directory: Path, run_name: Callable[[RunKey], str]) -> Iterator[Damage]:
     """The runs that were committed, as the index says, and are not there."""
     for _ in range(_INDEX_READS):
         content = read_index_bytes(directory)
-        with disk_errors(directory, "read"):
-            missing = listed_manifests(content).keys() - set(layout.committed_keys(directory))
+        with disk_errors_as_store_errors(directory, "read"):
+            missing = listed_manifests(content).keys() - set(layout.committed_run_keys(directory))
         # A run that is just being replaced was called off before.
         if not missing or read_index_bytes(directory) == content:
             break
     for key in sorted(missing):
         path = layout.run_directory(directory, key).relative_to(directory)
-        yield Damage(str(path), "it is missing.", called(key), AGAIN)
+        yield Damage(str(path), "it is missing.", run_name(key), RESTORE_HINT)
 
 
-def _unlisted_manifests(directory: Path, called: Callable[[RunKey], str]) -> Iterator[Damage]:
+def _replaced_manifest_damage(
+    directory: Path, run_name: Callable[[RunKey], str]
+) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
     runs = layout.committed_runs(directory)
     for key, listed in listed_manifests(read_index_bytes(directory)).items():
@@ -257,27 +269,31 @@ def _unlisted_manifests(directory: Path, called: Callable[[RunKey], str]) -> Ite
             continue  # which is damage of the run itself
         if (actual.size_bytes, actual.sha256) != listed:
             path = runs[key].relative_to(directory) / layout.MANIFEST
-            yield Damage(str(path), "it is not the one that was committed.", called(key), AGAIN)
+            yield Damage(
+                str(path), "it is not the one that was committed.", run_name(key), RESTORE_HINT
+            )
 
 
-def read_if_present(shape: type[T], path: Path) -> T | None:
+def read_optional_document(shape: type[T], path: Path) -> T | None:
     """A document that a session may lack, as it was written; StoreError where it is damaged."""
     return decode_sealed(shape, path) if path.exists() else None
 
 
-def verify_session(directory: Path, called: Callable[[RunKey], str]) -> tuple[Damage, ...]:
+def verify_session(directory: Path, run_name: Callable[[RunKey], str]) -> tuple[Damage, ...]:
     """Everything that is damaged in a session, read in full; empty if nothing is.
 
-    `called` names a committed run; earlier attempts have no name, since nothing shows them.
+    `run_name` names a committed run; earlier attempts have no name, since nothing shows them.
     """
-    damages = [*_session_damage(directory), *missing_runs(directory, called)]
+    damages = [*_session_damage(directory), *missing_run_damage(directory, run_name)]
     for key, run in layout.committed_runs(directory).items():
-        damages += run_damage(directory, run, called(key))
-    for run in layout.earlier_attempts(directory):
+        damages += run_damage(directory, run, run_name(key))
+    for run in layout.earlier_attempt_directories(directory):
         damages += run_damage(directory, run, "")
     named = {damage.run for damage in damages}
     damages += [
-        damage for damage in _unlisted_manifests(directory, called) if damage.run not in named
+        damage
+        for damage in _replaced_manifest_damage(directory, run_name)
+        if damage.run not in named
     ]
     return tuple(damages)
 
@@ -287,7 +303,7 @@ def run_damage(directory: Path, run: Path, name: str) -> Iterator[Damage]:
     place = str(run.relative_to(directory))
     try:
         manifest = read_manifest(Manifest, run)
-        _require_own_result(manifest.analysis.result, run)
+        _require_result_of_run(manifest.analysis.result, run)
     except StoreError as error:
         yield damage_from_error(run, f"{place}/{layout.MANIFEST}", error, name)
         return
@@ -307,7 +323,7 @@ def describe_stored_file(directory: Path, name: str) -> StoredFile:
     """The size and digest of a file as it is on disk."""
     digest = hashlib.sha256()
     size = 0
-    with open(open_regular(directory / name), "rb") as file:  # noqa: PTH123 - a descriptor
+    with open(open_regular_file(directory / name), "rb") as file:  # noqa: PTH123 - a descriptor
         while block := file.read(_READ_BYTES):
             digest.update(block)
             size += len(block)
@@ -317,11 +333,11 @@ def describe_stored_file(directory: Path, name: str) -> StoredFile:
 def _read_listed_file(directory: Path, session: SessionDocument, name: str) -> bytes:
     """The content of a file whose digest stands in session.json."""
     path = directory / name
-    with disk_errors(path, "read"):
-        content = read_regular(path)
+    with disk_errors_as_store_errors(path, "read"):
+        content = read_regular_file(path)
     digests = {file.name: file.sha256 for file in session.files}
     if digests.get(name) != hashlib.sha256(content).hexdigest():
-        require_readable_content(path, content)
+        require_readable_claimed_format(path, content)
         raise damaged_file_error(path, "it is not what the session began with")
     return content
 

@@ -34,14 +34,14 @@ from iolab.store.documents import (
 )
 from iolab.store.durable import (
     SessionLock,
-    disk_errors,
+    disk_errors_as_store_errors,
     rename_and_sync,
     replace_file,
     sync_to_disk,
 )
 from iolab.store.reader import read_session
 from iolab.store.runs import write_run
-from iolab.store.verify import describe_stored_file, read_head, read_if_present
+from iolab.store.verify import describe_stored_file, read_manifest_head, read_optional_document
 from iolab.version import __version__
 
 Clock = Callable[[], int]
@@ -82,7 +82,7 @@ class SessionWriter:
             lock.release()
             raise
         try:
-            with disk_errors(directory, "write"):
+            with disk_errors_as_store_errors(directory, "write"):
                 session = _write_new_session(
                     directory, study, plan, session_id, tuple(command), clock()
                 )
@@ -106,9 +106,9 @@ class SessionWriter:
         lock = SessionLock(directory)
         try:
             session = read_session(directory)  # as it stands now that nobody else writes
-            with disk_errors(directory, "write"):
+            with disk_errors_as_store_errors(directory, "write"):
                 for leftover in layout.unfinished_paths(directory):
-                    _remove(leftover)
+                    _remove_path(leftover)
             _add_missing_runs_to_index(directory)
             writer = cls(directory, lock, session, clock)
             writer._change_status(SessionStatus.RUNNING, None, tuple(command))
@@ -123,8 +123,8 @@ class SessionWriter:
         """Keep the facts of all hosts, by name, as this start of the session found them."""
         path = self._directory / layout.HOSTS
         start = HostsStart(self._clock(), agent_version, dict(facts))
-        with disk_errors(path, "write"):
-            kept = read_if_present(HostsDocument, path)
+        with disk_errors_as_store_errors(path, "write"):
+            kept = read_optional_document(HostsDocument, path)
             starts = (*(kept.starts if kept else ()), start)
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, starts)))
             self._session = replace(self._session, agent_version=agent_version)
@@ -133,7 +133,7 @@ class SessionWriter:
     def record_created_targets(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
-        with disk_errors(path, "write"):
+        with disk_errors_as_store_errors(path, "write"):
             *earlier, start = decode_sealed(HostsDocument, path).starts
             start = replace(
                 start, created_target_facts={**start.created_target_facts, **dict(facts)}
@@ -143,15 +143,15 @@ class SessionWriter:
     def write_ledger(self, ledger: Ledger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
-        with disk_errors(path, "write"):
+        with disk_errors_as_store_errors(path, "write"):
             replace_file(path, encode_sealed(LedgerDocument(layout.FORMAT, ledger)))
 
     def set_runs_aside(self, runs: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
         for key in runs:
             run = layout.run_directory(self._directory, key)
-            with disk_errors(run, "write"):
-                index.withdraw_entry(self._directory, key)
+            with disk_errors_as_store_errors(run, "write"):
+                index.withdraw_index_entry(self._directory, key)
                 run.rename(layout.next_attempt_path(run))
                 sync_to_disk(run.parent)
 
@@ -162,23 +162,23 @@ class SessionWriter:
         damaged stays beside the new one as an earlier attempt.
         """
         final = layout.run_directory(self._directory, (record.run.point.digest, record.run.repeat))
-        _require_not_done(final)
+        _require_run_not_done(final)
         draft = layout.temporary_path(final, getpid())
         origin = RunOrigin(self._session.id, __version__, self._session.agent_version)
-        with disk_errors(final, "write"):
+        with disk_errors_as_store_errors(final, "write"):
             if not final.parent.is_dir():
                 final.parent.mkdir()
                 sync_to_disk(final.parent.parent)
             try:
                 write_run(draft, record, Analysis(analysis_version, result), origin)
                 if final.exists():
-                    index.withdraw_entry(self._directory, layout.run_key(final))
+                    index.withdraw_index_entry(self._directory, layout.run_key_of_directory(final))
                     final.rename(layout.next_attempt_path(final))
                 rename_and_sync(draft, final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
-        _add_to_index(self._directory, layout.run_key(final), result)
+        _add_to_index(self._directory, layout.run_key_of_directory(final), result)
 
     def end_session(
         self,
@@ -194,7 +194,7 @@ class SessionWriter:
             left_behind=left_behind,
         )
         try:
-            with disk_errors(self._directory, "read"):
+            with disk_errors_as_store_errors(self._directory, "read"):
                 _add_missing_runs_to_index(self._directory)
             self._change_status(status, reason, ())
         finally:
@@ -219,7 +219,7 @@ class SessionWriter:
         """
         files = [file for file in self._session.files if file.name not in LATER_FILES]
         if status is not SessionStatus.RUNNING:
-            with disk_errors(self._directory, "read"):
+            with disk_errors_as_store_errors(self._directory, "read"):
                 files += [
                     describe_stored_file(self._directory, name)
                     for name in LATER_FILES
@@ -234,7 +234,7 @@ class SessionWriter:
             files=tuple(files),
             history=(*self._session.history, entry),
         )
-        with disk_errors(self._directory, "write"):
+        with disk_errors_as_store_errors(self._directory, "write"):
             _write_session_document(self._directory, self._session)
 
 
@@ -245,13 +245,13 @@ def _create_or_claim_directory(directory: Path) -> bool:
             f"The path '{to_valid_utf8(str(directory))}' is not valid UTF-8.",
             "Choose another directory.",
         )
-    with disk_errors(directory, "write"):
+    with disk_errors_as_store_errors(directory, "write"):
         if directory.exists() and not directory.is_dir():
             raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
         is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
     require_no_session(directory)
-    with disk_errors(directory, "read"):
+    with disk_errors_as_store_errors(directory, "read"):
         if not _is_free_for_session(directory):
             raise StoreError(
                 f"'{directory}' is not empty and not a session.",
@@ -290,9 +290,9 @@ def _remove_failed_session(directory: Path, *, is_new: bool) -> None:
     """Take back what a creation that failed has written, and the directory if we made it."""
     with suppress(OSError):  # the fault that brought us here is the one to tell
         for leftover in layout.unfinished_paths(directory):
-            _remove(leftover)
+            _remove_path(leftover)
         for name in _BEFORE_SESSION:
-            _remove(directory / name)
+            _remove_path(directory / name)
         if is_new:
             directory.rmdir()
 
@@ -340,9 +340,9 @@ def _merge_phase_times(
 def _add_missing_runs_to_index(directory: Path) -> None:
     """Add the runs that the index lacks: their writer was killed, or is older than the index."""
     entries = index.read_index(directory)
-    for key in sorted(set(layout.committed_keys(directory)) - entries.keys()):
+    for key in sorted(set(layout.committed_run_keys(directory)) - entries.keys()):
         with suppress(StoreError):  # a damaged run is told by who reads it
-            head = read_head(layout.run_directory(directory, key))
+            head = read_manifest_head(layout.run_directory(directory, key))
             _add_to_index(directory, key, head.analysis.result)
 
 
@@ -351,7 +351,7 @@ def _add_to_index(directory: Path, key: RunKey, result: Result) -> None:
     with suppress(OSError):
         manifest = describe_stored_file(layout.run_directory(directory, key), layout.MANIFEST)
         listed = index.ListedManifest(manifest.size_bytes, manifest.sha256)
-        index.add_entry(directory, key, index.index_entry(result), listed)
+        index.add_index_entry(directory, key, index.index_entry(result), listed)
 
 
 def _write_session_document(directory: Path, session: SessionDocument) -> None:
@@ -359,10 +359,10 @@ def _write_session_document(directory: Path, session: SessionDocument) -> None:
     replace_file(directory / layout.SESSION, encode_sealed(session, indent=2))
 
 
-def _require_not_done(run: Path) -> None:
+def _require_run_not_done(run: Path) -> None:
     """StoreError if the run in place is done: evidence is never replaced."""
     try:
-        head = read_head(run)
+        head = read_manifest_head(run)
     except StoreError:
         return  # there is none, or a damaged one: it stays as an earlier attempt
     if head.analysis.result.status is RunStatus.DONE:
@@ -371,7 +371,7 @@ def _require_not_done(run: Path) -> None:
         )
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     """Remove a file or a tree, whichever it is; nothing if there is none."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)

@@ -18,7 +18,7 @@ from iolab.core.study import (
     TelemetrySettings,
 )
 from iolab.core.target_state import Precondition
-from iolab.core.workload import PER_NODE, Workload
+from iolab.core.workload import VMS_PER_NODE_AXIS, Workload
 from iolab.study.file import (
     XFS,
     ConfigurationTable,
@@ -31,8 +31,8 @@ from iolab.study.file import (
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
-from iolab.study.ssh_addresses import parse_hop
-from iolab.study.tables import StudyTables, expand_members
+from iolab.study.ssh_addresses import parse_jump_host
+from iolab.study.tables import StudyTables, expand_clients
 from iolab.study.values import option_text
 from iolab.units import parse_size
 
@@ -59,7 +59,7 @@ def build_study(
     settings: dict[str, Any] = {
         section.setting: section.settings(tables) for section in kinds.sections
     }
-    hosts = tuple(host_spec(table) for _, table in tables.items_of_table("host", HostTable))
+    hosts = tuple(build_host_spec(table) for _, table in tables.items_of_table("host", HostTable))
     hosts += kinds.hosts.hosts(tables, hosts)
     clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
@@ -70,7 +70,7 @@ def build_study(
         answer=heading.answer,
         source=heading.source,
         configurations=tuple(
-            _build_configuration(table, expand_members(table.hosts, clients), nodes, tables.target)
+            _build_configuration(table, expand_clients(table.hosts, clients), nodes, tables.target)
             for _, table in tables.items_of_table("configuration", ConfigurationTable)
         ),
         hosts=hosts,
@@ -159,12 +159,12 @@ def _retry_count(method: MethodTable) -> int:
     return method.retries or DEFAULT_RETRIES
 
 
-def host_spec(table: HostTable) -> HostSpec:
+def build_host_spec(table: HostTable) -> HostSpec:
     """A host without faults, of the kind that its keys call for where it names none."""
     kind = host_kind(table)
     ssh = None
     if kind is HostKind.SSH:
-        hops = tuple(hop for text in table.jump or () if (hop := parse_hop(text)) is not None)
+        hops = tuple(hop for text in table.jump or () if (hop := parse_jump_host(text)) is not None)
         address = table.address or table.name
         ssh = SshRoute(address, table.user, table.port, hops, table.key, table.known_hosts)
     return HostSpec(
@@ -209,9 +209,9 @@ def _build_configuration(
 def _with_knee_candidates(workload: Workload, tables: StudyTables, kinds: StudyKinds) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
     aim, axes = workload.search_goal, {axis.name: axis.values for axis in workload.sweep}
-    if aim.axis is not AxisMode.ADAPTIVE or PER_NODE not in axes:
+    if aim.axis is not AxisMode.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:
         return workload
-    forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[PER_NODE]])
+    forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[VMS_PER_NODE_AXIS]])
     if not forced:
         return workload
     return replace(

@@ -9,11 +9,11 @@ from typing import Any, Final
 from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
-from iolab.core.workload import BY_LATENCY, HOSTS, PER_NODE, Direction
+from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, Direction
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import (
+    HYPERVISOR_HINT_KEYS,
     ITEMS,
-    ROOM_KEYS,
     SSH_KEYS,
     XFS,
     ConfigurationTable,
@@ -21,7 +21,7 @@ from iolab.study.file import (
     MethodTable,
     PreconditionTable,
     TargetTable,
-    check_method,
+    add_method_faults,
     host_kind,
 )
 from iolab.study.kinds import StudyKinds
@@ -53,7 +53,7 @@ POINTS_MAX: Final = 10_000
 RUNS_MAX: Final = 100_000
 """Points times repeats: what a session directory and its readers are made for."""
 
-NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
+NODE_HINT: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
 """What a study with guests needs."""
 
 
@@ -61,7 +61,7 @@ def add_objective_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
     for item, workload in tables.items_of_table("workload", SearchTable):
         add_problems(document, item, _objective_problems(item, workload))
-    _check_sentinel(document, tables.method, tables)
+    _add_sentinel_faults(document, tables.method, tables)
 
 
 def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Prob
     if adaptive and objective is not Objective.GRID:
         has = f"axis = 'adaptive' and objective = {quote_value(objective.value)}"
         yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
-    elif adaptive and (workload.vms_per_node is not None or PER_NODE not in item.written):
+    elif adaptive and (workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in item.written):
         yield from _axis_problems(workload, varied)
     if workload.headline and not adaptive:
         yield Problem(("headline",), "headline but no adaptive axis", "Leave headline out.")
@@ -88,14 +88,16 @@ def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Prob
 def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     fleet = workload.vms_per_node
     if len(varied) != 1:
-        has = f"axis = 'adaptive' and {_has_several_axes(varied)}"
-        hint = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
+        has = f"axis = 'adaptive' and {_several_axes_text(varied)}"
+        hint = (
+            f"Give several values to iodepth or to numjobs, not to both; or to {VMS_PER_NODE_AXIS}."
+        )
         yield Problem(("axis",), has, hint)
         return
     loads = getattr(workload, varied[0])
     if len(loads) < _LOADS_MIN:
         # Where the fleet has one size, the axis meant is still that of its sizes.
-        name, few = (varied[0], loads) if fleet is None else (PER_NODE, fleet)
+        name, few = (varied[0], loads) if fleet is None else (VMS_PER_NODE_AXIS, fleet)
         values = "1 value" if len(few) == 1 else f"{len(few)} values"
         hint = (
             f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
@@ -109,7 +111,7 @@ def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
 
 def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     if not varied:
-        hint = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
+        hint = f"Give several values to iodepth, to numjobs, to both, or to {VMS_PER_NODE_AXIS}."
         yield Problem(("objective",), "objective = 'peak' and no axis to search", hint)
     if workload.indicator == BY_LATENCY:
         hint = "Write indicator = 'iops' or 'bandwidth'."
@@ -131,11 +133,11 @@ def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Probl
             yield Problem(("limit",), has, "Limit a latency that the workload has.")
 
 
-def _has_several_axes(varied: list[str]) -> str:
+def _several_axes_text(varied: list[str]) -> str:
     return f"several values of {list_text(varied)}" if varied else "no axis of load"
 
 
-def _check_sentinel(document: StudyDocument, method: MethodTable, tables: StudyTables) -> None:
+def _add_sentinel_faults(document: StudyDocument, method: MethodTable, tables: StudyTables) -> None:
     loads = tables.items_of_table("workload", LoadTable)
     ids = [table.id for _, table in loads if table.job_type.can_end_by_rule]
     if method.sentinel is not None and method.sentinel not in ids:
@@ -146,10 +148,10 @@ def _check_sentinel(document: StudyDocument, method: MethodTable, tables: StudyT
 
 def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
-    _check_host_jobs(document, tables)
+    _add_host_job_faults(document, tables)
     for item, workload in tables.items_of_table("workload", SearchTable):
         if workload.hosts is not None:
-            _check_host_counts(document, item, max(workload.hosts), tables)
+            _add_host_count_faults(document, item, max(workload.hosts), tables)
     roles = {host.name: host.role for _, host in tables.items_of_table("host", HostTable)}
     written = {
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
@@ -158,7 +160,7 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
         _add_storage_role_faults(document, item, configuration, roles)
         # A client whose table has a fault is still a client: only whole fleets can be counted.
         if len(roles) == len(written):
-            _check_rotation(document, item, configuration, tables)
+            _add_rotation_faults(document, item, configuration, tables)
 
 
 def _add_storage_role_faults(
@@ -184,7 +186,7 @@ def _add_storage_role_faults(
             document.add_fault(path, message, hint)
 
 
-def _check_rotation(
+def _add_rotation_faults(
     document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
 ) -> None:
     """A client can read another's files only where there is another."""
@@ -205,28 +207,32 @@ def _check_rotation(
     document.add_fault(("target", "rotate"), message, hint)
 
 
-def _check_host_counts(
-    document: StudyDocument, item: TableItem, most: int, tables: StudyTables
+def _add_host_count_faults(
+    document: StudyDocument, item: TableItem, max_hosts: int, tables: StudyTables
 ) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
-    path = (*item.path, HOSTS)
-    around = f"{table_name_capitalised(document, item.path)} has {HOSTS} = {most}"
+    path = (*item.path, HOSTS_AXIS)
+    around = f"{table_name_capitalised(document, item.path)} has {HOSTS_AXIS} = {max_hosts}"
     if tables.makes_hosts or existing_guest_tables(tables):
         message = (
-            f"{table_name_capitalised(document, item.path)} has {HOSTS}, but the study's "
+            f"{table_name_capitalised(document, item.path)} has {HOSTS_AXIS}, but the study's "
             "clients are guests."
         )
-        document.add_fault(path, message, f"Leave it out, or write {PER_NODE}.", about=HOSTS)
+        document.add_fault(
+            path, message, f"Leave it out, or write {VMS_PER_NODE_AXIS}.", about=HOSTS_AXIS
+        )
         return
     for other, configuration in tables.items_of_table("configuration", ConfigurationTable):
         count = len(hosts_needing_paths(tables, configuration))
-        if 0 < count < most:
+        if 0 < count < max_hosts:
             clients = "1 client" if count == 1 else f"{count} clients"
             message = f"{around}, but {table_name(document, other.path)} has {clients}."
-            document.add_fault(path, message, f"Give at most {count}.", about=f"{HOSTS} {count}")
+            document.add_fault(
+                path, message, f"Give at most {count}.", about=f"{HOSTS_AXIS} {count}"
+            )
 
 
-def _check_host_jobs(document: StudyDocument, tables: StudyTables) -> None:
+def _add_host_job_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Jobs are for those who make load, and as many as their files allow."""
     sets = (
         load.build_job().data_set("") for _, load in tables.items_of_table("workload", LoadTable)
@@ -254,14 +260,14 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
         _add_duplicate_name_faults(document, tables.items[section], ITEMS[section][1])
     add_host_faults(document, tables.items["host"])
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
-        _check_hosts_known(document, item, configuration, tables)
+        _add_unknown_host_faults(document, item, configuration, tables)
         add_problems(document, item, _capacity_problems(configuration))
     for kind in kinds.loads:
         kind.add_workload_faults(document, tables)
     add_fleet_faults(document, tables)
     kinds.hosts.add_host_faults(document, tables)
     add_objective_faults(document, tables)
-    check_method(document, tables.method)
+    add_method_faults(document, tables.method)
     _add_point_count_faults(document, tables, kinds.file_form.axes)
 
 
@@ -304,7 +310,7 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
             hint = "Give a directory as its path: guests' disks are files there."
             yield Problem(("device",), "a device, but is a hypervisor", hint)
     else:
-        for key in ROOM_KEYS:
+        for key in HYPERVISOR_HINT_KEYS:
             if getattr(host, key) is not None:
                 has = f"{key}, but the role {role}"
                 yield Problem((key,), has, f"Leave {key} out, or write role = 'hypervisor'.")
@@ -316,7 +322,7 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
             ("node",), has, "Leave node out: it says where a guest that makes load lives."
         )
     elif host.node not in roles:
-        hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_DO
+        hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_HINT
         yield Problem(("node",), f"node = {quote_value(host.node)}, which is no host", hint)
     elif roles[host.node] is not Role.HYPERVISOR:
         has = f"node = {quote_value(host.node)}, which has the role "
@@ -410,7 +416,7 @@ def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
         yield Problem(("capacity",), has, "Give both in the same unit, 10^12 bytes.")
 
 
-def _check_hosts_known(
+def _add_unknown_host_faults(
     document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
 ) -> None:
     names = [
@@ -529,12 +535,12 @@ def add_device_faults(document: StudyDocument, tables: StudyTables, kinds: Study
     """Add every fault of device targets and of preconditioning that no single key shows."""
     places = list(tables_with_targets(tables))
     for path, table in places:
-        _check_path_and_serial(document, path, table)
+        _add_path_and_serial_faults(document, path, table)
     devices = [path for path, table in places if table.device]
     folders = [path for path, table in places if table.path]
     if devices:
         _add_files_on_device_faults(document, tables, kinds)
-    _check_precondition(document, tables.precondition, devices, folders)
+    _add_precondition_faults(document, tables.precondition, devices, folders)
     add_filesystem_faults(document, tables, kinds, devices, folders)
 
 
@@ -547,7 +553,7 @@ def tables_with_targets(tables: StudyTables) -> Iterator[tuple[Path, AnyTarget]]
         yield item.path, host
 
 
-def _check_path_and_serial(document: StudyDocument, path: Path, table: AnyTarget) -> None:
+def _add_path_and_serial_faults(document: StudyDocument, path: Path, table: AnyTarget) -> None:
     """A device is opted into by its path and its serial, both."""
     where = "[target]" if isinstance(table, TargetTable) else table_name_capitalised(document, path)
     if table.device and table.path:
@@ -582,7 +588,7 @@ def _add_files_on_device_faults(
             document.add_fault(item.path, message, hint)
 
 
-def _check_precondition(
+def _add_precondition_faults(
     document: StudyDocument, table: PreconditionTable, devices: list[Path], folders: list[Path]
 ) -> None:
     purge = table.purge

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.core.host import HostKind
 from iolab.core.run import PlanCost, PlannedRun
 from iolab.core.study import Method, Study
-from iolab.core.target_state import Purge, Restore
+from iolab.core.target_state import Purge, RestorePolicy
 from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
 from iolab.study.targets import (
@@ -53,7 +53,7 @@ SPARE_SHARE: Final = 0.05
 SPARE_BYTES: Final = 64 << 20
 """For journals and metadata of the smallest file systems."""
 
-_WAYS: Final = {
+_PURGE_WORDS: Final = {
     Purge.NONE: "written over",
     Purge.DISCARD: "discarded and written over",
     Purge.NVME_FORMAT: "erased by nvme format and written over",
@@ -125,23 +125,23 @@ def restore_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     return sum(is_made for _, _, is_made in _runs_with_preparation(study, runs))
 
 
-def restore_key(restore: Restore, run: PlannedRun) -> str:
+def restore_key(restore: RestorePolicy, run: PlannedRun) -> str:
     """What the start state of a run is made for: it is made again when this changes."""
     match restore:
-        case Restore.ONCE:
+        case RestorePolicy.ONCE:
             return "once"
-        case Restore.EACH_WORKLOAD:
+        case RestorePolicy.EACH_WORKLOAD:
             return _sweep_name(run)
-        case Restore.EACH_POINT:
+        case RestorePolicy.EACH_POINT:
             return f"{run.point.digest} {run.repeat} {run.attempt}"
 
 
 def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often a writing workload is brought to its steady state, which no new start leaves."""
-    return sum(1 for _ in _steady_series(study, runs))
+    return sum(1 for _ in _runs_with_steady_series(study, runs))
 
 
-def _steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
     """The runs before which that is done."""
     if not study.precondition.steady:
         return
@@ -201,15 +201,17 @@ class _TargetKeysOfRuns:
             for target in targets_of_study(study)
             for configuration in target.configurations
         }
-        self._found: dict[tuple[str, int, int], tuple[str, ...]] = {}
+        self._keys_by_target: dict[tuple[str, int, int], tuple[str, ...]] = {}
 
     def __call__(self, run: PlannedRun) -> tuple[str, ...]:
         point = run.point
         which = (point.configuration, point.per_node, point.host_count)
-        if which not in self._found:
+        if which not in self._keys_by_target:
             hosts = load_hosts_of_point(self._study, point)
-            self._found[which] = tuple(self._keys[point.configuration, host] for host in hosts)
-        return self._found[which]
+            self._keys_by_target[which] = tuple(
+                self._keys[point.configuration, host] for host in hosts
+            )
+        return self._keys_by_target[which]
 
 
 def _raw_device_keys(study: Study) -> frozenset[str]:
@@ -234,12 +236,12 @@ def extra_watch_seconds(method: Method) -> float:
     return max(method.idle_watch_s - method.settle_s, 0.0)
 
 
-def rest_seconds(method: Method, runs: int) -> float:
+def total_rest_seconds(method: Method, runs: int) -> float:
     """Seconds of rest in that many runs: the first follows none, and is only watched."""
     return runs * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
 
 
-def overhead_seconds(method: Method) -> float:
+def run_overhead_seconds(method: Method) -> float:
     """What a run takes beside its load and its rest, with what its idle watch takes longer."""
     return RUN_OVERHEAD_S + extra_watch_seconds(method)
 
@@ -281,7 +283,7 @@ def plan_cost(
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
         longest_s = method.load_seconds_range[1] if prepared else method.warmup_s + method.runtime_s
-        each_s = longest_s + overhead_seconds(method) + method.settle_s
+        each_s = longest_s + run_overhead_seconds(method) + method.settle_s
         reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
     seconds = sum(seconds for _, seconds in reasons)
     least = certain_s - spared_s
@@ -298,7 +300,7 @@ def plan_cost(
     rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
     writes += [
         replace(run_writes[run.point.digest], bytes=0, seconds=rounds_s)
-        for run in _steady_series(study, runs)
+        for run in _runs_with_steady_series(study, runs)
     ]
     space = most + sum(cost.space_bytes for cost in costs)
     image = study.target.image_bytes or 0
@@ -341,20 +343,20 @@ def _time_reasons(
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
     proving = f"{prepared} runs: verify, drop caches, idle watch, commit"
     settling = f"rest between {runs} runs: settle {format_duration_s(method.settle_s)}"
-    resting_s = rest_seconds(method, runs)
+    resting_s = total_rest_seconds(method, runs)
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,
         *(reason for cost in costs for reason in cost.load),
-        *(((proving, prepared * overhead_seconds(method)),) if prepared else ()),
+        *(((proving, prepared * run_overhead_seconds(method)),) if prepared else ()),
         *(reason for cost in costs for reason in cost.ceiling_measurements),
         *(((settling, resting_s),) if resting_s else ()),
     )
 
 
-def destroyed_devices_text(study: Study) -> tuple[str, ...]:
+def destroyed_device_texts(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
-    way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
+    way = _PURGE_WORDS.get(study.precondition.purge, _PURGE_WORDS[Purge.NONE])
     if any(Direction.TRIM in workload.job.data_directions for workload in study.workloads):
         way = f"{way} and trimmed"
     if study.target.make_xfs:

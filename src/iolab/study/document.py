@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from iolab.core.toml import PARTS_MOST, DeepKeyError, parse_toml
+from iolab.core.toml import PARTS_MAX, DeepKeyError, parse_toml
 from iolab.errors import Fault
 from iolab.record import Record
 from iolab.text import quote_value
@@ -270,7 +270,7 @@ def read_document(text: str, file_name: str, faults: FaultCollector) -> StudyDoc
         faults.add(*_syntax_fault(str(error), text, file_name))
         return None
     except DeepKeyError as error:
-        message = f"A key has more than {PARTS_MOST} parts."
+        message = f"A key has more than {PARTS_MAX} parts."
         faults.add(ValueOrigin(file_name, error.line), message, "Write plain tables and lists.")
         return None
     except ValueError:

@@ -17,13 +17,13 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
-from iolab.core.target_state import PLAIN, Purge, Restore
+from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
 from iolab.core.volume import VOLUME_TYPES
 from iolab.record import Record
 from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
+from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
-from iolab.study.names import HOSTS_MAX
 from iolab.text import nearest_word, quote_value
 
 FILL_MAX: Final = 100.0
@@ -99,7 +99,7 @@ _OTHERS: Final = (
 FORMAT: Final = 1
 """The only version of the file format so far."""
 
-ROOM_MAX: Final = 65536
+HYPERVISOR_HINT_MAX: Final = 65536
 """More cores, NUMA nodes or queues than any machine has."""
 
 INTERVAL_S_MIN: Final = 0.1
@@ -113,7 +113,7 @@ WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.V
 SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
 """Keys of a host that only ssh reads."""
 
-ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
+HYPERVISOR_HINT_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
 """Keys of a host that only hypervisors have."""
 
 EXAMPLES: Final[Mapping[str, str]] = {
@@ -152,11 +152,15 @@ class PreconditionTable(StudyTable):
     """`[precondition]`: the state in which tests begin."""
 
     purge: Annotated[Purge, values.choice_value(Purge, "ways to purge")] = Purge.NONE
-    fill: Annotated[float, values.multiple_value(FILL_MAX)] = PLAIN.fill
+    fill: Annotated[float, values.multiple_value(FILL_MAX)] = NO_PRECONDITION.fill
     steady: Flag = False
-    round: Annotated[float, values.seconds_value(1, ROUND_S_MAX)] = PLAIN.round_s
-    rounds: Annotated[int, values.integer_value(ROUNDS_MIN, ROUNDS_MAX)] = PLAIN.rounds_max
-    restore: Annotated[Restore, values.choice_value(Restore, "times to restore")] = Restore.ONCE
+    round: Annotated[float, values.seconds_value(1, ROUND_S_MAX)] = NO_PRECONDITION.round_s
+    rounds: Annotated[int, values.integer_value(ROUNDS_MIN, ROUNDS_MAX)] = (
+        NO_PRECONDITION.rounds_max
+    )
+    restore: Annotated[RestorePolicy, values.choice_value(RestorePolicy, "times to restore")] = (
+        RestorePolicy.ONCE
+    )
 
 
 Seconds = Annotated[int, values.whole_seconds_value(1, RULE_S_MAX)]
@@ -215,7 +219,7 @@ def stopping_rule_from(table: MethodTable) -> StoppingRuleSettings:
     return replace(PRESETS[table.load_kind], **written)
 
 
-def check_method(document: StudyDocument, method: MethodTable) -> None:
+def add_method_faults(document: StudyDocument, method: MethodTable) -> None:
     """Add the faults of keys that do not go together, those of a rule that is not in use too."""
     if method.retries is not None and method.on_failure is not OnFailure.RETRY:
         message = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
@@ -240,14 +244,14 @@ HostName = Annotated[str, values.host_name_value()]
 HostNames = Annotated[list[HostName], values.ListValue()]
 SshUser = Annotated[str, ssh_addresses.ssh_user_value()]
 Jumps = Annotated[
-    list[Annotated[str, ssh_addresses.jump_hop_value()]], values.ListValue(allow_scalar=True)
+    list[Annotated[str, ssh_addresses.jump_host_value()]], values.ListValue(allow_scalar=True)
 ]
 ControllerFile = Annotated[str, ssh_addresses.controller_file_value()]
 Port = Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)]
 Devices = Annotated[
     list[Annotated[str, values.block_device_value()]], values.ListValue(allow_scalar=True)
 ]
-Room = Annotated[int, values.integer_value(1, ROOM_MAX)]
+HypervisorHint = Annotated[int, values.integer_value(1, HYPERVISOR_HINT_MAX)]
 IpAddress = Annotated[str, ssh_addresses.ip_address_value()]
 
 WrittenKind = Annotated[HostKind, values.choice_value(HostKind, "kinds of host", WRITTEN_KINDS)]
@@ -313,9 +317,9 @@ class HostTable(StudyTable):
     numjobs: NumJobs | None = None
     node: HostName | None = None
     storage_address: IpAddress | None = None
-    cores: Room | None = None
-    numa_nodes: Room | None = None
-    queues: Room | None = None
+    cores: HypervisorHint | None = None
+    numa_nodes: HypervisorHint | None = None
+    queues: HypervisorHint | None = None
 
 
 class TelemetryTable(StudyTable):
@@ -368,7 +372,7 @@ class StudySection(Protocol):
     def makes_hosts(self) -> bool:
         """Whether it is of hosts that the session makes, none where it is not written."""
 
-    def replace_faulty_values(self, written: object) -> StudyTable:
+    def placeholder_table(self, written: object) -> StudyTable:
         """What a table that cannot be read counts as."""
 
 

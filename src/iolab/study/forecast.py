@@ -27,14 +27,14 @@ RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
 
 
-def level_for_run_length(asked_s: float, measured_s: float) -> Level:
+def level_for_run_length(requested_s: float, measured_s: float) -> Level:
     """The best verdict of a run of that length; beforehand both are what the method asks for.
 
     An engine's last interval may end past the asked time: what it adds makes no run long enough.
     """
-    if asked_s < RUN_USELESS_S or measured_s < RUN_USELESS_S - LATE_EDGE_S:
+    if requested_s < RUN_USELESS_S or measured_s < RUN_USELESS_S - LATE_EDGE_S:
         return Level.INVALID
-    if asked_s < RUN_ENOUGH_S or measured_s < RUN_SHORT_S:
+    if requested_s < RUN_ENOUGH_S or measured_s < RUN_SHORT_S:
         return Level.INDICATIVE
     return Level.VALID
 
@@ -68,7 +68,7 @@ class Forecast(Record):
     limits: tuple[VerdictLimit, ...]
 
     @property
-    def smoke_reason(self) -> VerdictLimit | None:
+    def smoke_test_limit(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         too_short = (
             limit for limit in self.limits if limit.is_run_length and limit.level is Level.INVALID
@@ -86,7 +86,7 @@ class Forecast(Record):
         )
         yield f"best possible: {', '.join((verdicts, *more))}"
         for limit in self.limits:
-            if limit is self.smoke_reason:
+            if limit is self.smoke_test_limit:
                 yield f"smoke test, not rated: {limit.reason}; {limit.hint}"
             else:
                 yield f"{limit.level.value}: {limit.reason}; {limit.hint}"

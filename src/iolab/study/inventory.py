@@ -17,7 +17,7 @@ from iolab.core.host import HostKind, HostSpec, Role
 from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.record import Record
 from iolab.study import values
-from iolab.study.build import host_spec
+from iolab.study.build import build_host_spec
 from iolab.study.checks import add_host_faults
 from iolab.study.document import FaultCollector, Path, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import (
@@ -25,15 +25,15 @@ from iolab.study.file import (
     ControllerFile,
     Devices,
     HostTable,
+    HypervisorHint,
     Jumps,
     Port,
-    Room,
     SshUser,
     TargetPath,
     WrittenKind,
 )
+from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_hosts, expand_names
 from iolab.study.load_tables import NumJobs, StudyTable
-from iolab.study.names import HOSTS_MAX, HostsFault, expand_hosts, expand_names
 from iolab.study.ssh_addresses import PORT_MAX, is_valid_address, is_valid_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
@@ -42,7 +42,7 @@ from iolab.text import quote_value, suggestion
 SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
 """Defaults that a host of another kind than ssh does without."""
 
-ROOM_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
+HYPERVISOR_HINT_DEFAULTS: Final = ("cores", "numa_nodes", "queues")
 """Defaults that are for hypervisors alone."""
 
 LINES_MAX: Final = 100_000
@@ -58,11 +58,13 @@ _USERS: Final = ("user", "username", "user_name", "user-name")
 _KEYS: Final = frozenset((*_SLOTS, *_SLOTS_MORE, *_IGNORED, *_USERS, "port"))
 _COUNTED: Final = frozenset((*_SLOTS, *_SLOTS_MORE))
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
-_HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
+_HOST_HINT: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
 NODES_VARIABLE: Final = "SLURM_JOB_NODELIST"
 
-KEPT: Final = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_WORKING_CLUSTER"})
+KEPT_VARIABLES: Final = frozenset(
+    {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_WORKING_CLUSTER"}
+)
 """How srun finds its controller and proves who asks. Every other variable of Slurm's is an option
 of the job around us (`SLURM_NTASKS`, `SLURM_MEM_PER_CPU`), which srun would take for the step's."""
 
@@ -81,8 +83,8 @@ _CHOICE: Final = re.compile(
 )
 
 _POD: Final = re.compile(rf"{_POD_LABEL}(?:\.{_POD_LABEL})*")
-_DO: Final = "Give k8s:NAMESPACE/SELECTOR, as in k8s:bench/app=load or k8s:bench/app=load@main."
-_OVER: Final = ("Succeeded", "Failed")
+_HINT: Final = "Give k8s:NAMESPACE/SELECTOR, as in k8s:bench/app=load or k8s:bench/app=load@main."
+_ENDED_PHASES: Final = ("Succeeded", "Failed")
 
 
 class Inventory(Record):
@@ -104,9 +106,9 @@ class DefaultsTable(StudyTable):
     known_hosts: ControllerFile | None = None
     devices: Devices | None = None
     numjobs: NumJobs | None = None
-    cores: Room | None = None
-    numa_nodes: Room | None = None
-    queues: Room | None = None
+    cores: HypervisorHint | None = None
+    numa_nodes: HypervisorHint | None = None
+    queues: HypervisorHint | None = None
 
 
 class InventoryHeading(StudyTable):
@@ -136,7 +138,7 @@ def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
     add_host_faults(document, items)
     if faults.all_faults:
         raise StudyError(faults.all_faults)
-    return tuple(host_spec(item.table) for item in items if isinstance(item.table, HostTable))
+    return tuple(build_host_spec(item.table) for item in items if isinstance(item.table, HostTable))
 
 
 def inventory_schema() -> dict[str, Any]:
@@ -201,7 +203,7 @@ def _apply_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -> Non
                 continue
             if key == "numjobs" and element.get("role", Role.CLIENT) != Role.CLIENT:
                 continue  # a default for all who make load
-            if key in ROOM_DEFAULTS and element.get("role") != Role.HYPERVISOR:
+            if key in HYPERVISOR_HINT_DEFAULTS and element.get("role") != Role.HYPERVISOR:
                 continue
             element[key] = value
             at: Path = ("defaults", key) if key in defaults else ("host", index)
@@ -228,7 +230,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
         try:
             if (entry := _parse_line(line)) is not None:
                 _add_entry(entries, entry, number)
-        except HostsFault as fault:
+        except HostNamesError as fault:
             faults.append(Fault(fault.message, fault.hint, file_name, number))
     if len(entries) > HOSTS_MAX:
         faults.append(Fault(f"There are {len(entries)} hosts.", f"Give at most {HOSTS_MAX}."))
@@ -263,7 +265,7 @@ def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: 
     first = entries.setdefault(entry.name, entry)
     if first != entry:
         message = f"Host {quote_value(entry.name)} has another user or port than before."
-        raise HostsFault(message, f"Write the same in line {number} and above.")
+        raise HostNamesError(message, f"Write the same in line {number} and above.")
 
 
 def _parse_line(line: str) -> _MpiHostEntry | None:
@@ -274,7 +276,7 @@ def _parse_line(line: str) -> _MpiHostEntry | None:
     first, *rest = words
     if "=" in first or (first == "rank" and rest):
         hint = "A rank file says which rank runs where; give the host file instead."
-        raise HostsFault(f"The line begins with {quote_value(first)}, not with a host.", hint)
+        raise HostNamesError(f"The line begins with {quote_value(first)}, not with a host.", hint)
     values = dict(_split_option(word) for word in rest)
     users = [value for key, value in values.items() if key in _USERS]
     before, at, place = first.rpartition("@")
@@ -282,15 +284,15 @@ def _parse_line(line: str) -> _MpiHostEntry | None:
     name = _host_name_before_slots(place)
     for user in users:
         if not is_valid_user(user):
-            raise HostsFault(
+            raise HostNamesError(
                 f"The user of {quote_value(name)} is {quote_value(user)}.", "Give a login name."
             )
     if len(set(users)) > 1:
-        raise HostsFault(f"Host {quote_value(name)} has two users.", "Leave one of them out.")
+        raise HostNamesError(f"Host {quote_value(name)} has two users.", "Leave one of them out.")
     port = values.get("port")
     if port is not None and not (_NUMBER.fullmatch(port) and int(port) <= PORT_MAX):
         message = f"The port of {quote_value(name)} is {quote_value(port)}."
-        raise HostsFault(message, f"Give a number from 1 to {PORT_MAX}.")
+        raise HostNamesError(message, f"Give a number from 1 to {PORT_MAX}.")
     return _MpiHostEntry(name, users[0] if users else None, int(port) if port else None)
 
 
@@ -298,13 +300,13 @@ def _host_name_before_slots(place: str) -> str:
     """The name in `HOST[:SLOTS[:more]]`."""
     if place.startswith(("+", "^")):
         message = f"{quote_value(place)} chooses among other hosts."
-        raise HostsFault(message, "Name the hosts themselves.")
+        raise HostNamesError(message, "Name the hosts themselves.")
     if place.startswith("[") or place.count(":") > 2:
         hint = "Write an inventory, whose address may be one of IPv6."
-        raise HostsFault(f"{quote_value(place)} is no name of a host.", hint)
+        raise HostNamesError(f"{quote_value(place)} is no name of a host.", hint)
     name, colon, slots = place.partition(":")
     if not is_identifier(name) or not is_valid_address(name):
-        raise HostsFault(f"{quote_value(name)} is no name of a host.", _HOST_DO)
+        raise HostNamesError(f"{quote_value(name)} is no name of a host.", _HOST_HINT)
     if colon:
         _require_count(name, slots.split(":")[0])
     return name
@@ -314,10 +316,10 @@ def _split_option(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     key = key.lower()
     if not equals or not value:
-        raise HostsFault(f"{quote_value(word)} behind a host is not understood.", _HOST_DO)
+        raise HostNamesError(f"{quote_value(word)} behind a host is not understood.", _HOST_HINT)
     if key not in _KEYS:
         hint = suggestion(key, sorted(_KEYS), "keys")
-        raise HostsFault(f"The host file's key {quote_value(key)} is not known.", hint)
+        raise HostNamesError(f"The host file's key {quote_value(key)} is not known.", hint)
     if key in _COUNTED:
         _require_count(key, value)
     return key, value
@@ -326,7 +328,7 @@ def _split_option(word: str) -> tuple[str, str]:
 def _require_count(name: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
         message = f"The number behind {quote_value(name)} is {quote_value(text)}."
-        raise HostsFault(message, "Give a whole number from 1.")
+        raise HostNamesError(message, "Give a whole number from 1.")
 
 
 class SlurmAllocation(Record):
@@ -346,7 +348,7 @@ def read_allocation(environment: Mapping[str, str]) -> SlurmAllocation:
         raise HostError(f"{JOB_VARIABLE} is {quote_value(job)}, not a number.", _INSIDE)
     try:
         names = expand_names(nodes)
-    except HostsFault as fault:
+    except HostNamesError as fault:
         raise HostError(f"{NODES_VARIABLE} {fault.message}.", _INSIDE) from None
     for name in names:
         if not is_identifier(name):
@@ -396,7 +398,7 @@ def srun_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name in KEPT or not name.startswith(("SLURM_", "SRUN_", "SBATCH_", "SALLOC_"))
+        if name in KEPT_VARIABLES or not name.startswith(("SLURM_", "SRUN_", "SBATCH_", "SALLOC_"))
     }
 
 
@@ -416,7 +418,7 @@ def parse_pod_selection(text: str) -> PodSelection:
     """The selection in `NAMESPACE/SELECTOR[@CONTAINER]`. UsageError when it is none."""
     match = _CHOICE.fullmatch(text)
     if match is None or len(text) > SELECTOR_CHARACTERS or not match["selector"].strip():
-        raise UsageError(f"{quote_value(text)} selects no pods.", _DO)
+        raise UsageError(f"{quote_value(text)} selects no pods.", _HINT)
     return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
@@ -441,7 +443,7 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
     for pod in sorted(_running_pods(listing), key=_pod_sort_key):
         try:
             hosts.append(_pod_host(selection, context, pod))
-        except HostsFault as fault:
+        except HostNamesError as fault:
             faults.append(Fault(fault.message, fault.hint))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -459,7 +461,9 @@ def _running_pods(listing: str) -> Iterator[Mapping[str, Any]]:
     try:
         items = json.loads(listing)["items"]
         for pod in items:
-            over = pod["status"]["phase"] in _OVER or pod["metadata"].get("deletionTimestamp")
+            over = pod["status"]["phase"] in _ENDED_PHASES or pod["metadata"].get(
+                "deletionTimestamp"
+            )
             if not over:
                 str(pod["metadata"]["name"]), pod["spec"]["containers"][0]["name"]
                 yield pod
@@ -480,14 +484,16 @@ def _pod_host(
     name = pod["metadata"]["name"]
     if not isinstance(name, str) or not _POD.fullmatch(name):
         message = f"{quote_value(name)} is no name of a pod."
-        raise HostsFault(message, "Find out what answered for the cluster.")
+        raise HostNamesError(message, "Find out what answered for the cluster.")
     if not is_identifier(name):
         message = f"Pod {quote_value(name)} has a name of {len(name)} characters."
         hint = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
-        raise HostsFault(message, hint)
+        raise HostNamesError(message, hint)
     if not _is_ready(pod["status"]):
         message = f"Pod {quote_value(name)} is not ready ({quote_value(pod['status']['phase'])})."
-        raise HostsFault(message, "Wait with 'kubectl wait --for=condition=Ready', or select less.")
+        raise HostNamesError(
+            message, "Wait with 'kubectl wait --for=condition=Ready', or select less."
+        )
     cluster = [f"--context={context}"] if context else []
     where = [f"--namespace={selection.namespace}", f"--container={_container_name(selection, pod)}"]
     command = ["kubectl", *cluster, "exec", "--stdin", *where, name, "--"]
@@ -517,11 +523,11 @@ def _container_name(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     wanted = selection.container or default or (there[0] if len(there) == 1 else None)
     if wanted is None:
         message = f"Pod {quote_value(name)} has {len(there)} containers: {quote_value(there)}."
-        raise HostsFault(message, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
+        raise HostNamesError(message, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
     if wanted not in there or not re.fullmatch(_POD_LABEL, str(wanted)):
         message = (
             f"Pod {quote_value(name)} has no container {quote_value(wanted)}, "
             f"but {quote_value(there)}."
         )
-        raise HostsFault(message, "Name one of its containers behind '@'.")
+        raise HostNamesError(message, "Name one of its containers behind '@'.")
     return str(wanted)

@@ -143,7 +143,7 @@ class LoadStudy:
             sweep=table.sweep_axes(item.written),
             indicator=table.headline_indicator,
             repeats=table.repeats,
-            search_goal=table.aim,
+            search_goal=table.workload_objective,
         )
 
     def load_cost(

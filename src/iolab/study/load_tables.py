@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from iolab.core.configuration import (
-    EVERY_POINT,
-    LATENCIES,
+    GRID_OBJECTIVE,
+    LATENCY_METRIC_KEYS,
     AxisMode,
     LatencyLimit,
     Objective,
@@ -20,14 +20,14 @@ from iolab.core.workload import (
     BY_BANDWIDTH,
     BY_IOPS,
     BY_LATENCY,
-    HOSTS,
-    PER_NODE,
+    HOSTS_AXIS,
+    VMS_PER_NODE_AXIS,
     AnyJob,
     Axis,
     Indicator,
 )
 from iolab.study import values
-from iolab.study.names import HOSTS_MAX
+from iolab.study.host_ranges import HOSTS_MAX
 from iolab.text import quote_value
 from iolab.units import parse_size
 
@@ -116,7 +116,7 @@ class LoadTable(StudyTable):
             Axis(name, tuple(listed))
             for name in self.axes
             if isinstance(written.get(name), list)
-            or (name in (PER_NODE, HOSTS) and name in written)
+            or (name in (VMS_PER_NODE_AXIS, HOSTS_AXIS) and name in written)
             if (listed := getattr(self, name)) is not None
         )
 
@@ -126,9 +126,9 @@ class LoadTable(StudyTable):
         return self.indicator or BY_IOPS
 
     @property
-    def aim(self) -> WorkloadObjective:
+    def workload_objective(self) -> WorkloadObjective:
         """What its axes are measured for."""
-        return EVERY_POINT
+        return GRID_OBJECTIVE
 
     @property
     def repeats(self) -> int | None:
@@ -139,11 +139,12 @@ class LoadTable(StudyTable):
 def parse_limit(text: str) -> LatencyLimit | None:
     """`p99 <= 2ms` as a limit; None where it is none."""
     match = _LIMIT.fullmatch(text)
-    if match is None or match["name"] not in LATENCIES or float(match["number"]) <= 0:
+    if match is None or match["name"] not in LATENCY_METRIC_KEYS or float(match["number"]) <= 0:
         return None
     way = f"{match['way']}_" if match["way"] else ""
     return LatencyLimit(
-        f"{way}{LATENCIES[match['name']]}", float(match["number"]) * _UNITS_NS[match["unit"]]
+        f"{way}{LATENCY_METRIC_KEYS[match['name']]}",
+        float(match["number"]) * _UNITS_NS[match["unit"]],
     )
 
 
@@ -152,7 +153,7 @@ def _validate_limit_text(value: object) -> str:
         return value
     hint = (
         "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
-        f"known are {', '.join(LATENCIES)}."
+        f"known are {', '.join(LATENCY_METRIC_KEYS)}."
     )
     raise values.value_error(f"is {quote_value(value)}", hint)
 
@@ -180,7 +181,7 @@ class SearchTable(LoadTable):
     hosts: Annotated[list[PerNode], Numbers] | None = None
 
     @property
-    def aim(self) -> WorkloadObjective:
+    def workload_objective(self) -> WorkloadObjective:
         """See `LoadTable`."""
         return WorkloadObjective(
             objective=self.objective,

@@ -16,10 +16,10 @@ from msgspec.structs import asdict, replace
 from iolab.core.configuration import Configuration, Objective
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import IDLE_WATCH_S, RunOrder, Study
-from iolab.core.target_state import PLAIN
+from iolab.core.target_state import NO_PRECONDITION
 from iolab.core.workload import (
-    HOSTS,
-    PER_NODE,
+    HOSTS_AXIS,
+    VMS_PER_NODE_AXIS,
     AnyJob,
     DataSet,
     Direction,
@@ -27,13 +27,13 @@ from iolab.core.workload import (
 )
 from iolab.record import Record, default_values, nested_values
 from iolab.stats.seeds import (
-    LOAD_RUNS_MOST,
-    PEAK_RUNS_MOST,
+    LOAD_RUNS_MAX,
+    PEAK_RUNS_MAX,
     GridPoint,
     initial_loads,
     initial_peak_points,
 )
-from iolab.study.cost import destroyed_devices_text, plan_cost
+from iolab.study.cost import destroyed_device_texts, plan_cost
 from iolab.study.targets import load_hosts, targets_of_study
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ RATE: Final = "rate_iops"
 DIGEST_CHARACTERS: Final = 16
 """64 bits: no two of 10,000 points meet, and a path stays short."""
 
-_EXPANDED: Final[deque[tuple[Study, tuple[Point, ...]]]] = deque(maxlen=4)
+_RECENT_EXPANSIONS: Final[deque[tuple[Study, tuple[Point, ...]]]] = deque(maxlen=4)
 """The points of the newest studies, which never change: a report asks for them at every workload,
 and those of a large sweep took it half of its time."""
 
@@ -54,13 +54,13 @@ SENTINEL_EVERY_CELLS: Final = 8
 SENTINEL_EVERY_S: Final = 3600.0
 """After so many other runs, or so long, the sentinel is measured again."""
 
-CONFIRMED_MOST: Final = 2
+CONFIRMED_MAX: Final = 2
 """Points of one search that are confirmed: confirming the best may show that another is better."""
 
 
 def expand_points(study: Study) -> tuple[Point, ...]:
     """All points: configurations as written, in each its workloads, the first axis slowest."""
-    for expanded, points in tuple(_EXPANDED):
+    for expanded, points in tuple(_RECENT_EXPANSIONS):
         if expanded is study:
             return points
     points = tuple(
@@ -69,7 +69,7 @@ def expand_points(study: Study) -> tuple[Point, ...]:
         for workload in study.workloads
         for values in _axis_combinations(workload)
     )
-    _EXPANDED.append((study, points))
+    _RECENT_EXPANSIONS.append((study, points))
     return points
 
 
@@ -83,7 +83,7 @@ def build_point_at(
     """
     owner, behaviour = study.configuration(configuration), study.workload(workload)
     if RATE in dict(axis):
-        behaviour = replace(behaviour, job=behaviour.job.with_poisson_arrivals())
+        behaviour = replace(behaviour, job=behaviour.job.with_default_poisson_arrivals())
     return _build_point(study, owner, behaviour, axis)
 
 
@@ -132,7 +132,9 @@ def _build_point(
 ) -> Point:
     job = workload.job.with_axis_values(axis)
     files = job.data_set(configuration.id)
-    per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
+    per_node, host_count = (
+        int(dict(axis).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
+    )
     hosts = load_hosts(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
@@ -143,7 +145,7 @@ def _build_point(
         "hosts": hosts,
         "workload": workload.id,
         "axis": axis,
-        "job": _changed_values(job),
+        "job": _non_default_values(job),
         **job.server_identity(study.server),
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
@@ -171,7 +173,7 @@ def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], 
     )
 
 
-def _changed_values(job: AnyJob) -> dict[str, object]:
+def _non_default_values(job: AnyJob) -> dict[str, object]:
     """The job without what is as usual, so that a field added later keeps every digest."""
     usual = default_values(type(job))
     return {
@@ -274,17 +276,17 @@ def rising_load_axes(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tup
     several, not a load of its own.
     """
     axes = [name for name in job.load_axes if name in varied]
-    return (PER_NODE,) if PER_NODE in axes else tuple(axes)
+    return (VMS_PER_NODE_AXIS,) if VMS_PER_NODE_AXIS in axes else tuple(axes)
 
 
-def most_runs_of_search(study: Study, search: Search) -> int:
+def max_runs_of_search(study: Study, search: Search) -> int:
     """How many runs a search makes at most."""
     method = study.method
-    confirming = CONFIRMED_MOST * method.repeats_max
+    confirming = CONFIRMED_MAX * method.repeats_max
     if search.workload.search_goal.objective is Objective.MAX_LOAD:
-        return 1 + LOAD_RUNS_MOST + method.repeats_max
+        return 1 + LOAD_RUNS_MAX + method.repeats_max
     if search.workload.search_goal.objective is Objective.PEAK:
-        return min(len(search.points), PEAK_RUNS_MOST) + confirming
+        return min(len(search.points), PEAK_RUNS_MAX) + confirming
     each = method.repeats_max if method.is_sequential else method.repeats
     return len(search.points) * each
 
@@ -309,14 +311,14 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
         PlannedRun(order, repeat, point)
         for order, (repeat, point) in enumerate(_ordered_runs(study, certain), start=1)
     )
-    more = _most_extra_runs(study, searches, runs)
+    more = _max_extra_runs(study, searches, runs)
     return Plan(
         study=study.id,
         digest=content_digest(_plan_identity(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
         budget=plan_cost(study, kinds, sets, runs, runs_more=more),
-        destroyed_device_texts=destroyed_devices_text(study),
+        destroyed_device_texts=destroyed_device_texts(study),
         candidate_points=tuple(point for point in points if point.digest not in chosen),
         extra_run_count=more,
     )
@@ -340,7 +342,7 @@ def _fixed_repeat_count(study: Study, workload: Workload) -> int:
     return workload.repeats or study.method.repeats
 
 
-def _most_extra_runs(
+def _max_extra_runs(
     study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRun, ...]
 ) -> int:
     """How many runs the results may ask for beyond those that are certain.
@@ -350,7 +352,7 @@ def _most_extra_runs(
     method = study.method
     owners = {search.workload.id for search in searches}
     certain = sum(1 for run in runs if run.point.workload in owners)
-    more = sum(most_runs_of_search(study, search) for search in searches) - certain
+    more = sum(max_runs_of_search(study, search) for search in searches) - certain
     if not method.is_sequential:
         return more
     own = {item.id for item in study.workloads if item.repeats} | owners
@@ -363,7 +365,7 @@ def _preparation_identity(study: Study) -> Mapping[str, object]:
     """What is done to targets beforehand, where anything is."""
     target = study.target
     filesystem = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
-    if study.precondition == PLAIN:
+    if study.precondition == NO_PRECONDITION:
         return filesystem
     return {**filesystem, "precondition": nested_values(study.precondition)}
 

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from typing import Final
 
-from iolab.core.host import Hop
+from iolab.core.host import JumpHost
 from iolab.study.values import ValueReader, printable_path, text_matching, value_error
 from iolab.text import quote_value
 
@@ -24,7 +24,7 @@ FILE_CHARACTERS: Final = 1024
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _USER: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.@+-]{{0,{USER_CHARACTERS - 1}}}")
-_HOP: Final = re.compile(
+_JUMP_HOST: Final = re.compile(
     r"(?:(?P<user>[^@]*(?:@[^@]*)?)@)?"
     r"(?:\[(?P<six>[^\]]*)\]|(?P<name>[^:@\[\]]*))"
     r"(?::(?P<port>\d{1,5}))?"
@@ -48,10 +48,10 @@ def ssh_user_value() -> ValueReader:
     return text_matching(is_valid_user, hint, {"pattern": f"^{_USER.pattern}$"})
 
 
-def jump_hop_value() -> ValueReader:
+def jump_host_value() -> ValueReader:
     """A jump host, `[USER@]ADDRESS[:PORT]`, an IPv6 address in brackets."""
     hint = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
-    return text_matching(parse_hop, hint, {}, "has")
+    return text_matching(parse_jump_host, hint, {}, "has")
 
 
 def controller_file_value() -> ValueReader:
@@ -69,9 +69,9 @@ def controller_file_value() -> ValueReader:
     )
 
 
-def parse_hop(text: str) -> Hop | None:
+def parse_jump_host(text: str) -> JumpHost | None:
     """The jump host that `text` names; None when it names none."""
-    match = _HOP.fullmatch(text)
+    match = _JUMP_HOST.fullmatch(text)
     if match is None:
         return None
     host = match["name"] if match["six"] is None else match["six"]
@@ -80,7 +80,7 @@ def parse_hop(text: str) -> Hop | None:
         return None
     if not is_valid_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
         return None
-    return Hop(host, match["user"], port)
+    return JumpHost(host, match["user"], port)
 
 
 def ip_address_value() -> ValueReader:

@@ -87,7 +87,7 @@ def hosts_needing_paths(tables: StudyTables, configuration: ConfigurationTable) 
     every = {
         host.name: host.node or "" for host in _host_tables(tables) if host.role is Role.CLIENT
     }
-    return list(expand_members(configuration.hosts, every))
+    return list(expand_clients(configuration.hosts, every))
 
 
 def fewest_clients(tables: StudyTables, configuration: ConfigurationTable) -> int:
@@ -105,7 +105,7 @@ def fewest_clients(tables: StudyTables, configuration: ConfigurationTable) -> in
     return min([len(names), *fleets, *counts])
 
 
-def expand_members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
+def expand_clients(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.
 
     `clients` are the node of each, "" where it has none.
@@ -137,7 +137,7 @@ def read_tables(document: StudyDocument, form: StudyFileForm) -> StudyTables:
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before = single["precondition"]
     own = {
-        section.name: single[section.name] or section.replace_faulty_values(tree.get(section.name))
+        section.name: single[section.name] or section.placeholder_table(tree.get(section.name))
         for section in form.sections
         if section.name in single
     }

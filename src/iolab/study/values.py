@@ -39,8 +39,8 @@ AMOUNT_MAX: Final = 1e12
 """More than any cluster costs or holds."""
 
 _DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9!._-]{0,63}")
-_SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
-_DURATION_DO: Final = "Write for example 500ms, 30s, 10min or 2h."
+_SIZE_HINT: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
+_DURATION_HINT: Final = "Write for example 500ms, 30s, 10min or 2h."
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 _DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}")
 
@@ -155,14 +155,14 @@ def text_value(longest: int, *, lines: bool = False) -> ValueReader:
 
 
 def text_matching(
-    fits: Callable[[str], object], hint: str, schema: dict[str, Any], is_: str = "is"
+    is_valid: Callable[[str], object], hint: str, schema: dict[str, Any], verb: str = "is"
 ) -> ValueReader:
-    """Text that `fits`; else `is_` is the verb of the fault, and `do` says what would."""
+    """Text that `is_valid`; else `verb` is the verb of the fault, and `do` says what would."""
 
     def read_matching(value: object) -> str:
-        if isinstance(value, str) and fits(value):
+        if isinstance(value, str) and is_valid(value):
             return value
-        raise value_error(f"{is_} {quote_value(value)}", hint)
+        raise value_error(f"{verb} {quote_value(value)}", hint)
 
     return ValueReader(read_matching, {"type": "string", **schema})
 
@@ -245,11 +245,11 @@ def size_value(low: int, high: int, *, multiple: int) -> ValueReader:
 
     def read_size(value: object) -> int | str:
         if not isinstance(value, int | str) or isinstance(value, bool):
-            raise value_error(f"is {quote_value(value)}", _SIZE_DO)
+            raise value_error(f"is {quote_value(value)}", _SIZE_HINT)
         try:
             count = parse_size(value)
         except ValueError:
-            raise value_error(f"is {quote_value(value)}, which is not a size", _SIZE_DO) from None
+            raise value_error(f"is {quote_value(value)}, which is not a size", _SIZE_HINT) from None
         if not low <= count <= high:
             hint = f"Give from {low} to {high} bytes; k, m, g and t are binary."
             raise value_error(f"is {quote_value(value)}", hint)
@@ -276,12 +276,12 @@ def seconds_value(low: float, high: float) -> ValueReader:
 
     def read_seconds(value: object) -> float:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
-            raise value_error(f"is {quote_value(value)}", _DURATION_DO)
+            raise value_error(f"is {quote_value(value)}", _DURATION_HINT)
         try:
             number = parse_duration_s(value) if isinstance(value, str) else _as_float(value)
         except ValueError:
             raise value_error(
-                f"is {quote_value(value)}, which is not a duration", _DURATION_DO
+                f"is {quote_value(value)}, which is not a duration", _DURATION_HINT
             ) from None
         if not low <= number <= high:
             hint = f"Give at least {low:g} and at most {high:g} seconds."
@@ -334,12 +334,12 @@ def share_value() -> ValueReader:
     return ValueReader(read_share, schema)
 
 
-def word_value(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> ValueReader:
+def word_value(valid: Sequence[str], nouns: str, example: Sequence[str] = ()) -> ValueReader:
     """One of the `valid` words; `nouns` names the kind in the plural.
 
-    With `meant` one of these may have been meant, though only the valid ones fit here.
+    With `example` one of these may have been meant, though only the valid ones fit here.
     """
-    every = meant or valid
+    every = example or valid
 
     def read_word(value: object) -> str:
         if isinstance(value, str) and value in valid:

@@ -82,9 +82,9 @@ class WriteForecast(Record):
             parts.append(f" at the rates of {self.measured_runs} finished {noun}")
         if self.is_open:
             first, last = self.open_seconds
-            size, time = _decimal(first), format_duration_s(first)
+            size, time = _decimal_size_text(first), format_duration_s(first)
             if last > first:
-                size = f"{size} to {_decimal(last)}"
+                size = f"{size} to {_decimal_size_text(last)}"
                 time = f"{time} to {format_duration_s(last)}"
             parts.append(
                 f", and {size} for each GB/s that a {self.writer} writes ({time} at full speed)"
@@ -106,7 +106,7 @@ class WriteForecast(Record):
         }
 
 
-def _decimal(gigabytes: float) -> str:
+def _decimal_size_text(gigabytes: float) -> str:
     """The size in decimal units, as rates have them."""
     return format_rate_bytes(gigabytes * GB).removesuffix("/s")
 
@@ -125,7 +125,7 @@ def forecast_writes(
     measured = 0.0
     for run in plan.runs if rates.runs else ():
         writes = kinds.run_writes(study, run.point)
-        rate = rates.rate_of(run.point) if writes.open_hosts else None
+        rate = rates.write_rate_of_point(run.point) if writes.open_hosts else None
         if rate is not None:
             first, last = writes.open_seconds
             least, most = least - first, most - last
@@ -156,14 +156,14 @@ class _WriteRates:
                 continue
             self.runs += 1
             by_point.setdefault(point.digest, []).append(rate)
-            by_likeness.setdefault(_likeness(point), []).append(rate)
+            by_likeness.setdefault(_write_rate_group(point), []).append(rate)
         self._by_point = {key: fmean(rates) for key, rates in by_point.items()}
         self._by_likeness = {key: fmean(rates) for key, rates in by_likeness.items()}
 
-    def rate_of(self, point: Point) -> float | None:
+    def write_rate_of_point(self, point: Point) -> float | None:
         """The write rate of a point; None where no finished run is like it."""
         rate = self._by_point.get(point.digest)
-        return rate if rate is not None else self._by_likeness.get(_likeness(point))
+        return rate if rate is not None else self._by_likeness.get(_write_rate_group(point))
 
 
 def _write_rate(result: Result) -> float | None:
@@ -173,9 +173,9 @@ def _write_rate(result: Result) -> float | None:
     return (metric.value or None) if metric is not None else None
 
 
-def _likeness(point: Point) -> object:
+def _write_rate_group(point: Point) -> object:
     """A key that is equal for points that differ only in depth and jobs."""
-    return point.configuration, point.per_node, point.host_count, point.job.write_likeness
+    return point.configuration, point.per_node, point.host_count, point.job.write_rate_group
 
 
 class WriteForecaster:
@@ -189,7 +189,7 @@ class WriteForecaster:
         self._points = {point.digest: point for point in plan.points}
         self._known: set[object] = set()
         for result in results:
-            self._add(result)
+            self._add_if_first_of_group(result)
         self._last = self.forecast()
 
     def forecast(self) -> WriteForecast:
@@ -198,19 +198,19 @@ class WriteForecaster:
 
     def add_result(self, result: Result) -> WriteForecast | None:
         """Add a finished run; returns the new forecast where less of it is open."""
-        if not self._add(result) or not self._last.is_open:
+        if not self._add_if_first_of_group(result) or not self._last.is_open:
             return None
         now = self.forecast()
         earlier, self._last = self._last, now
         return now if now.open_seconds < earlier.open_seconds else None
 
-    def _add(self, result: Result) -> bool:
+    def _add_if_first_of_group(self, result: Result) -> bool:
         """Add the result; returns whether it is the first of points like its own."""
         point = self._points.get(result.digest)
         if point is None or _write_rate(result) is None:
             return False
         self._results.append(result)
-        likeness = _likeness(point)
+        likeness = _write_rate_group(point)
         is_first = likeness not in self._known
         self._known.add(likeness)
         return is_first

@@ -31,10 +31,10 @@ of 32 bits do. The native engine keeps 44 bits of a seed, beside the number of a
 class TargetContext(Record):
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
 
-    A host that was lost and reached again takes its place in `hosts`. `left_out` are hosts that
-    failed and take no further part. `taken_folders` are the scratch folders, each (path, name),
-    that agents of a host were asked for. `ledgers` tell what blocks of verified data sets must
-    hold.
+    A host that was lost and reached again takes its place in `hosts`. `excluded_host_names` are
+    hosts that failed and take no further part. `held_folders` are the scratch folders, each (path,
+    name), that agents of a host were asked for. `ledgers` tell what blocks of verified data sets
+    must hold.
     """
 
     study: Study
@@ -45,8 +45,8 @@ class TargetContext(Record):
     stop: StopRequest
     clock: Clock
     session_id: str
-    left_out: set[str] = field(default_factory=set)
-    taken_folders: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    excluded_host_names: set[str] = field(default_factory=set)
+    held_folders: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     ledgers: BlockLedgers = field(default_factory=BlockLedgers)
 
     @property

@@ -14,11 +14,11 @@ from iolab.core.engine import EngineName
 from iolab.core.events import Phase
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
-from iolab.hosts.barrier import gather_hosts, run_with
+from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.device_counters import take_snapshot
 from iolab.hosts.engine import Command, EngineReading, with_ledger
 from iolab.hosts.message import AgentRefusalError
-from iolab.hosts.remote_process import CORRECT, Ending, exit_fault, run_process
+from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import TargetContext, contents_seed
 from iolab.targets.work_directory import (
@@ -58,11 +58,11 @@ def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[Wo
 
 
 async def require_rotation_visible(
-    own: Sequence[WorkDirectory], turned: Sequence[WorkDirectory]
+    workdirs: Sequence[WorkDirectory], rotated: Sequence[WorkDirectory]
 ) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
     await require_shared_target(
-        own, {workdir.name: (workdir.read_from,) for workdir in turned}, hint=SHARE
+        workdirs, {workdir.name: (workdir.read_from,) for workdir in rotated}, hint=SHARE
     )
 
 
@@ -89,7 +89,7 @@ async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:
             raise EngineError(message, "See that host's kernel log and whether the target answers.")
 
 
-async def lay_out(
+async def lay_out_data_set(
     context: TargetContext, workdirs: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
 ) -> None:
     """Write every file of the data set on every directory, by the way in which `job` will use them.
@@ -147,7 +147,7 @@ def _ledger_block_bytes(context: TargetContext, job: AnyJob | None) -> int | Non
     """
     if job is None or not job.verify or context.study.target.rotate:
         return None
-    return job.io_multiple_bytes
+    return job.io_alignment_bytes
 
 
 async def _write_data_set(
@@ -157,17 +157,17 @@ async def _write_data_set(
     block_bytes = _ledger_block_bytes(context, job)
     ledger = await context.ledgers.begin(workdir, data_set, block_bytes) if block_bytes else None
     seed = contents_seed(context.study, workdir.name)
-    command = engine.layout(data_set, workdir.dir, job, seed=seed)
+    command = engine.layout_command(data_set, workdir.dir, job, seed=seed)
     command = with_ledger(engine, command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
     work = run_process(workdir.host, command, halt, reader.feed)
-    watched = run_with(work, fail_when_hung(workdir, f"The layout of {data_set.id}"))
-    ending = await run_with(watched, context.stop.forward_to(halt))
+    watched = run_with_background(work, fail_when_hung(workdir, f"The layout of {data_set.id}"))
+    ending = await run_with_background(watched, context.stop.forward_to_event(halt))
     if ending.halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")
-    fault = layout_fault(
+    fault = layout_error(
         workdir.name, workdir.dir, data_set, command, engine.name, ending, reader.finish()
     )
     if fault:
@@ -182,13 +182,13 @@ async def _write_data_set(
     context.ledgers.mark_complete(workdir, data_set)
 
 
-def layout_fault(
+def layout_error(
     host: str,
     directory: str,
     data_set: DataSet,
     command: Command,
     engine: EngineName,
-    ending: Ending,
+    ending: ProcessEnding,
     reading: EngineReading,
 ) -> IolabError | None:
     """Why a layout is not what was asked for; None when it is."""
@@ -207,7 +207,7 @@ def layout_fault(
     if how is None:
         return None
     message = f"{engine} could not lay {data_set.id} out on host '{host}': it {how}."
-    return EngineError(message, CORRECT)
+    return EngineError(message, CORRECT_HINT)
 
 
 def is_os_error(number: int, error: int, output: str) -> bool:

@@ -17,18 +17,18 @@ from iolab.core.target_state import Ledger, LedgerTarget, Purge, RoundsSeries, T
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
-from iolab.hosts.barrier import gather_hosts, run_with
+from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.device_counters import DeviceSnapshot, take_snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
-from iolab.hosts.remote_process import Ending, run_and_get_output, run_process
+from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, restore_key
 from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.targets.context import TargetContext, contents_seed, run_seed
-from iolab.targets.layout import fail_when_hung, layout_fault
+from iolab.targets.layout import fail_when_hung, layout_error
 from iolab.targets.state import (
+    NOT_LOOKED_AT,
     PREPARING,
-    UNSEEN,
     SessionLedger,
     account_at_end,
     account_at_start,
@@ -113,10 +113,7 @@ async def overwrite_data_set(
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
     """
-    most = (
-        max(workdir.data_set_with_own_jobs(data_set).bytes_per_host for workdir in workdirs)
-        * passes
-    )
+    most = max(workdir.data_set_on_host(data_set).bytes_per_host for workdir in workdirs) * passes
     detail = (
         f"{format_bytes(round(most))} on each of {len(workdirs)} hosts, sequentially in 128 KiB"
     )
@@ -124,15 +121,15 @@ async def overwrite_data_set(
     engine = context.engines[job.engine]
 
     async def write(workdir: WorkDirectory) -> int:
-        held = workdir.data_set_with_own_jobs(data_set)
+        held = workdir.data_set_on_host(data_set)
         seed = contents_seed(context.study, workdir.name)
-        command = engine.fill(held, workdir.dir, passes, job, seed=seed)
+        command = engine.fill_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(
             context, workdir, command, engine.fill_reader(held, passes)
         )
-        fault = layout_fault(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
+        fault = layout_error(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
         if fault:
             raise fault
         return _engine_bytes_written(reading.totals)
@@ -180,14 +177,14 @@ async def _run_round(
 
     async def measure(workdir: WorkDirectory) -> EngineTotals | None:
         job = run.point.job_on(workdir.name)
-        held = workdir.data_set_with_own_jobs(data_set)
+        held = workdir.data_set_on_host(data_set)
         seconds = context.study.precondition.round_s
         seed = run_seed(context.study, run.point, workdir.name, number)
-        command = engine.measure(job, held, workdir.dir, seconds=seconds, seed=seed)
+        command = engine.measure_command(job, held, workdir.dir, seconds=seconds, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
-        ending, reading = await _run_to_end(context, workdir, command, engine.reader(job))
-        fault = round_fault(engine.name, workdir.name, number, ending, reading)
+        ending, reading = await _run_to_end(context, workdir, command, engine.measure_reader(job))
+        fault = round_error(engine.name, workdir.name, number, ending, reading)
         if fault:
             raise fault
         return reading.totals
@@ -195,8 +192,8 @@ async def _run_round(
     return dict((await gather_hosts(workdirs, measure)).results_or_raise())
 
 
-def round_fault(
-    engine: EngineName, host: str, number: int, ending: Ending, reading: EngineReading
+def round_error(
+    engine: EngineName, host: str, number: int, ending: ProcessEnding, reading: EngineReading
 ) -> EngineError | None:
     """Why a round is not what was asked for; None when it is. A failed I/O is enough."""
     exited, totals = ending.exited, reading.totals
@@ -211,13 +208,14 @@ def round_fault(
 
 async def _run_to_end(
     context: TargetContext, workdir: WorkDirectory, command: Command, reader: OutputReader
-) -> tuple[Ending, EngineReading]:
+) -> tuple[ProcessEnding, EngineReading]:
     """One process to its end; Interrupted when the user stops it."""
     halt = asyncio.Event()
 
     work = run_process(workdir.host, command, halt, reader.feed)
-    ending = await run_with(
-        run_with(work, fail_when_hung(workdir, "Preconditioning")), context.stop.forward_to(halt)
+    ending = await run_with_background(
+        run_with_background(work, fail_when_hung(workdir, "Preconditioning")),
+        context.stop.forward_to_event(halt),
     )
     if ending.halted:
         raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
@@ -247,8 +245,8 @@ class Preconditioner:
         self._context = context
         self._workdirs = workdirs
         self._facts = facts
-        self._wish = context.study.precondition
-        self._books = SessionLedger(earlier, lambda ledger: context.emit(LedgerChanged(ledger)))
+        self._precondition = context.study.precondition
+        self._ledger = SessionLedger(earlier, lambda ledger: context.emit(LedgerChanged(ledger)))
         self._targets = {target.key: target for target in targets_of_study(context.study)}
         self._states: tuple[TargetState, ...] = ()
 
@@ -264,18 +262,18 @@ class Preconditioner:
             return tuple(workdirs)
         await self._snapshot_devices(workdirs)
         due = (
-            self._needs_preconditioning(self._books.account_of_target(workdir), run)
+            self._needs_preconditioning(self._ledger.account_of_target(workdir), run)
             for workdir in workdirs
         )
         if any(due) or self._is_unverifiable(run, workdirs):
             await self._restore_start_state(run, workdirs)
         if run.point.job.changes_data and not run.point.job.verify:
-            await self._forget_blocks(run, workdirs)
-        if self._wish.steady and Direction.WRITE in run.point.job.data_directions:
-            await self._make_steady(run, workdirs)
-        before = {workdir.key: self._books.account_of_target(workdir) for workdir in workdirs}
+            await self._forget_block_ledgers(run, workdirs)
+        if self._precondition.steady and Direction.WRITE in run.point.job.data_directions:
+            await self._run_rounds_until_steady(run, workdirs)
+        before = {workdir.key: self._ledger.account_of_target(workdir) for workdir in workdirs}
         accounts = {key: account_at_start(account, run) for key, account in before.items()}
-        self._books.save_accounts(*accounts.values())
+        self._ledger.save_accounts(*accounts.values())
         kept = {
             key: replace(accounts[key], filled=account.filled, steady=account.steady)
             for key, account in before.items()
@@ -288,10 +286,10 @@ class Preconditioner:
         if not self._states:
             return record
         by_name = {host.host: host for host in record.hosts}
-        self._books.save_accounts(
+        self._ledger.save_accounts(
             *(
                 account_at_end(
-                    self._books.account_of_target(workdir), record, by_name[workdir.name]
+                    self._ledger.account_of_target(workdir), record, by_name[workdir.name]
                 )
                 for workdir in workdirs
             )
@@ -300,16 +298,18 @@ class Preconditioner:
             if workdir.host.lost_reason:
                 continue
             try:
-                self._books.update_counter(workdir, await take_snapshot(workdir.host))
+                self._ledger.update_counter(workdir, await take_snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
-                self._books.save_accounts(
-                    replace(self._books.account_of_target(workdir), pending_write=UNSEEN)
+                self._ledger.save_accounts(
+                    replace(self._ledger.account_of_target(workdir), pending_write=NOT_LOOKED_AT)
                 )
         return replace(record, states=self._states)
 
     def _applies_to(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
-        wanted = self._wish.is_required or any(workdir.is_raw_device for workdir in workdirs)
+        wanted = self._precondition.is_required or any(
+            workdir.is_raw_device for workdir in workdirs
+        )
         return wanted and bool(run.point.data_set)
 
     async def _snapshot_devices(self, workdirs: Sequence[WorkDirectory]) -> None:
@@ -317,12 +317,14 @@ class Preconditioner:
         for workdir in workdirs:
             target = self._targets[workdir.key]
             before = (
-                self._books.account_of_target(workdir) if self._books.has_account(workdir) else None
+                self._ledger.account_of_target(workdir)
+                if self._ledger.has_account(workdir)
+                else None
             )
             region = self._region_bytes(workdir, target)
             facts = self._workdirs.facts_of(workdir, self._facts)
-            self._books.open_account(workdir, target, facts, snapshots[workdir.name], region)
-            after = self._books.account_of_target(workdir)
+            self._ledger.open_account(workdir, target, facts, snapshots[workdir.name], region)
+            after = self._ledger.account_of_target(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
                 text = f"Somebody else wrote {size} to {target.path} on '{workdir.name}' meanwhile."
@@ -341,12 +343,12 @@ class Preconditioner:
     def _needs_preconditioning(self, account: LedgerTarget, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
         spoilt = account.pending_write == PREPARING or account.unknown is not None
-        turn = restore_key(self._wish.restore, run)
+        turn = restore_key(self._precondition.restore, run)
         return spoilt or account.foreign_bytes > 0 or account.restore_key != turn
 
     def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
-        if not run.point.job.verify or self._wish.fill < 1:
+        if not run.point.job.verify or self._precondition.fill < 1:
             return False
         data_set = self._context.plan.data_set(run.point.data_set)
         return any(
@@ -354,7 +356,9 @@ class Preconditioner:
             for workdir in workdirs
         )
 
-    async def _forget_blocks(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _forget_block_ledgers(
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
+    ) -> None:
         """Devices are written to by whoever bears no stamps: what they must hold is not known."""
         data_set = self._context.plan.data_set(run.point.data_set)
 
@@ -364,14 +368,16 @@ class Preconditioner:
 
         (await gather_hosts(workdirs, forget)).results_or_raise()
 
-    async def _begin_blocks(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _begin_block_ledgers(
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
+    ) -> None:
         """The ledgers of devices that are about to be written over; those of files go with these.
 
         Workloads with other blocks may verify the same device: the smallest counts.
         """
         data_set = self._context.plan.data_set(run.point.data_set)
         jobs = (point.job for point in self._context.plan.points)
-        least = min(job.io_multiple_bytes for job in jobs if job.verify)
+        least = min(job.io_alignment_bytes for job in jobs if job.verify)
 
         async def begin(workdir: WorkDirectory) -> None:
             if workdir.is_raw_device:
@@ -384,11 +390,11 @@ class Preconditioner:
     ) -> None:
         self._mark_preparing(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
-        if run.point.job.verify and self._wish.fill >= 1:
-            await self._begin_blocks(run, workdirs)
+        if run.point.job.verify and self._precondition.fill >= 1:
+            await self._begin_block_ledgers(run, workdirs)
         else:
-            await self._forget_blocks(run, workdirs)
-        purge = self._wish.purge
+            await self._forget_block_ledgers(run, workdirs)
+        purge = self._precondition.purge
         if purge is not Purge.NONE:
             where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
             self._context.begin_phase(
@@ -396,10 +402,10 @@ class Preconditioner:
             )
             (await gather_hosts(workdirs, self._purge)).results_or_raise()
             now_ns = self._context.clock.real_ns()
-            self._books.save_accounts(
+            self._ledger.save_accounts(
                 *(
                     replace(
-                        _purged_account(self._books.account_of_target(workdir)),
+                        _purged_account(self._ledger.account_of_target(workdir)),
                         purged_by=purge,
                         purged_real_ns=now_ns,
                     )
@@ -407,19 +413,19 @@ class Preconditioner:
                 )
             )
         else:
-            self._books.save_accounts(
+            self._ledger.save_accounts(
                 *(
-                    _overwritten_account(self._books.account_of_target(workdir))
+                    _overwritten_account(self._ledger.account_of_target(workdir))
                     for workdir in workdirs
                 )
             )
         if purge in (Purge.FSTRIM, Purge.RECREATE):
             await self._workdirs.lay_out_again(run)
         await self._fill(run, workdirs)
-        await self._update_ledger(workdirs, restore_key(self._wish.restore, run))
+        await self._update_ledger(workdirs, restore_key(self._precondition.restore, run))
 
     async def _purge(self, workdir: WorkDirectory) -> None:
-        purge, path = self._wish.purge, self._targets[workdir.key].path
+        purge, path = self._precondition.purge, self._targets[workdir.key].path
         if self._context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
         if purge is Purge.DISCARD:
@@ -434,10 +440,10 @@ class Preconditioner:
     async def _fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
         laid_out = 0 if workdirs[0].is_raw_device else 1
-        passes = self._wish.fill - laid_out
+        passes = self._precondition.fill - laid_out
         written = {workdir.name: 0 for workdir in workdirs}
         if passes > 0:
-            for data_set in self._filled_sets(run, workdirs):
+            for data_set in self._data_sets_to_fill(run, workdirs):
                 job = self._writing_job(data_set, run, workdirs)
                 new = await overwrite_data_set(self._context, workdirs, data_set, passes, job)
                 written = {name: written[name] + new[name] for name in written}
@@ -446,12 +452,12 @@ class Preconditioner:
                         self._context.ledgers.mark_complete(workdir, data_set)
         accounts = []
         for workdir in workdirs:
-            old = self._books.account_of_target(workdir)
+            old = self._ledger.account_of_target(workdir)
             total = old.written_bytes + written[workdir.name] + laid_out * old.region_bytes
-            accounts.append(replace(old, filled=self._wish.fill, written_bytes=total))
-        self._books.save_accounts(*accounts)
+            accounts.append(replace(old, filled=self._precondition.fill, written_bytes=total))
+        self._ledger.save_accounts(*accounts)
 
-    def _filled_sets(
+    def _data_sets_to_fill(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> tuple[DataSet, ...]:
         """Every data set of the configuration; of a device the largest, which covers the others."""
@@ -475,31 +481,33 @@ class Preconditioner:
             return run.point.job
         return next(p.job for p in self._context.plan.points if p.data_set == data_set.id)
 
-    async def _make_steady(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _run_rounds_until_steady(
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
+    ) -> None:
         key = workload_key(run)
         if all(
-            key in dict(self._books.account_of_target(workdir).steady[-1:]) for workdir in workdirs
+            key in dict(self._ledger.account_of_target(workdir).steady[-1:]) for workdir in workdirs
         ):
             return
-        turn = self._books.account_of_target(workdirs[0]).restore_key
+        turn = self._ledger.account_of_target(workdirs[0]).restore_key
         self._mark_preparing(workdirs)
         series, written = await run_rounds(self._context, workdirs, run)
-        self._books.add_rounds(series)
+        self._ledger.add_rounds(series)
         if not series.is_steady:
             text = f"{run.point.title_text} was not steady after {len(series.iops)} rounds."
             self._context.emit(Notice(text))
         accounts = []
         for workdir in workdirs:
-            old = self._books.account_of_target(workdir)
+            old = self._ledger.account_of_target(workdir)
             total = old.written_bytes + written[workdir.name]
             # Another mix of writes has been at work since: only the newest is still steady.
             accounts.append(replace(old, written_bytes=total, steady=((key, series.is_steady),)))
-        self._books.save_accounts(*accounts)
+        self._ledger.save_accounts(*accounts)
         await self._update_ledger(workdirs, turn)
 
     def _mark_preparing(self, workdirs: Sequence[WorkDirectory]) -> None:
-        accounts = (self._books.account_of_target(workdir) for workdir in workdirs)
-        self._books.save_accounts(
+        accounts = (self._ledger.account_of_target(workdir) for workdir in workdirs)
+        self._ledger.save_accounts(
             *(replace(account, pending_write=PREPARING) for account in accounts)
         )
 
@@ -508,10 +516,10 @@ class Preconditioner:
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             account = replace(
-                self._books.account_of_target(workdir), pending_write="", restore_key=turn
+                self._ledger.account_of_target(workdir), pending_write="", restore_key=turn
             )
-            self._books.save_accounts(account)
-            self._books.update_counter(workdir, snapshots[workdir.name])
+            self._ledger.save_accounts(account)
+            self._ledger.update_counter(workdir, snapshots[workdir.name])
 
 
 def _purged_account(account: LedgerTarget) -> LedgerTarget:

@@ -19,7 +19,7 @@ from iolab.hosts.host import Host
 from iolab.study.targets import Target
 from iolab.targets.work_directory import WorkDirectory
 
-UNSEEN = "not looked at"
+NOT_LOOKED_AT = "not looked at"
 """Stands for the run when the counters could not be read after it."""
 
 PREPARING = "preparing"
@@ -32,9 +32,9 @@ OPEN_LIMIT_S: Final = 20.0
 class SessionLedger:
     """The ledger of a session; `tell` keeps each new state of it before the next step."""
 
-    def __init__(self, ledger: Ledger, tell: Callable[[Ledger], None]) -> None:
+    def __init__(self, ledger: Ledger, on_change: Callable[[Ledger], None]) -> None:
         self._ledger = ledger
-        self._tell = tell
+        self._on_change = on_change
         self._opened: set[str] = set()
 
     def account_of_target(self, workdir: WorkDirectory) -> LedgerTarget:
@@ -53,12 +53,12 @@ class SessionLedger:
         new = {item.key: item for item in accounts}
         kept = [new.pop(item.key, item) for item in self._ledger.targets]
         self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
-        self._tell(self._ledger)
+        self._on_change(self._ledger)
 
     def add_rounds(self, series: RoundsSeries) -> None:
         """Keep a series of rounds."""
         self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
-        self._tell(self._ledger)
+        self._on_change(self._ledger)
 
     def open_account(
         self,
@@ -214,7 +214,7 @@ class BlockLedgers:
     """The ledgers that a session's hosts keep; a host that was lost keeps none any more."""
 
     def __init__(self) -> None:
-        self._kept: dict[_Place, _HostLedger] = {}
+        self._ledgers_by_place: dict[_Place, _HostLedger] = {}
 
     async def begin(
         self, workdir: WorkDirectory, data_set: DataSet, block_bytes: int
@@ -224,18 +224,18 @@ class BlockLedgers:
         `block_bytes` is the smallest block that will be verified. HostError when the host has none.
         """
         place = _ledger_key(workdir, data_set)
-        self._kept.pop(place, None)
+        self._ledgers_by_place.pop(place, None)
         answer = await workdir.host.request(
             "ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place)
         )
         path = read_answer(workdir.name, LedgerAnswer, answer).path
         ledger = BlockLedger(path, block_bytes)
-        self._kept[place] = _HostLedger(ledger, workdir.host)
+        self._ledgers_by_place[place] = _HostLedger(ledger, workdir.host)
         return ledger
 
     def mark_complete(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """All of the data set was written: its ledger, if there is one, knows of every block."""
-        kept = self._kept.get(_ledger_key(workdir, data_set))
+        kept = self._ledgers_by_place.get(_ledger_key(workdir, data_set))
         if kept:
             kept.is_complete = True
 
@@ -252,7 +252,7 @@ class BlockLedgers:
     async def forget(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """What lies there is written by somebody who keeps no ledger. HostError when lost."""
         place = _ledger_key(workdir, data_set)
-        kept = self._kept.pop(place, None)
+        kept = self._ledgers_by_place.pop(place, None)
         if kept and kept.host is workdir.host:
             await workdir.host.request(
                 "ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place)
@@ -260,7 +260,7 @@ class BlockLedgers:
 
     def _host_ledger(self, workdir: WorkDirectory, data_set: DataSet) -> _HostLedger | None:
         """An agent that was lost took its ledgers along; nor does a host know of another's."""
-        kept = self._kept.get(_ledger_key(workdir, data_set))
+        kept = self._ledgers_by_place.get(_ledger_key(workdir, data_set))
         return kept if kept and kept.host is workdir.host and not workdir.read_from else None
 
 

@@ -27,7 +27,12 @@ from iolab.targets.devices import (
     release_device,
     take_device,
 )
-from iolab.targets.layout import laid_out_bytes, lay_out, require_rotation_visible, rotated_workdirs
+from iolab.targets.layout import (
+    laid_out_bytes,
+    lay_out_data_set,
+    require_rotation_visible,
+    rotated_workdirs,
+)
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
 from iolab.units import format_bytes
 
@@ -40,7 +45,7 @@ SLOWEST_REMOVALS_PER_S: Final = 1000.0
 """Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
 
 
-async def open_reported_folder(
+async def open_folder_with_notice(
     context: TargetContext, host: Host, path: str, name: str, *, more_s: float = 0.0
 ) -> str:
     """The folder `name` in `path`, which is the session's alone from now on; its full path.
@@ -69,7 +74,7 @@ async def open_folder(
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
     owner = context.owner_text
-    context.taken_folders.setdefault(host.name, set()).add(split_folder(f"{path}/{name}"))
+    context.held_folders.setdefault(host.name, set()).add(split_folder(f"{path}/{name}"))
     for _ in range(OWN_LOCK_TRIES):
         try:
             return await host.request(
@@ -97,7 +102,7 @@ class WorkDirectories:
         self._targets = targets_of_study(context.study)
         self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
         self._open: dict[str, WorkDirectory] = {}
-        self._made: dict[str, HostFacts] = {}
+        self._created_file_systems: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
         most = max((point.job.inode_count for point in context.plan.points), default=0)
@@ -111,7 +116,7 @@ class WorkDirectories:
         Raises HostError or EngineError when a folder cannot be had or filled.
         """
         configuration = run.point.configuration
-        targets = [t for t in self._in_use() if configuration in t.configurations]
+        targets = [t for t in self._targets_in_use() if configuration in t.configurations]
         if configuration not in self._ready:
             await self._open_folders(targets, facts)
             for data_set in self._context.plan.data_sets:
@@ -123,18 +128,20 @@ class WorkDirectories:
         if not workdirs:
             message = f"Every host that makes the load of {run.point.title_text} has failed."
             raise HostError(message, "See why, and resume the session.")
-        return await self._rotated(workdirs) if self._rotates_files(run) else workdirs
+        return await self._rotated_workdirs(workdirs) if self._rotates_files(run) else workdirs
 
     def facts_of(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
         """What is known of a directory's host: `facts`, unless the session made its file system."""
-        return self._made.get(workdir.key, facts[workdir.key])
+        return self._created_file_systems.get(workdir.key, facts[workdir.key])
 
     def _rotates_files(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
         reads = Direction.READ in run.point.job.data_directions
         return bool(self._context.study.target.rotate) and reads
 
-    async def _rotated(self, workdirs: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
+    async def _rotated_workdirs(
+        self, workdirs: tuple[WorkDirectory, ...]
+    ) -> tuple[WorkDirectory, ...]:
         """The directories handed on; once for every set of them it is seen that they are shared."""
         turned = rotated_workdirs(workdirs, self._context.study.target.rotate)
         folders = tuple(f"{workdir.name} {workdir.dir}" for workdir in turned)
@@ -163,7 +170,7 @@ class WorkDirectories:
                 size = await laid_out_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
-        for batch in _split_by_host(self._in_use()):
+        for batch in _batches_with_distinct_hosts(self._targets_in_use()):
             (await gather_hosts(batch, add_size)).results_or_raise()
         return sizes
 
@@ -172,7 +179,7 @@ class WorkDirectories:
         for target in self._targets:
             if target.host == host:
                 self._open.pop(target.key, None)
-                self._made.pop(target.key, None)
+                self._created_file_systems.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
     async def remove_files(self, workdir: WorkDirectory, path: str) -> None:
@@ -192,7 +199,7 @@ class WorkDirectories:
     async def lay_out_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
         here = run.point.configuration
-        targets = [t for t in self._in_use() if here in t.configurations]
+        targets = [t for t in self._targets_in_use() if here in t.configurations]
         for data_set in self._context.plan.data_sets:
             if data_set.configuration == here and data_set.id in self._needed:
                 await self._lay_out_missing(data_set, targets)
@@ -211,8 +218,8 @@ class WorkDirectories:
                 await release_device(workdir, paths[workdir.key])
                 return
             taken, folder = (
-                self._context.taken_folders.get(workdir.name, set()),
-                workdir.held_folder,
+                self._context.held_folders.get(workdir.name, set()),
+                workdir.scratch_folder,
             )
             limit_s = CLOSE_LIMIT_S + self._removal_s
             try:
@@ -225,12 +232,13 @@ class WorkDirectories:
             taken.discard(split_folder(folder))
 
         faults: list[str] = []
-        for batch in _split_by_host(living):
+        for batch in _batches_with_distinct_hosts(living):
             outcomes = await gather_hosts(batch, close)
             faults += [
                 str(fault)
                 for workdir in batch
-                if (fault := outcomes.errors.get(workdir.name)) and _is_final(workdir, fault)
+                if (fault := outcomes.errors.get(workdir.name))
+                and _is_given_up_folder(workdir, fault)
             ]
         self._open.clear()
         return tuple(faults)
@@ -260,7 +268,7 @@ class WorkDirectories:
             self._context.begin_phase(Phase.LAY_OUT, None, f"an XFS on {hosts}")
         outcomes = await gather_hosts(wanted, take)
         if made:
-            self._made |= made
+            self._created_file_systems |= made
             self._context.emit(FilesystemsCreated(tuple(made.items())))
         outcomes.results_or_raise()
 
@@ -282,10 +290,14 @@ class WorkDirectories:
             raise
 
     async def _open_folder(self, host: Host, path: str, name: str) -> str:
-        return await open_reported_folder(self._context, host, path, name, more_s=self._removal_s)
+        return await open_folder_with_notice(
+            self._context, host, path, name, more_s=self._removal_s
+        )
 
-    def _in_use(self) -> list[Target]:
-        return [item for item in self._targets if item.host not in self._context.left_out]
+    def _targets_in_use(self) -> list[Target]:
+        return [
+            item for item in self._targets if item.host not in self._context.excluded_host_names
+        ]
 
     async def _lay_out_missing(self, data_set: DataSet, targets: list[Target]) -> None:
         # A device is written over as a whole, when the state for its runs is made.
@@ -293,10 +305,12 @@ class WorkDirectories:
         workdirs = [workdir for workdir in all_workdirs if not workdir.device]
         if not workdirs:
             return
-        await lay_out(self._context, workdirs, data_set, self._needed[data_set.id].point.job)
+        await lay_out_data_set(
+            self._context, workdirs, data_set, self._needed[data_set.id].point.job
+        )
 
 
-def _split_by_host(members: Iterable[Member]) -> list[list[Member]]:
+def _batches_with_distinct_hosts(members: Iterable[Member]) -> list[list[Member]]:
     """The members in batches that name each host once, as the barrier files outcomes by host."""
     batches: list[dict[str, Member]] = []
     for member in members:
@@ -308,7 +322,7 @@ def _split_by_host(members: Iterable[Member]) -> list[list[Member]]:
     return [list(batch.values()) for batch in batches]
 
 
-def _is_final(workdir: WorkDirectory, fault: IolabError) -> bool:
+def _is_given_up_folder(workdir: WorkDirectory, fault: IolabError) -> bool:
     """Whether no more is heard of a folder that could not be closed: it stays nowhere."""
     if not isinstance(fault, AgentRefusalError):
         return True

@@ -90,7 +90,7 @@ class WorkDirectory(Record):
         return bool(self.device) and not self.image
 
     @property
-    def held_folder(self) -> str:
+    def scratch_folder(self) -> str:
         """The scratch folder that the host's agent holds: `dir`, or the one around it."""
         return self.scratch or self.dir
 
@@ -115,7 +115,7 @@ class WorkDirectory(Record):
             return [f"{self.dir}/{self.device}"]
         return [f"{self.dir}/{name}" for name in data_set.file_names(numjobs)]
 
-    def data_set_with_own_jobs(self, data_set: DataSet) -> DataSet:
+    def data_set_on_host(self, data_set: DataSet) -> DataSet:
         """The data set as it lies here: in files, or on the device."""
         return replace(data_set.with_jobs_of_host(self.name), device=self.device)
 
@@ -149,7 +149,7 @@ async def require_shared_target(
     async def _require_visible(workdir: WorkDirectory) -> None:
         for name in needs[workdir.name]:
             folder = peer_folder_path(workdir, by_name[name])
-            why = await _difference_of_mark(workdir, folder, marks[name])
+            why = await _mark_mismatch_reason(workdir, folder, marks[name])
             if why is not None:
                 blind.append(workdir.name)
                 raise HostError(
@@ -180,7 +180,9 @@ def _host_names(hosts: Sequence[str]) -> str:
     return ", ".join(f"'{excerpt(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
-async def _difference_of_mark(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
+async def _mark_mismatch_reason(
+    workdir: WorkDirectory, folder: str, mark: FileAnswer
+) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
         read_mark = await _read_mark(workdir, folder)

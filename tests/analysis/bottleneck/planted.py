@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.watch import run_resources, view_with_all_resources
+from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.resources import RunResources
 from iolab.core.run import RunRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.decision import Cause, LoadStep, decide_bottleneck
+from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep, decide_bottleneck
 from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
     QUIET,
@@ -30,26 +30,26 @@ FULL_DISK = {**QUIET, **disk(1.0)}
 
 def test_a_device_that_is_always_busy_and_gives_no_more_is_the_limit() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), BENT)
-    assert (found.cause, found.is_certain) == (Cause.DEVICE, True)
+    assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE, True)
     assert found.use is not None
     assert (found.use.host, found.use.name) == ("c1", "nvme0n1")
 
 
 def test_a_device_that_is_always_busy_and_still_gives_more_is_none() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), PAYING)
-    assert (found.cause, found.is_certain) == (Cause.LOAD, True)
+    assert (found.cause, found.is_certain) == (BottleneckCause.LOAD, True)
     assert found.use is not None  # told beside: it has been busy all the time
 
 
 def test_of_a_device_that_is_always_busy_at_one_load_alone_nothing_is_claimed() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), None)
-    assert (found.cause, found.is_certain) == (Cause.DEVICE_OPEN, False)
+    assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE_OPEN, False)
 
 
 def test_a_step_that_intervals_do_not_support_makes_nothing_sure() -> None:
     doubtful = replace(BENT, is_certain=False)
     assert not decide_bottleneck(watched(record(FULL_DISK)), doubtful).is_certain
-    assert decide_bottleneck(watched(record(QUIET)), doubtful).cause is not Cause.SOFTWARE
+    assert decide_bottleneck(watched(record(QUIET)), doubtful).cause is not BottleneckCause.SOFTWARE
 
 
 def test_one_core_at_its_limit_is_seen_beneath_a_quiet_mean() -> None:
@@ -59,21 +59,21 @@ def test_one_core_at_its_limit_is_seen_beneath_a_quiet_mean() -> None:
     assert every is not None
     assert every.share == pytest.approx(0.175)
     found = decide_bottleneck(seen, BENT)
-    assert (found.cause, found.use is not None and found.use.name) == (Cause.CORE, "0")
+    assert (found.cause, found.use is not None and found.use.name) == (BottleneckCause.CORE, "0")
 
 
 def test_a_busy_core_is_no_limit_where_more_load_pays_or_the_device_takes_the_time() -> None:
     aside = watched(record({**disk(0.3, each_ns=80_000), **cores(1.0, 0.1)}))
-    assert decide_bottleneck(aside, PAYING).cause is Cause.LOAD
+    assert decide_bottleneck(aside, PAYING).cause is BottleneckCause.LOAD
     slow = watched(record({**disk(1.0, each_ns=780_000), **cores(1.0, 0.1)}))
-    assert decide_bottleneck(slow, BENT).cause is Cause.DEVICE
+    assert decide_bottleneck(slow, BENT).cause is BottleneckCause.DEVICE
 
 
 def test_all_cores_at_their_limit() -> None:
     growth = {**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}
     for step in (None, BENT):
         found = decide_bottleneck(watched(record(growth)), step)
-        assert (found.cause, found.is_certain) == (Cause.PROCESSORS, True)
+        assert (found.cause, found.is_certain) == (BottleneckCause.PROCESSORS, True)
         assert found.other_full_resources == ()
 
 
@@ -82,43 +82,46 @@ def test_jobs_that_use_a_whole_core_each() -> None:
     base = record({**disk(0.3, each_ns=80_000), **cores(0.6, 0.6)})
     hosts = (replace(host_run("c1", [Burst()]), totals=busy),)
     found = decide_bottleneck(watched(replace(base, hosts=hosts)), None)
-    assert (found.cause, found.use is not None and found.use.share) == (Cause.JOB, 0.99)
+    assert (found.cause, found.use is not None and found.use.share) == (BottleneckCause.JOB, 0.99)
 
 
 def test_processors_and_a_device_both_full_are_told_by_where_the_latency_is() -> None:
     at_device = {**disk(1.0, each_ns=780_000), **cores(*[0.97] * 8)}
     found = decide_bottleneck(watched(record(at_device)), BENT)
-    assert found.cause is Cause.DEVICE
+    assert found.cause is BottleneckCause.DEVICE
     assert [one.resource for one in found.other_full_resources] == [Resource.PROCESSORS]
     memory = watched(record(at_device), {"c1": facts(memory_backed=True)})
     assert (
-        decide_bottleneck(memory, BENT).cause is Cause.PROCESSORS
+        decide_bottleneck(memory, BENT).cause is BottleneckCause.PROCESSORS
     )  # its device is the processors' work
 
 
 def test_processors_that_others_use_do_not_hide_where_the_ios_wait() -> None:
     aside = watched(record({**disk(0.9, each_ns=780_000), **cores(*[0.97] * 8)}))
     found = decide_bottleneck(aside, BENT)
-    assert (found.cause, found.is_certain) == (Cause.DEVICE, False)  # it was not busy all the time
+    assert (found.cause, found.is_certain) == (
+        BottleneckCause.DEVICE,
+        False,
+    )  # it was not busy all the time
     assert [one.resource for one in found.other_full_resources] == [Resource.PROCESSORS]
-    assert decide_bottleneck(aside, PAYING).cause is Cause.LOAD
-    assert decide_bottleneck(aside, None).cause is Cause.DEVICE_OPEN
+    assert decide_bottleneck(aside, PAYING).cause is BottleneckCause.LOAD
+    assert decide_bottleneck(aside, None).cause is BottleneckCause.DEVICE_OPEN
     some = watched(record({**disk(0.9, each_ns=500_000), **cores(*[0.97] * 8)}))
-    assert decide_bottleneck(some, BENT).cause is Cause.PROCESSORS
+    assert decide_bottleneck(some, BENT).cause is BottleneckCause.PROCESSORS
 
 
 def test_a_job_that_has_no_core_left_is_the_limit_wherever_its_ios_are() -> None:
     busy = replace(engine_totals(None, None), user_cpu_percent=31.0, system_cpu_percent=68.0)
     base = record({**disk(1.0, each_ns=780_000), **cores(0.6, 0.6)})
     hosts = (replace(host_run("c1", [Burst()]), totals=busy),)
-    assert decide_bottleneck(watched(replace(base, hosts=hosts)), BENT).cause is Cause.JOB
+    assert decide_bottleneck(watched(replace(base, hosts=hosts)), BENT).cause is BottleneckCause.JOB
 
 
 def test_a_port_at_98_per_cent_of_its_speed() -> None:
     growth: Growth = {**QUIET, **port(0.98 * 1.25e9)}
     burst = Burst(ios=300_000, lat_ns=106_667)  # 1.23 GB/s
     found = decide_bottleneck(watched(record(growth, burst=burst)), BENT)
-    assert (found.cause, found.is_certain) == (Cause.PORT, True)
+    assert (found.cause, found.is_certain) == (BottleneckCause.PORT, True)
     assert found.use is not None
     assert found.use.name == "ens1 in"
     assert found.use.share == pytest.approx(0.98)
@@ -130,48 +133,50 @@ def test_a_port_at_98_per_cent_of_its_speed() -> None:
 
 def test_a_port_that_others_fill_is_not_the_limit() -> None:
     growth: Growth = {**QUIET, **port(0.98 * 1.25e9)}
-    assert decide_bottleneck(watched(record(growth)), None).cause is Cause.NONE  # of 0.16 GB/s
+    assert (
+        decide_bottleneck(watched(record(growth)), None).cause is BottleneckCause.NONE
+    )  # of 0.16 GB/s
 
 
 def test_one_io_at_a_time_is_its_own_limit() -> None:
     single = replace(JOB, iodepth=1, numjobs=1)
     found = record(FULL_DISK, job=single, burst=Burst(ios=1250))
-    assert decide_bottleneck(watched(found), None).cause is Cause.ONE_AT_A_TIME
-    assert decide_bottleneck(watched(found), PAYING).cause is Cause.ONE_AT_A_TIME
+    assert decide_bottleneck(watched(found), None).cause is BottleneckCause.ONE_AT_A_TIME
+    assert decide_bottleneck(watched(found), PAYING).cause is BottleneckCause.ONE_AT_A_TIME
     assert (
-        decide_bottleneck(watched(found), BENT).cause is Cause.DEVICE
+        decide_bottleneck(watched(found), BENT).cause is BottleneckCause.DEVICE
     )  # a second one gave nothing
 
 
 def test_an_engine_that_does_not_keep_its_queue_full() -> None:
     slack = record(QUIET, burst=Burst(lat_ns=400_000))
-    assert decide_bottleneck(watched(slack), None).cause is Cause.ENGINE
+    assert decide_bottleneck(watched(slack), None).cause is BottleneckCause.ENGINE
 
 
 def test_a_rate_that_was_kept_is_the_limit_and_one_that_was_not_is_none() -> None:
     kept = replace(JOB, rate_iops=10_000)
-    assert decide_bottleneck(watched(record(QUIET, job=kept)), None).cause is Cause.RATE
+    assert decide_bottleneck(watched(record(QUIET, job=kept)), None).cause is BottleneckCause.RATE
     missed = replace(JOB, rate_iops=20_000)
-    assert decide_bottleneck(watched(record(QUIET, job=missed)), None).cause is Cause.NONE
+    assert decide_bottleneck(watched(record(QUIET, job=missed)), None).cause is BottleneckCause.NONE
     paused = replace(JOB, options=(("thinktime", "100"),))
-    assert decide_bottleneck(watched(record(QUIET, job=paused)), None).cause is Cause.PACE
+    assert decide_bottleneck(watched(record(QUIET, job=paused)), None).cause is BottleneckCause.PACE
 
 
 def test_a_curve_that_bends_with_nothing_busy_is_software() -> None:
     quick = {**QUIET, **disk(0.4, each_ns=80_000)}
-    assert decide_bottleneck(watched(record(quick)), BENT).cause is Cause.SOFTWARE
+    assert decide_bottleneck(watched(record(quick)), BENT).cause is BottleneckCause.SOFTWARE
     remote = {"c1": facts(device=None, devices=(), network=True)}
-    assert decide_bottleneck(watched(record(quick), remote), BENT).cause is Cause.BEYOND
+    assert decide_bottleneck(watched(record(quick), remote), BENT).cause is BottleneckCause.BEYOND
 
 
 def test_a_device_that_holds_the_latency_without_being_always_busy_is_not_sure() -> None:
     found = decide_bottleneck(watched(record(QUIET)), BENT)
-    assert (found.cause, found.is_certain) == (Cause.DEVICE, False)
+    assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE, False)
 
 
 def test_where_nothing_is_at_its_limit_nothing_is_named() -> None:
     found = decide_bottleneck(watched(record(QUIET)), None)
-    assert (found.cause, found.is_certain, found.use) == (Cause.NONE, False, None)
+    assert (found.cause, found.is_certain, found.use) == (BottleneckCause.NONE, False, None)
 
 
 def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> None:
@@ -179,7 +184,7 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
     quick = disk(0.05, each_ns=80_000)
     full = {**quick, **cores(*[0.97] * 8)}
 
-    def found_with(percent: float) -> tuple[Cause, bool, str]:
+    def found_with(percent: float) -> tuple[BottleneckCause, bool, str]:
         totals = replace(
             engine_totals(None, None), user_cpu_percent=percent, system_cpu_percent=0.0
         )
@@ -191,11 +196,11 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
         return found.cause, found.is_certain, f"{found.use.is_own_load:.3g}"
 
     # Four jobs on four processors: what each uses of a core is what all use of the host.
-    assert found_with(2.0) == (Cause.PROCESSORS, False, "0.02")
-    assert found_with(60.0) == (Cause.PROCESSORS, True, "0.6")
+    assert found_with(2.0) == (BottleneckCause.PROCESSORS, False, "0.02")
+    assert found_with(60.0) == (BottleneckCause.PROCESSORS, True, "0.6")
 
 
 def test_a_busy_device_is_the_limit_where_nobody_knows_its_part_of_the_latency() -> None:
     buffered = record(FULL_DISK, job=replace(JOB, direct=False))
     found = decide_bottleneck(watched(buffered), BENT)
-    assert (found.cause, found.is_certain) == (Cause.DEVICE, True)
+    assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE, True)

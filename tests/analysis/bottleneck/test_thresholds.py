@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import (
+    BottleneckCause,
     BottleneckDecision,
-    Cause,
     decide_bottleneck,
     load_step_at,
 )
@@ -46,25 +46,33 @@ def limit_of(
     return decide_bottleneck(watched(replace(planted, hosts=hosts)), BENT)
 
 
-@pytest.mark.parametrize(("share", "cause"), [(0.93, Cause.SOFTWARE), (0.97, Cause.PORT)])
-def test_a_port_is_full_from_95_per_cent(share: float, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("share", "cause"), [(0.93, BottleneckCause.SOFTWARE), (0.97, BottleneckCause.PORT)]
+)
+def test_a_port_is_full_from_95_per_cent(share: float, cause: BottleneckCause) -> None:
     own = Burst(ios=300_000, lat_ns=106_667)  # nearly all that passes there is the load's
     growth = {**port(share * LINK), **disk(0.3, each_ns=10_000)}
     assert limit_of(growth, own).cause is cause
 
 
-@pytest.mark.parametrize(("share", "cause"), [(0.88, Cause.SOFTWARE), (0.92, Cause.PROCESSORS)])
-def test_processors_are_full_from_90_per_cent(share: float, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("share", "cause"), [(0.88, BottleneckCause.SOFTWARE), (0.92, BottleneckCause.PROCESSORS)]
+)
+def test_processors_are_full_from_90_per_cent(share: float, cause: BottleneckCause) -> None:
     assert limit_of(cores(*[share] * 8)).cause is cause
 
 
-@pytest.mark.parametrize(("share", "cause"), [(0.93, Cause.SOFTWARE), (0.97, Cause.CORE)])
-def test_a_core_is_full_from_95_per_cent(share: float, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("share", "cause"), [(0.93, BottleneckCause.SOFTWARE), (0.97, BottleneckCause.CORE)]
+)
+def test_a_core_is_full_from_95_per_cent(share: float, cause: BottleneckCause) -> None:
     assert limit_of(cores(share)).cause is cause
 
 
-@pytest.mark.parametrize(("percent", "cause"), [(93.0, Cause.SOFTWARE), (97.0, Cause.JOB)])
-def test_jobs_use_a_whole_core_from_95_per_cent(percent: float, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("percent", "cause"), [(93.0, BottleneckCause.SOFTWARE), (97.0, BottleneckCause.JOB)]
+)
+def test_jobs_use_a_whole_core_from_95_per_cent(percent: float, cause: BottleneckCause) -> None:
     assert limit_of(cores(0.5), user_percent=percent).cause is cause
 
 
@@ -74,39 +82,51 @@ def test_full_processors_are_the_loads_from_a_tenth_of_their_use(
 ) -> None:
     # Four jobs on four processors: what each uses of a core is what all use of the host.
     found = limit_of(cores(*[1.0] * 8), user_percent=percent)
-    assert (found.cause, found.is_certain) == (Cause.PROCESSORS, sure)
+    assert (found.cause, found.is_certain) == (BottleneckCause.PROCESSORS, sure)
 
 
 @pytest.mark.parametrize(("busy", "sure"), [(0.93, False), (0.97, True)])
 def test_a_device_is_always_busy_from_95_per_cent(busy: float, *, sure: bool) -> None:
     found = limit_of(disk(busy))
-    assert (found.cause, found.is_certain) == (Cause.DEVICE, sure)
+    assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE, sure)
 
 
 @pytest.mark.parametrize(
-    ("each_ns", "cause"), [(376_000.0, Cause.SOFTWARE), (424_000.0, Cause.DEVICE)]
+    ("each_ns", "cause"),
+    [(376_000.0, BottleneckCause.SOFTWARE), (424_000.0, BottleneckCause.DEVICE)],
 )
-def test_ios_are_at_a_device_that_takes_half_of_their_latency(each_ns: float, cause: Cause) -> None:
+def test_ios_are_at_a_device_that_takes_half_of_their_latency(
+    each_ns: float, cause: BottleneckCause
+) -> None:
     for busy in (0.6, 1.0):  # be it busy in turns, or all the time with what is little
         assert limit_of(disk(busy, each_ns=each_ns)).cause is cause
 
 
 @pytest.mark.parametrize(
-    ("each_ns", "cause"), [(616_000.0, Cause.PROCESSORS), (664_000.0, Cause.DEVICE)]
+    ("each_ns", "cause"),
+    [(616_000.0, BottleneckCause.PROCESSORS), (664_000.0, BottleneckCause.DEVICE)],
 )
 def test_full_processors_are_aside_where_a_device_takes_four_fifths(
-    each_ns: float, cause: Cause
+    each_ns: float, cause: BottleneckCause
 ) -> None:
     assert limit_of({**disk(1.0, each_ns=each_ns), **cores(*[0.97] * 8)}).cause is cause
 
 
-@pytest.mark.parametrize(("lat_ns", "cause"), [(616_000, Cause.ENGINE), (664_000, Cause.SOFTWARE)])
-def test_an_engine_keeps_up_with_four_fifths_of_its_queue(lat_ns: int, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("lat_ns", "cause"), [(616_000, BottleneckCause.ENGINE), (664_000, BottleneckCause.SOFTWARE)]
+)
+def test_an_engine_keeps_up_with_four_fifths_of_its_queue(
+    lat_ns: int, cause: BottleneckCause
+) -> None:
     assert limit_of({}, Burst(lat_ns=lat_ns)).cause is cause
 
 
-@pytest.mark.parametrize(("ios", "cause"), [(39_200, Cause.NONE), (39_800, Cause.RATE)])
-def test_a_rate_is_kept_from_99_per_cent_of_what_was_asked(ios: int, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("ios", "cause"), [(39_200, BottleneckCause.NONE), (39_800, BottleneckCause.RATE)]
+)
+def test_a_rate_is_kept_from_99_per_cent_of_what_was_asked(
+    ios: int, cause: BottleneckCause
+) -> None:
     asked = replace(JOB, rate_iops=10_000)  # by each of four jobs
     assert (
         decide_bottleneck(watched(record(QUIET, job=asked, burst=Burst(ios=ios))), None).cause

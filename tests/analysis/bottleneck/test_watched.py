@@ -21,7 +21,7 @@ def test_littles_law_and_where_the_latency_arises() -> None:
     # 40,000 a second x 800 us = 32 in flight = 4 jobs x depth 8.
     assert flight.in_flight == pytest.approx(32.0)
     assert flight.requested == 32
-    assert flight.reached_share == pytest.approx(1.0)
+    assert flight.reached_depth_share == pytest.approx(1.0)
     assert flight.rate == pytest.approx(40_000)
     # The device took 640 of the 800 us.
     assert flight.latency_ns == pytest.approx(800_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.decision import Cause
+from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.core.host import Role
 from iolab.core.metric import Level, Result
@@ -30,7 +30,7 @@ def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
     (one,) = found_in(curve(BASE, BENDS))
     assert (one.configuration, one.workload) == (BASE, "readrandom-4k")
     assert one.axis == (("threads", 64),)
-    assert (one.decision.cause, one.decision.use) == (Cause.DEVICE, BUSY)
+    assert (one.decision.cause, one.decision.use) == (BottleneckCause.DEVICE, BUSY)
     assert one.decision.step is not None
     assert (one.decision.step.load, one.decision.step.next_load) == (16, 64)
     assert len(one.runs) == 2 * REPEATS
@@ -39,14 +39,14 @@ def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
 
 def test_a_curve_that_rises_over_a_busy_device_does_not() -> None:
     (one,) = found_in(curve(BASE, RISES))
-    assert one.decision.cause is Cause.LOAD
+    assert one.decision.cause is BottleneckCause.LOAD
 
 
 def test_software_is_told_with_the_law_of_the_curve() -> None:
     idle = replace(SEEN, uses=(replace(BUSY, share=0.3),))
     rates = {n: 1000.0 * n / (1 + 0.3 * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
     (one,) = found_in(curve(BASE, rates, spread=0.002), idle)
-    assert one.decision.cause is Cause.SOFTWARE
+    assert one.decision.cause is BottleneckCause.SOFTWARE
     assert one.contention_law is not None
     assert 0.25 < one.contention_law.sigma < 0.35
 

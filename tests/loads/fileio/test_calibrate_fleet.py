@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from iolab.core.host import ToolFacts
 from iolab.errors import EngineError, HostError, IolabError
-from iolab.hosts.leftovers import close_hosts
-from iolab.loads.fileio.calibration import ELSEWISE, CalibrationRequest, calibrate_on
+from iolab.hosts.remnants import close_hosts
+from iolab.loads.fileio.calibration import DEV_NULL_HINT, CalibrationRequest, calibrate_on
 from iolab.loads.fileio.calibration_model import Calibration
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_removed_costs_nothing_that_was_found() -> None:
 
 def test_who_makes_nothing_of_nothing_is_not_sent_for_longer_runs() -> None:
     fault = refused(hosts(1, FakeNative(null_iops=0)))
-    assert (fault.message, fault.hint) == ("native completed no I/O.", ELSEWISE)
+    assert (fault.message, fault.hint) == ("native completed no I/O.", DEV_NULL_HINT)
     fault = refused(hosts(1, FakeNative(iops=0)))
     assert "--seconds" in fault.hint
 

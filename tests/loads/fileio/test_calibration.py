@@ -15,7 +15,7 @@ from iolab.loads.fileio.calibration_report import (
     calibration_conclusions,
     nearest_ceiling_shares,
 )
-from iolab.loads.fileio.checks import BOUND_SHARE
+from iolab.loads.fileio.checks import CEILING_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from iolab.stats.comparison import ComparisonVerdict
@@ -188,7 +188,7 @@ def test_the_host_that_is_nearest_to_its_end_speaks_for_the_fleet() -> None:
 
 
 def test_the_share_is_that_of_the_check() -> None:
-    at = TRIAL.iops / BOUND_SHARE
+    at = TRIAL.iops / CEILING_SHARE
     (fio, _) = nearest_ceiling_shares(calibration(trials(), local=(at, 4e6)))
     assert fio.is_generator_bound
     (fio, _) = nearest_ceiling_shares(calibration(trials(), local=(at * 1.01, 4e6)))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.study import ceiling_notes, ceiling_time_reasons
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, generator_kind
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_ceiling
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
@@ -32,7 +32,7 @@ TRIMS = replace(READS, access=Access.RANDTRIM)
 )
 @pytest.mark.parametrize("job", [READS, WRITES])
 def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str, Any]) -> None:
-    assert generator_kind(replace(job, **changes)) == generator_kind(job)
+    assert job_for_generator_ceiling(replace(job, **changes)) == job_for_generator_ceiling(job)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,20 @@ def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str
     ],
 )
 def test_how_ios_are_made_is(changes: dict[str, Any]) -> None:
-    assert generator_kind(replace(READS, **changes)) != generator_kind(READS)
+    assert job_for_generator_ceiling(replace(READS, **changes)) != job_for_generator_ceiling(READS)
 
 
 def test_only_blocks_that_are_filled_have_a_size() -> None:
     large: dict[str, Any] = {"block_bytes": 1 << 20, "contents": Contents.RANDOM}
-    assert generator_kind(replace(READS, **large)) == generator_kind(READS)
-    assert generator_kind(replace(WRITES, **large)) != generator_kind(WRITES)
+    assert job_for_generator_ceiling(replace(READS, **large)) == job_for_generator_ceiling(READS)
+    assert job_for_generator_ceiling(replace(WRITES, **large)) != job_for_generator_ceiling(WRITES)
     alike = (("dedupe_percentage", "50"),)
-    assert generator_kind(replace(READS, options=alike)) == generator_kind(READS)
-    assert generator_kind(replace(WRITES, options=alike)) != generator_kind(WRITES)
+    assert job_for_generator_ceiling(replace(READS, options=alike)) == job_for_generator_ceiling(
+        READS
+    )
+    assert job_for_generator_ceiling(replace(WRITES, options=alike)) != job_for_generator_ceiling(
+        WRITES
+    )
 
 
 def test_a_mix_is_as_costly_as_most_of_it() -> None:
@@ -64,15 +68,15 @@ def test_a_mix_is_as_costly_as_most_of_it() -> None:
         WRITES, contents=Contents.RANDOM, options=(("buffer_compress_percentage", "50"),)
     )
     mixed = replace(costly, access=Access.RANDRW, read_percent=49)
-    assert generator_kind(mixed) == generator_kind(costly)
+    assert job_for_generator_ceiling(mixed) == job_for_generator_ceiling(costly)
     for percent in (50, 100):
-        reads = generator_kind(replace(mixed, read_percent=percent))
-        assert reads == generator_kind(READS)
+        reads = job_for_generator_ceiling(replace(mixed, read_percent=percent))
+        assert reads == job_for_generator_ceiling(READS)
         assert (reads.access, reads.contents) == (Access.RANDWRITE, Contents.ZEROS)
 
 
 def test_trims_stay_trims() -> None:
-    assert generator_kind(TRIMS).access is Access.RANDTRIM
+    assert job_for_generator_ceiling(TRIMS).access is Access.RANDTRIM
 
 
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:

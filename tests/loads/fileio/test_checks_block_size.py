@@ -12,7 +12,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.loads.fileio.sampled import block_size, block_size_shares
+from iolab.loads.fileio.sampled_checks import block_size, block_size_shares
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, MIXED, WRITES, facts_of, healthy

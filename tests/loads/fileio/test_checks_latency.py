@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, DirectionTotals, RunRecord
 from iolab.loads.fileio.checks import littles_law
-from iolab.loads.fileio.sampled import latency_contradicted
+from iolab.loads.fileio.sampled_checks import latency_contradicted
 from iolab.loads.fileio.workload import Access
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, Burst, bursts_record, healthy

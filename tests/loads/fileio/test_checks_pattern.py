@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.core.block_trace import BlockTrace
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.loads.fileio.sampled import access_pattern
+from iolab.loads.fileio.sampled_checks import access_pattern
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, facts_of, healthy

@@ -22,7 +22,7 @@ from iolab.loads.fileio.engines.fio import (
     layout_job_file,
     measure_job_file,
 )
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, generator_kind
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_ceiling
 from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
@@ -39,7 +39,7 @@ def tool(version: str | None) -> ToolFacts:
     ["fio-3.16", "fio-3.33", "fio-3.42", "fio-3.42-135-gf5344384", "fio-4.0", "fio-3.36.1"],
 )
 def test_versions_that_serve(version: str) -> None:
-    FIO.check(tool(version))
+    FIO.require_usable(tool(version))
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_versions_that_serve(version: str) -> None:
 )
 def test_versions_that_do_not_serve(facts: ToolFacts, message: str) -> None:
     with pytest.raises(EngineError) as caught:
-        FIO.check(facts)
+        FIO.require_usable(facts)
     assert message in caught.value.message
     assert "apt-get install fio" in caught.value.hint
 
 
 def test_a_command_reads_its_job_from_standard_input_in_the_folder() -> None:
-    command = FIO.measure(JOB, FILES, "/mnt/a b:c/é$x", seconds=35, seed=1)
+    command = FIO.measure_command(JOB, FILES, "/mnt/a b:c/é$x", seconds=35, seed=1)
     assert command.argv == (
         "fio",
         "--output-format=json+",
@@ -81,20 +81,20 @@ def test_a_command_reads_its_job_from_standard_input_in_the_folder() -> None:
 
 
 def test_a_fraction_of_a_second_is_kept() -> None:
-    command = FIO.measure(JOB, FILES, "/mnt", seconds=1.5, seed=1)
+    command = FIO.measure_command(JOB, FILES, "/mnt", seconds=1.5, seed=1)
     assert "runtime=1500ms" in command.job_file
 
 
 def test_a_layout_has_time_for_its_bytes() -> None:
     large = DataSet("big", "default", numjobs=64, files_per_job=1, file_bytes=2 << 30)
-    limit_s = FIO.layout(large, "/mnt", None, seed=1).wall_limit_s
+    limit_s = FIO.layout_command(large, "/mnt", None, seed=1).wall_limit_s
     busy_disk = 5_000_000 / 12
     assert limit_s > large.bytes_per_host / busy_disk
 
 
 def test_a_run_has_time_for_what_is_in_flight_on_a_slow_disk() -> None:
     deep = replace(JOB, block_bytes=1 << 20, iodepth=128, numjobs=2)
-    limit_s = FIO.measure(deep, FILES, "/mnt", seconds=30, seed=1).wall_limit_s
+    limit_s = FIO.measure_command(deep, FILES, "/mnt", seconds=30, seed=1).wall_limit_s
     assert limit_s > 30 + (256 << 20) / 1_000_000
 
 
@@ -125,17 +125,19 @@ def rehearsal(command: Command) -> Command:
 def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "a b:c;#$x%é'\""
     folder.mkdir()
-    run(FIO.layout(FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1))
+    run(
+        FIO.layout_command(FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1)
+    )
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES.file_names())
     assert {path.stat().st_size for path in folder.iterdir()} == {1 << 20}
     blocks = [path.read_bytes() for path in folder.iterdir()]
     assert len(set(blocks)) == len(blocks)
     assert all(block.count(0) < len(block) / 100 for block in blocks)
 
-    command = FIO.measure(JOB, FILES, str(folder), seconds=0.3, seed=1)
+    command = FIO.measure_command(JOB, FILES, str(folder), seconds=0.3, seed=1)
     assert run(rehearsal(command)).returncode == 0
     done = run(command)
-    reader = FIO.reader(JOB)
+    reader = FIO.measure_reader(JOB)
     reader.feed(done.stdout)
     result = reader.finish()
     assert (done.returncode, result.faults) == (0, ())
@@ -149,7 +151,7 @@ def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) 
 
 
 def test_real_fio_creates_no_file_that_is_missing(tmp_path: Path) -> None:
-    done = run(FIO.measure(JOB, FILES, str(tmp_path), seconds=0.3, seed=1))
+    done = run(FIO.measure_command(JOB, FILES, str(tmp_path), seconds=0.3, seed=1))
     assert done.returncode != 0
     assert list(tmp_path.iterdir()) == []
 
@@ -157,7 +159,7 @@ def test_real_fio_creates_no_file_that_is_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("contents", Contents)
 def test_real_fio_understands_every_kind_of_contents(tmp_path: Path, contents: Contents) -> None:
     job = Job(FIO_ENGINE, Access.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
-    command = FIO.measure(job, FILES, str(tmp_path), seconds=1, seed=1)
+    command = FIO.measure_command(job, FILES, str(tmp_path), seconds=1, seed=1)
     assert run(rehearsal(command)).returncode == 0
 
 
@@ -401,7 +403,7 @@ NULL_READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("f
 
 
 def lines(job: Job) -> list[str]:
-    command = FioEngine().null(generator_kind(job), seconds=0.5)
+    command = FioEngine().null_target_command(job_for_generator_ceiling(job), seconds=0.5)
     assert command is not None
     assert command.cwd == NULL_FOLDER
     assert not any("status-interval" in word for word in command.argv)
@@ -425,10 +427,13 @@ def test_writes_are_filled_as_they_would_be() -> None:
 
 
 def test_nothing_takes_trims() -> None:
-    assert FioEngine().null(replace(NULL_READS, access=Access.RANDTRIM), seconds=0.5) is None
+    assert (
+        FioEngine().null_target_command(replace(NULL_READS, access=Access.RANDTRIM), seconds=0.5)
+        is None
+    )
 
 
 def test_what_a_null_job_cannot_be_told_is_refused() -> None:
     wrong = replace(NULL_READS, options=(("exec_prerun", "true"),))
     with pytest.raises(EngineError, match="exec_prerun"):
-        FioEngine().null(wrong, seconds=0.5)
+        FioEngine().null_target_command(wrong, seconds=0.5)

@@ -9,7 +9,7 @@ from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Job
-from iolab.study.load import LoadOptions, options_for_resume
+from iolab.study.parse import StudyOverrides, options_for_resume
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, SMALL, told, workload
@@ -19,7 +19,7 @@ NATIVE = 'engine = "native"\n'
 
 
 def study(text: str, engine: EngineName | None = None) -> Study:
-    return parse_study(text, FILE, LoadOptions(path="/data", engine=engine))
+    return parse_study(text, FILE, StudyOverrides(path="/data", engine=engine))
 
 
 def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
@@ -159,7 +159,7 @@ def test_workloads_of_other_kinds_keep_theirs() -> None:
 
 def test_a_study_without_io_has_no_engine_to_choose() -> None:
     text = f'format = 1\nid = "s"\n{META}'
-    options = LoadOptions(path="/data", engine=FIO_ENGINE)
+    options = StudyOverrides(path="/data", engine=FIO_ENGINE)
     with pytest.raises(StudyError) as caught:
         parse_study(text, FILE, options)
     assert "no workload that engine 'fio'" in str(caught.value.faults[0])

@@ -25,12 +25,12 @@ def reader_of(what: str) -> OutputReader:
         case "fill":
             return NATIVE.fill_reader(FILES, 2)
         case "null":
-            return NATIVE.null_reader(READS)
+            return NATIVE.null_target_reader(READS)
         case "randrw":
-            return NATIVE.reader(replace(READS, access=Access.RANDRW, read_percent=70))
+            return NATIVE.measure_reader(replace(READS, access=Access.RANDRW, read_percent=70))
         case "poisson":
-            return NATIVE.reader(replace(READS, rate_iops=200, arrivals=Arrivals.POISSON))
-    return NATIVE.reader(READS)
+            return NATIVE.measure_reader(replace(READS, rate_iops=200, arrivals=Arrivals.POISSON))
+    return NATIVE.measure_reader(READS)
 
 
 def read(what: str) -> EngineReading:

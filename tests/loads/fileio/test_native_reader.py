@@ -281,7 +281,7 @@ def test_words_of_hosts_are_harmless() -> None:
 
 @pytest.mark.parametrize(("percent", "name"), [(100, "read"), (0, "write")])
 def test_a_mix_of_all_or_nothing_has_one_direction(percent: int, name: str) -> None:
-    reader = NativeEngine().reader(replace(JOB, read_percent=percent))
+    reader = NativeEngine().measure_reader(replace(JOB, read_percent=percent))
     reader.feed(lines(HEAD, interval(0, **{name: way(3)}), end(**{name: way(3)})))
     reading = reader.finish()
     assert reading.faults == ()

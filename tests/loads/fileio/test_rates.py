@@ -9,7 +9,7 @@ from iolab.cli.planning import job_text
 from iolab.core.run import Plan
 from iolab.loads.fileio.workload import Access, Job
 from iolab.study.cost import restore_count, steady_series_count
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, load, told, workload
 from tests.study.test_devices import DEVICE, TARGET, refused, study_of
@@ -164,9 +164,9 @@ def test_shares_that_leave_some_over_are_taken(split: str) -> None:
 
 
 def test_trims_need_a_block_device() -> None:
-    study = parse_study(trims(), FILE, LoadOptions())
+    study = parse_study(trims(), FILE, StudyOverrides())
     assert Job.require_type(study.workloads[0].job).access.has_trims
-    assert parse_study(trims(target=""), FILE, LoadOptions(path_required=False))
+    assert parse_study(trims(target=""), FILE, StudyOverrides(path_required=False))
     for target in ('[target]\npath = "/mnt"\n', TARGET + 'filesystem = "xfs"\n'):
         said = told(trims(target=target), path=None)
         assert any("'t' has rw = " in one and "trims" in one for one in said), said
@@ -191,7 +191,9 @@ def test_trims_that_cannot_be_are_refused(more: str, message: str) -> None:
 
 def test_the_native_engine_trims_at_a_depth() -> None:
     text = trims('engine = "native"\nioengine = "libaio"\niodepth = 16\n')
-    assert Job.require_type(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
+    assert (
+        Job.require_type(parse_study(text, FILE, StudyOverrides()).workloads[0].job).iodepth == 16
+    )
 
 
 def test_a_device_that_takes_no_discards_is_refused_for_trims_alone() -> None:

@@ -14,7 +14,7 @@ from iolab.core.metric import HostResult, Metric, Result
 from iolab.core.run import Plan, PlanCost, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.study import Study
-from iolab.core.tagged import tag_of
+from iolab.core.tagged import type_tag_of
 from iolab.core.workload import Axis, Workload
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
@@ -83,7 +83,7 @@ class KeySource(Source):
                 for index, host in enumerate(record.hosts)
             ),
             verdict=self.verdicts.get(key, VALID),
-            load=tag_of(run.point.job),
+            load=type_tag_of(run.point.job),
             spread=kind.host_spreads(view).get(WHOLE_RUN),
         )
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.core.tagged import tag_of
+from iolab.core.tagged import type_tag_of
 from iolab.core.workload import Axis, Workload
 from iolab.loads.keyvalue.workload import BY_KEY_OPERATIONS, KeyValueJob
 from tests.analysis.test_points import STUDY as PLAIN
@@ -73,7 +73,7 @@ def _result(
         metrics=metrics,
         hosts=(),
         verdict=Verdict(level, ()),
-        load=tag_of(KeyValueJob),
+        load=type_tag_of(KeyValueJob),
     )
 
 
@@ -83,4 +83,4 @@ def rates(values: Sequence[float]) -> list[dict[str, float | Metric]]:
 
 
 def summarised(*cells: Sequence[Result]) -> tuple[PointSummary, ...]:
-    return summarise([one for cell in cells for one in cell], STUDY)
+    return summarise_points([one for cell in cells for one in cell], STUDY)

@@ -9,7 +9,7 @@ from iolab.core.metric import Level
 from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import empty_bin_table, empty_interval_table
-from iolab.loads.keyvalue.metrics import WHOLE_KEY
+from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.workload import READ_WHILE_WRITING
 from tests.judging import KEY_VALUE_CHECKS, judge, verdict_of
 from tests.loads.keyvalue.records import BENCH, bench_record, key_view, ycsb_record
@@ -36,7 +36,7 @@ def test_a_healthy_run_meets_no_objection(record: RunRecord) -> None:
 
 def test_metrics_are_those_of_the_operations() -> None:
     result = judge(bench_record(), {})
-    assert list(result.metrics)[:2] == [WHOLE_KEY, "read_ops_per_s"]
+    assert list(result.metrics)[:2] == [WHOLE_OPERATIONS_RATE_KEY, "read_ops_per_s"]
     assert not any("update" in key for key in result.metrics)
     for found in (result.metrics, result.hosts[0].metrics):
         assert all(metric_spec(key).unit == metric.unit for key, metric in found.items())

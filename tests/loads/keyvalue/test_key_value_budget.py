@@ -10,17 +10,17 @@ from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cost import (
-    distinct_stores,
+    jobs_of_distinct_stores,
     load_seconds,
     needed_memory_bytes,
     space_on_host,
     store_bytes,
     write_bytes_per_s,
 )
-from iolab.loads.keyvalue.problems import memory_notes, required_tools
+from iolab.loads.keyvalue.problems import memory_notes, required_tool_versions
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
 from iolab.registry import study_kinds
-from iolab.study.cost import overhead_seconds
+from iolab.study.cost import run_overhead_seconds
 from iolab.study.schedule import expand_points
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import check_ready, make_plan
@@ -139,7 +139,7 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
         plan = make_plan(study)
         runs = sum(part for why, part in plan.budget.reasons if "2 runs of" in why)
         foretold = [
-            seconds_of(study, point) + overhead_seconds(study.method) for point in plan.points
+            seconds_of(study, point) + run_overhead_seconds(study.method) for point in plan.points
         ]
         assert sum(foretold) == pytest.approx(runs)
     mixed = load(SMALL, "method.kind=adaptive")
@@ -148,7 +148,7 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
 
 def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     reads = make_plan(load(db_bench())).budget
-    (job,) = distinct_stores(expand_points(load(db_bench())))
+    (job,) = jobs_of_distinct_stores(expand_points(load(db_bench())))
     assert reads.write_bytes_estimate == 2 * store_bytes(job)
     assert make_plan(load(db_bench() + TWO)).budget.write_bytes_estimate == 4 * store_bytes(job)
     text = db_bench("write_rate = 1000000", benchmark="readwhilewriting")
@@ -195,14 +195,14 @@ def test_little_memory_is_noted_once_a_workload() -> None:
 
 
 def test_what_hosts_are_asked_for() -> None:
-    assert required_tools(load(SMALL)) == {}
+    assert required_tool_versions(load(SMALL)) == {}
     own = db_bench('db_bench = { db_bench = "/opt/rocksdb/db_bench" }')
-    assert required_tools(load(own, "target.filesystem=xfs", "target.image=1g")) == {
+    assert required_tool_versions(load(own, "target.filesystem=xfs", "target.image=1g")) == {
         "/opt/rocksdb/db_bench": ("db_bench", ["/opt/rocksdb/db_bench", "--version"]),
         "sst_dump": ("sst_dump", ["sst_dump", "--version"]),
         "mkfs.xfs": ("mkfs.xfs", ["mkfs.xfs", "-V"]),
     }
-    assert required_tools(load(ycsb(), "server.java=/opt/java")) == {
+    assert required_tool_versions(load(ycsb(), "server.java=/opt/java")) == {
         "/opt/java": ("java", ["/opt/java", "-version"])
     }
 

@@ -12,9 +12,9 @@ import pytest
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError
-from iolab.hosts.builds import TOKEN
 from iolab.hosts.connect import LocalHost
-from iolab.loads.keyvalue.java import SOURCES, KitName, default_kit_builder, install_kit
+from iolab.hosts.kit_cache import TOKEN
+from iolab.loads.keyvalue.java import SOURCES, KitName, install_kit, kit_builder_of_user
 from tests.loads.keyvalue.kit_maven import Bench
 
 NO_NETWORK = (
@@ -122,7 +122,7 @@ def test_a_failed_build_says_what_to_do(
 def test_without_maven(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    shop = default_kit_builder({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    shop = kit_builder_of_user({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     with pytest.raises(EngineError, match=r"Maven, .* is not on"):
         asyncio.run(shop.get_or_build_kit(KitName.CASSANDRA, "4.0.17", print))
 
@@ -190,7 +190,7 @@ def test_this_machine_uses_the_cache_itself(tmp_path: Path) -> None:
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     jars = asyncio.run(
         install_kit(
-            host, KitName.YCSB, "0.17.0", "/scratch", bench.said.append, shop=bench.workshop
+            host, KitName.YCSB, "0.17.0", "/scratch", bench.said.append, builder=bench.workshop
         )
     )
     assert Path(jars[0]).name == "core-0.17.0.jar"

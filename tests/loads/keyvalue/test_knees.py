@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iolab.analysis.findings import knee_findings
-from iolab.loads.keyvalue.charts import chart_lines
+from iolab.loads.keyvalue.charts import configuration_chart_lines
 from iolab.loads.keyvalue.tables import point_groups
 from iolab.report.charts.chart import series_styles
 from tests.loads.keyvalue.key_value_session import rocksdb
@@ -16,7 +16,8 @@ def test_curves_mark_the_knee_that_is_told_in_words() -> None:
     (workload,) = brief.study.workloads
     groups = point_groups(workload, brief.points)
     drawn = {
-        group.others: chart_lines(group, series_styles(brief.study))[0].knee for group in groups
+        group.other_axes: configuration_chart_lines(group, series_styles(brief.study))[0].knee
+        for group in groups
     }
     assert drawn == {others: told.get(others) for others in drawn}
     assert any(drawn.values())

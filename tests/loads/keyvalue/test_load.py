@@ -12,7 +12,7 @@ from iolab.analysis.steady import SteadinessView, fleet_rate_series, judge_stead
 from iolab.analysis.window import Window
 from iolab.core.stopping import LSM, Steadiness, SteadinessStatus
 from iolab.loads.keyvalue.metrics import (
-    WHOLE,
+    WHOLE_OPERATION_WEIGHTS,
     key_value_metrics,
     merge_latencies,
     sum_key_value_load,
@@ -110,7 +110,7 @@ def test_the_writer_beside_readers_stands_apart() -> None:
     assert metrics["read_ops_per_s"].value == pytest.approx(13_000)
     assert metrics["write_ops_per_s"].value == pytest.approx(2_000)
     assert metrics["write_lat_ns_p50"].value is None
-    series = fleet_rate_series(record, WHOLE)
+    series = fleet_rate_series(record, WHOLE_OPERATION_WEIGHTS)
     assert series is not None
     assert series.counts == pytest.approx(np.full(24, 13_000.0))
 
@@ -162,7 +162,7 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     p99 = metrics["read_lat_ns_p99"]
     assert p99.value == both.interpolated_quantile_ns(0.99)
     assert (p99.low, p99.high) == both.quantile_bounds_ns(0.99) == (1_300_000, 1_900_000)
-    assert p99.is_bin_bound
+    assert p99.has_bin_edge_interval
     assert metrics["read_lat_ns_mean"].value == pytest.approx(both.mean_ns)
     assert metrics["read_lat_ns_max"].value == both.max_ns
     assert metrics["read_lat_ns_p99_99"].value is None, "624 k reads are too few"
@@ -185,13 +185,13 @@ def test_intervals_of_each_operation_cover_no_time_twice(apart: bool) -> None:  
     load = sum_key_value_load(ycsb_record(apart=apart))
     assert load.seconds[0] == pytest.approx(20.0, abs=0.01)
     assert load.fleet_rates[0] == pytest.approx(4_000, rel=1e-3)
-    assert fleet_rate_series(ycsb_record(apart=apart), WHOLE) is not None
+    assert fleet_rate_series(ycsb_record(apart=apart), WHOLE_OPERATION_WEIGHTS) is not None
 
 
 def test_seconds_are_of_whole_operations() -> None:
     reads, updates = steadily(READ), steadily(UPDATE, per_s=1_000)
     record = ycsb_record([[reads, updates, replace(updates, operation=RMW)]])
-    series = fleet_rate_series(record, WHOLE)
+    series = fleet_rate_series(record, WHOLE_OPERATION_WEIGHTS)
     assert series is not None
     assert series.counts == pytest.approx(np.full(24, 2_000.0))
 
@@ -249,7 +249,9 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
 
 def test_a_store_is_judged_by_the_settings_for_stores() -> None:
     record = ycsb_record([[steadily(READ, seconds=320.0)]])
-    assert key_view(record).steadiness_view == judge_steadiness(record, LSM, WHOLE)
+    assert key_view(record).steadiness_view == judge_steadiness(
+        record, LSM, WHOLE_OPERATION_WEIGHTS
+    )
 
 
 def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
@@ -270,7 +272,7 @@ def test_a_long_steady_run_knows_its_rate_and_its_percentiles() -> None:
     p99 = result.metrics["read_lat_ns_p99"]
     true = float(np.exp(0.5 * 2.3263)) * 500_000
     assert p99.low < true < p99.high  # type: ignore[operator]
-    assert not p99.is_bin_bound
+    assert not p99.has_bin_edge_interval
     assert p99.n == 10
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.points import summarise
+from iolab.analysis.points import summarise_points
 from iolab.core.metric import Level, Metric
 from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_value_best_figures
@@ -78,20 +78,20 @@ def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
 
 
 def test_wide_bins_are_told_with_both_their_ends(rocks: KeySource) -> None:
-    (point,) = summarise(rocks.results()[:1], rocks.study)
+    (point,) = summarise_points(rocks.results()[:1], rocks.study)
     table = percentile_bounds_table([point], lambda _: "here")
     assert table is not None
     heads = [column.title for column in table.columns]
     told = dict(zip(heads, (cell.text for cell in table.rows[0]), strict=True))
     metric = rocks.results()[0].metrics["read_lat_ns_p99"]
-    assert metric.is_bin_bound
+    assert metric.has_bin_edge_interval
     assert told["p99"] == "380 µs to 580 µs"
     assert metric.low == 380_000
     assert metric.high == 580_000
 
 
 def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
-    points = summarise(paced.results(), paced.study)
+    points = summarise_points(paced.results(), paced.study)
     assert percentile_bounds_table(points, lambda _: "here") is None
 
 
@@ -190,8 +190,8 @@ def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) ->
     detail = next(d for d in build_brief(paced).details.values() if d.timeline)
     assert detail.timeline is not None
     panels = {panel.title: panel for panel in detail.timeline.panels}
-    assert [one.name for one in panels["Operations"].traces] == ["read", "update"]
-    names = [one.name for one in panels["Latency p99"].traces]
+    assert [one.name for one in panels["Operations"].lines] == ["read", "update"]
+    names = [one.name for one in panels["Latency p99"].lines]
     assert names == ["read", "update", "due read", "due update"]
     assert "Device throughput" in panels
     beside = next(
@@ -200,7 +200,7 @@ def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) ->
         if d.timeline and d.result.workload == "read-while-writing"
     )
     assert beside.timeline is not None
-    assert [one.name for one in beside.timeline.panels[0].traces] == ["all", "writer"]
+    assert [one.name for one in beside.timeline.panels[0].lines] == ["all", "writer"]
 
 
 def test_what_a_server_counts_stands_below_the_operations(paced: KeySource) -> None:
@@ -213,10 +213,10 @@ def test_what_a_server_counts_stands_below_the_operations(paced: KeySource) -> N
     assert timeline is not None
     panels = {panel.title: panel for panel in timeline.panels}
     requests = panels["Server requests"]
-    assert [one.name for one in requests.traces] == ["read", "write"]
-    assert requests.traces[0].values[4] == pytest.approx(500.0)
-    assert panels["Server latency"].traces[0].values[4] == pytest.approx(2e6)
-    assert panels["Server queues"].traces[0].name == "compactions"
+    assert [one.name for one in requests.lines] == ["read", "write"]
+    assert requests.lines[0].values[4] == pytest.approx(500.0)
+    assert panels["Server latency"].lines[0].values[4] == pytest.approx(2e6)
+    assert panels["Server queues"].lines[0].name == "compactions"
     assert "Server garbage collection" in panels
 
 
@@ -292,7 +292,7 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
     )
     heads = [column.title for column in table.columns]
     assert table.rows[0][heads.index("Operations/s")].text == "–"
-    groups = study_point_groups(rocks.study, summarise([gone], rocks.study))
+    groups = study_point_groups(rocks.study, summarise_points([gone], rocks.study))
     assert len(groups) == 1
     page = build_report_page(build_brief(replace(rocks, results_given=(gone,))))
     assert page.workload_charts == ()
@@ -305,7 +305,7 @@ def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> 
 
 def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: KeySource) -> None:
     found = key_value_best_figures(
-        study_point_groups(paced.study, summarise(paced.results(), paced.study)), paced.study
+        study_point_groups(paced.study, summarise_points(paced.results(), paced.study)), paced.study
     )
     mixed = next(one for one in found if "update" in str(one.latencies))
     assert mixed.latencies[0][0] == "mean"

@@ -6,13 +6,13 @@ import pytest
 
 from iolab.core.study import TargetSettings
 from iolab.loads.keyvalue.workload import (
-    EMBEDDED,
+    EMBEDDED_SERVER,
     ServerKind,
     ServerSettings,
     YcsbJob,
     server_settings,
 )
-from iolab.study.load import LoadOptions, options_for_resume
+from iolab.study.parse import StudyOverrides, options_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL, load, told
@@ -27,7 +27,7 @@ def server(*lines: str) -> str:
 
 
 def test_without_a_table_the_store_is_embedded() -> None:
-    assert load(ycsb()).server == EMBEDDED == load(server()).server
+    assert load(ycsb()).server == EMBEDDED_SERVER == load(server()).server
 
 
 def test_every_key_of_the_server_reaches_the_study() -> None:
@@ -65,7 +65,7 @@ def test_every_key_of_the_server_reaches_the_study() -> None:
 
 def test_the_server_is_set_from_the_command_line_and_remembered() -> None:
     study = load(ycsb(), "server.kind=given", "server.addresses=db-1:9042,[2001:db8::1]:9043")
-    assert server_settings(study).kind is ServerKind.GIVEN
+    assert server_settings(study).kind is ServerKind.EXTERNAL
     assert server_settings(study).addresses == ("db-1:9042", "[2001:db8::1]:9043")
     assert parse_study(study.text, "again.toml", options_for_resume(study)) == study
     assert server_settings(
@@ -230,7 +230,7 @@ def test_a_wrong_file_system(text: str, path: str | None, message: str) -> None:
 
 def test_a_device_on_the_command_line_hides_the_image_of_a_scale() -> None:
     text = db_bench() + ('[scale.small]\n"target.filesystem" = "xfs"\n"target.image" = "4g"\n')
-    options = LoadOptions(scale="small", device="/dev/sdx", serial="1")
+    options = StudyOverrides(scale="small", device="/dev/sdx", serial="1")
     study = parse_study(text, "s.toml", options)
     assert (study.target.make_xfs, study.target.image_bytes) == (True, None)
     assert study.configurations[0].serial == "1"

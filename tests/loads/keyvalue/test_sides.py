@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from iolab.analysis.adaptive import ResultLog
 from iolab.analysis.comparison import compare_sides, track_history
-from iolab.analysis.differences import ComparisonSide, differences
+from iolab.analysis.differences import ComparisonSide, find_differences
 from iolab.analysis.metrics import bound_stall_percentiles
-from iolab.analysis.points import pooled_bin_error, summarise
+from iolab.analysis.points import pooled_bin_error, summarise_points
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Result
@@ -21,7 +21,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.run import Point
 from iolab.core.stopping import Steadiness, SteadinessStatus
 from iolab.core.workload import AnyJob
-from iolab.loads.keyvalue.workload import EMBEDDED, ServerKind, ServerSettings
+from iolab.loads.keyvalue.workload import EMBEDDED_SERVER, ServerKind, ServerSettings
 from iolab.stats.comparison import ComparisonVerdict
 from tests.loads.keyvalue.records import BENCH, LOADED, YCSB
 from tests.loads.keyvalue.studies import BASE, STUDY, Values, rates, results
@@ -36,7 +36,7 @@ def side(
     server: ServerSettings | None = None,
     created_s: int = 0,
 ) -> ComparisonSide:
-    study = replace(STUDY, server=server or EMBEDDED)
+    study = replace(STUDY, server=server or EMBEDDED_SERVER)
     point = Point("ab", BASE, READS, (("threads", 4),), job, "")
     return ComparisonSide(
         name=name,
@@ -102,7 +102,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
 def test_another_load_forbids_comparing_but_not_another_place(
     changes: dict[str, Any], what: str, *, forbids: bool
 ) -> None:
-    (found,) = differences(side("a"), side("b", job=replace(BENCH, **changes)))
+    (found,) = find_differences(side("a"), side("b", job=replace(BENCH, **changes)))
     assert (found.subject, found.forbids_comparison) == (what, forbids)
 
 
@@ -122,16 +122,16 @@ def test_a_server_that_does_other_work_forbids_comparing(
     changes: dict[str, Any], what: str, *, forbids: bool
 ) -> None:
     other = ServerSettings(**changes)
-    (found,) = differences(side("a", job=YCSB), side("b", job=YCSB, server=other))
+    (found,) = find_differences(side("a", job=YCSB), side("b", job=YCSB, server=other))
     assert (found.setting, found.forbids_comparison) == (what, forbids)
-    assert differences(side("a"), side("b", server=other)) == (), "db_bench has no server"
+    assert find_differences(side("a"), side("b", server=other)) == (), "db_bench has no server"
 
 
 def test_bins_of_an_engine_are_in_published_intervals() -> None:
     key = "read_lat_ns_p99"
     known = Metric(1.5e6, "ns", 1.3e6, 1.9e6)
     several = results(BASE, [{key: known} for _ in range(3)])
-    (point,) = summarise(several, STUDY)
+    (point,) = summarise_points(several, STUDY)
     found = point.metrics[key]
     assert found.n == 3
     assert found.low is not None
@@ -139,13 +139,13 @@ def test_bins_of_an_engine_are_in_published_intervals() -> None:
     assert found.low < 1.3e6
     assert found.high > 1.9e6
     assert pooled_bin_error(key, several) > pooled_bin_error("ops_per_s", several) == 0.0
-    (alone,) = summarise(several[:1], STUDY)
+    (alone,) = summarise_points(several[:1], STUDY)
     assert alone.metrics[key] == known
 
 
 def test_bins_that_begin_at_nothing_do_not_break_an_interval() -> None:
     first = Metric(900.0, "ns", 0.0, 1_000.0)
-    (point,) = summarise(results(BASE, [{"read_lat_ns_p50": first}] * 2), STUDY)
+    (point,) = summarise_points(results(BASE, [{"read_lat_ns_p50": first}] * 2), STUDY)
     low = point.metrics["read_lat_ns_p50"].low
     assert low is not None
     assert 0 < low <= 1.0
@@ -173,7 +173,7 @@ def test_workloads_spread_each_in_its_own_way() -> None:
         )
     ]
     widths: dict[str, list[float]] = {}
-    for point in summarise(runs, study):
+    for point in summarise_points(runs, study):
         found = point.metrics["ops_per_s"]
         assert found.low is not None
         assert found.high is not None

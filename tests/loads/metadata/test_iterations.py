@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import metrics_from_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.tagged import tag_of
+from iolab.core.tagged import type_tag_of
 from iolab.loads.metadata.iterations import is_metadata_result, point_statistics
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
@@ -40,7 +40,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
         metrics=metrics_from_values(METADATA_KEYS, values),
         hosts=(),
         verdict=Verdict(level, ()),
-        load=tag_of(MetadataJob),
+        load=type_tag_of(MetadataJob),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.errors import StudyError
 from iolab.loads.metadata.workload import MetadataJob
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 
 STUDY = """
@@ -25,7 +25,7 @@ files_per_rank = 10
 
 
 def options_of(option: str) -> dict[str, str]:
-    plan = make_plan(parse_study(STUDY.format(option=option), "meta.toml", LoadOptions()))
+    plan = make_plan(parse_study(STUDY.format(option=option), "meta.toml", StudyOverrides()))
     (point,) = plan.points
     assert isinstance(point.job, MetadataJob)
     return dict(point.job.options)

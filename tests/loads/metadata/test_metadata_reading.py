@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from iolab.core.histogram import MIDDLE_NS
-from iolab.core.limits import WORD_CHARACTERS_MOST
+from iolab.core.limits import WORD_CHARACTERS_MAX
 from iolab.errors import HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.message import Message
@@ -103,7 +103,7 @@ def test_an_interval_that_contradicts_itself_is_refused() -> None:
         {"bins": [[1856, 1]]},
         {"bins": [[1, 1]] * 2000},
         {"bins": [[1]]},
-        {"errors": {"E" * (WORD_CHARACTERS_MOST + 1): 1}},
+        {"errors": {"E" * (WORD_CHARACTERS_MAX + 1): 1}},
         {"cancelled": None},
         {"phase": 3},
     ],

@@ -19,7 +19,12 @@ from iolab.loads.metadata.charts import iteration_rates_chart, operation_token
 from iolab.loads.metadata.iterations import best_points, point_statistics
 from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
-from iolab.loads.metadata.tables import host_rate_keys, rate_text, rates_line, summary_table
+from iolab.loads.metadata.tables import (
+    host_rate_keys,
+    operation_rates_line,
+    rate_text,
+    summary_table,
+)
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief
@@ -137,15 +142,15 @@ def test_a_run_shows_its_phases_over_time(brief: Brief) -> None:
     detail = next(d for d in brief.details.values() if d.result.workload == "metadata")
     assert detail.timeline is not None
     panels = {panel.title: panel for panel in detail.timeline.panels}
-    names = [trace.name for trace in panels["Operations"].traces]
+    names = [trace.name for trace in panels["Operations"].lines]
     assert names == ["create", "stat", "read", "remove"]
     known = [
         [i for i, value in enumerate(trace.values) if value is not None]
-        for trace in panels["Operations"].traces
+        for trace in panels["Operations"].lines
     ]
     assert [found[0] for found in known] == sorted(found[0] for found in known)
     assert known[0][-1] <= known[1][0] + 1
-    stat = panels["Operations"].traces[1]
+    stat = panels["Operations"].lines[1]
     rate = detail.result.metrics["file_stat_ops_per_s"].value
     assert max(v for v in stat.values if v is not None) == pytest.approx(rate, rel=0.1)
 
@@ -250,5 +255,5 @@ def test_each_host_has_its_share(source: MetadataSource) -> None:
 
 
 def test_a_run_in_a_line(source: MetadataSource) -> None:
-    line = rates_line(of_metadata(source)[0])
+    line = operation_rates_line(of_metadata(source)[0])
     assert tells(line, "create 1.30 k", "stat 7.06 k", "read 2.60 k", "remove", "ops/s")

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis.value import (
-    Maximum,
+from iolab.analysis.quotients import (
+    BestValue,
     fleets_with_single_client,
     improvement_factor,
     per_host_rate,
     rate_quotients,
 )
-from iolab.published.against import (
-    CLIENTS_MOST,
+from iolab.published.audit.document import PublishedSet, read_published
+from iolab.published.recomputed import (
+    CLIENTS_MAX,
     PrintedClaim,
     published_configurations,
     published_maxima,
     recomputed_figures,
 )
-from iolab.published.audit.document import PublishedSet, read_published
 
 SETS = Path(__file__).parents[3] / "studies" / "published"
 GIB = 1024.0**3
@@ -38,7 +38,7 @@ def computed(name: str) -> list[PrintedClaim]:
     return [one for one in recomputed_figures(published(name)) if one.computed_range is not None]
 
 
-def best(name: str, configuration: str, workload: str) -> Maximum:
+def best(name: str, configuration: str, workload: str) -> BestValue:
     """The one maximum of a workload in a configuration."""
     (found,) = (
         one
@@ -59,7 +59,7 @@ def test_what_is_computed_is_what_was_printed_to_its_last_digit(name: str, figur
         assert one.computed_range is not None
         assert one.computed_range.value is not None
         assert one.stated_range.low <= one.computed_range.value <= one.stated_range.high
-        assert one.agrees
+        assert one.can_both_be_true
 
 
 def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
@@ -92,7 +92,7 @@ def test_one_figure_made_wrong_does_not_come_back(right: str, wrong: str) -> Non
     text = text_of("ssd-cluster")
     assert text.count(right) == 1
     found = recomputed_figures(read_published(text.replace(right, wrong)))
-    assert sum(1 for one in found if not one.agrees) == 1
+    assert sum(1 for one in found if not one.can_both_be_true) == 1
 
 
 def test_a_gain_whose_other_figure_was_not_printed_is_not_computed() -> None:
@@ -167,6 +167,6 @@ def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:
 
 
 def test_a_number_of_clients_that_cannot_be_is_none() -> None:
-    text = f"[[example]]\nid = 'x'\nhosts = {CLIENTS_MOST + 1}\nread_iops = 5"
+    text = f"[[example]]\nid = 'x'\nhosts = {CLIENTS_MAX + 1}\nread_iops = 5"
     (owner,) = published_configurations(read_published(text))
     assert owner.hosts == ()

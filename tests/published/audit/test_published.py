@@ -82,8 +82,8 @@ def test_places_are_told_where_the_document_was_read(name: str) -> None:
     published = read_published(text_of(name))
     elements = list(published.elements())
     if name == "cluster-kpi":
-        assert all(one.where for one in elements)
-    assert all(one.where for one in elements if one.kind == "also")
+        assert all(one.location for one in elements)
+    assert all(one.location for one in elements if one.kind == "also")
 
 
 WRONG = [

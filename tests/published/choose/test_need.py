@@ -44,5 +44,5 @@ def test_a_latency_is_named_as_it_is_written() -> None:
     need = parse_requirement("w read p99.99 <= 2ms")
     assert isinstance(need, MaximumLatency)
     assert latency_limit_name(need) == "read p99.99"
-    assert Requirements(latencies=(need,)).limits_of("w") == (need,)
-    assert Requirements(latencies=(need,)).limits_of("v") == ()
+    assert Requirements(latencies=(need,)).latency_limits_of_workload("w") == (need,)
+    assert Requirements(latencies=(need,)).latency_limits_of_workload("v") == ()

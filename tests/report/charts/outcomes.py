@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Workload
@@ -46,7 +46,7 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
 
 def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
     """The results of the workload, those of one depth together."""
-    return summarise(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
+    return summarise_points(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 
 
 def rate_figure(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:

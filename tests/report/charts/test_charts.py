@@ -12,12 +12,12 @@ from iolab.core.metric import Level
 from iolab.report.charts.chart import (
     COLUMN_WIDTHS,
     Bars,
-    Boxes,
     Figure,
     LineSegments,
     Mark,
+    Markers,
     MarkerStyle,
-    Points,
+    Rectangles,
     TextMark,
 )
 from iolab.report.charts.chart import Line as LineMark
@@ -49,7 +49,7 @@ def near(*values: float | None) -> Any:
 def marked(figure: Figure, token: Token, plot: int = 0) -> dict[str, list[tuple[float, float]]]:
     """Places of the large markers by their verdict."""
     found: dict[str, list[tuple[float, float]]] = {}
-    for one in of(figure, Points, token, plot):
+    for one in of(figure, Markers, token, plot):
         for place, level in zip(one.places if one.levels else (), one.levels, strict=True):
             if not one.is_small:
                 found.setdefault(level.value, []).append(place)
@@ -162,7 +162,7 @@ def test_the_knee_and_the_most_under_a_limit_are_named_at_their_points() -> None
     figure = latency_tradeoff_chart("s", "iodepth", [first], rate, (MEAN,), limit=limit)
     named = [place for one in of(figure, TextMark) for place in one.places if "limit" in place[2]]
     assert named == [(*near(70, 57.142857), "knee at 4, limit")]
-    (ring,) = [one for one in of(figure, Points) if one.marker_style is MarkerStyle.RING]
+    (ring,) = [one for one in of(figure, Markers) if one.marker_style is MarkerStyle.RING]
     assert ring.places == [near(70, 57.142857)]
     (line,) = of(figure, LineSegments, MUTED)
     assert line.segments == [(None, 60, None, 60)]
@@ -176,7 +176,7 @@ def test_latency_against_rate_joins_points_in_the_order_of_the_load() -> None:
     assert mean.places == [(20, 50), near(70, 57.142857)]
     assert tail.places[0] == near(20, 150)
     assert others[0].places == [near(25, 40), near(UPPER, 52.75055)]
-    told = [one.tip.texts for one in of(figure, Points, FIRST) if one.tip]
+    told = [one.tip.texts for one in of(figure, Markers, FIRST) if one.tip]
     assert told == [["1", "4", "8"]] * 2
     assert not of(figure, TextMark)
     (first, *_) = of(figure, LineSegments)
@@ -189,7 +189,7 @@ def test_panels_over_time_have_units_gaps_and_shades() -> None:
     figure = figures()["timeline"]
     for plot in range(3):
         assert scale(figure, "x", plot) == (False, [0, 6])
-        (shade,) = of(figure, Boxes, RAISED, plot)
+        (shade,) = of(figure, Rectangles, RAISED, plot)
         assert shade.boxes == [(0, None, 2, None), (5, None, 6, None)]
     (load,), (mean, tail), (cores,) = (of(figure, LineMark, plot=plot) for plot in range(3))
     assert values(load) == [10, 20, 30, 30, 31, 30]
@@ -205,7 +205,7 @@ def test_panels_over_time_have_units_gaps_and_shades() -> None:
 def test_ratios_stand_on_a_logarithmic_axis_with_their_intervals() -> None:
     figure = figures()["beside"]
     assert scale(figure, "x")[0]
-    (points,) = of(figure, Points, FIRST)
+    (points,) = of(figure, Markers, FIRST)
     assert points.levels == [Level.VALID, Level.INDICATIVE]
     assert [x for x, _ in points.places] == [0.5, 2]
     assert [(x, x2) for one in of(figure, LineSegments, FIRST) for x, _, x2, _ in one.segments] == [
@@ -272,14 +272,14 @@ def test_growth_stands_beside_its_ideal_and_its_law() -> None:
     assert last == pytest.approx(40.1, rel=0.02)
     bars = [piece for one in of(figure, LineSegments, FIRST) for piece in one.segments]
     assert bars[:2] == [near(1, 9.7445626, 1, 10.261449), near(2, 18.399589, 2, 19.686615)]
-    assert sum(len(one.places) for one in of(figure, Points)) == 16
+    assert sum(len(one.places) for one in of(figure, Markers)) == 16
     assert scale(figure, "y") == (False, [0, 80])
 
 
 def test_parts_of_a_latency_are_as_long_as_their_share() -> None:
     figure = figures()["account"]
     pieces: dict[float, list[tuple[str, float]]] = {}
-    for one in of(figure, Boxes, plot=1):
+    for one in of(figure, Rectangles, plot=1):
         for x, y, x2, _ in one.boxes:
             if y is not None:
                 share = (x2 or 0) - (x or 0)
@@ -303,17 +303,17 @@ def test_parts_of_a_latency_are_as_long_as_their_share() -> None:
 def test_dots_stand_at_their_values() -> None:
     figure = figures()["value"]
     assert scale(figure, "x") == (False, [0, 1500])
-    ends = [[x for x, _ in one.places] for one in of(figure, Points)]
+    ends = [[x for x, _ in one.places] for one in of(figure, Markers)]
     assert ends == [[642, 308], [202], [1052]]
     spans = [(x, x2) for one in of(figure, LineSegments) for x, _, x2, _ in one.segments]
     assert [span for span in spans if span[0]] == [(600, 700), (1000, 1100)]
-    levels = [level for one in of(figure, Points) for level in one.levels]
+    levels = [level for one in of(figure, Markers) for level in one.levels]
     assert levels == [Level.VALID, Level.INDICATIVE, Level.INVALID, Level.VALID]
 
 
 def test_a_mark_tells_a_pointer_its_series_its_interval_and_its_verdicts() -> None:
     (plot,) = figures()["throughput"].plots
-    told = {one.tip.name: one for one in plot.marks if isinstance(one, Points) and one.tip}
+    told = {one.tip.name: one for one in plot.marks if isinstance(one, Markers) and one.tip}
     assert list(told) == ["Mainstream", "Performance"]
     assert told["Performance"].tip is not None
     assert told["Performance"].tip.intervals == [None, near(LOW, HIGH)]

@@ -18,7 +18,7 @@ from iolab.report.charts.chart import (
     Figure,
     LineSegments,
     Mark,
-    Points,
+    Markers,
     short_configuration_names,
     spread_positions,
 )
@@ -30,12 +30,12 @@ from iolab.report.charts.distribution import (
     latency_distribution_figure,
 )
 from iolab.report.charts.lines import (
-    MAX_LINES,
+    LINES_MAX,
     MEAN,
     ChartLine,
-    best_lines,
+    lines_with_best_values,
+    other_lines_in_groups,
     rate_quantity,
-    remaining_line_groups,
 )
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import DOTS_MAX, Dot, DotRow, dot_chart
@@ -74,7 +74,7 @@ def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
 
 def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
     figure = rate_figure(WORKLOAD, "iodepth", lines()[:1])
-    (drawn,) = marks(figure, Points)
+    (drawn,) = marks(figure, Markers)
     assert [x for x, _ in drawn.places] == [1, 4, 8]
     assert len(figure.table.rows) == 4
     assert [row[-1].level for row in figure.table.rows][2] is Level.INVALID
@@ -93,11 +93,11 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
     metric = point.metrics["iops"]
     figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), (point,))])
     lines, (small, large), (bar,) = (
-        marks(figure, kind) for kind in (LineMark, Points, LineSegments)
+        marks(figure, kind) for kind in (LineMark, Markers, LineSegments)
     )
-    assert isinstance(small, Points)
+    assert isinstance(small, Markers)
     assert [y for _, y in small.places] == [10.0, 11.0, 12.0]
-    assert isinstance(large, Points)
+    assert isinstance(large, Markers)
     assert (small.is_small, large.is_small) == (True, False)
     assert not lines  # The point is invalid, and no line leads to it.
     assert metric.value is not None
@@ -110,7 +110,7 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
 def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
     figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
-    small, large = marks(figure, Points)
+    small, large = marks(figure, Markers)
     assert small.levels == [Level.VALID, Level.INVALID]
     assert large.levels == [Level.VALID]
     texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
@@ -139,13 +139,13 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
         for i in range(11)
     ]
     figure = rate_figure(WORKLOAD, "iodepth", many)
-    assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (MAX_LINES, 22)
-    assert f"best {MAX_LINES} of 11 lines" in figure.note
-    drawn = best_lines(many, "iops")
-    assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - MAX_LINES, 11)]
-    (rest,) = remaining_line_groups(many, "iops")
-    assert [line.name for line in rest] == [f"c{i}" for i in range(11 - MAX_LINES)]
-    assert best_lines(many[:2], "iops") == many[:2]
+    assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (LINES_MAX, 22)
+    assert f"best {LINES_MAX} of 11 lines" in figure.note
+    drawn = lines_with_best_values(many, "iops")
+    assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - LINES_MAX, 11)]
+    (rest,) = other_lines_in_groups(many, "iops")
+    assert [line.name for line in rest] == [f"c{i}" for i in range(11 - LINES_MAX)]
+    assert lines_with_best_values(many[:2], "iops") == many[:2]
 
 
 def test_of_many_dots_the_best_are_drawn() -> None:
@@ -156,7 +156,7 @@ def test_of_many_dots_the_best_are_drawn() -> None:
         figure = dot_chart("s", "t", rows, finding="", table=table, better=better)
         assert figure is not None
         assert f"{DOTS_MAX} of 40 dots" in figure.note
-        (drawn,) = marks(figure, Points)
+        (drawn,) = marks(figure, Markers)
         assert min(x for x, _ in drawn.places) == least
 
 
@@ -237,7 +237,7 @@ def test_every_value_lies_within_its_scale(values: list[float]) -> None:
         log_scale("ns", values),
         log_scale("ns", values, max_ticks=3),
     ):
-        shares = [scale.fraction(scale.scaled(value)) for value in values]
+        shares = [scale.fraction(scale.to_scale_unit(value)) for value in values]
         assert min(shares) >= -1e-9
         assert max(shares) <= 1 + 1e-9
         assert scale.low <= scale.ticks[0] <= scale.ticks[-1] <= scale.high * (1 + 1e-9)
@@ -271,7 +271,7 @@ def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int)
     tail = tuple(10.0**step for step in range(decades + 1))
     curve = LatencyCurve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
     figure = latency_distribution_figure("s", "t", [StyledLatencyCurve(curve, "read", SERIES[0])])
-    (plot,), (dots,) = figure.plots, marks(figure, Points)
+    (plot,), (dots,) = figure.plots, marks(figure, Markers)
     assert plot.x is not None
     assert {"50 %", "99.99 %"} <= {text for _, text in plot.x.ticks}
     assert 4.0 in [x for x, _ in dots.places]

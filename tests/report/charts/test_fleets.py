@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.guests.latency_account import (
-    MAX_RUNS,
+    RUNS_MAX,
     latency_account_chart,
     latency_parts,
     layers_table,
 )
 from iolab.guests.node_chart import NAMED_MAX, node_timeline_chart
-from iolab.report.charts.chart import Boxes, Line
+from iolab.report.charts.chart import Line, Rectangles
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import PLOT_WIDTH, parameter_axis
 from iolab.report.charts.svg import draw_inline_svg, ticks_with_room
@@ -75,7 +75,7 @@ def test_bars_of_all_latencies_have_one_length() -> None:
     assert figure is not None
     bars: dict[float, float] = {}
     for mark in figure.plots[1].marks:
-        for _, y, x2, _ in mark.boxes if isinstance(mark, Boxes) else ():
+        for _, y, x2, _ in mark.boxes if isinstance(mark, Rectangles) else ():
             if y is not None and x2 is not None and y >= 0:
                 bars[y] = max(bars.get(y, 0.0), x2)
     assert len(bars) == 3
@@ -96,11 +96,11 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
 
 def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
     (one, *_) = accounts()
-    many = [replace(one, run=f"{number} VMs") for number in range(MAX_RUNS + 2)]
+    many = [replace(one, run=f"{number} VMs") for number in range(RUNS_MAX + 2)]
     figure = latency_account_chart("Reads", many)
     assert figure is not None
     assert figure.note.endswith("2 runs more in the table.")
-    assert len(figure.table.rows) == MAX_RUNS + 2
+    assert len(figure.table.rows) == RUNS_MAX + 2
 
 
 def test_nothing_is_drawn_where_no_layer_is_known() -> None:
@@ -120,7 +120,7 @@ def test_a_node_from_inside_says_what_stands_out() -> None:
 def test_what_is_before_the_window_is_shaded_and_does_not_count() -> None:
     figure = node_timeline_chart("node-1", "inside", node())
     shade = figure.plots[0].marks[0]
-    assert isinstance(shade, Boxes)
+    assert isinstance(shade, Rectangles)
     assert shade.boxes == [(0.0, None, 1.0, None)]
     assert figure.table.rows[1][3].text == "400 µs"
 
@@ -154,7 +154,7 @@ def test_a_core_that_stands_out_is_named_where_no_line_is_drawn_of_it() -> None:
 def test_hostile_names_of_devices_are_text() -> None:
     seen = node()
     (first, *_) = seen.panels
-    traces = tuple(replace(trace, name=EVERY) for trace in first.panel.traces[:1])
+    traces = tuple(replace(trace, name=EVERY) for trace in first.panel.lines[:1])
     nasty = replace(first, panel=replace(first.panel, traces=traces))
     drawn = draw_inline_svg(node_timeline_chart(EVERY, EVERY, replace(seen, panels=(nasty,))))
     assert "<script" not in drawn.svg + drawn.marks_json

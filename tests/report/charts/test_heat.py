@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run import (
-    STEPS,
+    SHADE_STEPS,
     TABLE_ROWS,
     heat_map_chart,
     heat_map_segments,
-    shade_index,
+    heat_map_shade,
 )
 from iolab.report.charts.series import HeatMap
 from tests.facts import tells
@@ -17,10 +17,16 @@ from tests.report.charts.specs import heat
 
 
 def test_shades_rise_with_the_share_and_an_empty_cell_has_none() -> None:
-    assert shade_index(0, 1000) is None
-    assert shade_index(1, 1_000_000) == 0
-    assert [shade_index(round(1000 * least), 1000) for least in STEPS[1:]] == [1, 2, 3, 4, 5]
-    assert shade_index(299, 1000) == 4
+    assert heat_map_shade(0, 1000) is None
+    assert heat_map_shade(1, 1_000_000) == 0
+    assert [heat_map_shade(round(1000 * least), 1000) for least in SHADE_STEPS[1:]] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert heat_map_shade(299, 1000) == 4
 
 
 def test_segments_cover_every_cell_that_has_an_io_once_and_no_other() -> None:
@@ -32,7 +38,7 @@ def test_segments_cover_every_cell_that_has_an_io_once_and_no_other() -> None:
         for moment in range(start, after)
     ]
     wanted = [
-        (moment, band, shade_index(count, sum(row)))
+        (moment, band, heat_map_shade(count, sum(row)))
         for moment, row in enumerate(shown.counts)
         for band, count in enumerate(row)
         if count

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iolab.analysis.curves import session_load_findings
-from iolab.analysis.points import summarise
-from iolab.report.charts.chart import Band, Figure, MarkerStyle, Points, series_styles
+from iolab.analysis.points import summarise_points
+from iolab.report.charts.chart import Band, Figure, Markers, MarkerStyle, series_styles
 from iolab.report.charts.choose import axis_charts
 from tests.analysis.adaptive.systems import whole_session
 from tests.analysis.adaptive.test_queue import CURVE, SOFT
@@ -15,7 +15,7 @@ def charts(*, with_curves: bool) -> list[Figure]:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
     curves = session_load_findings(study, results).curves if with_curves else ()
-    points = summarise(results, study)
+    points = summarise_points(results, study)
     return axis_charts(study.workloads[0], points, series_styles(study), curves)[0]
 
 
@@ -25,7 +25,7 @@ def test_predicted_loads_are_open_circles_over_a_band() -> None:
     (band,) = [one for one in marks if isinstance(one, Band)]
     assert len(band.places) == 24
     (dots,) = [
-        one for one in marks if isinstance(one, Points) and one.marker_style is MarkerStyle.OPEN
+        one for one in marks if isinstance(one, Markers) and one.marker_style is MarkerStyle.OPEN
     ]
     assert len(dots.places) == 14
     assert "Open circles: predicted, not measured" in throughput.note

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.chart import Boxes, Figure, LineSegments, Mark, Points, TextMark
+from iolab.report.charts.chart import Figure, LineSegments, Mark, Markers, Rectangles, TextMark
 from iolab.report.charts.cost import CONFIGURATIONS_MAX, SHADES, procurement_cost_chart
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import NAME_LINES, ROWS_MAX, Dot, DotRow, dot_chart
@@ -35,7 +35,7 @@ def texts(figure: Figure) -> list[str]:
 def test_every_value_has_a_dot_a_number_and_each_configuration_its_name_once() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    dots = [one for one in marks(figure) if isinstance(one, Points)]
+    dots = [one for one in marks(figure) if isinstance(one, Markers)]
     assert sum(len(one.places) for one in dots) == 4
     assert [one.token for one in dots] == list(SERIES[:3])
     assert {"642", "read", "write"} <= set(texts(figure))
@@ -47,14 +47,14 @@ def test_every_value_has_a_dot_a_number_and_each_configuration_its_name_once() -
 def test_dots_of_one_row_have_a_lane_each() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    heights = [y for one in marks(figure) if isinstance(one, Points) for _, y in one.places]
+    heights = [y for one in marks(figure) if isinstance(one, Markers) for _, y in one.places]
     assert len(set(heights)) == len(heights)
 
 
 def test_dots_that_are_not_valid_have_marks_of_their_own_that_a_note_explains() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    levels = [one.levels for one in marks(figure) if isinstance(one, Points)]
+    levels = [one.levels for one in marks(figure) if isinstance(one, Markers)]
     assert levels == [[Level.VALID, Level.INDICATIVE], [Level.INVALID], [Level.VALID]]
     assert "indicative" in figure.note
     assert "invalid" in figure.note
@@ -111,7 +111,7 @@ def test_a_chart_is_as_wide_as_its_columns_and_its_letters_stay_as_large(columns
 def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -> None:
     figure = cost_chart("EUR")
     assert figure is not None
-    bars = [one for one in figure.plots[1].marks if isinstance(one, Boxes)]
+    bars = [one for one in figure.plots[1].marks if isinstance(one, Rectangles)]
     assert [one.opacity for one in bars[:3]] == list(SHADES)
     assert {one.token for one in bars[:3]} == {SERIES[0]}
     lengths = [(x2 or 0) - (x or 0) for one in bars for x, _, x2, _ in one.boxes]
@@ -150,7 +150,7 @@ def test_a_pointer_is_told_the_values_of_dots_and_not_their_places() -> None:
     figure = drawn(*groups())
     assert figure is not None
     told = json.loads(draw_inline_svg(figure).marks_json)
-    values = [round(x) for one in marks(figure) if isinstance(one, Points) for x, _ in one.places]
+    values = [round(x) for one in marks(figure) if isinstance(one, Markers) for x, _ in one.places]
     assert [round(x) for one in told["marks"] for x in told["axes"][one["x"]]] == values
     assert not [one for one in told["marks"] if "y" in one]
     assert [one["n"] for one in told["marks"]] == ["Mainstream", "High capacity", "Printed"]

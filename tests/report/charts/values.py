@@ -10,9 +10,9 @@ from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
 from iolab.report.charts.cost import procurement_cost_chart
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import Dot, DotRow, dot_chart
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
 
-TABLE: Final = Table("Figures", columns_of(("What",)), (row_of("all"),))
+TABLE: Final = Table("Figures", text_and_number_columns(("What",)), (row_of_cells("all"),))
 
 
 def bought() -> list[Configuration]:

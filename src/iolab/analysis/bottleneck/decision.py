@@ -16,13 +16,13 @@ from iolab.record import Record
 if TYPE_CHECKING:
     from iolab.stats.curve import UslFit
 
-PAYS: Final = 0.5
+WORTHWHILE_GAIN_SHARE: Final = 0.5
 """A load that is doubled should give more than the square root of two; less is waiting."""
 
-USL_POINTS_LEAST: Final = 4
+USL_POINTS_MIN: Final = 4
 """The law has three parameters: any three points lie on one."""
 
-HELD_RATE: Final = 0.99
+REACHED_RATE_SHARE: Final = 0.99
 """Share of the rate asked for from which it was kept: the load was what was asked."""
 
 OWN_PART: Final = 0.1
@@ -72,7 +72,7 @@ def load_step_at(
     before, after = low.metrics.get(key), high.metrics.get(key)
     if before is None or after is None or not before.value or not after.value:
         return None
-    enough = PAYS * math.log(high.axis_load(axis) / low.axis_load(axis))
+    enough = WORTHWHILE_GAIN_SHARE * math.log(high.axis_load(axis) / low.axis_load(axis))
     gain = after.value / before.value
     pays = math.log(gain) >= enough
     sure = False
@@ -101,7 +101,7 @@ def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit |
         for load, metric in measured
         if metric.value and metric.low is not None and metric.high is not None
     ]
-    if len(bounded) < USL_POINTS_LEAST or len(bounded) < len(curve):
+    if len(bounded) < USL_POINTS_MIN or len(bounded) < len(curve):
         return None
     from iolab.stats.curve import fit_usl  # and numpy, which few results need for this alone
 
@@ -110,7 +110,7 @@ def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit |
     return law if law.fits_well else None
 
 
-class Cause(StrEnum):
+class BottleneckCause(StrEnum):
     """What a result is limited by."""
 
     DEVICE = "device"
@@ -146,7 +146,7 @@ class BottleneckDecision(Record):
     at their limits.
     """
 
-    cause: Cause
+    cause: BottleneckCause
     is_certain: bool
     use: ResourceUse | None = None
     step: LoadStep | None = None
@@ -173,7 +173,7 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
     if (
         device is not None
         and not alone
-        and not _step_is_worthwhile(step)
+        and not _is_worthwhile_step(step)
         and _devices_may_explain_latency(resources)
     ):
         return _decide_device_limit(device, step, aside)
@@ -181,14 +181,21 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
 
 
 def _decide_device_limit(
-    device: ResourceUse | None, step: LoadStep | None, also: tuple[ResourceUse, ...]
+    device: ResourceUse | None, step: LoadStep | None, other_full_resources: tuple[ResourceUse, ...]
 ) -> BottleneckDecision:
     if step is None:
         return BottleneckDecision(
-            Cause.DEVICE_OPEN, is_certain=False, use=device, other_full_resources=also
+            BottleneckCause.DEVICE_OPEN,
+            is_certain=False,
+            use=device,
+            other_full_resources=other_full_resources,
         )
     return BottleneckDecision(
-        Cause.DEVICE, is_certain=step.is_certain, use=device, step=step, other_full_resources=also
+        BottleneckCause.DEVICE,
+        is_certain=step.is_certain,
+        use=device,
+        step=step,
+        other_full_resources=other_full_resources,
     )
 
 
@@ -196,44 +203,50 @@ def _decide_without_full_resource(
     resources: RunResources,
     step: LoadStep | None,
     device: ResourceUse | None,
-    aside: tuple[ResourceUse, ...],
+    full_processors: tuple[ResourceUse, ...],
 ) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
     flight, nearest = resources.concurrency, resources.busiest_use(Resource.DEVICE)
     if flight is not None and flight.loop is IssueRule.CLOSED:
-        if flight.reached_share < QUEUE_KEPT and aside:
-            return BottleneckDecision(Cause.PROCESSORS, is_certain=True, use=aside[0])
-        if flight.reached_share < QUEUE_KEPT:
-            return BottleneckDecision(Cause.ENGINE, is_certain=True, step=step)
+        if flight.reached_depth_share < QUEUE_KEPT and full_processors:
+            return BottleneckDecision(
+                BottleneckCause.PROCESSORS, is_certain=True, use=full_processors[0]
+            )
+        if flight.reached_depth_share < QUEUE_KEPT:
+            return BottleneckDecision(BottleneckCause.ENGINE, is_certain=True, step=step)
         if flight.has_one_per_job and (step is None or step.is_worthwhile):
             return BottleneckDecision(
-                Cause.ONE_AT_A_TIME,
+                BottleneckCause.ONE_AT_A_TIME,
                 is_certain=True,
                 use=device,
                 step=step,
-                other_full_resources=aside,
+                other_full_resources=full_processors,
             )
-    if step is None and aside:
-        return _decide_device_limit(nearest, None, aside)
+    if step is None and full_processors:
+        return _decide_device_limit(nearest, None, full_processors)
     if step is None:
-        return BottleneckDecision(Cause.NONE, is_certain=False, use=device)
+        return BottleneckDecision(BottleneckCause.NONE, is_certain=False, use=device)
     if step.is_worthwhile:
         return BottleneckDecision(
-            Cause.LOAD,
+            BottleneckCause.LOAD,
             is_certain=step.is_certain,
             use=device,
             step=step,
-            other_full_resources=aside,
+            other_full_resources=full_processors,
         )
     if nearest is not None and _devices_explain_latency(resources):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
         return BottleneckDecision(
-            Cause.DEVICE, is_certain=False, use=nearest, step=step, other_full_resources=aside
+            BottleneckCause.DEVICE,
+            is_certain=False,
+            use=nearest,
+            step=step,
+            other_full_resources=full_processors,
         )
     if not step.is_certain:
-        return BottleneckDecision(Cause.NONE, is_certain=False, step=step)
+        return BottleneckDecision(BottleneckCause.NONE, is_certain=False, step=step)
     return BottleneckDecision(
-        Cause.SOFTWARE if resources.is_storage_monitored else Cause.BEYOND,
+        BottleneckCause.SOFTWARE if resources.is_storage_monitored else BottleneckCause.BEYOND,
         is_certain=True,
         step=step,
     )
@@ -249,11 +262,15 @@ def _is_mostly_other_load(use: ResourceUse) -> bool:
     return known and (use.is_own_load or 0.0) < OWN_PART * (use.share or 0.0)
 
 
-def _pacing_cause(flight: IoConcurrency) -> Cause | None:
+def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
     """The pace where that was kept; a rate that was not kept met another limit."""
-    if flight.target_rate is None:
-        return Cause.PACE
-    return Cause.RATE if flight.rate >= HELD_RATE * flight.target_rate else None
+    if concurrency.target_rate is None:
+        return BottleneckCause.PACE
+    return (
+        BottleneckCause.RATE
+        if concurrency.rate >= REACHED_RATE_SHARE * concurrency.target_rate
+        else None
+    )
 
 
 def _full_resources(
@@ -272,17 +289,17 @@ def _full_resources(
         if resource is Resource.PROCESSORS and _devices_explain_latency(resources, NEARLY_ALL):
             aside.append(use)
         elif resource is not Resource.CORE or not (
-            _step_is_worthwhile(step) or _devices_explain_latency(resources)
+            _is_worthwhile_step(step) or _devices_explain_latency(resources)
         ):
             full.append(use)
     return tuple(full), tuple(aside)
 
 
 _CAUSES: Final = {
-    Resource.PORT: Cause.PORT,
-    Resource.JOB: Cause.JOB,
-    Resource.PROCESSORS: Cause.PROCESSORS,
-    Resource.CORE: Cause.CORE,
+    Resource.PORT: BottleneckCause.PORT,
+    Resource.JOB: BottleneckCause.JOB,
+    Resource.PROCESSORS: BottleneckCause.PROCESSORS,
+    Resource.CORE: BottleneckCause.CORE,
 }
 """Of resources whose limit is a hard one, the strongest evidence first."""
 
@@ -309,5 +326,5 @@ def _devices_may_explain_latency(resources: RunResources) -> bool:
     return at_device is None or at_device >= MOST_OF_LATENCY
 
 
-def _step_is_worthwhile(step: LoadStep | None) -> bool:
+def _is_worthwhile_step(step: LoadStep | None) -> bool:
     return step is not None and step.is_worthwhile

@@ -73,19 +73,19 @@ class DeviceByteCounts(Record):
     claimed_trim: int = 0
     discard_bytes: int | None = None
 
-    def claimed_bytes(self, way: Direction) -> int:
+    def claimed_bytes(self, direction: Direction) -> int:
         """Bytes that the engines claim of a direction."""
         by_direction = {Direction.READ: self.claimed_read, Direction.WRITE: self.claimed_write}
-        return by_direction.get(way, self.claimed_trim)
+        return by_direction.get(direction, self.claimed_trim)
 
-    def moved_bytes(self, way: Direction) -> int:
+    def moved_bytes(self, direction: Direction) -> int:
         """Bytes that the device moved; of trims 0 where they are not counted."""
         by_direction = {Direction.READ: self.read_bytes, Direction.WRITE: self.write_bytes}
-        return by_direction.get(way, self.discard_bytes or 0)
+        return by_direction.get(direction, self.discard_bytes or 0)
 
-    def probe_bytes(self, way: Direction) -> int:
+    def probe_bytes(self, direction: Direction) -> int:
         """Bytes among them that engines moved to see how the target is best asked."""
-        return self.probe_read_bytes if way is Direction.READ else 0
+        return self.probe_read_bytes if direction is Direction.READ else 0
 
 
 def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
@@ -127,9 +127,11 @@ def _device_byte_counts_of_hosts(
     lower = [name for name in leaves if name not in parts]
     spans = [view.load.measured_part.hosts[index] for index in members]
 
-    def most(names: list[str], way: Direction) -> int:
+    def widest(names: list[str], direction: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
-        return max(_sum_moved_bytes(view.hosts[index].devices, names, way) for index in members)
+        return max(
+            _sum_moved_bytes(view.hosts[index].devices, names, direction) for index in members
+        )
 
     return DeviceByteCounts(
         device=device,
@@ -137,10 +139,10 @@ def _device_byte_counts_of_hosts(
         claimed_read=sum(view.claimed_bytes(index, Direction.READ) for index in members),
         claimed_write=sum(view.claimed_bytes(index, Direction.WRITE) for index in members),
         probe_read_bytes=sum(_probe_read_bytes(view.hosts[index]) for index in members),
-        read_bytes=most(parts, Direction.READ),
-        write_bytes=most(parts, Direction.WRITE),
-        read_bytes_below=most(lower, Direction.READ) if lower else None,
-        write_bytes_below=most(lower, Direction.WRITE) if lower else None,
+        read_bytes=widest(parts, Direction.READ),
+        write_bytes=widest(parts, Direction.WRITE),
+        read_bytes_below=widest(lower, Direction.READ) if lower else None,
+        write_bytes_below=widest(lower, Direction.WRITE) if lower else None,
         is_layer_below_unknown=not lower and _is_layer_below_unknown(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
         claimed_trim=sum(view.claimed_bytes(index, Direction.TRIM) for index in members),
@@ -167,9 +169,11 @@ def _is_layer_below_unknown(facts: HostFacts | None, parts: list[str]) -> bool:
     return not in_memory and any(name.startswith("loop") for name in parts)
 
 
-def _sum_moved_bytes(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
+def _sum_moved_bytes(
+    deltas: tuple[DeviceDelta, ...], names: list[str], direction: Direction
+) -> int:
     """Bytes that those devices moved that way."""
-    return sum(delta.direction_delta(way).bytes for delta in deltas if delta.device in names)
+    return sum(delta.direction_delta(direction).bytes for delta in deltas if delta.device in names)
 
 
 def _sum_discarded_bytes(host: HostRun, names: list[str]) -> int | None:

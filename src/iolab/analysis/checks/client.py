@@ -10,7 +10,7 @@ from iolab.analysis.check import (
     HostAnswer,
     Numbers,
     check,
-    graded,
+    graded_answer,
     indicative,
     invalid,
     not_applicable,
@@ -56,7 +56,7 @@ result is not of the storage at all. Below it a busy client makes it less certai
 
 
 @check("cpu-bound-client", "Client bound by its processors")
-@per_host(most="cores_busy_share")
+@per_host(max_key="cores_busy_share")
 def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
     host = view.hosts[index]
@@ -70,7 +70,7 @@ def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     where = view.host_suffix_text(host)
     if cores is not None and is_pinned_to_some_cores(host, view.facts_of_host(host)):
         where += " that the load may use"
-    if host.host in view.limited_hosts:
+    if host.host in view.self_limited_hosts:
         return not_applicable(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
@@ -117,12 +117,12 @@ def busy_share_of_allowed_cores(view: RunView, index: int) -> float | None:
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
-@per_host(most="steal_share", good=STOLEN)
+@per_host(max_key="steal_share", good=STOLEN)
 def cpu_stolen(view: RunView, index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[index]
     share = view.mean_metric(index, "cpu", "all", "steal_share")
-    if host.host in view.counted_hosts:
+    if host.host in view.externally_counted_hosts:
         return not_applicable(
             f"What {host.host} had of its node's processors was counted there.",
             host=host.host,
@@ -134,11 +134,11 @@ def cpu_stolen(view: RunView, index: int) -> HostAnswer:
         f"The hypervisor took {percent_text(share)} of the processors' "
         f"time{view.host_suffix_text(host)}"
     )
-    return graded(text, host=host.host, steal_share=share)
+    return graded_answer(text, host=host.host, steal_share=share)
 
 
 @check("thermal-throttling", "Thermal throttling")
-@per_host(most="throttle_events")
+@per_host(max_key="throttle_events")
 def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
     """Whether processors were slowed down to cool.
 
@@ -212,7 +212,7 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
 
 
 client_throttled = check("client-throttled", "CPU quota throttling")(
-    per_host(most="stood_share")(_throttled_by_quota)
+    per_host(max_key="stood_share")(_throttled_by_quota)
 )
 
 
@@ -227,7 +227,7 @@ def _throttled_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
 
 
 @check("client-starved", "Client CPU starvation")
-@per_host(most="wait_share")
+@per_host(max_key="wait_share")
 def client_starved(view: RunView, index: int) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
     host = view.hosts[index]

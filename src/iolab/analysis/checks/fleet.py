@@ -69,7 +69,7 @@ def start_skew(view: RunView) -> CheckAnswer:
 
 
 @check("clock-drift", "Clocks that moved during the run")
-@per_host(most="drift_s")
+@per_host(max_key="drift_s")
 def clock_drift(view: RunView, index: int) -> CheckAnswer:
     """Whether every host's clock kept its distance from the controller's.
 
@@ -102,7 +102,7 @@ def clock_drift(view: RunView, index: int) -> CheckAnswer:
 
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
-@per_host(most="step_s")
+@per_host(max_key="step_s")
 def clock_step(view: RunView, index: int) -> CheckAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
     host = view.hosts[index]

@@ -27,12 +27,12 @@ DEVICES_NAMED: Final = 4
 OTHERS_SHARE: Final = 0.02
 """Share of the run's own rate that others may have had just before it started."""
 
-TIMES_MOST: Final = 1000
+TIMES_MAX: Final = 1000
 """Above it the run itself did next to nothing, and how many times that is says no more."""
 
 
 @check("device-busy", "Device busy before the start")
-@per_host(most="share_of_run")
+@per_host(max_key="share_of_run")
 def device_busy_before_run(view: RunView, index: int) -> CheckAnswer:
     """Whether others used the target's devices just before the start.
 
@@ -82,8 +82,8 @@ def _compare_with_other_io(
     }
     if share <= OTHERS_SHARE:
         return valid(f"{text}.", **evidence)
-    if share >= TIMES_MOST:
-        beside = f"over {TIMES_MOST:,} times"
+    if share >= TIMES_MAX:
+        beside = f"over {TIMES_MAX:,} times"
     else:
         beside = f"{share:.3g} times" if share >= 1 else f"{percent_text(share)} of"
     return indicative(f"{text}: {beside} the run's own.", **evidence)
@@ -100,8 +100,8 @@ def _busiest_device_text(view: RunView, host: HostRun) -> str:
     return f"the busiest device{view.host_suffix_text(host)}{named}"
 
 
-def _other_rate_share(others: float, floor: float, own: float) -> float:
+def _other_rate_share(other_rate: float, floor: float, run_rate: float) -> float:
     """Others' rate over the run's own; nothing where others stayed below the floor."""
-    if others <= floor or not np.isfinite(others):
+    if other_rate <= floor or not np.isfinite(other_rate):
         return 0.0
-    return others / max(own, 1e-9)
+    return other_rate / max(run_rate, 1e-9)

@@ -13,9 +13,9 @@ from iolab.analysis.check import (
     check,
     indicative,
     invalid,
+    lost_host_answer,
     not_applicable,
     per_host,
-    share_cut,
     unchecked,
     valid,
     worst_answer,
@@ -52,7 +52,7 @@ STATE_SHARE: Final = 0.10
 """Of the used region: writes of so much between two runs move a drive that was filled twice by less
 than its own steady state varies (SNIA grants 10 % of slope)."""
 
-ACHIEVED_LEAST: Final = 0.99
+ACHIEVED_MIN: Final = 0.99
 """Share of the asked rate below which the target set the pace and not the rate."""
 
 FEWER_GOOD: Final = 0.98
@@ -102,7 +102,7 @@ def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     if window is not None and not view.load.ios[index].any():
         yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
     # Of an engine that goes on after an error only its last word tells of errors.
-    counts_them = view.record.run.point.job.counts_errors_late
+    counts_them = view.record.run.point.job.reports_errors_at_end
     if totals is None and (counts_them or not _was_stopped_early(host)):
         yield unchecked(f"the engine{where} left no totals", **evidence)
     if short:
@@ -156,7 +156,7 @@ def totals_disagree(view: RunView) -> CheckAnswer:
     np.add.at(counted, table.host[once], table.ios[once])
     parts = view.load.measured_part.parts
     first = parts.direction < ServiceTime.READ
-    np.add.at(binned, parts.host[first], view.record.bins.totals(parts)[first])
+    np.add.at(binned, parts.host[first], view.record.bins.group_totals(parts)[first])
     return worst_answer(
         _engine_total_answer(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))
@@ -166,7 +166,7 @@ def totals_disagree(view: RunView) -> CheckAnswer:
 def _engine_total_answer(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     host = view.hosts[index]
     if host.error is not None:
-        return share_cut(host)
+        return lost_host_answer(host)
     if host.totals is None:
         return unchecked(f"the engine{view.host_suffix_text(host)} left no totals")
     claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)
@@ -230,7 +230,7 @@ def unequal_state(view: RunView) -> CheckAnswer:
     states = view.record.states
     if not states:
         return not_applicable("The study asks for no start state, and none was kept.", states=0)
-    return worst_answer((_start_state_answer(state) for state in states), most="moved_bytes")
+    return worst_answer((_start_state_answer(state) for state in states), max_key="moved_bytes")
 
 
 def _start_state_answer(state: TargetState) -> CheckAnswer:

@@ -47,7 +47,7 @@ class StandstillSums(Record):
 
 
 @check("engine-stopped", "The engine stood still")
-@per_host(most="stopped_share")
+@per_host(max_key="stopped_share")
 def engine_stopped(view: RunView, index: int) -> CheckAnswer:
     """Whether the engine worked through the measured time, or was kept from working."""
     host = view.hosts[index]

@@ -12,7 +12,7 @@ from iolab.analysis.check import (
     HostAnswer,
     Numbers,
     check,
-    graded,
+    graded_answer,
     indicative,
     invalid,
     not_applicable,
@@ -28,9 +28,9 @@ from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Level
 from iolab.core.stopping import SteadinessStatus
-from iolab.core.volume import REACHED_WITHIN, provisioned_limit
+from iolab.core.volume import REACHED_TOLERANCE, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
-from iolab.stats.steady_state import SECONDS_LEAST, find_fall_to_plateau
+from iolab.stats.steady_state import SECONDS_MIN, find_fall_to_plateau
 from iolab.study.forecast import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_for_run_length
 from iolab.text import list_text, percent_text
 from iolab.units import format_count
@@ -133,7 +133,7 @@ def run_too_short(view: RunView) -> CheckAnswer:
 
 
 @check("missing-seconds", "Seconds missing from the record")
-@per_host(least="covered_share", good=COVERED_GOOD, bad=COVERED_BAD)
+@per_host(min_key="covered_share", good=COVERED_GOOD, bad=COVERED_BAD)
 def missing_seconds(view: RunView, index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     table, host = view.record.intervals, view.hosts[index]
@@ -150,7 +150,7 @@ def missing_seconds(view: RunView, index: int) -> HostAnswer:
     text = (
         f"The intervals{view.host_suffix_text(host)} cover {percent_text(share)} of {whole_s:.1f} s"
     )
-    return graded(text, host=host.host, covered_share=share, seconds=whole_s)
+    return graded_answer(text, host=host.host, covered_share=share, seconds=whole_s)
 
 
 @check("percentile-support", "Too few I/Os for a percentile")
@@ -169,7 +169,7 @@ def percentile_support(view: RunView) -> CheckAnswer:
     if not lacking:
         return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
     needs = ", ".join(
-        f"{_percentile_words(at)} ({format_count(ios_needed_for_percentile(at))})"
+        f"{_percentile_text(at)} ({format_count(ios_needed_for_percentile(at))})"
         for _, at in lacking
     )
     evidence |= {f"{name}_needs": ios_needed_for_percentile(at) for name, at in lacking}
@@ -179,8 +179,8 @@ def percentile_support(view: RunView) -> CheckAnswer:
     return verdict(text, **evidence)
 
 
-def _percentile_words(at: float) -> str:
-    return "the median" if at == 50.0 else f"p{at:g}"
+def _percentile_text(percent: float) -> str:
+    return "the median" if percent == 50.0 else f"p{percent:g}"
 
 
 @check("startup-transient", "Not steady")
@@ -225,7 +225,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     else:
         first, last = round(view.record.warmup_s), len(series.counts)
     counted = series.counts[first:last]
-    if len(counted) < SECONDS_LEAST:
+    if len(counted) < SECONDS_MIN:
         return not_applicable(TOO_SHORT, seconds=len(counted))
     fall = find_fall_to_plateau(counted)
     if fall is None:
@@ -252,7 +252,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     why = (
         f"{percent_text(share)} of the {format_count(limit)} IOPS of {types} at this size of I/O: "
     )
-    if abs(share - 1) <= REACHED_WITHIN:
+    if abs(share - 1) <= REACHED_TOLERANCE:
         why += "its burst credits are used up"
     elif share < 1:
         why += "another limit, as that of the instance, is the lower one"

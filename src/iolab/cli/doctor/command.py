@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iolab.cli.doctor.findings import (
-    LEFT,
+    LEFTOVERS_TOPIC,
     Finding,
     FindingState,
     Readiness,
@@ -51,10 +51,10 @@ def doctor(
         findings = _check_this_machine(path or ".", cloud=cloud_metadata, as_json=as_json)
     else:
         findings = _check_fleet(hosts, path, cloud=cloud_metadata, as_json=as_json)
-    exit_with_verdict(findings, clean_command(path, hosts))
+    report_readiness_and_exit(findings, list_leftovers_command(path, hosts))
 
 
-def clean_command(path: str | None, hosts: str | None) -> str:
+def list_leftovers_command(path: str | None, hosts: str | None) -> str:
     """What shows what killed sessions left where this command has looked."""
     words = ["iolab", "clean"]
     for option, value in (("--path", path), ("--hosts", hosts)):
@@ -121,9 +121,9 @@ def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) ->
     return [item.finding for item in fleet_findings(inspected)]
 
 
-def exit_with_verdict(findings: Sequence[Finding], clean: str) -> None:
+def report_readiness_and_exit(findings: Sequence[Finding], clean: str) -> None:
     """Print whether all is fit, with the command that cleans; typer.Exit where it is not."""
-    if any(item.topic == LEFT for item in findings):
+    if any(item.topic == LEFTOVERS_TOPIC for item in findings):
         print_message(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     match readiness(findings):
         case Readiness.FIT:

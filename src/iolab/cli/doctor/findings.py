@@ -28,10 +28,10 @@ ROOM_BYTES: Final = 3 << 30
 OVERLAY: Final = "overlay"
 """The file system of containers: what they write themselves lies in a layer of their own."""
 
-OTHER_LOAD: Final = "other load"
-LEFT: Final = "left by killed sessions"
+OTHER_LOAD_TOPIC: Final = "other load"
+LEFTOVERS_TOPIC: Final = "left by killed sessions"
 
-ROOT_ADDS: Final = (
+ROOT_RIGHTS_NOTE: Final = (
     "Root adds cold caches for metadata and databases, block devices and their purges, file "
     "systems and memory limits of a session's own, serial numbers of disks, memory modules."
 )
@@ -69,7 +69,9 @@ def readiness(findings: Sequence[Finding]) -> Readiness:
     """Not fit with any fault, busy with load of others."""
     if any(item.state is FindingState.FAULT for item in findings):
         return Readiness.NOT_FIT
-    is_busy = any(item.topic == OTHER_LOAD and item.state is FindingState.NOTE for item in findings)
+    is_busy = any(
+        item.topic == OTHER_LOAD_TOPIC and item.state is FindingState.NOTE for item in findings
+    )
     return Readiness.BUSY if is_busy else Readiness.FIT
 
 
@@ -123,10 +125,10 @@ def other_load_finding(quiet: HostActivity) -> Finding:
 
     others = quiet.interference_text()
     if others is None:
-        return Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
+        return Finding(OTHER_LOAD_TOPIC, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
     hint = "Find who it is, as with top or iotop, and stop it: until then results are at best "
     hint += "indicative."
-    return Finding(OTHER_LOAD, FindingState.NOTE, others, hint)
+    return Finding(OTHER_LOAD_TOPIC, FindingState.NOTE, others, hint)
 
 
 def required_client_programs() -> tuple[HostProgram, ...]:
@@ -152,7 +154,7 @@ def engine_findings(facts: HostFacts) -> Iterator[Finding]:
 
 def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     """What the directory is, whether we may write to it, and whether it has room."""
-    from iolab.study.guard import MAKE_WRITABLE, missing_target_fault
+    from iolab.study.readiness import MAKE_WRITABLE, missing_target_fault
 
     target = facts.target
     if target is None:
@@ -218,20 +220,20 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
         yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", hint)
 
 
-def leftover_and_rights_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
+def leftover_and_rights_findings(hello: Hello, leftovers: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
-    if left is not None and left.disturb_runs:
+    if leftovers is not None and leftovers.has_any_disturbing_runs:
         counts = (
-            (len(left.processes), "process"),
-            (len(left.folders), "scratch folder"),
-            (len(left.groups), "control group"),
-            (len(left.loops), "loop device"),
+            (len(leftovers.processes), "process"),
+            (len(leftovers.folders), "scratch folder"),
+            (len(leftovers.groups), "control group"),
+            (len(leftovers.loops), "loop device"),
         )
         message = ", ".join(counted_noun(number, noun) for number, noun in counts if number)
         hint = "'iolab clean' with the same options shows and removes it."
-        yield Finding(LEFT, FindingState.NOTE, message, hint)
+        yield Finding(LEFTOVERS_TOPIC, FindingState.NOTE, message, hint)
     if hello.uid:
-        yield Finding("rights", FindingState.NOTE, f"user {hello.uid}, not root", ROOT_ADDS)
+        yield Finding("rights", FindingState.NOTE, f"user {hello.uid}, not root", ROOT_RIGHTS_NOTE)
     if hello.runs_end_by is not None:
         yield Finding("processes", FindingState.OK, f"end with the agent, by a {hello.runs_end_by}")
         return

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from iolab.cli.doctor.findings import (
-    OTHER_LOAD,
+    OTHER_LOAD_TOPIC,
     Finding,
     FindingState,
     engine_findings,
@@ -58,13 +58,13 @@ NAMES_SHOWN: Final = 4
 """Hosts named for each value that differs; the table names them all."""
 
 PERFORMANCE: Final = "performance"
-UNKNOWN: Final = "unknown"
-UNKNOWN_DO: Final = "Virtual machines often hide it; look at the machines below them."
+UNKNOWN_TEXT: Final = "unknown"
+UNKNOWN_HINT: Final = "Virtual machines often hide it; look at the machines below them."
 
 HOSTS_SHOWN: Final = 4
 """Names in a cell; a finding about more hosts counts the rest."""
 
-NONE: Final = "–"
+NO_VALUE: Final = "–"
 
 STYLES: Final = {
     FindingState.OK: "green",
@@ -107,7 +107,7 @@ def fastest_port(facts: HostFacts) -> NicFacts | None:
 def link_speed(port: NicFacts | None) -> str:
     """`25G` or `100M` for people; `unknown` where the kernel does not tell."""
     if port is None or not port.speed_mbit_s:
-        return UNKNOWN
+        return UNKNOWN_TEXT
     if port.speed_mbit_s < 1000:
         return f"{port.speed_mbit_s}M"
     return f"{port.speed_mbit_s / 1000:g}G"
@@ -221,16 +221,17 @@ def _other_load_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFindin
         busy.append((message, _host_names(host for _, host in moved)))
     hint = "Find who it is, as with top or iotop, and stop it while you measure."
     for message, names in busy:
-        yield FleetFinding(names, Finding(OTHER_LOAD, FindingState.NOTE, message, hint))
+        yield FleetFinding(names, Finding(OTHER_LOAD_TOPIC, FindingState.NOTE, message, hint))
     if hosts and not busy:
         yield FleetFinding(
-            _host_names(hosts), Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
+            _host_names(hosts),
+            Finding(OTHER_LOAD_TOPIC, FindingState.OK, f"none in {QUIET_WATCH_S:g} s"),
         )
 
 
-def _range_text(values: Sequence[float], words: Callable[[float], str]) -> str:
+def _range_text(values: Sequence[float], format_value: Callable[[float], str]) -> str:
     """The least and the most of them, once where they read the same."""
-    low, high = words(min(values)), words(max(values))
+    low, high = format_value(min(values)), format_value(max(values))
     return low if low == high else f"{low} to {high}"
 
 
@@ -251,8 +252,8 @@ def _role_comparison_findings(hosts: Sequence[InspectedHost], role: Role) -> Ite
     yield _equality_finding(
         "processor", ((_processor_text(host.facts), host) for host in hosts), hint
     )
-    machines = [(host.facts.machine.product_text or UNKNOWN, host) for host in hosts]
-    if any(title != UNKNOWN for title, _ in machines):
+    machines = [(host.facts.machine.product_text or UNKNOWN_TEXT, host) for host in hosts]
+    if any(title != UNKNOWN_TEXT for title, _ in machines):
         yield _equality_finding("machine", machines, hint)
     if any(host.facts.cloud for host in hosts):
         yield _equality_finding(
@@ -263,19 +264,19 @@ def _role_comparison_findings(hosts: Sequence[InspectedHost], role: Role) -> Ite
     yield _equality_finding("link", ((link_speed(port), host) for port, host in ports), hint)
     hint = "Set one MTU on all hosts and on every switch between them."
     yield _equality_finding(
-        "MTU", ((str(port.mtu) if port else UNKNOWN, host) for port, host in ports), hint
+        "MTU", ((str(port.mtu) if port else UNKNOWN_TEXT, host) for port, host in ports), hint
     )
-    governors = [(host.facts.cpu.governor or UNKNOWN, host) for host in hosts]
+    governors = [(host.facts.cpu.governor or UNKNOWN_TEXT, host) for host in hosts]
     hint = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
     finding = _equality_finding("governor", governors, hint)
-    slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
+    slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN_TEXT}
     yield replace(finding, state=FindingState.NOTE, hint=hint) if slow else finding
 
 
 def _cloud_text(cloud: CloudFacts | None) -> str:
     """What hosts of one kind have in common: not the names of their volumes."""
     if cloud is None:
-        return UNKNOWN
+        return UNKNOWN_TEXT
     return replace(
         cloud, volumes=tuple(replace(volume, name="") for volume in cloud.volumes)
     ).summary_text
@@ -324,8 +325,8 @@ def _mount_source_text(target: TargetFacts) -> str:
 
 def _equality_finding(name: str, values: Iterable[tuple[str, InspectedHost]], hint: str) -> Finding:
     groups = _hosts_by_value(values)
-    if set(groups) == {UNKNOWN}:
-        return Finding(name, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_DO)
+    if set(groups) == {UNKNOWN_TEXT}:
+        return Finding(name, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_HINT)
     if len(groups) == 1:
         return Finding(name, FindingState.OK, f"{next(iter(groups))} on all")
     return Finding(name, FindingState.NOTE, f"differs: {_values_with_hosts_text(groups)}", hint)
@@ -394,7 +395,7 @@ def fleet_lines(
         host = inspected.results.get(spec.name)
         lacking = [
             literal_text("no answer", STYLES[FindingState.FAULT]),
-            *[NONE] * (len(headings) - 2),
+            *[NO_VALUE] * (len(headings) - 2),
         ]
         rest = _host_cells(host) if host else lacking
         rows.append([literal_text(spec.name), *rest])
@@ -437,11 +438,11 @@ def _host_cells(host: InspectedHost) -> list[Text | str]:
             for program in required_client_programs()
         ),
         literal_text(facts.kernel.release),
-        literal_text(target.fs_type) if target else NONE,
-        format_bytes(target.free_bytes) if target else NONE,
+        literal_text(target.fs_type) if target else NO_VALUE,
+        format_bytes(target.free_bytes) if target else NO_VALUE,
         link_speed(port),
-        str(port.mtu) if port else NONE,
-        literal_text(facts.cpu.governor or NONE),
+        str(port.mtu) if port else NO_VALUE,
+        literal_text(facts.cpu.governor or NO_VALUE),
         _share_text(host.activity.cpu_busy),
         _share_text(host.activity.device_busy),
     ]
@@ -452,7 +453,7 @@ def _clock_offset_text(offset: ClockOffset) -> str:
 
 
 def _share_text(share: float | None) -> str:
-    return NONE if share is None else percent_text(share)
+    return NO_VALUE if share is None else percent_text(share)
 
 
 def _host_facts_document(host: InspectedHost) -> dict[str, Any]:

@@ -16,20 +16,20 @@ from typing import Final
 
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import (
-    NAME_YOURS,
+    NAME_PACKAGE_HINT,
     AptKernelSource,
     KernelPackage,
     KernelTree,
-    KernelUnavailable,
+    KernelUnavailableError,
     PathPrograms,
-    read_user_kernel_package,
+    kernel_package_of_file,
     unpack_kernel,
 )
 from iolab.guests.kit.image import (
     DIRECTORY,
-    PLAIN,
     PROGRAM,
     PROGRAMS,
+    REGULAR_FILE,
     CpioEntry,
     FioPrograms,
     Packing,
@@ -42,18 +42,18 @@ from iolab.guests.kit.image import (
     supports_direct_boot,
     write_tools_image,
 )
-from iolab.guests.kit.image import unpack as unpacked_bytes
-from iolab.hosts.builds import (
+from iolab.guests.kit.image import unpack_content as unpacked_bytes
+from iolab.hosts.host import Host
+from iolab.hosts.kit_cache import (
     DIGEST_SHOWN,
     TOKEN,
     KitCache,
     KitPlan,
-    Say,
+    Notify,
     cache_folder,
     copy_jars_to_host,
-    is_file_visible_to,
+    is_file_visible_on_host,
 )
-from iolab.hosts.host import Host
 from iolab.hosts.push import agent_binary
 from iolab.record import Record
 
@@ -61,7 +61,7 @@ MACHINE: Final = "x86_64"
 """The kind of machine that guests can be made on and for."""
 
 MODULES_FOLDER: Final = "modules"
-ORDER: Final = f"{MODULES_FOLDER}/order"
+LOAD_ORDER_FILE: Final = f"{MODULES_FOLDER}/order"
 """Names of the files beside it, one a line, in the order in which they are loaded."""
 
 KERNEL: Final = "vmlinux"
@@ -69,7 +69,7 @@ INITRD: Final = "initrd"
 TOOLS: Final = "tools.img"
 RELEASE: Final = "release"
 
-_FORM: Final = "1"
+_KIT_LAYOUT: Final = "1"
 """Counts changes of how kits are made that their parts do not show."""
 
 _MODULES_LIMIT: Final = 50
@@ -105,7 +105,7 @@ class GuestKitBuilder(Record):
     machine: str = MACHINE
 
 
-def default_kit_builder() -> GuestKitBuilder:
+def kit_builder_of_user() -> GuestKitBuilder:
     """The one of this user and this machine."""
     asked = dict(os.environ)
     cache = cache_folder(asked)
@@ -116,101 +116,111 @@ def default_kit_builder() -> GuestKitBuilder:
 
 
 async def build_guest_kit(
-    say: Say, *, package: str = "", shop: GuestKitBuilder | None = None
+    notify: Notify, *, package: str = "", builder: GuestKitBuilder | None = None
 ) -> GuestKit:
     """The kit with the newest kernel that apt offers, or with that of the `package` file.
 
-    Made if it is not in the user's cache yet; `say` is told of what takes long. EngineError when it
-    cannot be made, with what to install.
+    Made if it is not in the user's cache yet; `notify` is told of what takes long. EngineError when
+    it cannot be made, with what to install.
     """
-    used = shop or default_kit_builder()
+    used = builder or kit_builder_of_user()
     if used.machine != MACHINE:
         raise EngineError(
             f"Guests can be made on {MACHINE} alone, and this machine is {used.machine}.",
             f"Run the session from an {MACHINE} machine, or use guests that exist already.",
         )
     if package:
-        offer = await read_user_kernel_package(used.programs, Path(package))
-        return await _find_or_build_kit(used, offer, say)
-    used.programs.require("apt-cache", "apt-get", "fio", "ldd")
+        offer = await kernel_package_of_file(used.programs, Path(package))
+        return await _find_or_build_kit(used, offer, notify)
+    used.programs.require_programs("apt-cache", "apt-get", "fio", "ldd")
     try:
-        return await _find_or_build_kit(used, await used.apt.available_package(), say)
-    except KernelUnavailable:
-        say("fetching the lists of packages")
-        return await _find_or_build_kit(used, await used.apt.available_package_after_update(), say)
+        return await _find_or_build_kit(used, await used.apt.available_package(), notify)
+    except KernelUnavailableError:
+        notify("fetching the lists of packages")
+        return await _find_or_build_kit(
+            used, await used.apt.available_package_after_update(), notify
+        )
 
 
-async def install_kit_on_node(host: Host, kit: GuestKit, directory: str, say: Say) -> NodeKitPaths:
+async def install_kit_on_node(
+    host: Host, kit: GuestKit, directory: str, notify: Notify
+) -> NodeKitPaths:
     """The kit on a node: where it lies if the node sees it, else a copy in its scratch folder.
 
     HostError when the node fails or does not hold what was sent.
     """
     files = (kit.kernel, kit.initrd, kit.tools)
-    if await is_file_visible_to(host, kit.folder / TOKEN):
+    if await is_file_visible_on_host(host, kit.folder / TOKEN):
         return NodeKitPaths(*map(str, files))
-    say(f"copying what guests boot from to {host.name}")
+    notify(f"copying what guests boot from to {host.name}")
     return NodeKitPaths(*await copy_jars_to_host(host, files, f"{directory}/kit-{kit.folder.name}"))
 
 
-async def _find_or_build_kit(shop: GuestKitBuilder, offer: KernelPackage, say: Say) -> GuestKit:
-    tools = await find_fio(shop.programs)
-    digest = await asyncio.to_thread(_kit_digest, shop, offer, tools)
+async def _find_or_build_kit(
+    builder: GuestKitBuilder, package: KernelPackage, notify: Notify
+) -> GuestKit:
+    tools = await find_fio(builder.programs)
+    digest = await asyncio.to_thread(_kit_digest, builder, package, tools)
 
-    async def make(aside: Path) -> Path:
-        return await _build_kit(shop, offer, tools, aside)
+    async def build(build_folder: Path) -> Path:
+        return await _build_kit(builder, package, tools, build_folder)
 
-    name = f"guest-{offer.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
-    message = f"making what guests boot from, of {offer.name} {offer.version}, once on this machine"
-    folder = await KitCache(shop.cache).get_or_build(KitPlan(name, message, make), say)
+    name = f"guest-{package.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
+    message = (
+        f"making what guests boot from, of {package.name} {package.version}, once on this machine"
+    )
+    folder = await KitCache(builder.cache).get_or_build_kit(KitPlan(name, message, build), notify)
     release = (folder / RELEASE).read_text().strip()
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 
 
-def _kit_digest(shop: GuestKitBuilder, offer: KernelPackage, tools: FioPrograms) -> str:
+def _kit_digest(builder: GuestKitBuilder, package: KernelPackage, tools: FioPrograms) -> str:
     """Of everything that a kit is made of."""
-    agent = shop.agent or agent_binary(shop.machine)
-    files = [agent] if offer.package_file is None else [agent, offer.package_file]
+    agent = builder.agent or agent_binary(builder.machine)
+    files = [agent] if package.package_file is None else [agent, package.package_file]
     contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
-    parts = (_FORM, offer.name, offer.version, tools.digest(), *contents)
+    parts = (_KIT_LAYOUT, package.name, package.version, tools.digest(), *contents)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 async def _build_kit(
-    shop: GuestKitBuilder, offer: KernelPackage, tools: FioPrograms, aside: Path
+    builder: GuestKitBuilder, package: KernelPackage, tools: FioPrograms, build_folder: Path
 ) -> Path:
-    shop.programs.require("dpkg-deb", "mke2fs")
-    kit = aside / "kit"
+    builder.programs.require_programs("dpkg-deb", "mke2fs")
+    kit = build_folder / "kit"
     kit.mkdir()
-    packages = await shop.apt.download(offer, aside)
-    tree = await unpack_kernel(shop.programs, packages, aside / "tree")
+    packages = await builder.apt.download(package, build_folder)
+    tree = await unpack_kernel(builder.programs, packages, build_folder / "tree")
     try:
-        await _write_kernel(shop.programs, tree, aside, kit / KERNEL)
-        modules = await _guest_modules(shop.programs, tree, aside)
+        await _write_kernel(builder.programs, tree, build_folder, kit / KERNEL)
+        modules = await _guest_modules(builder.programs, tree, build_folder)
     except ValueError as fault:
         raise EngineError(
             f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
-            f"Take another kernel: {NAME_YOURS}.",
+            f"Take another kernel: {NAME_PACKAGE_HINT}.",
         ) from None
-    agent = await asyncio.to_thread((shop.agent or agent_binary(shop.machine)).read_bytes)
+    agent = await asyncio.to_thread((builder.agent or agent_binary(builder.machine)).read_bytes)
     (kit / INITRD).write_bytes(cpio_archive(_initrd_files(agent, modules)))
-    await write_tools_image(shop.programs, tools, kit / TOOLS, aside)
+    await write_tools_image(builder.programs, tools, kit / TOOLS, build_folder)
     (kit / RELEASE).write_text(f"{tree.release}\n")
     return kit
 
 
 async def _write_kernel(
-    programs: PathPrograms, tree: KernelTree, aside: Path, target: Path
+    programs: PathPrograms, tree: KernelTree, build_folder: Path, target: Path
 ) -> None:
     """ValueError when the image is none that QEMU starts directly."""
     packed = kernel_payload(await asyncio.to_thread(tree.image.read_bytes))
-    kernel = await _unpack_kernel(programs, packed.packing, packed.content, aside / "payload")
+    kernel = await _unpack_kernel(
+        programs, packed.packing, packed.content, build_folder / "payload"
+    )
     if not supports_direct_boot(kernel):
         raise ValueError("it has no entry for direct boot (CONFIG_PVH)")
     await asyncio.to_thread(target.write_bytes, kernel)
 
 
 async def _guest_modules(
-    programs: PathPrograms, tree: KernelTree, aside: Path
+    programs: PathPrograms, tree: KernelTree, build_folder: Path
 ) -> Mapping[str, bytes]:
     """The modules that guests need, unpacked, in the order in which they are loaded."""
     files = sorted(path for path in tree.modules.rglob("*.ko*") if is_module(path.name))
@@ -228,23 +238,29 @@ async def _guest_modules(
             packing = detect_packing(packed)
             if packing is None:
                 raise ValueError(f"{path.name} is no module") from None
-            contents[str(path)] = await _unpack_kernel(programs, packing, packed, aside / path.name)
+            contents[str(path)] = await _unpack_kernel(
+                programs, packing, packed, build_folder / path.name
+            )
     raise ValueError(f"it has over {_MODULES_LIMIT} modules that depend on each other")
 
 
 async def _unpack_kernel(
-    programs: PathPrograms, packing: Packing, content: bytes, aside: Path
+    programs: PathPrograms, packing: Packing, content: bytes, build_folder: Path
 ) -> bytes:
-    """ValueError when it is damaged; `aside` is a file to work with."""
+    """ValueError when it is damaged; `build_folder` is a file to work with."""
     if packing not in PROGRAMS:
         return await asyncio.to_thread(unpacked_bytes, packing, content)
     program = PROGRAMS[packing]
-    plain = aside.with_name(f"{aside.name}.plain")
-    await asyncio.to_thread(aside.write_bytes, content)
-    words = (str(aside), str(plain)) if packing is Packing.LZ4 else (str(aside), "-o", str(plain))
-    ended = await programs.run(program, "-d", "-f", "-q", *words)
+    plain = build_folder.with_name(f"{build_folder.name}.plain")
+    await asyncio.to_thread(build_folder.write_bytes, content)
+    words = (
+        (str(build_folder), str(plain))
+        if packing is Packing.LZ4
+        else (str(build_folder), "-o", str(plain))
+    )
+    ended = await programs.run_program(program, "-d", "-f", "-q", *words)
     if ended.code:
-        raise ValueError(f"{program} cannot unpack {aside.name} ({ended.message})")
+        raise ValueError(f"{program} cannot unpack {build_folder.name} ({ended.summary_line})")
     return await asyncio.to_thread(plain.read_bytes)
 
 
@@ -254,9 +270,9 @@ def _initrd_files(agent: bytes, modules: Mapping[str, bytes]) -> tuple[CpioEntry
     return (
         *(CpioEntry(folder, DIRECTORY) for folder in ("dev", "proc", "sys", MODULES_FOLDER)),
         CpioEntry("init", PROGRAM, agent),
-        CpioEntry(ORDER, PLAIN, order),
+        CpioEntry(LOAD_ORDER_FILE, REGULAR_FILE, order),
         *(
-            CpioEntry(f"{MODULES_FOLDER}/{file}", PLAIN, content)
+            CpioEntry(f"{MODULES_FOLDER}/{file}", REGULAR_FILE, content)
             for file, content in zip(names, modules.values(), strict=True)
         ),
     )

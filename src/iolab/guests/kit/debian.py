@@ -40,10 +40,10 @@ ANSWER_LIMIT_S: Final = 60.0
 OUTPUT_LIMIT_BYTES: Final = 16 << 20
 """What apt tells of three packages has some 10 kB."""
 
-SHOWN: Final = 300
+MESSAGE_CHARACTERS_MAX: Final = 300
 """Characters of what a program said that go into a sentence."""
 
-_NO_ROOM: Final = b"No space left on device"
+_DISK_FULL_TEXT: Final = b"No space left on device"
 
 META_PACKAGES: Final = ("linux-image-cloud-amd64", "linux-image-kvm", "linux-image-virtual")
 """What depends on the newest kernel for guests: Debian's, then Ubuntu's two. Most wanted first."""
@@ -56,7 +56,7 @@ LISTS_LIMIT_S: Final = 300.0
 FETCH_LIMIT_S: Final = 900.0
 """30 MB; Ubuntu's modules are another 30 MB."""
 
-NAME_YOURS: Final = "name a kernel package that you have with `kernel` in [vm]"
+NAME_PACKAGE_HINT: Final = "name a kernel package that you have with `kernel` in [vm]"
 _NAME: Final = r"linux-(?:image|modules|binary)-(?:unsigned-)?\d[\w.+~-]*"
 _WITH_VERSION: Final = re.compile(rf"({_NAME})(?:\s*\(=\s*([^)\s]+)\s*\))?")
 
@@ -74,12 +74,12 @@ class ProgramExit(Record):
     errors: bytes
 
     @property
-    def message(self) -> str:
+    def summary_line(self) -> str:
         """The line of its errors that tells most, else of what it printed, for a sentence."""
         lines = [line.strip() for line in (self.errors or self.output).splitlines() if line.strip()]
         grave = [line for line in lines if line.startswith((b"E:", b"dpkg-deb: error"))]
         chosen = (grave or lines or [b"it does not say why"])[-1 if not grave else 0]
-        return excerpt(chosen, SHOWN).rstrip(".")
+        return excerpt(chosen, MESSAGE_CHARACTERS_MAX).rstrip(".")
 
 
 class PathPrograms(Record):
@@ -88,7 +88,7 @@ class PathPrograms(Record):
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     extra_directories: str = SYSTEM_PROGRAMS
 
-    def require(self, *names: str) -> None:
+    def require_programs(self, *names: str) -> None:
         """EngineError that names all of these that are missing, and what to install."""
         missing = [name for name in names if self._find(name) is None]
         if missing:
@@ -100,10 +100,10 @@ class PathPrograms(Record):
 
     def program_path(self, name: str) -> Path:
         """Where a program lies. EngineError when it is missing."""
-        self.require(name)
+        self.require_programs(name)
         return Path(self._find(name) or name)
 
-    async def run(
+    async def run_program(
         self, name: str, *words: str, cwd: Path | None = None, limit_s: float = ANSWER_LIMIT_S
     ) -> ProgramExit:
         """Run a program to its end, whatever its code.
@@ -130,7 +130,7 @@ class PathPrograms(Record):
             raise EngineError(
                 f"{name} at {path} does not start ({fault.strerror}).", hint
             ) from None
-        if code and _NO_ROOM in errors:
+        if code and _DISK_FULL_TEXT in errors:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return ProgramExit(code, output, errors)
 
@@ -159,7 +159,7 @@ class KernelTree(Record):
     modules: Path
 
 
-class KernelUnavailable(EngineError):
+class KernelUnavailableError(EngineError):
     """apt knows no kernel for guests, or its mirror does not have what apt's lists name."""
 
 
@@ -181,9 +181,9 @@ class AptKernelSource(Record):
         for lists in sources:
             if offer := await self._newest_package(lists):
                 return offer
-        raise KernelUnavailable(
+        raise KernelUnavailableError(
             f"apt here knows none of {', '.join(META_PACKAGES)}.",
-            f"Run `apt-get update` with a source that has one, or {NAME_YOURS}.",
+            f"Run `apt-get update` with a source that has one, or {NAME_PACKAGE_HINT}.",
         )
 
     async def available_package_after_update(self) -> KernelPackage:
@@ -196,38 +196,40 @@ class AptKernelSource(Record):
         settings = self.own_lists / "apt.conf"
         settings.write_bytes(_SETTINGS)
         words = ("-c", str(settings), *_apt_options(self.own_lists), "-qq", "update")
-        ended = await self.programs.run("apt-get", *words, limit_s=LISTS_LIMIT_S)
+        ended = await self.programs.run_program("apt-get", *words, limit_s=LISTS_LIMIT_S)
         # One of many sources may fail without need of it.
         if offer := await self._newest_package(self.own_lists):
             (self.own_lists / "lists").touch()
             return offer
         if ended.code or ended.errors:
-            raise KernelUnavailable(
-                f"apt-get cannot fetch its lists ({ended.message}).", _package_sources_hint()
+            raise KernelUnavailableError(
+                f"apt-get cannot fetch its lists ({ended.summary_line}).", _package_sources_hint()
             )
-        raise KernelUnavailable(
+        raise KernelUnavailableError(
             f"No source of this machine's apt has any of {', '.join(META_PACKAGES)}.",
-            f"Add one that does, or {NAME_YOURS}.",
+            f"Add one that does, or {NAME_PACKAGE_HINT}.",
         )
 
-    async def download(self, offer: KernelPackage, folder: Path) -> tuple[Path, ...]:
+    async def download(self, package: KernelPackage, folder: Path) -> tuple[Path, ...]:
         """The package, and that with its modules where they are apart, below `folder`.
 
         NotToBeHad when the mirror does not give it.
         """
-        if offer.package_file is not None:
-            return (offer.package_file,)
-        shown = await self._apt_cache_show(offer.package_lists, offer.name)
-        parts = [offer.name]
+        if package.package_file is not None:
+            return (package.package_file,)
+        shown = await self._apt_cache_show(package.package_lists, package.name)
+        parts = [package.name]
         for stanza in parse_stanzas(shown.output.decode("utf-8", "replace")):
             wanted = stanza.get("Depends", "")
             parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
-        words = (*_apt_options(offer.package_lists), "-q", "download", *parts)
-        ended = await self.programs.run("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
+        words = (*_apt_options(package.package_lists), "-q", "download", *parts)
+        ended = await self.programs.run_program(
+            "apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S
+        )
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
         if ended.code or len(packages) < len(parts):
-            raise KernelUnavailable(
-                f"apt-get cannot fetch {list_text(parts)} ({ended.message}).",
+            raise KernelUnavailableError(
+                f"apt-get cannot fetch {list_text(parts)} ({ended.summary_line}).",
                 _package_sources_hint(),
             )
         return packages
@@ -239,7 +241,7 @@ class AptKernelSource(Record):
 
     async def _apt_cache_show(self, lists: Path | None, *names: str) -> ProgramExit:
         words = (*_apt_options(lists), "show", "--no-all-versions", *names)
-        return await self.programs.run("apt-cache", *words)
+        return await self.programs.run_program("apt-cache", *words)
 
 
 def parse_stanzas(text: str) -> Iterator[Mapping[str, str]]:
@@ -267,11 +269,11 @@ def newest_kernel_package(text: str) -> KernelPackage | None:
     return None
 
 
-async def read_user_kernel_package(programs: PathPrograms, path: Path) -> KernelPackage:
+async def kernel_package_of_file(programs: PathPrograms, path: Path) -> KernelPackage:
     """What a package file of the user's is. EngineError when it is none."""
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
-    ended = await programs.run("dpkg-deb", "-f", str(path), "Package", "Version")
+    ended = await programs.run_program("dpkg-deb", "-f", str(path), "Package", "Version")
     fields = next(parse_stanzas(ended.output.decode("utf-8", "replace")), {})
     if ended.code or not fields.keys() >= {"Package", "Version"}:
         raise _not_a_package_error(path, ended)
@@ -283,7 +285,7 @@ async def unpack_kernel(
 ) -> KernelTree:
     """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
     for package in packages:
-        ended = await programs.run("dpkg-deb", "-x", str(package), str(folder))
+        ended = await programs.run_program("dpkg-deb", "-x", str(package), str(folder))
         if ended.code:
             raise _not_a_package_error(package, ended)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
@@ -307,17 +309,23 @@ def _kernel_images(folder: Path, modules: Path) -> dict[str, Path]:
 
 def _not_a_package_error(path: Path, ended: ProgramExit) -> EngineError:
     return EngineError(
-        f"{path.name} is no Debian package that can be unpacked ({ended.message}).",
-        f"Fetch it again, or {NAME_YOURS}.",
+        f"{path.name} is no Debian package that can be unpacked ({ended.summary_line}).",
+        f"Fetch it again, or {NAME_PACKAGE_HINT}.",
     )
 
 
-def _apt_options(lists: Path | None) -> tuple[str, ...]:
+def _apt_options(package_lists: Path | None) -> tuple[str, ...]:
     """Who fetches as root hands that to a user who cannot write in a folder of root's."""
     own = ("-o", "APT::Sandbox::User=root")
-    if lists is None:
+    if package_lists is None:
         return own
-    return (*own, "-o", f"Dir::State::lists={lists}/lists", "-o", f"Dir::Cache={lists}/cache")
+    return (
+        *own,
+        "-o",
+        f"Dir::State::lists={package_lists}/lists",
+        "-o",
+        f"Dir::Cache={package_lists}/cache",
+    )
 
 
 def _modified_s(folder: Path) -> float:
@@ -328,4 +336,4 @@ def _modified_s(folder: Path) -> float:
 
 
 def _package_sources_hint() -> str:
-    return f"See that this machine reaches its package mirror, or {NAME_YOURS}."
+    return f"See that this machine reaches its package mirror, or {NAME_PACKAGE_HINT}."

@@ -26,7 +26,7 @@ from iolab.record import Record
 
 DIRECTORY: Final = 0o040755
 PROGRAM: Final = 0o100755
-PLAIN: Final = 0o100644
+REGULAR_FILE: Final = 0o100644
 
 _CPIO_MAGIC: Final = b"070701"
 _LAST: Final = "TRAILER!!!"
@@ -51,10 +51,10 @@ _XEN: Final = b"Xen\0"
 _NOTES_LIMIT: Final = 1000
 _X86_64: Final = 62
 
-WANTED: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")
+WANTED_MODULES: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")
 """Buses of both kinds of machine, disks, and the port that the agent speaks through."""
 
-NEEDED: Final = frozenset({"virtio_blk", "virtio_console"})
+REQUIRED_MODULES: Final = frozenset({"virtio_blk", "virtio_console"})
 """Without these no guest is of use; a kernel may lack one of the buses."""
 
 _ENDINGS: Final = re.compile(r"\.ko(?:\.(?:xz|zst|gz))?")
@@ -64,17 +64,17 @@ FIO_IN_GUEST: Final = Path("/usr/bin/fio")
 FOLDERS: Final = ("dev", "proc", "sys", "tmp", "run", "root", "etc", "usr/bin")
 """Where a guest mounts what the kernel gives it; the disk itself cannot be written."""
 
-LOADED_LATE: Final = "libgcc_s.so.1"
+LATE_LOADED_LIBRARY: Final = "libgcc_s.so.1"
 """The C library opens it when a thread ends; no program names it."""
 
 LINKS_CACHE: Final = Path("/etc/ld.so.cache")
 """Where the loader finds libraries outside its usual folders."""
 
-ISSUED: Final = "1e6a72a8-5a0b-4d6c-9a55-2f0d2c7f1c01"
+IMAGE_UUID: Final = "1e6a72a8-5a0b-4d6c-9a55-2f0d2c7f1c01"
 """The file system's id and the seed of its directories: the same for all, as its times are."""
 
 BLOCK_BYTES: Final = 4096
-SPARE: Final = 1.04
+SPACE_FACTOR: Final = 1.04
 
 SPARE_BYTES: Final = 4 << 20
 """For the tables of a file system of that size."""
@@ -182,7 +182,7 @@ def detect_packing(content: bytes) -> Packing | None:
     return next((p for magic, p in _MAGIC.items() if content.startswith(magic)), None)
 
 
-def unpack(packing: Packing, content: bytes) -> bytes:
+def unpack_content(packing: Packing, content: bytes) -> bytes:
     """Content unpacked by Python alone, whatever stands behind it left out.
 
     ValueError when it is damaged, or `packing` is one of PROGRAMS.
@@ -267,10 +267,10 @@ def modules_in_load_order(
     path_by_module = {module_name(path): path for path in paths}
     done = {module_name(path) for path in built_in if path.strip()}
     modules: dict[str, bytes] = {}
-    for name in WANTED:
+    for name in WANTED_MODULES:
         if name in path_by_module or name in done:
             _add_with_dependencies(name, path_by_module, done, read, modules)
-    if missing := sorted(NEEDED - modules.keys() - done):
+    if missing := sorted(REQUIRED_MODULES - modules.keys() - done):
         raise ValueError(f"it has no {' and no '.join(missing)}")
     return modules
 
@@ -318,13 +318,13 @@ async def find_fio(programs: PathPrograms) -> FioPrograms:
                 f"fio at {path} is a script or of another machine, which guests cannot run.",
                 "Put a compiled fio first on PATH (`apt-get install fio`) and run again.",
             )
-    version = await programs.run("fio", "--version")
+    version = await programs.run_program("fio", "--version")
     if version.code:
         raise EngineError(
-            f"fio at {path} does not run here ({version.message}).",
+            f"fio at {path} does not run here ({version.summary_line}).",
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
-    listing = await programs.run("ldd", str(path))
+    listing = await programs.run_program("ldd", str(path))
     text = listing.output.decode("utf-8", "replace")
     if missing := _MISSING.findall(text):
         raise EngineError(
@@ -346,33 +346,38 @@ def parse_ldd_output(text: str) -> tuple[str, ...]:
 
 
 async def write_tools_image(
-    programs: PathPrograms, tools: FioPrograms, image: Path, aside: Path
+    programs: PathPrograms, tools: FioPrograms, image: Path, build_folder: Path
 ) -> None:
-    """Write the disk as an ext4 image, laid out in `aside` first. OSError when it cannot be."""
-    root = aside / "tools"
-    size = await asyncio.to_thread(_lay_out_files, tools, root)
-    blocks = int(size * SPARE + SPARE_BYTES) // BLOCK_BYTES
+    """Write the disk as an ext4 image, laid out in `build_folder` first.
+
+    OSError when it cannot be.
+    """
+    root = build_folder / "tools"
+    size = await asyncio.to_thread(_copy_tool_files, tools, root)
+    blocks = int(size * SPACE_FACTOR + SPARE_BYTES) // BLOCK_BYTES
     features = "^has_journal,^resize_inode,^metadata_csum_seed"
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
-    fixed = ("-U", ISSUED, "-E", f"hash_seed={ISSUED},root_owner=0:0,lazy_itable_init=0")
-    ended = await programs.run(
+    fixed = ("-U", IMAGE_UUID, "-E", f"hash_seed={IMAGE_UUID},root_owner=0:0,lazy_itable_init=0")
+    ended = await programs.run_program(
         "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image), str(blocks)
     )
     if ended.code:
         raise EngineError(
-            f"mke2fs cannot make the guests' disk of tools ({ended.message}).",
+            f"mke2fs cannot make the guests' disk of tools ({ended.summary_line}).",
             "Correct what it says (it has to know `-d`: e2fsprogs 1.43 or newer) and run again.",
         )
 
 
 def _with_late_loaded_libraries(libraries: list[Path]) -> tuple[Path, ...]:
     names = {path.name for path in libraries}
-    beside = dict.fromkeys(path.parent / LOADED_LATE for path in libraries)
-    late = [path for path in beside if path.is_file()][:1] if LOADED_LATE not in names else []
+    beside = dict.fromkeys(path.parent / LATE_LOADED_LIBRARY for path in libraries)
+    late = (
+        [path for path in beside if path.is_file()][:1] if LATE_LOADED_LIBRARY not in names else []
+    )
     return (*libraries, *late)
 
 
-def _lay_out_files(tools: FioPrograms, root: Path) -> int:
+def _copy_tool_files(tools: FioPrograms, root: Path) -> int:
     """Put everything where a guest looks for it; the bytes of whole blocks that it takes."""
     for folder in FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)

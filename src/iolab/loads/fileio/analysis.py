@@ -27,7 +27,7 @@ from iolab.loads.fileio.checks import (
     near_generator_ceiling,
     verify_mismatch,
 )
-from iolab.loads.fileio.sampled import access_pattern, block_size, latency_contradicted
+from iolab.loads.fileio.sampled_checks import access_pattern, block_size, latency_contradicted
 from iolab.loads.fileio.workload import Job
 
 
@@ -35,7 +35,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
     """By the directions that the access pattern has."""
 
     checks = shared_checks_with_overrides(
-        after={
+        added_after={
             engine_errors: (verify_mismatch, files_changed),
             startup_transient: (burst_credits,),
             target_is_memory: (buffered_io, cache_hits),

@@ -21,7 +21,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.workload import DataSet
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
-from iolab.hosts.barrier import cancel_on_halt, gather_hosts
+from iolab.hosts.barrier import gather_hosts, set_event_on_failure
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
@@ -36,15 +36,15 @@ from iolab.loads.fileio.calibration_model import (
     engine_run_totals,
 )
 from iolab.loads.fileio.driver import ENGINES, null_target_iops
-from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.workload import Job, generator_kind
+from iolab.loads.fileio.engine_facts import AUTO, FIO_ENGINE, NATIVE_ENGINE, VERSION_COMMANDS
+from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.record import Record
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START, HostStartTime
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.repeats import BIN_ERROR
 from iolab.targets.context import HOSTS_APART
-from iolab.targets.layout import layout_fault
+from iolab.targets.layout import layout_error
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, scratch_name
 from iolab.units import NS_PER_S, format_bytes
 
@@ -58,10 +58,10 @@ START_ALLOWANCE_S: Final = 0.2
 """From the decision to the common start of several hosts, beyond the way of the messages."""
 
 
-LONGER: Final = "Ask for longer runs, with --seconds."
+LONGER_RUNS_HINT: Final = "Ask for longer runs, with --seconds."
 """What to do where a run on scratch files made nothing."""
 
-ELSEWISE: Final = "Look at /dev/null there, or ask for another --rw or --ioengine."
+DEV_NULL_HINT: Final = "Look at /dev/null there, or ask for another --rw or --ioengine."
 """The same where even what does nothing was not reached."""
 
 BIN_ALLOWANCE: Final = 2 * BIN_ERROR
@@ -85,30 +85,33 @@ class CalibrationRequest(Record):
 
 
 async def calibrate(
-    specs: Iterable[HostSpec], wish: CalibrationRequest, say: Callable[[str], None]
+    specs: Iterable[HostSpec], request: CalibrationRequest, notify: Callable[[str], None]
 ) -> Calibration:
     """Run all pairs on scratch files below each host's path, which is absolute, and the ceilings.
 
-    What stays of it is reported as of any command (`iolab.core.leftovers`). Raises HostError and
-    EngineError, before anything is written where a host has no fio or no room.
+    What stays of it is reported as of any command (`iolab.core.leftover_texts`). Raises HostError
+    and EngineError, before anything is written where a host has no fio or no room.
     """
     async with open_hosts(specs) as hosts:
-        return await calibrate_on(hosts, wish, say, SYSTEM_CLOCK)
+        return await calibrate_on(hosts, request, notify, SYSTEM_CLOCK)
 
 
 async def calibrate_on(
-    hosts: Mapping[str, Host], wish: CalibrationRequest, say: Callable[[str], None], clock: Clock
+    hosts: Mapping[str, Host],
+    request: CalibrationRequest,
+    notify: Callable[[str], None],
+    clock: Clock,
 ) -> Calibration:
     """The same on hosts that somebody else opens and closes."""
     alone = len(hosts) == 1
     places = tuple(
-        _CalibratedHost(host, wish.job, number, alone=alone)
+        _CalibratedHost(host, request.job, number, alone=alone)
         for number, host in enumerate(hosts.values())
     )
     (await gather_hosts(places, _prepare_host)).results_or_raise()
     try:
         (await gather_hosts(places, _open_scratch_folder)).results_or_raise()
-        return await _CalibrationRunner(places, wish, say, clock).run()
+        return await _CalibrationRunner(places, request, notify, clock).run()
     finally:
         # A folder that cannot be closed is tried again when its agent ends, and named then.
         await gather_hosts(places, _close_scratch_folder)
@@ -121,7 +124,7 @@ def require_ready(facts: HostFacts, path: str, job: Job) -> None:
     """
     for engine in ENGINES:
         name = engine.name
-        engine.check(facts.tool_facts(name) or ToolFacts(name, None, None))
+        engine.require_usable(facts.tool_facts(name) or ToolFacts(name, None, None))
     need = _scratch_data_set(job).bytes_per_host
     if facts.target is not None and facts.target.free_bytes < need:
         free = format_bytes(facts.target.free_bytes)
@@ -136,7 +139,7 @@ class _CalibratedHost:
         own = host.spec.numjobs
         self.host = host
         self.job = job if own is None else replace(job, numjobs=own)
-        self.where = "" if alone else f" on host '{host.name}'"
+        self._place_text = "" if alone else f" on host '{host.name}'"
         self.seed = number * HOSTS_APART
         self.dir = ""
 
@@ -151,33 +154,35 @@ class _CalibratedHost:
         return self.host.spec.path or ""
 
 
-async def _prepare_host(place: _CalibratedHost) -> None:
-    host = place.host
+async def _prepare_host(calibrated_host: _CalibratedHost) -> None:
+    host = calibrated_host.host
     await host.connect()
-    answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=ASKED)
+    answer = await host.request(
+        "facts", deadline_s=FACTS_LIMIT_S, path=calibrated_host.path, tools=VERSION_COMMANDS
+    )
     try:
-        require_ready(read_facts(host.name, answer), place.path, place.job)
+        require_ready(read_facts(host.name, answer), calibrated_host.path, calibrated_host.job)
     except (EngineError, HostError) as fault:
-        if not place.where:
+        if not calibrated_host._place_text:
             raise
         raise type(fault)(f"Host '{host.name}': {fault.message}", fault.hint) from None
 
 
-async def _open_scratch_folder(place: _CalibratedHost) -> None:
-    opened = await place.host.request(
+async def _open_scratch_folder(calibrated_host: _CalibratedHost) -> None:
+    opened = await calibrated_host.host.request(
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
-        path=place.path,
-        name=scratch_name(place.name) + SUFFIX,
+        path=calibrated_host.path,
+        name=scratch_name(calibrated_host.name) + SUFFIX,
         owner="iolab calibrate",
     )
-    place.dir = read_answer(place.name, ScratchAnswer, opened).dir
+    calibrated_host.dir = read_answer(calibrated_host.name, ScratchAnswer, opened).dir
 
 
-async def _close_scratch_folder(place: _CalibratedHost) -> None:
-    directory, place.dir = place.dir, ""
-    if directory and not place.host.lost_reason:
-        await place.host.request(
+async def _close_scratch_folder(calibrated_host: _CalibratedHost) -> None:
+    directory, calibrated_host.dir = calibrated_host.dir, ""
+    if directory and not calibrated_host.host.lost_reason:
+        await calibrated_host.host.request(
             "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=directory, keep=False
         )
 
@@ -222,25 +227,31 @@ class _CalibrationRunner(Record):
         self, engine: FileEngine[Job], load: Callable[[_CalibratedHost], _EngineProcess]
     ) -> Mapping[str, _EngineRun]:
         """The engine's load on every host; where one fails, the others are told to end."""
-        starts = await self._start_times()
+        starts = await self._common_start_times()
         halt = asyncio.Event()
 
-        async def run_on(place: _CalibratedHost) -> _EngineRun | None:
-            with cancel_on_halt(halt):
-                return await _run_engine(place, engine, load(place), starts.get(place.name), halt)
+        async def run_on(calibrated_host: _CalibratedHost) -> _EngineRun | None:
+            with set_event_on_failure(halt):
+                return await _run_engine(
+                    calibrated_host,
+                    engine,
+                    load(calibrated_host),
+                    starts.get(calibrated_host.name),
+                    halt,
+                )
 
         done = (await gather_hosts(self.places, run_on)).results_or_raise()
         return {name: run for name, run in done.items() if run is not None}
 
-    async def _start_times(self) -> Mapping[str, HostStartTime]:
+    async def _common_start_times(self) -> Mapping[str, HostStartTime]:
         """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
         if len(self.places) == 1:
             return {}
 
-        async def ask(place: _CalibratedHost) -> ClockOffset:
-            return await measure_offset(place.host, self.clock)
+        async def measure_offset_of(calibrated_host: _CalibratedHost) -> ClockOffset:
+            return await measure_offset(calibrated_host.host, self.clock)
 
-        offsets = (await gather_hosts(self.places, ask)).results_or_raise()
+        offsets = (await gather_hosts(self.places, measure_offset_of)).results_or_raise()
         slowest_ns = max(offset.rtt_ns for offset in offsets.values())
         lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
         start_ns = self.clock.real_ns() + round(lead_s * NS_PER_S)
@@ -266,16 +277,23 @@ def _alternating_turns(pairs: int) -> Iterator[tuple[int, FileEngine[Job]]]:
 
 
 def _measurement_factory(
-    engine: FileEngine[Job], wish: CalibrationRequest, pair: int
+    engine: FileEngine[Job], request: CalibrationRequest, pair: int
 ) -> Callable[[_CalibratedHost], _EngineProcess]:
     """A run on the scratch files."""
 
-    def measurement(place: _CalibratedHost) -> _EngineProcess:
-        job, files = _job_for_engine(place.job, engine.name), _scratch_data_set(place.job)
-        command = engine.measure(
-            job, files, place.dir, seconds=wish.seconds, seed=place.seed + pair
+    def measurement(calibrated_host: _CalibratedHost) -> _EngineProcess:
+        job, files = (
+            _job_for_engine(calibrated_host.job, engine.name),
+            _scratch_data_set(calibrated_host.job),
         )
-        return _EngineProcess(command, engine.reader(job), LONGER)
+        command = engine.measure_command(
+            job,
+            files,
+            calibrated_host.dir,
+            seconds=request.seconds,
+            seed=calibrated_host.seed + pair,
+        )
+        return _EngineProcess(command, engine.measure_reader(job), LONGER_RUNS_HINT)
 
     return measurement
 
@@ -283,12 +301,12 @@ def _measurement_factory(
 def _null_target_factory(engine: FileEngine[Job]) -> Callable[[_CalibratedHost], _EngineProcess]:
     """The same where nothing has to be done for it."""
 
-    def null_measurement(place: _CalibratedHost) -> _EngineProcess:
-        kind = generator_kind(_job_for_engine(place.job, engine.name))
-        command = engine.null(kind, seconds=NULL_S)
+    def null_measurement(calibrated_host: _CalibratedHost) -> _EngineProcess:
+        kind = job_for_generator_ceiling(_job_for_engine(calibrated_host.job, engine.name))
+        command = engine.null_target_command(kind, seconds=NULL_S)
         if command is None:
             raise EngineError(f"{engine.name} has no null target.", "Use another --rw.")
-        return _EngineProcess(command, engine.null_reader(kind), ELSEWISE)
+        return _EngineProcess(command, engine.null_target_reader(kind), DEV_NULL_HINT)
 
     return null_measurement
 
@@ -303,20 +321,26 @@ def _scratch_data_set(job: Job) -> DataSet:
     return DataSet("calibrate", "", job.numjobs, job.files_per_job, job.file_bytes)
 
 
-async def _lay_out_scratch_files(place: _CalibratedHost) -> None:
-    engine, files = ENGINES[-1], _scratch_data_set(place.job)
-    command = engine.layout(files, place.dir, None, seed=place.seed)
+async def _lay_out_scratch_files(calibrated_host: _CalibratedHost) -> None:
+    engine, files = ENGINES[-1], _scratch_data_set(calibrated_host.job)
+    command = engine.layout_command(files, calibrated_host.dir, None, seed=calibrated_host.seed)
     reader = engine.layout_reader(files)
-    ending = await run_process(place.host, command, asyncio.Event(), reader.feed)
-    fault = layout_fault(
-        place.name, place.dir, files, command, engine.name, ending, reader.finish()
+    ending = await run_process(calibrated_host.host, command, asyncio.Event(), reader.feed)
+    fault = layout_error(
+        calibrated_host.name,
+        calibrated_host.dir,
+        files,
+        command,
+        engine.name,
+        ending,
+        reader.finish(),
     )
     if fault:
         raise fault
 
 
 async def _run_engine(
-    place: _CalibratedHost,
+    calibrated_host: _CalibratedHost,
     engine: FileEngine[Job],
     load: _EngineProcess,
     start: HostStartTime | None,
@@ -324,7 +348,7 @@ async def _run_engine(
 ) -> _EngineRun | None:
     """What the process told; None of one that was told to end because another host failed."""
     ending = await run_process(
-        place.host,
+        calibrated_host.host,
         load.command,
         halt,
         load.reader.feed,
@@ -337,23 +361,27 @@ async def _run_engine(
     reason = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
     if ending.exited.code != 0 or reading.faults or reading.totals is None:
         message = (
-            f"{engine.name} did not make its run{place.where} ({reason or 'it said nothing'})."
+            f"{engine.name} did not make its run{calibrated_host._place_text} "
+            f"({reason or 'it said nothing'})."
         )
         raise EngineError(message, "Correct what it says and run again.")
     if reading.totals.error:
-        message = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
+        message = (
+            f"{engine.name} met errors of the target{calibrated_host._place_text} "
+            f"({reading.totals.error})."
+        )
         raise EngineError(message, "Look at the kernel's log, and use a sound target.")
     return _EngineRun(
         tally=engine_run_totals(engine.name, reading, ending, load.hint),
         version=reading.version,
-        method=_io_method(place.job, reading),
+        method=_io_method(calibrated_host.job, reading),
         rate=null_target_iops(reading.totals),
     )
 
 
 def _summarize_calibration(
     job: Job,
-    places: tuple[_CalibratedHost, ...],
+    calibrated_hosts: tuple[_CalibratedHost, ...],
     runs: Mapping[tuple[int, EngineName], Mapping[str, _EngineRun]],
     ceilings: Mapping[EngineName, Mapping[str, _EngineRun]],
 ) -> Calibration:
@@ -363,19 +391,21 @@ def _summarize_calibration(
             for (pair, engine), by_host in runs.items()
         )
 
-    def host_calibration(place: _CalibratedHost) -> HostCalibration:
-        last = {engine: by_host[place.name] for (_, engine), by_host in runs.items()}
+    def host_calibration(calibrated_host: _CalibratedHost) -> HostCalibration:
+        last = {engine: by_host[calibrated_host.name] for (_, engine), by_host in runs.items()}
         return HostCalibration(
-            host=place.name,
-            job=place.job,
-            trials=trials_of_hosts((place.name,)),
-            ceilings={name: by_host[place.name].rate for name, by_host in ceilings.items()},
+            host=calibrated_host.name,
+            job=calibrated_host.job,
+            trials=trials_of_hosts((calibrated_host.name,)),
+            ceilings={
+                name: by_host[calibrated_host.name].rate for name, by_host in ceilings.items()
+            },
             versions={name: run.version for name, run in last.items()},
             methods={name: run.method for name, run in last.items()},
         )
 
-    hosts = tuple(host_calibration(place) for place in places)
-    return Calibration(job, hosts, trials_of_hosts(tuple(place.name for place in places)))
+    hosts = tuple(host_calibration(place) for place in calibrated_hosts)
+    return Calibration(job, hosts, trials_of_hosts(tuple(place.name for place in calibrated_hosts)))
 
 
 def _io_method(job: Job, reading: EngineReading) -> str:

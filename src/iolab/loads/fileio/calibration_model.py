@@ -13,7 +13,7 @@ from iolab.core.histogram import Counts, Histogram
 from iolab.errors import EngineError, Fault, UsageError
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import SERVICE_TIMES
-from iolab.hosts.remote_process import Ending
+from iolab.hosts.remote_process import ProcessEnding
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, SYNC_IOENGINES, Access, Job
 from iolab.record import Record
@@ -48,7 +48,7 @@ class EngineRunTotals(Record):
 
 
 def engine_run_totals(
-    name: EngineName, reading: EngineReading, ending: Ending, hint: str
+    name: EngineName, reading: EngineReading, ending: ProcessEnding, hint: str
 ) -> EngineRunTotals:
     """The whole run, over the time that all its intervals cover.
 

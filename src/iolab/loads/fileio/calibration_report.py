@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from iolab.core.engine import EngineName
 from iolab.loads.fileio.calibration import CalibrationRow, calibration_rows
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
-from iolab.loads.fileio.checks import BOUND_SHARE
+from iolab.loads.fileio.checks import CEILING_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.record import Record
 from iolab.report.numbers import value_text
@@ -19,7 +19,7 @@ from iolab.stats.comparison import SAME_WITHIN
 from iolab.text import list_text, percent_text
 from iolab.units import format_count, format_ns
 
-WITHIN: Final = {"iops": SAME_WITHIN, "lat_ns_p50": 0.05, "lat_ns_p99": 0.05}
+TOLERANCES: Final = {"iops": SAME_WITHIN, "lat_ns_p50": 0.05, "lat_ns_p99": 0.05}
 """How near both engines' figures must be to be called one: rates of a device repeat within 2 %,
 percentiles, which depend on the order in which it answers, within 5 %."""
 
@@ -72,7 +72,7 @@ class GeneratorCeilingShare(Record):
     @property
     def is_generator_bound(self) -> bool:
         """Whether runs here would be called bound by their generator."""
-        return self.share >= BOUND_SHARE
+        return self.share >= CEILING_SHARE
 
 
 def nearest_ceiling_shares(calibration: Calibration) -> tuple[GeneratorCeilingShare, ...]:
@@ -142,7 +142,7 @@ def _comparability_conclusion(
 
 
 def _row_tone(row: CalibrationRow) -> ConclusionTone:
-    limit, comparison = WITHIN[row.key], row.comparison
+    limit, comparison = TOLERANCES[row.key], row.comparison
     if comparison.low is None or comparison.high is None:
         return ConclusionTone.OPEN
     if comparison.low >= 1 / (1 + limit) and comparison.high <= 1 + limit:
@@ -156,7 +156,7 @@ def _row_tone(row: CalibrationRow) -> ConclusionTone:
 
 
 def _row_text(row: CalibrationRow, state: ConclusionTone) -> str:
-    name, limit, comparison = NAMES[row.key], WITHIN[row.key], row.comparison
+    name, limit, comparison = NAMES[row.key], TOLERANCES[row.key], row.comparison
     verb = "agree" if name == "IOPS" else "agrees"
     if state is ConclusionTone.GOOD:
         return f"{name} of both {verb} within {percent_text(limit)}"
@@ -203,7 +203,7 @@ def _ceiling_conclusions(
     ]
     text = "; ".join(parts)
     bound = [share.engine for share in shares if share.is_generator_bound]
-    below = f"{text}: below {percent_text(BOUND_SHARE)} of that"
+    below = f"{text}: below {percent_text(CEILING_SHARE)} of that"
     if not bound and iops_differ:
         message = (
             f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
@@ -217,7 +217,8 @@ def _ceiling_conclusions(
         free = [share.engine for share in shares if not share.is_generator_bound]
         hint = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
         message = (
-            f"{text}: from {percent_text(BOUND_SHARE)} on, results of {list_text(bound)} here are "
+            f"{text}: from {percent_text(CEILING_SHARE)} on, results of "
+            f"{list_text(bound)} here are "
         )
         yield Conclusion(
             "limit", ConclusionTone.WARNING, f"{message}bound by the generator; {hint}."

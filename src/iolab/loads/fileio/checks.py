@@ -12,7 +12,7 @@ from iolab.analysis.check import (
     HostAnswer,
     Numbers,
     check,
-    graded,
+    graded_answer,
     indicative,
     invalid,
     not_applicable,
@@ -20,7 +20,7 @@ from iolab.analysis.check import (
     unchecked,
     valid,
 )
-from iolab.analysis.checks.run import ACHIEVED_LEAST, rate_kept
+from iolab.analysis.checks.run import ACHIEVED_MIN, rate_kept
 from iolab.analysis.service_time import (
     good_concurrency_deviation,
     host_concurrency,
@@ -30,19 +30,19 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
-from iolab.loads.fileio.sampled import is_latency_contradicted_by_device
+from iolab.loads.fileio.sampled_checks import is_latency_contradicted_by_device
 from iolab.loads.fileio.workload import Job
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
 
-IN_FLIGHT_MOST: Final = 0.9
+IN_FLIGHT_MAX: Final = 0.9
 """Share of the depth that may be in flight on average: beyond it, I/Os had to wait to be issued."""
 
-FULL_TOLERABLE: Final = 0.01
+FULL_DEPTH_TOLERABLE: Final = 0.01
 """Share of the seconds in which that many were in flight: beyond it, waits that nobody counted are
 more than the hundredth part that a p99 leaves out. A stall hides from the average."""
 
-LOST_MOST: Final = 0.001
+LOST_MAX: Final = 0.001
 """Share of the I/Os that were due whose response times may be missing at the end: as many as a
 p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every percentile."""
 
@@ -67,13 +67,13 @@ LATE_INTERVALS: Final = 1.0
 """The same in mean intervals between arrivals of the whole host: beyond one, arrivals come in
 bunches that nobody asked for."""
 
-BOUND_SHARE: Final = 0.5
+CEILING_SHARE: Final = 0.5
 """Share of what the generator reaches on a null target: from half on, more of each
 I/O's time is its own than the target's."""
 
 
 @rate_kept
-@per_host(least="achieved")
+@per_host(min_key="achieved")
 def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
     if view.job.target_iops is None:
@@ -106,13 +106,13 @@ def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
         f"kept{view.host_suffix_text(host)} with "
         f"{measured.in_flight:.3g} of {job.total_iodepth} I/Os in flight"
     )
-    if achieved < ACHIEVED_LEAST or measured.in_flight >= IN_FLIGHT_MOST * job.total_iodepth:
+    if achieved < ACHIEVED_MIN or measured.in_flight >= IN_FLIGHT_MAX * job.total_iodepth:
         return indicative(
             f"{text}: the latencies are service time at concurrency {measured.in_flight:.3g}, not "
             "latency at that rate.",
             **evidence,
         )
-    if full > FULL_TOLERABLE:
+    if full > FULL_DEPTH_TOLERABLE:
         return indicative(
             f"{text}, but in {percent_text(full)} of the seconds all that the depth allows: "
             "I/Os then "
@@ -149,16 +149,16 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
         f"{percent_text(achieved)} of {format_count(target)} IOPS were "
         f"kept{view.host_suffix_text(host)}"
     )
-    if achieved < ACHIEVED_LEAST or unreached:
+    if achieved < ACHIEVED_MIN or unreached:
         return indicative(
             f"{text}: what was due waited ever longer, so the latencies say how long the run was, "
             f"not what that rate costs{_unsubmitted_ios_text(generator)}.",
             **evidence,
         )
     lost = drained + unsubmitted
-    share, usual = _lost_share_and_usual_count(view, index, lost, job)
+    share, usual = _lost_share_and_mean_in_flight(view, index, lost, job)
     evidence |= {"lost": share, "in_flight": usual}
-    if share > LOST_MOST:
+    if share > LOST_MAX:
         return indicative(
             f"{text}, but {format_count(lost)} I/Os that were due were still under way or not "
             f"begun at the end, where {usual:.3g} were on average: their response times are "
@@ -168,7 +168,7 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     return valid(f"{text}, and latencies count from when each I/O was due.", **evidence)
 
 
-def _lost_share_and_usual_count(
+def _lost_share_and_mean_in_flight(
     view: RunView, index: int, lost: int, job: Job
 ) -> tuple[float, float]:
     """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
@@ -203,11 +203,11 @@ def _full_depth_share(view: RunView, index: int, depth: int) -> float:
     _, first, at = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     waited_ns = np.bincount(at, weights=table.lat_sum_ns[rows])
     in_flight = waited_ns / np.maximum(table.span_ns[rows][first], 1)
-    return float(np.mean(in_flight >= IN_FLIGHT_MOST * depth)) if len(first) else 0.0
+    return float(np.mean(in_flight >= IN_FLIGHT_MAX * depth)) if len(first) else 0.0
 
 
 @check("depth-not-reached", "Queue depth not reached")
-@per_host(least="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
+@per_host(min_key="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
 def depth_not_reached(view: RunView, index: int) -> HostAnswer:
     """Whether the engine submitted its I/Os at the depth that was asked for."""
     if not view.job.is_closed_loop:
@@ -228,7 +228,7 @@ def depth_not_reached(view: RunView, index: int) -> HostAnswer:
         f"{percent_text(share)} of the I/Os{where} were submitted at depth level {level} "
         f"(asked: {job.iodepth})"
     )
-    return graded(
+    return graded_answer(
         text, ": the queue often ran short", ": the load is not what its label says", **evidence
     )
 
@@ -253,7 +253,7 @@ def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> 
 
 
 @check("littles-law", "Little's law")
-@per_host(most="off")
+@per_host(max_key="off")
 def littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[index]
@@ -263,8 +263,8 @@ def littles_law(view: RunView, index: int) -> CheckAnswer:
         return unchecked(f"no latency was measured on {host.host}")
     evidence: Numbers = {
         "host": host.host,
-        "rho": measured.reached_share,
-        "off": abs(measured.reached_share - 1),
+        "rho": measured.reached_depth_share,
+        "off": abs(measured.reached_depth_share - 1),
         "in_flight": measured.in_flight,
         "asked": measured.expected,
         "edge": measured.tolerance,
@@ -272,10 +272,13 @@ def littles_law(view: RunView, index: int) -> CheckAnswer:
     mean = f"{measured.in_flight:.3g} I/Os were in flight{view.host_suffix_text(host)}"
     if not job.is_closed_loop:
         return not_applicable(f"The load is paced: on average {mean}.", **evidence)
-    text = f"On average {mean}, asked were {measured.expected} (ratio {measured.reached_share:.3f})"
-    if host.host in view.limited_hosts and measured.reached_share < 1:
+    text = (
+        f"On average {mean}, asked were {measured.expected} (ratio "
+        f"{measured.reached_depth_share:.3f})"
+    )
+    if host.host in view.self_limited_hosts and measured.reached_depth_share < 1:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
-    deviation = measured.reached_share - 1
+    deviation = measured.reached_depth_share - 1
     too_few = deviation < -good_concurrency_deviation(job.iodepth) - measured.tolerance
     if too_few and is_latency_contradicted_by_device(view, index, view.bin_counts(index)):
         # The queue may have been full: what is wrong are the times.
@@ -309,7 +312,7 @@ def _littles_law_verdict(
 
 
 @check("generator-late", "Load generator behind its schedule")
-@per_host(most="share")
+@per_host(max_key="share")
 def generator_late(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
     host, job = (
@@ -364,7 +367,7 @@ def generator_late(view: RunView, index: int) -> CheckAnswer:
 
 
 @check("generator-bound", "Load generator at its own limit")
-@per_host(most="share", good=BOUND_SHARE)
+@per_host(max_key="share", good=CEILING_SHARE)
 def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 
@@ -385,7 +388,7 @@ def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
         return not_applicable(f"No whole interval was measured on {host.host}.", host=host.host)
     iops = float(view.load.ios[index].sum()) / seconds
     share = iops / host.ceiling_iops
-    return graded(
+    return graded_answer(
         f"The load{view.host_suffix_text(host)} was {percent_text(share)} of the "
         f"{format_count(host.ceiling_iops)} IOPS that {engine} makes there on a null target",
         f": {engine} may be the limit",
@@ -397,7 +400,7 @@ def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
 
 
 @check("verify-mismatch", "Blocks that do not hold what was written", needs_load=False)
-@per_host(most="wrong")
+@per_host(max_key="wrong")
 def verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether every block that was read and verified held what was last written there."""
     host = view.hosts[index]

@@ -8,16 +8,16 @@ from functools import partial
 from typing import Final
 
 from iolab.core.events import Phase
-from iolab.core.run import NOT_DROPPED, EngineTotals, FileIdentityCheck, PlannedRun
+from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, FileIdentityCheck, PlannedRun
 from iolab.errors import HostError
-from iolab.hosts.barrier import run_with
+from iolab.hosts.barrier import run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Job, generator_kind
+from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
@@ -38,7 +38,7 @@ from iolab.units import NS_PER_S, format_bytes
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""
 
-LEFT_OUT: Final = "method.generator_limit is false"
+CEILING_LEFT_OUT: Final = "method.generator_limit is false"
 """Why there is no ceiling where the study asks for none: a check that may not look must say so."""
 
 ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
@@ -72,10 +72,10 @@ class IoDriver(ProcessDriver):
         await super().measure(session, run, shares, counters)
 
         async def check_files(share: HostRunState) -> None:
-            if share.files_look is not None:
+            if share.file_identity_check is not None:
                 paths = _job_file_paths(session, run, share)
-                share.files_look = await check_file_identities(
-                    share.workdir, paths, share.files_look.before
+                share.file_identity_check = await check_file_identities(
+                    share.workdir, paths, share.file_identity_check.before
                 )
 
         await run_on_each_host(shares, check_files)
@@ -85,9 +85,9 @@ class IoDriver(ProcessDriver):
         _, longest_s = session.study.method.load_seconds_range
         job = Job.require_type(run.point.job_on(share.name))
         data_set = session.plan.data_set(run.point.data_set)
-        command = self._files.measure(
+        command = self._files.measure_command(
             job,
-            share.workdir.data_set_with_own_jobs(data_set),
+            share.workdir.data_set_on_host(data_set),
             share.workdir.dir,
             seconds=longest_s,
             seed=run_seed(session.study, run.point, share.name, run.repeat),
@@ -98,7 +98,7 @@ class IoDriver(ProcessDriver):
 
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.reader(Job.require_type(run.point.job_on(share.name)))
+        return self._files.measure_reader(Job.require_type(run.point.job_on(share.name)))
 
 
 def _job_file_paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:
@@ -119,7 +119,7 @@ async def record_file_identities(
             before = share.extents or await prove_extents(
                 share.workdir, _job_file_paths(session, run, share)
             )
-            share.files_look = FileIdentityCheck(before, None)
+            share.file_identity_check = FileIdentityCheck(before, None)
 
     await run_on_each_host(shares, record_identity)
 
@@ -160,7 +160,7 @@ async def drop_caches(
     """Drop the pages of the files that the job will read, where the method asks for it."""
     job = Job.require_type(run.point.job)
     for share in shares:
-        share.cache = NOT_DROPPED
+        share.cache = CACHE_NOT_DROPPED
     if not (session.study.method.drop_caches and job.access.has_reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
@@ -203,10 +203,10 @@ class GeneratorCeilings:
             return
         if not session.study.method.generator_limit:
             for share in shares:
-                share.ceiling_fault = LEFT_OUT
+                share.ceiling_fault = CEILING_LEFT_OUT
             return
         kinds = {
-            share.name: generator_kind(Job.require_type(run.point.job_on(share.name)))
+            share.name: job_for_generator_ceiling(Job.require_type(run.point.job_on(share.name)))
             for share in shares
         }
         kinds_key = frozenset(kinds.items())
@@ -216,11 +216,11 @@ class GeneratorCeilings:
                 self._known[kinds_key] = limits
         ceilings = self._known.get(kinds_key, {})
         for share in shares:
-            ceiling = ceilings.get(share.name, _STOPPED)
+            ceiling = ceilings.get(share.name, _STOPPED_CEILING)
             share.ceiling_iops, share.ceiling_fault = ceiling.iops, ceiling.fault
 
 
-_STOPPED: Final = GeneratorCeiling(None)
+_STOPPED_CEILING: Final = GeneratorCeiling(None)
 
 
 async def _measure_ceilings(
@@ -248,13 +248,13 @@ async def _measure_ceilings(
 async def _measure_ceiling_on_host(
     session: SessionContext, engine: FileEngine[Job], job: Job, share: HostRunState
 ) -> GeneratorCeiling:
-    command = engine.null(job, seconds=FILE_ENGINES[engine.name].ceiling_load_s)
+    command = engine.null_target_command(job, seconds=FILE_ENGINES[engine.name].ceiling_load_s)
     if command is None:
         return GeneratorCeiling(None)
-    reader = engine.null_reader(job)
+    reader = engine.null_target_reader(job)
     halt = asyncio.Event()
     work = run_process(share.workdir.host, command, halt, reader.feed)
-    ending = await run_with(work, session.stop.forward_to(halt))
+    ending = await run_with_background(work, session.stop.forward_to_event(halt))
     reading = reader.finish()
     rate = null_target_iops(reading.totals) if reading.totals else None
     if rate is not None and ending.exited.code == 0 and not reading.faults:

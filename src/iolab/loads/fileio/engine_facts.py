@@ -35,7 +35,7 @@ def parse_fio_version(text: str | None) -> tuple[int, int] | None:
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 
-def unusable_fio_reason(tool: ToolFacts | None) -> str | None:
+def fio_unusable_reason(tool: ToolFacts | None) -> str | None:
     """What a host's fio is, if it cannot serve: `not installed`; None where it can."""
     if tool is None or (tool.path is None and tool.version is None):
         return "not installed"
@@ -86,7 +86,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
                 _fio_version_text,
                 must_be_equal="Install the same version on all; versions differ in what they do "
                 "and count.",
-                fault_of_facts=lambda facts: unusable_fio_reason(facts.tool_facts(FIO_ENGINE)),
+                fault_of_facts=lambda facts: fio_unusable_reason(facts.tool_facts(FIO_ENGINE)),
                 install=f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio'; "
                 "runs with --engine native need none.",
             ),
@@ -102,7 +102,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
 )
 """All that a study may name. Times of looks are as they were measured on two busy cores."""
 
-ASKED: Final[Mapping[str, list[str]]] = version_commands(
+VERSION_COMMANDS: Final[Mapping[str, list[str]]] = version_commands(
     engine.program for engine in FILE_ENGINES.values() if engine.program
 )
 """What hosts are asked for: programs, each with the command that tells its version."""

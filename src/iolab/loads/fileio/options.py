@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from iolab.core.engine import FLAG, EngineOption
+from iolab.core.engine import FLAG_PATTERN, EngineOption
 from iolab.loads.fileio.engine_facts import AUTO
-from iolab.loads.fileio.workload import WHOLE, split_shares
+from iolab.loads.fileio.workload import WHOLE_PERCENT, split_shares
 
 _PERCENT: Final = "(?:100|[0-9]{1,2})"
 _COUNT: Final = "[0-9]{1,9}"
@@ -39,7 +39,7 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The native engine's way to the kernel for each of fio's I/O engines that has one."""
 
-OF_NO_MEANING: Final = (
+OPTIONS_WITHOUT_EFFECT: Final = (
     "clocksource",
     "fixedbufs",
     "iodepth_batch",
@@ -64,12 +64,12 @@ PAUSE_MAX_US: Final = 3_600_000_000
 _UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
 _NATIVE_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
 _ZONE: Final = "[0-9]{1,3}/[0-9]{1,3}"
-_NO: Final = "0"
+_ZERO: Final = "0"
 
 _VALUES: Final[Mapping[str, str]] = {
     # How blocks and offsets are drawn.
     "bssplit": r"[0-9]+[km](?:/[0-9]+)?(?::[0-9]+[km](?:/[0-9]+)?)*",
-    "norandommap": FLAG,
+    "norandommap": FLAG_PATTERN,
     "percentage_random": "100",
     "random_distribution": f"random|(?:zipf|pareto):{_NUMBER}|zoned:{_ZONE}(?::{_ZONE})*",
     "random_generator": ".*",
@@ -77,29 +77,29 @@ _VALUES: Final[Mapping[str, str]] = {
     "rw_sequencer": "sequential",
     # When I/Os are issued.
     "rate_process": "linear|poisson",
-    "rate_ignore_thinktime": _NO,
+    "rate_ignore_thinktime": _ZERO,
     "thinktime": ".*",
-    "thinktime_spin": _NO,
+    "thinktime_spin": _ZERO,
     "thinktime_blocks": "[1-9][0-9]*",
     "thinktime_blocks_type": "complete",
     # How deep and in what batches.
     "iodepth_batch_complete": "[01]",
     "iodepth_batch_complete_min": "[01]",
-    "serialize_overlap": _NO,
+    "serialize_overlap": _ZERO,
     # How the kernel is asked.
-    "hipri": FLAG,
-    "force_async": _NO,
-    "sqthread_poll": FLAG,
+    "hipri": FLAG_PATTERN,
+    "force_async": _ZERO,
+    "sqthread_poll": FLAG_PATTERN,
     "write_hint": "none",
     # What makes writes durable.
     "fsync": ".*",
-    "fdatasync": _NO,
+    "fdatasync": _ZERO,
     "sync": "none|0",
-    "write_barrier": _NO,
+    "write_barrier": _ZERO,
     # What the blocks hold.
     "buffer_compress_percentage": ".*",
     "dedupe_percentage": ".*",
-    **dict.fromkeys(OF_NO_MEANING, ".*"),
+    **dict.fromkeys(OPTIONS_WITHOUT_EFFECT, ".*"),
 }
 
 NATIVE_OPTIONS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
@@ -205,7 +205,9 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             _option_entry(
                 "bssplit", f"{_SPLIT}(?:,{_SPLIT})?", "4k/60:64k/40", "several block sizes"
             ),
-            _option_entry("norandommap", FLAG, "1", "do not keep track of blocks already visited"),
+            _option_entry(
+                "norandommap", FLAG_PATTERN, "1", "do not keep track of blocks already visited"
+            ),
             _option_entry(
                 "percentage_random", _PERCENT, "50", "share of random I/O in a random job"
             ),
@@ -229,7 +231,9 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             ),
             # When I/Os are issued.
             _option_entry("rate_process", "linear|poisson", "poisson", "arrivals under rate_iops"),
-            _option_entry("rate_ignore_thinktime", FLAG, "1", "do not catch up after think time"),
+            _option_entry(
+                "rate_ignore_thinktime", FLAG_PATTERN, "1", "do not catch up after think time"
+            ),
             _option_entry("thinktime", _TIME, "100us", "pause after a block of I/Os"),
             _option_entry("thinktime_spin", _TIME, "50us", "part of the pause that burns CPU"),
             _option_entry("thinktime_blocks", _COUNT, "8", "I/Os between two pauses"),
@@ -247,16 +251,28 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
                 "iodepth_batch_complete_max", _COUNT, "16", "most completions taken at once"
             ),
             _option_entry("iodepth_low", _COUNT, "4", "depth to drain to before filling again"),
-            _option_entry("serialize_overlap", FLAG, "1", "no two I/Os in flight on one block"),
+            _option_entry(
+                "serialize_overlap", FLAG_PATTERN, "1", "no two I/Os in flight on one block"
+            ),
             # How the kernel is asked.
-            _option_entry("hipri", FLAG, "1", "poll for completion", "io_uring", "pvsync2"),
-            _option_entry("registerfiles", FLAG, "1", "register files with the ring", "io_uring"),
-            _option_entry("fixedbufs", FLAG, "1", "register buffers with the ring", "io_uring"),
-            _option_entry("nonvectored", FLAG, "1", "read and write without vectors", "io_uring"),
+            _option_entry("hipri", FLAG_PATTERN, "1", "poll for completion", "io_uring", "pvsync2"),
+            _option_entry(
+                "registerfiles", FLAG_PATTERN, "1", "register files with the ring", "io_uring"
+            ),
+            _option_entry(
+                "fixedbufs", FLAG_PATTERN, "1", "register buffers with the ring", "io_uring"
+            ),
+            _option_entry(
+                "nonvectored", FLAG_PATTERN, "1", "read and write without vectors", "io_uring"
+            ),
             _option_entry("force_async", _COUNT, "1", "ask for a worker every N I/Os", "io_uring"),
-            _option_entry("sqthread_poll", FLAG, "1", "a kernel thread submits", "io_uring"),
+            _option_entry(
+                "sqthread_poll", FLAG_PATTERN, "1", "a kernel thread submits", "io_uring"
+            ),
             _option_entry("sqthread_poll_cpu", "[0-9]{1,4}", "3", "CPU of that thread", "io_uring"),
-            _option_entry("userspace_reap", FLAG, "1", "reap events in user space", "libaio"),
+            _option_entry(
+                "userspace_reap", FLAG_PATTERN, "1", "reap events in user space", "libaio"
+            ),
             _option_entry(
                 "write_hint", "none|short|medium|long|extreme", "long", "lifetime of data"
             ),
@@ -290,7 +306,7 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             _option_entry("nice", "-20|-?1?[0-9]", "-5", "CPU priority"),
             _option_entry("prio", "[0-7]", "4", "I/O priority within its class"),
             _option_entry("prioclass", "[0-3]", "2", "I/O priority class"),
-            _option_entry("thread", FLAG, "1", "jobs are threads instead of processes"),
+            _option_entry("thread", FLAG_PATTERN, "1", "jobs are threads instead of processes"),
         )
     )
 )
@@ -327,7 +343,7 @@ def _is_valid_split(text: str) -> bool:
     """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
     shares = split_shares(text)
     sizes = [size for size, share in shares if share]
-    if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE:
+    if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE_PERCENT:
         return False
     least = min(size for size, _ in shares)
     return min(sizes) == least and not any(size % least for size in sizes)
@@ -342,7 +358,7 @@ def _is_valid_random_distribution(kind: str, values: str) -> bool:
         case "zoned":
             zones = [tuple(map(int, zone.split("/"))) for zone in values.split(":")]
             sums = [sum(column) for column in zip(*zones, strict=True)]
-            return len(zones) <= ZONES_MAX and sums == [WHOLE, WHOLE]
+            return len(zones) <= ZONES_MAX and sums == [WHOLE_PERCENT, WHOLE_PERCENT]
     return True
 
 

@@ -20,7 +20,14 @@ from iolab.loads.fileio.options import (
     total_split_percent,
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
-from iolab.loads.fileio.workload import SYNC_IOENGINES, WHOLE, Arrivals, Contents, Job, split_shares
+from iolab.loads.fileio.workload import (
+    SYNC_IOENGINES,
+    WHOLE_PERCENT,
+    Arrivals,
+    Contents,
+    Job,
+    split_shares,
+)
 from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
@@ -60,7 +67,7 @@ def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Pro
     yield from _rate_problems(workload)
     yield from _queue_depth_problems(workload)
     yield from _file_size_problems(workload)
-    yield from _BY_ENGINE[workload.engine](workload, tables)
+    yield from _PROBLEMS_BY_ENGINE[workload.engine](workload, tables)
 
 
 def _access_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
@@ -135,7 +142,7 @@ def _fio_problems(workload: FileTable, _: StudyTables) -> Iterator[Problem]:
     written = _valid_options(workload)
     for side in written.get("bssplit", "0/100").split(","):
         percent = total_split_percent(side)
-        if not 0 < percent <= WHOLE:
+        if not 0 < percent <= WHOLE_PERCENT:
             message = f"fio option bssplit, whose shares come to {percent} % in {quote_value(side)}"
             yield Problem(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
     for name in written:
@@ -179,17 +186,17 @@ def _fio_rate_problems(workload: FileTable) -> Iterator[Problem]:
 def _poisson_rate_problems(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
     """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
     mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
-    both = [(mix, "reads") for mix in mixes] + [(WHOLE - mix, "writes") for mix in mixes]
+    both = [(mix, "reads") for mix in mixes] + [(WHOLE_PERCENT - mix, "writes") for mix in mixes]
     percent, way = min(share for share in both if share[0])
     slow, block = min(rates, key=parse_size), max(map(parse_size, workload.bs))
     # Less than a block a second of both together is told of where rates are looked at.
-    if block <= parse_size(slow) < block * WHOLE / percent:
+    if block <= parse_size(slow) < block * WHOLE_PERCENT / percent:
         message = (
             f"Poisson arrivals at rate = {quote_value(slow)}, of which fio "
             f"makes {percent} % {way}: "
         )
         message += f"less than one block of {format_bytes(block)} a second"
-        least = math.ceil(block * WHOLE / percent)
+        least = math.ceil(block * WHOLE_PERCENT / percent)
         hint = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
         yield Problem(("rate",), message, hint)
 
@@ -213,7 +220,9 @@ def _native_engine_problems(workload: FileTable, tables: StudyTables) -> Iterato
         yield from _verify_ledger_problems(tables, workload)
 
 
-_BY_ENGINE: Final[Mapping[EngineName, Callable[[FileTable, StudyTables], Iterator[Problem]]]] = {
+_PROBLEMS_BY_ENGINE: Final[
+    Mapping[EngineName, Callable[[FileTable, StudyTables], Iterator[Problem]]]
+] = {
     FIO_ENGINE: _fio_problems,
     NATIVE_ENGINE: _native_engine_problems,
 }

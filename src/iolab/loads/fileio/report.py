@@ -12,8 +12,8 @@ from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
 from iolab.report.brief import Brief, Charts
 from iolab.report.numbers import DASH
-from iolab.report.one_figure import SingleFigureReport
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.single_figure import SingleFigureReport
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.units import format_bytes, parse_size
 
 
@@ -56,7 +56,7 @@ class FileReport(SingleFigureReport):
         """The jobs."""
         return (workloads_table(study),)
 
-    def common_job_options(self, study: Study) -> tuple[tuple[str, str], ...]:
+    def common_job_option_texts(self, study: Study) -> tuple[tuple[str, str], ...]:
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
@@ -88,7 +88,9 @@ def workloads_table(study: Study) -> Table:
     rows = tuple(
         _workload_row(workload) for workload in study.workloads if isinstance(workload.job, Job)
     )
-    return Table("Workloads", columns_of((*texts, "Contents", "Further options")), rows)
+    return Table(
+        "Workloads", text_and_number_columns((*texts, "Contents", "Further options")), rows
+    )
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
@@ -108,7 +110,7 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
     }
     texts = ((name, swept.get(name, rate)) for name, rate in rates.items())
     options += [f"{name}={rate}" for name, rate in texts if rate is not None]
-    return row_of(
+    return row_of_cells(
         workload.title,
         access,
         swept.get("bs", format_bytes(job.block_bytes)),

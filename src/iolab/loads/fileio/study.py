@@ -9,11 +9,11 @@ from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.fileio.engine_facts import ASKED, FILE_ENGINES
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, VERSION_COMMANDS
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_faults
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
-from iolab.loads.fileio.workload import Job, generator_kind
+from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable
@@ -39,7 +39,7 @@ class FileIoStudy(LoadStudy):
 
     def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
         """See `LoadStudy`."""
-        return ASKED
+        return VERSION_COMMANDS
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -156,7 +156,7 @@ def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tupl
         kind = (
             frozenset(load_hosts_of_point(study, point)),
             point.host_numjobs,
-            generator_kind(point.job),
+            job_for_generator_ceiling(point.job),
         )
         if kind not in kinds:
             counts[point.job.engine] = counts.get(point.job.engine, 0) + 1

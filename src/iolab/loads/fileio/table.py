@@ -8,7 +8,14 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, HOSTS, PER_NODE, AnyJob, Indicator
+from iolab.core.workload import (
+    BY_BANDWIDTH,
+    BY_IOPS,
+    HOSTS_AXIS,
+    VMS_PER_NODE_AXIS,
+    AnyJob,
+    Indicator,
+)
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, LIBAIO
 from iolab.loads.fileio.workload import (
     BANDWIDTH_BLOCK_BYTES,
@@ -75,8 +82,8 @@ class FileTable(SearchTable):
         "rwmixread",
         "filesize",
         *rates,
-        PER_NODE,
-        HOSTS,
+        VMS_PER_NODE_AXIS,
+        HOSTS_AXIS,
     )
 
     engine: Annotated[EngineName, values.word_value(IO_ENGINES, "engines")] = FIO_ENGINE

@@ -18,7 +18,7 @@ from iolab.loads.fileio.calibration_report import (
     versions_text,
 )
 from iolab.report.numbers import value_text
-from iolab.report.table import Column, Table, columns_of, row_of
+from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.report.terminal import (
     QUIET_STYLE,
     literal_text,
@@ -69,7 +69,7 @@ def _comparison_table(
 ) -> RenderableType:
     nearest = {share.engine: percent_text(share.share) for share in shares}
     lines = [
-        row_of(
+        row_of_cells(
             HEADINGS[figure.key],
             value_text(figure.fio, figure.unit),
             value_text(figure.native, figure.unit),
@@ -79,9 +79,11 @@ def _comparison_table(
         for figure in rows
     ]
     ceilings = (rate_text(calibration.ceilings[name]) for name in ENGINES)
-    lines.append(row_of("ceiling, on /dev/null", *ceilings, "", ""))
-    lines.append(row_of("share of the ceiling", *(nearest.get(n, NONE) for n in ENGINES), "", ""))
-    heads = columns_of(("",), (*ENGINES, "native / fio"), ("",))
+    lines.append(row_of_cells("ceiling, on /dev/null", *ceilings, "", ""))
+    lines.append(
+        row_of_cells("share of the ceiling", *(nearest.get(n, NONE) for n in ENGINES), "", "")
+    )
+    heads = text_and_number_columns(("",), (*ENGINES, "native / fio"), ("",))
     return report_table_for_terminal(Table("", heads, tuple(lines)))
 
 
@@ -98,7 +100,7 @@ def _host_table(calibration: Calibration) -> RenderableType:
         rates, cpu = figures["iops"], figures["cpu_ns_per_io"]
         shares = {share.engine: percent_text(share.share) for share in ceiling_shares_of_host(host)}
         lines.append(
-            row_of(
+            row_of_cells(
                 host.host,
                 *(value_text(value, rates.unit) for value in (rates.fio, rates.native)),
                 ratio_text(rates),
@@ -107,7 +109,9 @@ def _host_table(calibration: Calibration) -> RenderableType:
                 *(shares.get(name, NONE) for name in ENGINES),
             )
         )
-    return report_table_for_terminal(Table("", columns_of(("host",), numbers), tuple(lines)))
+    return report_table_for_terminal(
+        Table("", text_and_number_columns(("host",), numbers), tuple(lines))
+    )
 
 
 def _conclusion_table(sentences: Sequence[Conclusion]) -> RenderableType:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import PER_NODE, AnyJob, DataSet, Direction
+from iolab.core.workload import VMS_PER_NODE_AXIS, AnyJob, DataSet, Direction
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
 from iolab.record import Record
 from iolab.units import parse_size
@@ -41,7 +41,7 @@ _POLLING: Final = ("hipri", "sqthread_poll", "iodepth_batch_complete_max=0")
 _SOME_TIME: Final = re.compile("0*[1-9]")
 """The beginning of a `thinktime` that opens the loop: the queue is then meant to run empty."""
 
-WHOLE: Final = 100
+WHOLE_PERCENT: Final = 100
 """Percent."""
 
 ANY_BLOCK_BYTES: Final = 4096
@@ -152,7 +152,7 @@ class Job(AnyJob, Record, tag="io"):
 
     type_tag: ClassVar[str] = "io"
     can_end_by_rule: ClassVar[bool] = True
-    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", PER_NODE)
+    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", VMS_PER_NODE_AXIS)
     engine_settings: ClassVar[tuple[str, ...]] = ("engine", "ioengine")
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -186,7 +186,7 @@ class Job(AnyJob, Record, tag="io"):
     shared_file: bool = False
 
     @property
-    def counts_errors_late(self) -> bool:
+    def reports_errors_at_end(self) -> bool:
         """See `AnyJob`."""
         return FILE_ENGINES[self.engine].counts_errors_late
 
@@ -209,7 +209,7 @@ class Job(AnyJob, Record, tag="io"):
         mean = mean_split_bytes(reads) * share
         return mean + (mean_split_bytes(others or reads) * (1 - share) if share < 1 else 0.0)
 
-    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+    def operation_mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
         """See `AnyJob`."""
         percent = axis.get("rwmixread", self.read_percent) if self.access.is_mixed else ""
         return "io", f"{self.access.value}{percent}"
@@ -242,7 +242,7 @@ class Job(AnyJob, Record, tag="io"):
         )
 
     @property
-    def write_likeness(self) -> object:
+    def write_rate_group(self) -> object:
         """See `AnyJob`: what depth and number of jobs leave as it is."""
         return self.engine, self.access, self.block_bytes, self.read_percent, self.direct
 
@@ -252,7 +252,7 @@ class Job(AnyJob, Record, tag="io"):
         return self.access.directions
 
     @property
-    def io_multiple_bytes(self) -> int:
+    def io_alignment_bytes(self) -> int:
         """See `AnyJob`."""
         return self.block_bytes
 
@@ -277,7 +277,7 @@ class Job(AnyJob, Record, tag="io"):
         return self.target_iops is None and not thinks
 
     @property
-    def busy_polls(self) -> bool:
+    def has_busy_polling(self) -> bool:
         """See `AnyJob`."""
         return any(f"{name}={value}".startswith(_POLLING) for name, value in self.options)
 
@@ -287,7 +287,7 @@ class Job(AnyJob, Record, tag="io"):
             return self
         return replace(self, rate_iops=max(self.fleet_rate_iops // max(jobs, 1), 1))
 
-    def with_poisson_arrivals(self) -> Job:
+    def with_default_poisson_arrivals(self) -> Job:
         """See `AnyJob`."""
         is_set = self.arrivals is not None or _ARRIVALS in dict(self.options)
         return self if is_set else replace(self, arrivals=Arrivals.POISSON)
@@ -308,7 +308,7 @@ def split_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
     parts = [part.partition("/") for part in bssplit.split(":")]
     stated = sum(int(share) for _, _, share in parts if share)
     blank = sum(1 for _, _, share in parts if not share)
-    each = max(WHOLE - stated, 0) // max(blank, 1)
+    each = max(WHOLE_PERCENT - stated, 0) // max(blank, 1)
     return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
 
 
@@ -318,11 +318,11 @@ def mean_split_bytes(bssplit: str) -> float:
     Shares come to 1 to 100 percent: studies with others are refused.
     """
     drawn = [(size, share) for size, share in split_shares(bssplit) if share]
-    left = WHOLE - sum(share for _, share in drawn)
-    return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
+    left = WHOLE_PERCENT - sum(share for _, share in drawn)
+    return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE_PERCENT
 
 
-def generator_kind(job: Job) -> Job:
+def job_for_generator_ceiling(job: Job) -> Job:
     """The job with only what decides how fast its generator can be, at full speed.
 
     Reads and writes are writes there, since nothing can be read without a target that gives it:

@@ -40,7 +40,7 @@ from iolab.loads.keyvalue.checks import (
 )
 from iolab.loads.keyvalue.metrics import (
     KEY_VALUE_KEYS,
-    WHOLE,
+    WHOLE_OPERATION_WEIGHTS,
     KeyValueView,
     fixed_length_window,
     key_value_host_metrics,
@@ -68,7 +68,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     """Sums by host and operation, whatever the engine."""
 
     checks = shared_checks_with_overrides(
-        after={
+        added_after={
             engine_errors: (server_died, key_operations_failed, keys_absent),
             totals_disagree: (key_operations_counted, debug_build, shared_seed),
             percentile_support: (wide_latency_bins,),
@@ -83,7 +83,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 uneven_fleet.override(key_value_uneven),
             ),
         },
-        answers={
+        overrides={
             engine_errors: key_value_errors,
             totals_disagree: key_value_sums,
             percentile_support: key_percentiles,
@@ -92,7 +92,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             cpu_bound_client: key_value_cpu,
             device_busy_before_run: key_value_idle,
         },
-        without=(CheckSlot.LIMITS, bytes_moved, storage_bytes, CheckSlot.BYTES),
+        excluded=(CheckSlot.LIMITS, bytes_moved, storage_bytes, CheckSlot.BYTES),
     )
     operation_metrics = KEY_VALUE_KEYS
 
@@ -104,7 +104,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         host_kinds: tuple[HostKindAnswers, ...],
     ) -> KeyValueView:
         """With what was done to the store; its seconds are judged as of one that stalls."""
-        steady = judge_steadiness(record, LSM, WHOLE)
+        steady = judge_steadiness(record, LSM, WHOLE_OPERATION_WEIGHTS)
         window = steady.window if steady and record.rule else fixed_length_window(record)
         keys = sum_key_value_load(record, window)
         load = replace(sum_measured_window(record, window), seconds=keys.seconds)

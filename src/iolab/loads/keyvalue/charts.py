@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.evidence import (
     device_io_table,
     rocksdb_statistics_table,
 )
-from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroup,
@@ -50,14 +50,14 @@ from iolab.report.charts.lines import (
     latency_chart,
     lines_sentence,
     load_chart,
+    other_lines_in_groups,
     quantity_chart,
     rate_quantity,
-    remaining_line_groups,
 )
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.numbers import DASH, axis_values_text, flat_record_document, metric_text
+from iolab.report.numbers import DASH, axis_values_text, flat_record_document, metric_value_text
 from iolab.report.phrases import metric_column_name
-from iolab.report.table import Cell, Table, columns_of, row_of, verdict_cell
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, percent_text
 
 GAIN_NOTE: Final = (
@@ -91,7 +91,7 @@ _STORE_NOTE: Final = (
 )
 
 
-def compare_key_groups(
+def compare_point_groups(
     study: Study, groups: Sequence[PointGroup]
 ) -> tuple[ConfigurationGains, ...]:
     """Each further configuration against the first, over all cells of all groups.
@@ -106,11 +106,11 @@ def compare_key_groups(
         ("mean", "p99", *(published_percentile(group.workload.job) for group in groups))
     )
     return compare_configurations(
-        study, points, (WHOLE_KEY, *(main.latency_key(name) for name in names))
+        study, points, (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in names))
     )
 
 
-def gains_in_group(
+def gains_of_group(
     gained: Sequence[ConfigurationGains], group: PointGroup
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
@@ -134,7 +134,7 @@ def percent_interval_text(low: float | None, high: float | None) -> str:
 
 def gain_cell_title(gain: ComparedMetric, group: PointGroup) -> str:
     """The cell by what varies within its group."""
-    own = tuple(pair for pair in gain.axis if pair not in group.others)
+    own = tuple(pair for pair in gain.axis if pair not in group.other_axes)
     return axis_values_text(own) or DASH
 
 
@@ -144,12 +144,12 @@ def gains_table(
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(gained) > 1
     rows = tuple(
-        row_of(
+        row_of_cells(
             *((styles[pair.candidate].title,) if several else ()),
             gain_cell_title(cell, group),
             metric_column_name(cell.metric),
-            metric_text(cell.baseline),
-            metric_text(cell.candidate),
+            metric_value_text(cell.baseline),
+            metric_value_text(cell.candidate),
             percent_text(cell.gain_share, signed=True),
             percent_interval_text(*(cell.interval or (None, None))),
             f"{cell.improvement_factor:.2f}",
@@ -165,7 +165,7 @@ def gains_table(
     other = "Candidate’s" if several else styles[gained[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "Gain", "95 % interval", "Factor")
-    heads = columns_of(texts, numbers, ("Says", "Verdict"))
+    heads = text_and_number_columns(texts, numbers, ("Says", "Verdict"))
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
@@ -203,7 +203,7 @@ def largest_gains_table(
         return None
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
     numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
-    heads = columns_of(texts, numbers, ("At", "Says", "Verdict"))
+    heads = text_and_number_columns(texts, numbers, ("At", "Says", "Verdict"))
     baseline, candidate = styles[gained[0].baseline].title, styles[gained[0].candidate].title
     title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
     return Table(title, heads, rows)
@@ -212,13 +212,13 @@ def largest_gains_table(
 class GroupLargestGain(Record):
     """The largest gain of a candidate in a metric over a group; `best` is None where it has none.
 
-    `words` name the metric, `at` the cell.
+    `metric_text` name the metric, `cell_title` the cell.
     """
 
     group: PointGroup
     candidate: str
-    words: str
-    at: str
+    metric_text: str
+    cell_title: str
     best: LargestGain | None
 
 
@@ -228,7 +228,7 @@ def largest_gains(
     """The largest gain for each group, candidate and metric."""
     largest = []
     for group in groups:
-        for pair in gains_in_group(gained, group):
+        for pair in gains_of_group(gained, group):
             for metric in pair.metrics:
                 best = pair.largest_gain(metric)
                 at = DASH if best is None else gain_cell_title(best.gain, group)
@@ -241,23 +241,25 @@ def largest_gains(
 def _largest_gain_row(
     largest: GroupLargestGain, styles: SeriesStyles, *, several: bool
 ) -> tuple[Cell, ...]:
-    start = row_of(
-        largest.group.title, *((styles[largest.candidate].title,) if several else ()), largest.words
+    start = row_of_cells(
+        largest.group.title,
+        *((styles[largest.candidate].title,) if several else ()),
+        largest.metric_text,
     )
     best = largest.best
     if best is None:
-        rest = row_of(*([DASH] * 5))
+        rest = row_of_cells(*([DASH] * 5))
         return (*start, Cell("no gain in any cell"), *rest, Cell(DASH))
     gain = best.gain
     return (
         *start,
-        *row_of(
+        *row_of_cells(
             percent_text(gain.gain_share, signed=True),
             percent_interval_text(best.low, best.high),
             f"{gain.improvement_factor:.2f}",
         ),
         Cell(difference_text(gain)),
-        Cell(f"{largest.at} (of {counted_noun(best.cells, 'cell')})"),
+        Cell(f"{largest.cell_title} (of {counted_noun(best.cells, 'cell')})"),
         Cell(gain.comparison.verdict.value),
         verdict_cell(gain.level),
     )
@@ -266,14 +268,14 @@ def _largest_gain_row(
 def difference_text(gain: ComparedMetric) -> str:
     """The candidate's value less the baseline's, with its sign."""
     sign = "+" if gain.difference >= 0 else "−"
-    return f"{sign}{metric_text(replace(gain.candidate, value=abs(gain.difference)))}"
+    return f"{sign}{metric_value_text(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
 def gain_sentence(
     gained: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
 ) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
-    best = largest_gain(gained, WHOLE_KEY)
+    best = largest_gain(gained, WHOLE_OPERATIONS_RATE_KEY)
     if best is None:
         return ""
     pair, largest = best
@@ -378,13 +380,15 @@ def key_value_charts(
     gained: Sequence[ConfigurationGains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
-    if not any(metric_value(point.metrics, WHOLE_KEY) is not None for point in group.points):
+    if not any(
+        metric_value(point.metrics, WHOLE_OPERATIONS_RATE_KEY) is not None for point in group.points
+    ):
         return None
-    own = gains_in_group(gained, group)
-    lines = chart_lines(group, styles)
+    own = gains_of_group(gained, group)
+    lines = configuration_chart_lines(group, styles)
     figures = tuple(_main_charts(group, lines, styles, own)) if group.axis else ()
     further = list(_appendix_charts(group, lines)) if group.axis else []
-    for others in remaining_line_groups(lines, group.workload.rate_metric) if group.axis else ():
+    for others in other_lines_in_groups(lines, group.workload.rate_metric) if group.axis else ():
         further += [*_main_charts(group, others, styles, own), *_appendix_charts(group, others)]
     tables = (*_gain_tables(group, styles, own), *_detail_tables(group, study, host_runs, styles))
     return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
@@ -398,7 +402,7 @@ def _gain_tables(
         yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gained)}"
 
 
-def chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
+def configuration_chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
     """One line a configuration, in the study's order."""
     measured = {point.key.configuration for point in group.points}
     by_configuration = {
@@ -413,7 +417,10 @@ def chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
             (),
             tuple(points),
             knee=first_knee_load(
-                points, group.workload.job, group.axis, group.workload.headline_metric or WHOLE_KEY
+                points,
+                group.workload.job,
+                group.axis,
+                group.workload.headline_metric or WHOLE_OPERATIONS_RATE_KEY,
             ),
             title=styles[name].title,
         )
@@ -527,7 +534,7 @@ def _detail_tables(
     points = group.points
 
     def name(point: PointSummary) -> str:
-        own = tuple(pair for pair in point.key.axis if pair not in group.others)
+        own = tuple(pair for pair in point.key.axis if pair not in group.other_axes)
         title = styles[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 

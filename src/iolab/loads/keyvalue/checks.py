@@ -14,7 +14,7 @@ from iolab.analysis.check import (
     HostAnswer,
     Numbers,
     check,
-    graded,
+    graded_answer,
     indicative,
     invalid,
     not_applicable,
@@ -25,7 +25,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.fleet import unevenness_answer
 from iolab.analysis.checks.run import (
-    ACHIEVED_LEAST,
+    ACHIEVED_MIN,
     RUNTIME_SHARE,
     compare_operation_counts,
     engine_process_faults,
@@ -38,7 +38,12 @@ from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supp
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, SeedRange
 from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
-from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE, KeyValueLoad, KeyValueView
+from iolab.loads.keyvalue.metrics import (
+    KEY_PERCENTILES,
+    WHOLE_OPERATION_WEIGHTS,
+    KeyValueLoad,
+    KeyValueView,
+)
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
@@ -64,13 +69,13 @@ WIDE_BIN: Final = 0.70
 """How much wider than its lower edge a bin may be: db_bench's are up to 67 %, but for those of one
 and two microseconds, within which everything that a cache answers may lie."""
 
-APART: Final = 2.0
+INTENDED_RATIO_MAX: Final = 2.0
 """Intended over service latency at p99 from which waits that the service time does not show are
 more than all that it shows."""
 
-APART_AT: Final = 99.0
+INTENDED_PERCENTILE: Final = 99.0
 
-WRITER_LEAST: Final = 0.90
+WRITER_MIN: Final = 0.90
 """Share of its rate that a writer beside readers must have kept, for the readers of all
 configurations to have had the same beside them; db_bench itself keeps a low rate to a few per cent
 only."""
@@ -125,7 +130,7 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
             f"Not the run that was asked for{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
-    if window is not None and not view.key_value_load.completed_by_operation[index]:
+    if window is not None and not view.key_value_load.completed_operations_by_host[index]:
         yield invalid(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
@@ -244,7 +249,7 @@ def shared_seed(view: KeyValueView) -> CheckAnswer:
     return valid("No two threads and no load share a random stream.", hosts=len(seeds))
 
 
-@per_host(most="unexplained", needs_whole_share=True)
+@per_host(max_key="unexplained", needs_whole_share=True)
 def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
@@ -254,7 +259,9 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     reply = key_value_run_of(host)
     if reply is None or not reply.counts:
         return unchecked(f"the engine{view.host_suffix_text(host)} did not count its operations")
-    claimed = sum(WHOLE.get(count.operation, 0) * count.completed for count in reply.counts)
+    claimed = sum(
+        WHOLE_OPERATION_WEIGHTS.get(count.operation, 0) * count.completed for count in reply.counts
+    )
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
         # The writer beside readers is not in db_bench's own total.
@@ -301,7 +308,7 @@ def _interval_totals(view: KeyValueView, index: int) -> tuple[int, float, float]
     table = view.record.intervals
     own_rows = table.host == index
     total, busiest = 0, 0.0
-    for operation, weight in WHOLE.items():
+    for operation, weight in WHOLE_OPERATION_WEIGHTS.items():
         rows = np.flatnonzero(own_rows & (table.direction == int(operation)))
         total += weight * int(table.ios[rows].sum())
         if weight > 0 and rows.size:
@@ -350,7 +357,7 @@ def wide_latency_bins(view: KeyValueView) -> CheckAnswer:
     widths = list(_bin_width_answers(view.key_value_load))
     if not widths:
         return valid("Latencies are in bins of at most 1.6 %.", width=1 / 64)
-    return worst_answer(widths, most="width")
+    return worst_answer(widths, max_key="width")
 
 
 def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
@@ -395,7 +402,9 @@ def key_value_omission(view: KeyValueView) -> CheckAnswer:
             threads=job.threads,
         )
     kept = [_kept_rate_answer(view, index, rate) for index in range(len(view.hosts))]
-    return worst_answer([*kept, *_intended_latency_answers(view.key_value_load)], least="achieved")
+    return worst_answer(
+        [*kept, *_intended_latency_answers(view.key_value_load)], min_key="achieved"
+    )
 
 
 def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
@@ -413,7 +422,7 @@ def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
         f"{percent_text(achieved)} of {format_count(rate)} ops/s were "
         f"kept{view.host_suffix_text(host)}"
     )
-    if achieved < ACHIEVED_LEAST:
+    if achieved < ACHIEVED_MIN:
         return indicative(
             f"{text}: intended latencies grow as long as the run is, and service times are those "
             "of a closed loop.",
@@ -430,7 +439,7 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
             continue
         service = load.histogram(operation, hosts)
         intended = load.histogram(operation.intended_variant, hosts)
-        if service is None or not is_percentile_supported(service.total, APART_AT):
+        if service is None or not is_percentile_supported(service.total, INTENDED_PERCENTILE):
             continue
         if intended is None:
             yield indicative(
@@ -438,8 +447,8 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
                 operation=operation.display_name,
             )
             continue
-        short = service.percentile_ns(APART_AT) or 1.0
-        long = intended.percentile_ns(APART_AT) or 0.0
+        short = service.percentile_ns(INTENDED_PERCENTILE) or 1.0
+        long = intended.percentile_ns(INTENDED_PERCENTILE) or 0.0
         evidence: Numbers = {
             "operation": operation.display_name,
             "service_p99_ns": short,
@@ -450,14 +459,14 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
             f"The p99 of {operation.display_name} is {format_ns(short)} from its start and "
             f"{format_ns(long)} from when it was due"
         )
-        if long > APART * short:
+        if long > INTENDED_RATIO_MAX * short:
             yield indicative(f"{text}: only the latter is latency at that rate.", **evidence)
         else:
             yield valid(f"{text}.", **evidence)
 
 
 @check("writer-rate", "Writer beside readers without its rate")
-@per_host(least="achieved", good=WRITER_LEAST)
+@per_host(min_key="achieved", good=WRITER_MIN)
 def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
     job, where = view.key_value_job, view.host_suffix_text(view.hosts[index])
@@ -474,7 +483,7 @@ def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     written = float(rates[index])
     if not written:
         return unchecked(f"what the writer{where} did in the window is not known")
-    return graded(
+    return graded_answer(
         f"The writer{where} wrote {format_rate_bytes(written)} of {format_rate_bytes(asked)}",
         ": the readers had fewer writes beside them",
         host=view.hosts[index].host,
@@ -484,7 +493,7 @@ def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     )
 
 
-@per_host(most="cores_busy_share", good=FULL_PROCESSORS)
+@per_host(max_key="cores_busy_share", good=FULL_PROCESSORS)
 def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[index]
@@ -499,7 +508,7 @@ def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
     text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy"
-    return graded(text, ": the client may be the limit", **evidence)
+    return graded_answer(text, ": the client may be the limit", **evidence)
 
 
 def key_value_uneven(view: KeyValueView) -> CheckAnswer:
@@ -523,11 +532,11 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
                 for index in range(len(view.hosts))
                 for answer in _rocksdb_count_answers(view, index)
             ),
-            least="counted_share",
+            min_key="counted_share",
         )
     if server is None:
         return not_applicable("YCSB has the store in its own process: nobody else counts.")
-    return worst_answer(_server_count_answers(view, server), least="counted_share")
+    return worst_answer(_server_count_answers(view, server), min_key="counted_share")
 
 
 def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:

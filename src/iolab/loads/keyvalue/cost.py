@@ -54,7 +54,7 @@ LOAD_WRITES: Final = 2
 RUN_WRITES: Final = 3
 """Of an update: the log, the flush, and a share of compaction."""
 
-KEPT_WRITES: Final = 2
+COPY_WRITES: Final = 2
 """As much of that lies there at a time."""
 
 PROCESS_BYTES: Final = 48 << 20
@@ -87,20 +87,20 @@ _WRITES: Final = (*WRITERS_BESIDE, "writerandom")
 CONNECT_S: Final[Mapping[ServerKind, int]] = {
     ServerKind.EMBEDDED: 2,
     ServerKind.MANAGED: 5,
-    ServerKind.GIVEN: 6,
+    ServerKind.EXTERNAL: 6,
 }
 """From the start of YCSB's own clock to the first operation: a database is opened, or a driver
 finds all nodes of a cluster and connects to each. Half a second, one, and three on idle hosts, and
 several times that on busy ones."""
 
-APART_S: Final = 5
+CONNECT_SPREAD_S: Final = 5
 """How far the clients' own clocks may start from each other: a Java machine starts in half a
 second on an idle host and in several on a busy one, and YCSB counts only from then on."""
 
 FILESYSTEM_S: Final = 2.0
 """Making an XFS, and mounting it."""
 
-DB_BENCH_PAST_S: Final = 1
+DB_BENCH_OVERRUN_S: Final = 1
 """db_bench runs so much longer than it is measured: its report is of whole seconds."""
 
 DB_BENCH_RUN_S: Final = 1.1
@@ -117,7 +117,7 @@ NODE_START_S: Final = 10.0
 NODE_SETTLE_S: Final = 12.0
 """Flush, compaction, counting of rows, and the stop after a load; the stop at the end."""
 
-NODE_AGAIN_S: Final = 12.0
+NODE_RESTART_S: Final = 12.0
 """Killing a node, restoring its files, dropping caches, starting it, and waiting for it."""
 
 
@@ -177,7 +177,7 @@ def _only_reads(job: KeyValueJob) -> bool:
 
 def start_allowance_s(kind: ServerKind, clients: int) -> int:
     """What a run lasts beyond its warm-up and runtime, so that all clients have these in common."""
-    return CONNECT_S[kind] + (APART_S if clients > 1 else 0)
+    return CONNECT_S[kind] + (CONNECT_SPREAD_S if clients > 1 else 0)
 
 
 def execution_limit_s(method: Method, kind: ServerKind, clients: int) -> int:
@@ -189,7 +189,7 @@ def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: i
     """How long one run loads its store; `method_s` is warm-up and runtime."""
     if isinstance(job, YcsbJob):
         return method_s + start_allowance_s(kind, clients)
-    return method_s + DB_BENCH_PAST_S
+    return method_s + DB_BENCH_OVERRUN_S
 
 
 def run_overhead_s(study: Study, job: KeyJob) -> float:
@@ -199,7 +199,7 @@ def run_overhead_s(study: Study, job: KeyJob) -> float:
     return (
         YCSB_RUN_S
         + extra_watch_seconds(study.method)
-        + (NODE_AGAIN_S if server_settings(study).kind is ServerKind.MANAGED else 0)
+        + (NODE_RESTART_S if server_settings(study).kind is ServerKind.MANAGED else 0)
     )
 
 
@@ -240,7 +240,7 @@ def _overhead_text(study: Study, job: KeyJob) -> str:
     """What a run does beside its load."""
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
         return "restore the node and start it, drop caches, watch, commit"
-    if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.GIVEN:
+    if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.EXTERNAL:
         return "start and end it, watch, commit"
     return f"copy {format_bytes(store_bytes(job))}, drop caches, watch, commit"
 
@@ -250,7 +250,7 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
         own_points = (point for point in points if point.configuration == configuration.id)
-        for job in filter(_is_loaded_by_iolab, distinct_stores(own_points)):
+        for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
             number += 1
             size += store_bytes(job)
             seconds += load_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
@@ -272,7 +272,7 @@ def _store_key(job: KeyJob) -> object:
     return job.records, job.fields, job.field_bytes
 
 
-def distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
+def jobs_of_distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     """A job for each database or set of records that the points work on, of any configuration."""
     stores: dict[object, KeyJob] = {}
     for point in points:
@@ -288,7 +288,7 @@ def loaded_bytes(study: Study, runs: Iterable[PlannedRun]) -> int:
     for configuration in study.configurations:
         clients = len(configuration.hosts)
         own_points = [run.point for run in planned if run.point.configuration == configuration.id]
-        for job in filter(_is_loaded_by_iolab, distinct_stores(own_points)):
+        for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
             copies = clients if has_store_per_client(study, job) else 1
             total += store_bytes(job) * LOAD_WRITES * copies
     return total
@@ -324,13 +324,13 @@ def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float)
         own_points = [point for point in points if point.configuration == configuration.id]
         stores = [
             job
-            for job in distinct_stores(own_points)
+            for job in jobs_of_distinct_stores(own_points)
             if host in _store_hosts(study, job, configuration.hosts)
         ]
         if not stores:
             continue
         written = max(
-            write_bytes_per_s(point.job, rate) * seconds * KEPT_WRITES
+            write_bytes_per_s(point.job, rate) * seconds * COPY_WRITES
             for point in own_points
             if isinstance(point.job, KeyJob)
         )
@@ -339,7 +339,7 @@ def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float)
     return most
 
 
-def most_space_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+def max_space_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}
@@ -429,6 +429,6 @@ def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[s
     """The hosts on whose targets the copies lie; none for a cluster that the user has."""
     if has_store_per_client(study, job):
         return clients
-    if server_settings(study).kind is ServerKind.GIVEN:
+    if server_settings(study).kind is ServerKind.EXTERNAL:
         return ()
     return (server_settings(study).host or clients[0],)

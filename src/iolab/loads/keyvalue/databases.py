@@ -18,19 +18,19 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from iolab.core.events import Phase
-from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
+from iolab.core.run import CACHE_NOT_DROPPED, CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import (
-    Ending,
+    ProcessEnding,
     exit_fault,
     program_name,
-    require_success,
     run_and_get_output,
+    run_installed_process,
 )
-from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
+from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, table_shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
@@ -71,9 +71,9 @@ LISTED_LIMIT_BYTES: Final = 16 << 20
 REFLINK: Final = "reflink"
 COPY: Final = "copy"
 
-LOOK: Final = "See what db_bench says, and load again by running again."
+OUTPUT_HINT: Final = "See what db_bench says, and load again by running again."
 
-STATE: Final = (
+DATABASE_PATH_HINT: Final = (
     "Give the path of a database that was loaded whole, flushed and compacted, and state its keys, "
     "sizes and block size as they are."
 )
@@ -167,10 +167,10 @@ async def remove_folder(host: Host, folder: str) -> None:
         raise HostError(fault.message, "Remove that folder by hand, and run again.") from None
 
 
-def parse_store_shape(mark: object) -> StoreShape | None:
+def parse_store_shape(document: object) -> StoreShape | None:
     """The shape that a marker holds as its fields; None for anything else."""
     try:
-        return convert(mark, StoreShape)
+        return convert(document, StoreShape)
     except ValidationError:
         return None
 
@@ -195,7 +195,7 @@ async def drop_folder_caches(
     EngineError.
     """
     for share in shares:
-        share.cache = NOT_DROPPED
+        share.cache = CACHE_NOT_DROPPED
     if not session.study.method.drop_caches:
         return
     session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
@@ -298,7 +298,7 @@ async def user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> Table
             f"{excerpt(job.database)} on host '{workdir.name}' is not the database that was "
             f"stated: {'; '.join(faults)}."
         )
-        raise EngineError(message, STATE)
+        raise EngineError(message, DATABASE_PATH_HINT)
     return tables
 
 
@@ -311,7 +311,7 @@ async def _table_shape(
     workdir: WorkDirectory, job: KeyValueJob, database: str
 ) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
-    command = shape_command(job, workdir.dir, database)
+    command = table_shape_command(job, workdir.dir, database)
     raw = await run_and_get_output(
         workdir.host,
         command.argv,
@@ -334,7 +334,7 @@ async def _copy_user_database(workdir: WorkDirectory, job: KeyValueJob) -> Golde
     )
     await remove_folder(workdir.host, trial)
     output = parse_db_bench_output(raw, b"")
-    return await _require_loaded(workdir, job, output, None)
+    return await _require_loaded_database(workdir, job, output, None)
 
 
 async def _load_database(
@@ -342,18 +342,18 @@ async def _load_database(
 ) -> GoldenDatabase | None:
     command = load_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
-    ending = await require_success(
+    ending = await run_installed_process(
         workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend
     )
     if ending.halted:
         return None
     output = parse_db_bench_output(bytes(stdout), bytes(stderr))
-    if fault := _load_fault(workdir, job.loaded, command, ending, output):
+    if fault := _load_error(workdir, job.loaded, command, ending, output):
         raise fault
-    return await _require_loaded(workdir, job, output, seed)
+    return await _require_loaded_database(workdir, job, output, seed)
 
 
-async def _require_loaded(
+async def _require_loaded_database(
     workdir: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
 ) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was asked for."""
@@ -361,7 +361,7 @@ async def _require_loaded(
     tables = await _table_shape(workdir, job, database)
     if faults := shape_faults(tables, job.loaded):
         message = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
-        raise EngineError(message, LOOK)
+        raise EngineError(message, OUTPUT_HINT)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
     shape = replace(_store_shape_of_output(output), tables=tables)
     return GoldenDatabase(database, shape, tree_bytes, seed, await folder_bytes(workdir, database))
@@ -375,11 +375,11 @@ def _store_shape_of_output(output: DbBenchOutput) -> StoreShape:
     return StoreShape(levels=levels or output.levels, pending_bytes=0 if rests else None)
 
 
-def _load_fault(
+def _load_error(
     workdir: WorkDirectory,
     loaded: KeyValueSet,
     command: Command,
-    ending: Ending,
+    ending: ProcessEnding,
     output: DbBenchOutput,
 ) -> IolabError | None:
     """Why a load did not leave the database that was asked for; None when it did."""
@@ -402,7 +402,7 @@ def _load_fault(
         "asked "
         f"for: {because}."
     )
-    return EngineError(message, LOOK)
+    return EngineError(message, OUTPUT_HINT)
 
 
 def _database_path(workdir: WorkDirectory, job: KeyValueJob) -> str:

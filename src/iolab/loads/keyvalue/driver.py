@@ -17,10 +17,10 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from iolab.core.events import Notice, Phase
-from iolab.core.run import NOT_DROPPED, PlannedRun, RunRecord
+from iolab.core.run import CACHE_NOT_DROPPED, PlannedRun, RunRecord
 from iolab.core.study import Method
 from iolab.errors import EngineError, HostError
-from iolab.hosts.barrier import gather_hosts, run_with
+from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import run_and_get_output
@@ -28,7 +28,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.cassandra.server import Server
-from iolab.loads.keyvalue.cost import DB_BENCH_PAST_S, execution_limit_s
+from iolab.loads.keyvalue.cost import DB_BENCH_OVERRUN_S, execution_limit_s
 from iolab.loads.keyvalue.databases import (
     GoldenDatabase,
     clone_folder,
@@ -45,14 +45,14 @@ from iolab.loads.keyvalue.db_bench.engine import (
     RocksdbPrograms,
     SeedRange,
     bench_command,
-    bench_seeds,
+    bench_seed_range,
     derived_seed,
-    load_seeds,
+    load_seed_range,
     next_free_seed,
     run_bench,
 )
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunRequest
-from iolab.loads.keyvalue.java import Kits, install_kit
+from iolab.loads.keyvalue.java import InstallKit, install_kit
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
@@ -72,8 +72,8 @@ from iolab.loads.keyvalue.ycsb.clients import (
     YcsbTools,
     database_copy_folder,
     load_records,
-    no_failure_probe,
-    record_shares,
+    never_failing_probe,
+    split_records,
     work_folder,
 )
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
@@ -93,12 +93,12 @@ from iolab.units import NS_PER_S, format_bytes
 NO_SEED: Final = 0
 """YCSB 0.17.0 draws its keys from random streams that cannot be given a seed."""
 
-LEAST_SHARE: Final = 0.5
+SHARE_MIN: Final = 0.5
 """Of the runtime: clients that met for less were never one fleet."""
 
-SEE_OUTPUT: Final = "See what YCSB printed in the session's folder, and run again."
+OUTPUT_HINT: Final = "See what YCSB printed in the session's folder, and run again."
 
-PREFIX: Final = "latency."
+LATENCY_LOG_PREFIX: Final = "latency."
 """Names of latency logs begin so."""
 
 WRITTEN_TIMES: Final = 3
@@ -166,7 +166,7 @@ def require_common_window(shares: Sequence[HostRunState], method: Method) -> Non
     if len(spans) == len(shares):
         common_ns = min(end for _, end in spans) - max(start for start, _ in spans)
         common_s = max(common_ns, 0) / NS_PER_S
-    if common_s < method.warmup_s + LEAST_SHARE * method.runtime_s:
+    if common_s < method.warmup_s + SHARE_MIN * method.runtime_s:
         wanted_s = method.warmup_s + method.runtime_s
         raise EngineError(
             f"All clients together measured for {common_s:.1f} s, and {wanted_s:g} s of warm-up "
@@ -189,7 +189,7 @@ def make_server(settings: ServerSettings) -> Server | None:
     """
     if settings.kind is ServerKind.MANAGED:
         return ManagedServer(settings)
-    if settings.kind is ServerKind.GIVEN:
+    if settings.kind is ServerKind.EXTERNAL:
         return ExternalServer(settings)
     return None
 
@@ -197,7 +197,7 @@ def make_server(settings: ServerSettings) -> Server | None:
 class YcsbDriver(Driver):
     """YCSB on all clients of a run; see `Driver`."""
 
-    def __init__(self, servers: Servers = make_server, kits: Kits = install_kit) -> None:
+    def __init__(self, servers: Servers = make_server, kits: InstallKit = install_kit) -> None:
         self._servers = servers
         self._server: Server | None = None
         self._tools = YcsbTools(kits)
@@ -244,12 +244,12 @@ class YcsbDriver(Driver):
         )
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         for share in shares:
-            self._set_client_command(session, job, share, seconds)
+            self._prepare_client_command(session, job, share, seconds)
         clients = YcsbClients(session, run, shares, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
             async with self._collect_server_counters(session, run, shares, counters):
-                await clients.measure(server.death_text if server else no_failure_probe)
+                await clients.measure(server.death_text if server else never_failing_probe)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
@@ -289,7 +289,7 @@ class YcsbDriver(Driver):
 
         async def load_all_records() -> None:
             store = self._ycsb_store(session, "")
-            records = record_shares(job.records, len(shares))
+            records = split_records(job.records, len(shares))
             await load_records(
                 session,
                 run,
@@ -303,9 +303,9 @@ class YcsbDriver(Driver):
         )
         for share in shares:
             dropped = server.cache_proof if share.name == server.host else None
-            share.cache = dropped or NOT_DROPPED
+            share.cache = dropped or CACHE_NOT_DROPPED
 
-    def _set_client_command(
+    def _prepare_client_command(
         self, session: SessionContext, job: YcsbJob, share: HostRunState, seconds: int
     ) -> None:
         """What this client is to run."""
@@ -315,7 +315,7 @@ class YcsbDriver(Driver):
             self._tools.tools_of_host(share.workdir).kit,
             work_folder(share.workdir),
             seconds=seconds,
-            prefix=PREFIX,
+            prefix=LATENCY_LOG_PREFIX,
         )
 
     def _ycsb_store(self, session: SessionContext, database: str) -> YcsbStore:
@@ -355,16 +355,18 @@ class YcsbDriver(Driver):
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
-        names = latency_log_names(job, PREFIX)
+        names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
         async def read_client(share: HostRunState) -> None:
             start = self._embedded.start_of_client(share)
-            client = YcsbClientState(job, seconds, names, start, clients.printed[share.name])
+            client = YcsbClientState(
+                job, seconds, names, start, clients.streams_by_host[share.name]
+            )
             faults = read_client_results(share, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = excerpt("; ".join(faults)).rstrip(".")
-                raise EngineError(f"YCSB on host '{share.name}': {reason}.", SEE_OUTPUT)
+                raise EngineError(f"YCSB on host '{share.name}': {reason}.", OUTPUT_HINT)
 
         async def clear_client(share: HostRunState) -> None:
             if not share.workdir.host.lost_reason:
@@ -390,9 +392,9 @@ class DbBenchDriver(Driver):
     def __init__(self) -> None:
         self._programs = RocksdbPrograms()
         self._loads: set[SeedRange] = set()
-        self._cells: set[SeedRange] = set()
+        self._tasks: set[SeedRange] = set()
         self._versions: dict[str, str] = {}
-        self._goldens: dict[str, GoldenDatabase] = {}
+        self._golden_databases: dict[str, GoldenDatabase] = {}
         self._copied_by: dict[str, str] = {}
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
@@ -403,7 +405,7 @@ class DbBenchDriver(Driver):
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
             self._find_programs,
-            self._ensure_databases,
+            self._load_or_find_databases,
             self._copy_databases,
             _drop_caches,
             watch_idle,
@@ -420,7 +422,7 @@ class DbBenchDriver(Driver):
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
         method = session.study.method
-        seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_PAST_S
+        seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_OVERRUN_S
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
         cells = {share.name: self._client_task(session, run, share, seconds) for share in shares}
@@ -445,12 +447,12 @@ class DbBenchDriver(Driver):
 
         await run_on_each_host(shares, find_programs_on_host)
 
-    async def _ensure_databases(
+    async def _load_or_find_databases(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
         job = KeyValueJob.require_type(run.point.job)
-        self._goldens.clear()
+        self._golden_databases.clear()
 
         async def find_database(share: HostRunState) -> None:
             source = await self._user_database_shape(share, job)
@@ -458,15 +460,15 @@ class DbBenchDriver(Driver):
                 share.workdir, job, self._versions[share.name], source
             )
             if database is not None:
-                self._goldens[share.name] = database
+                self._golden_databases[share.name] = database
 
         await run_on_each_host(shares, find_database)
-        missing = [share for share in shares if share.name not in self._goldens]
+        missing = [share for share in shares if share.name not in self._golden_databases]
         if missing:
             await self._load_missing_databases(session, run, missing)
-        for database in self._goldens.values():
+        for database in self._golden_databases.values():
             if database.seed is not None:
-                self._loads.add(load_seeds(database.seed))
+                self._loads.add(load_seed_range(database.seed))
 
     async def _user_database_shape(
         self, share: HostRunState, job: KeyValueJob
@@ -495,9 +497,11 @@ class DbBenchDriver(Driver):
         async def load_on_client(share: HostRunState) -> None:
             database = await self._load_database(session, run, share, halt)
             if database is not None:
-                self._goldens[share.name] = database
+                self._golden_databases[share.name] = database
 
-        await run_with(run_on_each_host(missing, load_on_client), session.stop.forward_to(halt))
+        await run_with_background(
+            run_on_each_host(missing, load_on_client), session.stop.forward_to_event(halt)
+        )
 
     async def _load_database(
         self, session: SessionContext, run: PlannedRun, share: HostRunState, halt: asyncio.Event
@@ -513,8 +517,8 @@ class DbBenchDriver(Driver):
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
         names = ("load", folder.rpartition("/")[2], share.name)
-        wanted = load_seeds(derived_seed(session.study.method.seed, *names))
-        seed = next_free_seed(self._cells, wanted)
+        wanted = load_seed_range(derived_seed(session.study.method.seed, *names))
+        seed = next_free_seed(self._tasks, wanted)
         try:
             return await make_golden_database(share.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
@@ -528,11 +532,11 @@ class DbBenchDriver(Driver):
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the database on every client")
 
         async def copy_on_host(share: HostRunState) -> None:
-            host, gold = share.workdir.host, self._goldens[share.name]
+            host, gold = share.workdir.host, self._golden_databases[share.name]
             await remove_folder(host, run_folder(share.workdir))
             await run_and_get_output(host, ("mkdir", "--", run_folder(share.workdir)))
-            how = await clone_folder(host, gold.database, _copy_path(share.workdir))
-            held = await folder_bytes(share.workdir, _copy_path(share.workdir))
+            how = await clone_folder(host, gold.database, _database_copy_path(share.workdir))
+            held = await folder_bytes(share.workdir, _database_copy_path(share.workdir))
             if held != gold.file_bytes:
                 message = (
                     f"The copy of the database on host '{share.name}' is not what was loaded: "
@@ -547,11 +551,11 @@ class DbBenchDriver(Driver):
         self, session: SessionContext, run: PlannedRun, share: HostRunState, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.require_type(run.point.job), self._goldens[share.name]
+        job, gold = KeyValueJob.require_type(run.point.job), self._golden_databases[share.name]
         names = (run.point.digest, run.repeat, run.attempt, share.name)
-        wanted = bench_seeds(job, derived_seed(session.study.method.seed, *names))
-        seed = next_free_seed(self._loads | self._cells, wanted)
-        self._cells.add(bench_seeds(job, seed))
+        wanted = bench_seed_range(job, derived_seed(session.study.method.seed, *names))
+        seed = next_free_seed(self._loads | self._tasks, wanted)
+        self._tasks.add(bench_seed_range(job, seed))
         asked = BenchRunRequest(
             job=job,
             seconds=seconds,
@@ -566,7 +570,7 @@ class DbBenchDriver(Driver):
         command = bench_command(
             job,
             share.workdir.dir,
-            _copy_path(share.workdir),
+            _database_copy_path(share.workdir),
             seconds=seconds,
             seed=seed,
             report_file=report,
@@ -579,14 +583,14 @@ def run_folder(workdir: WorkDirectory) -> str:
     return f"{workdir.dir}/db_bench.cell"
 
 
-def _copy_path(workdir: WorkDirectory) -> str:
+def _database_copy_path(workdir: WorkDirectory) -> str:
     return f"{run_folder(workdir)}/database"
 
 
 async def _drop_caches(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
-    await drop_folder_caches(session, run, shares, _copy_path)
+    await drop_folder_caches(session, run, shares, _database_copy_path)
 
 
 async def _remove_copies(shares: Sequence[HostRunState]) -> None:

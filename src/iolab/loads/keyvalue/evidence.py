@@ -11,7 +11,7 @@ from iolab.core.metric import Result
 from iolab.core.run import HostRun, RunKey
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
-from iolab.loads.keyvalue.metrics import WHOLE_KEY
+from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import key_workloads
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
@@ -26,8 +26,15 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.record import Record
-from iolab.report.numbers import DASH, metric_text, value_text
-from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
+from iolab.report.numbers import DASH, metric_value_text, value_text
+from iolab.report.table import (
+    Cell,
+    Column,
+    Table,
+    row_of_cells,
+    text_and_number_columns,
+    verdict_cell,
+)
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_count
 
@@ -42,7 +49,7 @@ _WAYS: Final = ("read", "write")
 _KINDS: Final = {
     ServerKind.EMBEDDED: "RocksDB inside each client, no server",
     ServerKind.MANAGED: "one node of Apache Cassandra, run by iolab",
-    ServerKind.GIVEN: "a cluster that was there",
+    ServerKind.EXTERNAL: "a cluster that was there",
 }
 
 _SHOWN: Final = frozenset({"bytes", "ns", "bytes/s", "ops/s"})
@@ -57,7 +64,7 @@ _UNITS: Final = {
 
 _WRITER: Final = "rocksdb.db.write.micros"
 
-_STORE_COLUMNS: Final = (
+_ROCKSDB_COLUMNS: Final = (
     (f"{_WRITER} COUNT", "Writes"),
     (f"{_WRITER} P50", "Write p50"),
     (f"{_WRITER} P95", "Write p95"),
@@ -80,14 +87,14 @@ class HostRunsAndFacts(Record):
 
 
 def device_io_table(
-    named: Sequence[tuple[str, Result]], host_runs: HostRunsAndFacts
+    named_results: Sequence[tuple[str, Result]], host_runs: HostRunsAndFacts
 ) -> Table | None:
     """What the target's block devices did beside the operations of whole runs; None if unknown.
 
     Runs come with their names. Clients of one kernel see the same devices: each counts once.
     """
     rows = []
-    for name, result in named:
+    for name, result in named_results:
         hosts = host_runs.runs.get((result.digest, result.repeat), ())
         moved = distinct_devices(((host.host, host.devices[:1]) for host in hosts), host_runs.facts)
         seconds = [
@@ -97,13 +104,13 @@ def device_io_table(
         ]
         if not moved or not seconds or max(seconds) <= 0:
             continue
-        span, done = max(seconds), _operations_done(hosts)
+        span, done = max(seconds), _completed_operations(hosts)
         reads, writes = (sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _WAYS)
         read, written = (sum(getattr(delta, f"{way}_bytes") for delta in moved) for way in _WAYS)
         rows.append(
-            row_of(
+            row_of_cells(
                 name,
-                metric_text(result.metrics.get(WHOLE_KEY), bare_rate=True),
+                metric_value_text(result.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
                 format_count(reads / span),
                 value_text(read / span, "bytes/s"),
                 format_bytes(read / reads) if reads else DASH,
@@ -119,11 +126,11 @@ def device_io_table(
         *("Operations/s", "Device reads/s", "Read", "A read", "Reads an operation"),
         *("Device writes/s", "Written"),
     )
-    heads = columns_of(("Point",), numbers, ("Verdict",))
+    heads = text_and_number_columns(("Point",), numbers, ("Verdict",))
     return Table("Device I/O beside the operations", heads, tuple(rows))
 
 
-def _operations_done(hosts: Sequence[HostRun]) -> int:
+def _completed_operations(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
     counts = [
         counted for host in hosts if (reply := key_value_run_of(host)) for counted in reply.counts
@@ -159,7 +166,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
                 shapes[cells] = shapes.get(cells, 0) + 1
     if not shapes:
         return None
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Database", "Levels", "Compression", "Each run's copy"),
         ("Files", "Entries", "Blocks", "A block", "To be compacted", "Runs"),
     )
@@ -180,7 +187,7 @@ def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple
     elif isinstance(job, YcsbJob):
         name = f"{job.records:,} records of {job.fields} × {format_bytes(job.field_bytes)}"
     pending = shape.pending_bytes
-    return row_of(
+    return row_of_cells(
         name,
         levels or DASH,
         DASH if tables is None else ", ".join(tables.compression) or DASH,
@@ -198,10 +205,10 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     if not any(workload.job.engine == "ycsb" for workload in key_workloads(study)):
         return None
     settings = server_settings(study)
-    rows = [row_of("Store", _KINDS[settings.kind])]
+    rows = [row_of_cells("Store", _KINDS[settings.kind])]
     rows += list(_setting_rows(settings))
     rows += [
-        row_of(title, ", ".join(texts))
+        row_of_cells(title, ", ".join(texts))
         for title, texts in (
             (
                 "Product",
@@ -216,18 +223,18 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
         )
         if texts
     ]
-    return Table("Store", columns_of(("What", "Which")), tuple(rows))
+    return Table("Store", text_and_number_columns(("What", "Which")), tuple(rows))
 
 
 def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
     if settings.kind is ServerKind.EMBEDDED:
         return
     if settings.kind is ServerKind.MANAGED:
-        yield row_of("Heap", format_bytes(settings.heap_bytes))
+        yield row_of_cells("Heap", format_bytes(settings.heap_bytes))
         bound = settings.memory_bytes
-        yield row_of("Memory", "not bounded" if bound is None else format_bytes(bound))
-    yield row_of("Keyspace", f"{settings.keyspace}, replication {settings.replication}")
-    yield row_of("Consistency", settings.consistency)
+        yield row_of_cells("Memory", "not bounded" if bound is None else format_bytes(bound))
+    yield row_of_cells("Keyspace", f"{settings.keyspace}, replication {settings.replication}")
+    yield row_of_cells("Consistency", settings.consistency)
 
 
 def _distinct_texts(texts: Iterable[str]) -> list[str]:
@@ -249,10 +256,10 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(
-                row_of(statistic.name, statistic_text(statistic))
+                row_of_cells(statistic.name, statistic_text(statistic))
                 for statistic in statistics[:STATISTICS_SHOWN]
             )
-            tables.append(Table(title, columns_of(("Statistic",), ("Value",)), rows))
+            tables.append(Table(title, text_and_number_columns(("Statistic",), ("Value",)), rows))
     if server is not None and (server.statistics_before or server.statistics_after):
         tables.append(_server_statistics(server))
     return tuple(tables)
@@ -263,13 +270,13 @@ def _server_statistics(server: ServerRun) -> Table:
     after = {statistic.name: statistic for statistic in server.statistics_after}
     names = list(dict.fromkeys([*before, *after]))[:STATISTICS_SHOWN]
     rows = tuple(
-        row_of(
+        row_of_cells(
             name,
             *(statistic_text(side[name]) if name in side else DASH for side in (before, after)),
         )
         for name in names
     )
-    heads = columns_of(("Statistic",), ("Before", "After"))
+    heads = text_and_number_columns(("Statistic",), ("Before", "After"))
     return Table("The server's own statistics", heads, rows)
 
 
@@ -286,26 +293,28 @@ def statistic_text(statistic: Statistic) -> str:
     return f"{number} {statistic.unit}".strip()
 
 
-def rocksdb_statistics_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None:
+def rocksdb_statistics_table(
+    named_results: Sequence[tuple[str, Result]], runs: Runs
+) -> Table | None:
     """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
 
     Of several clients each has a row. Runs come with their names.
     """
     rows = []
-    for name, result in named:
+    for name, result in named_results:
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
             run = key_value_run_of(host)
             statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}
-            if any(key in statistics for key, _ in _STORE_COLUMNS):
+            if any(key in statistics for key, _ in _ROCKSDB_COLUMNS):
                 subject = f"{name}, {host.host}" if len(hosts) > 1 else name
                 cells = (
                     statistic_text(statistics[k]) if k in statistics else ""
-                    for k, _ in _STORE_COLUMNS
+                    for k, _ in _ROCKSDB_COLUMNS
                 )
                 level = verdict_cell(result.verdict.level)
-                rows.append((*row_of(subject, *(cell or DASH for cell in cells)), level))
+                rows.append((*row_of_cells(subject, *(cell or DASH for cell in cells)), level))
     if not rows:
         return None
-    heads = columns_of(("Point",), tuple(heading for _, heading in _STORE_COLUMNS))
+    heads = text_and_number_columns(("Point",), tuple(heading for _, heading in _ROCKSDB_COLUMNS))
     return Table("Writes, compaction and stalls", (*heads, Column("Verdict")), tuple(rows))

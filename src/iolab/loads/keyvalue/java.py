@@ -16,20 +16,20 @@ from typing import Final
 from msgspec import field
 
 from iolab.errors import EngineError
-from iolab.hosts.builds import (
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host
+from iolab.hosts.kit_cache import (
     DIGEST_SHOWN,
     TOKEN,
     KitCache,
     KitPlan,
-    Say,
+    Notify,
     cache_folder,
     copy_jars_to_host,
-    is_file_visible_to,
+    is_file_visible_on_host,
 )
-from iolab.hosts.engine import Command
-from iolab.hosts.host import Host
 from iolab.hosts.process import kill_process_group
-from iolab.hosts.remote_process import exit_fault, program_name, require_success
+from iolab.hosts.remote_process import exit_fault, program_name, run_installed_process
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -56,7 +56,7 @@ OFFLINE_LIMIT_S: Final = 120.0
 TAIL_BYTES: Final = 64 << 10
 """The end of what Maven prints, where its errors stand."""
 
-SHOWN: Final = 400
+ERROR_CHARACTERS_SHOWN: Final = 400
 """Characters of it that go into a sentence."""
 
 LINES_SHOWN: Final = 2
@@ -82,12 +82,12 @@ YCSB_VERSION: Final = "0.17.0"
 
 _KIT_VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,4}){1,3}(?:-[A-Za-z0-9]{1,20})?")
 
-_FORM: Final = b"3"
+_KIT_LAYOUT: Final = b"3"
 """Counts changes of how kits are made that their sources do not show."""
 
 _LIBRARY: Final = re.compile(r"librocksdbjni-.*")
 
-_LAID_OPEN: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
+_UNPACKED_LIBRARY: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
 """Else every process would unpack 13 MB into its temporary folder, on the device to be measured."""
 
 _KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
@@ -112,7 +112,7 @@ async def find_java(host: Host, program: str, *, oldest: int) -> Java:
         (program, "-version"), "/", b"", f"{program} -version", LIMIT_S, OUTPUT_LIMIT_BYTES
     )
     # Java tells its version on standard error, and what calls itself so perhaps elsewhere.
-    ending = await require_success(
+    ending = await run_installed_process(
         host, command, asyncio.Event(), output.extend, on_stderr=output.extend, install=INSTALL_JAVA
     )
     if fault := exit_fault(ending, command):
@@ -239,7 +239,7 @@ def _first_error_text(tail: bytes) -> str:
     if not lines:
         return ""
     first = b" ".join(line.removeprefix(b"[ERROR] ").strip() for line in lines[:LINES_SHOWN])
-    return f" ({excerpt(first, SHOWN).rstrip('.')})"
+    return f" ({excerpt(first, ERROR_CHARACTERS_SHOWN).rstrip('.')})"
 
 
 class KitName(StrEnum):
@@ -268,23 +268,23 @@ class KitBuilder(Record):
     maven: Maven
     sources: Path = SOURCES
 
-    async def get_or_build_kit(self, name: KitName, version: str, say: Say) -> Path:
+    async def get_or_build_kit(self, name: KitName, version: str, notify: Notify) -> Path:
         """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
         if not _KIT_VERSION.fullmatch(version):
             raise EngineError(
                 f"{version!r} is not a version of {_TITLES[name]}.", "Write it like 4.0.17."
             )
 
-        async def make(aside: Path) -> Path:
-            return await self._build_kit(name, version, aside)
+        async def build(build_folder: Path) -> Path:
+            return await self._build_kit(name, version, build_folder)
 
         digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
         message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
-        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, make)
-        return await KitCache(self.cache).get_or_build(plan, say)
+        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build)
+        return await KitCache(self.cache).get_or_build_kit(plan, notify)
 
-    async def _build_kit(self, name: KitName, version: str, aside: Path) -> Path:
-        project = aside / "project"
+    async def _build_kit(self, name: KitName, version: str, build_folder: Path) -> Path:
+        project = build_folder / "project"
         await asyncio.to_thread(shutil.copytree, self.sources / name, project)
         await self.maven.build_package(project, {_PROPERTY[name]: version}, _TITLES[name])
         jars = project / "target" / "jars"
@@ -298,11 +298,11 @@ class KitBuilder(Record):
         return jars
 
 
-Kits = Callable[[Host, KitName, str, str, Say], Awaitable[tuple[str, ...]]]
+InstallKit = Callable[[Host, KitName, str, str, Notify], Awaitable[tuple[str, ...]]]
 """Brings a kit's jars to a host, as `install_kit` does: (host, name, version, folder, say)."""
 
 
-def default_kit_builder(environment: Mapping[str, str] | None = None) -> KitBuilder:
+def kit_builder_of_user(environment: Mapping[str, str] | None = None) -> KitBuilder:
     """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
     asked = os.environ if environment is None else environment
     return KitBuilder(cache_folder(asked), Maven(environment=dict(asked)))
@@ -313,22 +313,22 @@ async def install_kit(
     name: KitName,
     version: str,
     directory: str,
-    say: Say,
+    notify: Notify,
     *,
-    shop: KitBuilder | None = None,
+    builder: KitBuilder | None = None,
 ) -> tuple[str, ...]:
     """The absolute paths of all jars of a kit on that host, brought there if need be.
 
-    `directory` is the host's scratch folder, where a copy would lie; `say` is told of what takes
+    `directory` is the host's scratch folder, where a copy would lie; `notify` is told of what takes
     long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
     the host does.
     """
-    folder = await (shop or default_kit_builder()).get_or_build_kit(name, version, say)
+    folder = await (builder or kit_builder_of_user()).get_or_build_kit(name, version, notify)
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
-    if await is_file_visible_to(host, folder / TOKEN):
+    if await is_file_visible_on_host(host, folder / TOKEN):
         paths = tuple(str(path) for path in files)
     else:
-        say(f"copying {_TITLES[name]} {version} to {host.name}")
+        notify(f"copying {_TITLES[name]} {version} to {host.name}")
         paths = await copy_jars_to_host(host, files, f"{directory}/kit-{folder.name}")
     return tuple(path for path in paths if path.endswith(".jar"))
 
@@ -338,7 +338,7 @@ _TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
 
 def _sources_digest(source: Path, version: str) -> str:
     """Of every source by its name, and of the version."""
-    digest = hashlib.sha256(_FORM + version.encode())
+    digest = hashlib.sha256(_KIT_LAYOUT + version.encode())
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
         inside = path.relative_to(source)
         if "target" not in inside.parts:
@@ -361,7 +361,7 @@ def _extract_libraries(jar: Path) -> None:
     ):
         for entry in original.infolist():
             name = entry.filename
-            if _LAID_OPEN.fullmatch(name):
+            if _UNPACKED_LIBRARY.fullmatch(name):
                 (jar.parent / name).write_bytes(original.read(entry))
             elif _KEPT_IN_JAR.fullmatch(name) or not _LIBRARY.fullmatch(name):
                 slim.writestr(entry, original.read(entry))

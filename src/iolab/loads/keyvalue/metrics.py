@@ -35,7 +35,7 @@ from iolab.analysis.window import (
     WARMUP_SLACK_SHARE,
     MeasuredPart,
     Window,
-    controller_ns,
+    controller_clock_ns,
     find_measured_part,
 )
 from iolab.core.histogram import Histogram
@@ -57,7 +57,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 
-WHOLE: Final[Weights] = {
+WHOLE_OPERATION_WEIGHTS: Final[Weights] = {
     KeyOperation.ALL: 1,
     KeyOperation.READ: 1,
     KeyOperation.UPDATE: 1,
@@ -67,7 +67,7 @@ WHOLE: Final[Weights] = {
 }
 """How often a row of each operation counts as a whole operation; all others do not."""
 
-WHOLE_KEY: Final = OPS_PER_S
+WHOLE_OPERATIONS_RATE_KEY: Final = OPS_PER_S
 """The metric of all operations, each counted once."""
 
 KEY_PERCENTILES: Final = (
@@ -95,10 +95,10 @@ _DB_BENCH: Final = {
 _BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
 """Readers, and a writer beside them."""
 
-_NEAR: Final = "p99"
+_NEAR_PERCENTILE: Final = "p99"
 """What far percentiles of a run with a few stalls are told to be more than."""
 
-_SETTLED: Final = (SteadinessStatus.OK, SteadinessStatus.IMPRECISE)
+_STATUSES_WITH_INTERVAL: Final = (SteadinessStatus.OK, SteadinessStatus.IMPRECISE)
 
 
 def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
@@ -161,23 +161,24 @@ class KeyValueLoad(Record):
         return self.measured_part.common is not None
 
     @property
-    def completed_by_operation(self) -> Ints:
+    def completed_operations_by_host(self) -> Ints:
         """Whole operations of each host (H,): each counted once, without a writer beside."""
         weights = np.array(
-            [WHOLE.get(operation, 0) for operation in self.operations], dtype=np.int64
+            [WHOLE_OPERATION_WEIGHTS.get(operation, 0) for operation in self.operations],
+            dtype=np.int64,
         )
         return np.asarray(self.completed_by_host @ weights, dtype=np.int64)
 
     @property
     def fleet_rates(self) -> Floats:
         """Whole operations a second of each host (H,), 0 where it measured none."""
-        return self._per_second(self.completed_by_operation)
+        return self._rates_from_counts(self.completed_operations_by_host)
 
     def rates_of_operation(self, operation: KeyOperation) -> Floats:
         """One operation a second on each host (H,)."""
-        return self._per_second(self.done_by_host(operation))
+        return self._rates_from_counts(self.operation_counts_by_host(operation))
 
-    def done_by_host(self, operation: KeyOperation) -> Ints:
+    def operation_counts_by_host(self, operation: KeyOperation) -> Ints:
         """One operation on each host (H,)."""
         place = self._operation_index(operation)
         zeros = np.zeros(len(self.seconds), dtype=np.int64)
@@ -227,7 +228,7 @@ class KeyValueLoad(Record):
     def _operation_index(self, operation: KeyOperation) -> int | None:
         return self.operations.index(operation) if operation in self.operations else None
 
-    def _per_second(self, done: Ints) -> Floats:
+    def _rates_from_counts(self, done: Ints) -> Floats:
         zeros = np.zeros(len(self.seconds))
         return np.asarray(np.divide(done, self.seconds, out=zeros, where=self.seconds > 0))
 
@@ -256,7 +257,7 @@ def _interval_edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
     """When each host's intervals begin, and when they end, on the controller's clock."""
     table, hosts = record.intervals, range(len(record.hosts))
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = controller_ns(table.end_real_ns, offsets[table.host])
+    ends = controller_clock_ns(table.end_real_ns, offsets[table.host])
     starts = ends - table.span_ns
     return [starts[table.host == host] for host in hosts], [
         ends[table.host == host] for host in hosts
@@ -278,7 +279,7 @@ def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyVa
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(latency.operation) for each in binned for latency in each}
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
-    parts = measured.parts.select(measured.bins)
+    parts = measured.parts.select_groups(measured.bins)
     sums = sum_operations(record, operations, measured.intervals, parts)
     counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
@@ -296,7 +297,7 @@ def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
     """The time that each host's intervals cover: operations may have intervals of their own."""
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = controller_ns(table.end_real_ns[rows], offsets[table.host[rows]])
+    ends = controller_clock_ns(table.end_real_ns[rows], offsets[table.host[rows]])
     starts = ends - table.span_ns[rows]
     covered = np.zeros(len(record.hosts), dtype=np.float64)
     for host in range(len(record.hosts)):
@@ -333,12 +334,12 @@ class KeyValueView(RunView, kw_only=True):
     @property
     def has_load(self) -> bool:
         """Whether any whole operation was measured in the window."""
-        return bool(self.key_value_load.completed_by_operation.sum() > 0)
+        return bool(self.key_value_load.completed_operations_by_host.sum() > 0)
 
 
 def metric_keys(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
     """Every metric of a result with those operations, in the order shown."""
-    keys = [WHOLE_KEY]
+    keys = [WHOLE_OPERATIONS_RATE_KEY]
     for operation in operations:
         keys += [] if operation.is_intended else [operation.rate_key]
         keys += [operation.latency_key(name) for name in LATENCY_NAMES]
@@ -371,16 +372,22 @@ def key_value_host_metrics(load: KeyValueLoad, host: int, job: KeyJob) -> dict[s
     return _metrics(load, [host], job)
 
 
-def _reported_operations(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
+def _operations_to_report(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
     asked = {*requested_operations(job), *load.operations}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
 def _metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
-    hosts, shown = list(hosts), _reported_operations(load, job)
+    hosts, shown = list(hosts), _operations_to_report(load, job)
     metrics: dict[str, Metric] = {}
-    if hosts and float(load.seconds[hosts].min()) > 0 and load.completed_by_operation[hosts].any():
-        rates: dict[str, float | None] = {WHOLE_KEY: float(load.fleet_rates[hosts].sum())}
+    if (
+        hosts
+        and float(load.seconds[hosts].min()) > 0
+        and load.completed_operations_by_host[hosts].any()
+    ):
+        rates: dict[str, float | None] = {
+            WHOLE_OPERATIONS_RATE_KEY: float(load.fleet_rates[hosts].sum())
+        }
         for operation in shown:
             if not operation.is_intended:
                 rates[operation.rate_key] = _operation_rate(load, operation, hosts)
@@ -397,7 +404,7 @@ def _operation_rate(
     Where an engine did not tell operations apart, each has its share of those that it timed in the
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
-    if load.done_by_host(operation)[hosts].any():
+    if load.operation_counts_by_host(operation)[hosts].any():
         return float(load.rates_of_operation(operation)[hosts].sum())
     shares = [_operation_share(load, operation, host) for host in hosts]
     if not any(shares):
@@ -442,12 +449,18 @@ def with_key_value_intervals(
     steady: SteadinessView | None,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    shown = [operation for operation in load.operations if operation.latency_key(_NEAR) in metrics]
+    shown = [
+        operation
+        for operation in load.operations
+        if operation.latency_key(_NEAR_PERCENTILE) in metrics
+    ]
     with_intervals = bound_stall_percentiles(
-        metrics, [f"{operation.key}_" for operation in shown], _NEAR, steady
+        metrics, [f"{operation.key}_" for operation in shown], _NEAR_PERCENTILE, steady
     )
     if steady is not None and _interval_applies(steady):
-        with_intervals[WHOLE_KEY] = rate_with_interval(with_intervals[WHOLE_KEY], steady)
+        with_intervals[WHOLE_OPERATIONS_RATE_KEY] = rate_with_interval(
+            with_intervals[WHOLE_OPERATIONS_RATE_KEY], steady
+        )
     for operation in shown:
         if load.histogram(operation, range(len(load.seconds))) is not None:
             with_intervals |= _percentiles_with_intervals(with_intervals, record, load, operation)
@@ -456,7 +469,7 @@ def with_key_value_intervals(
 
 def _interval_applies(steady: SteadinessView) -> bool:
     """Whether what the rule knows of the steady part's mean holds for the rate that is shown."""
-    settled = steady.steadiness.status in _SETTLED
+    settled = steady.steadiness.status in _STATUSES_WITH_INTERVAL
     return settled and abs(steady.mean_excess) <= EXCESS_TOLERABLE
 
 

@@ -20,8 +20,8 @@ from iolab.loads.keyvalue.table import (
     MixTable,
     ServerTable,
     YcsbTable,
-    adds_up_to_whole,
-    server_table,
+    is_sum_of_shares_one,
+    server_table_or_default,
     ycsb_option_text,
 )
 from iolab.loads.keyvalue.workload import (
@@ -73,7 +73,7 @@ def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
         add_problems(document, item, _db_bench_problems(bench, item.written))
     for item, mixed in tables.items_of_table("workload", YcsbTable):
         add_problems(document, item, _mix_problems(mixed))
-    _check_server(document, tables)
+    _add_server_faults(document, tables)
 
 
 def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Iterator[Problem]:
@@ -114,12 +114,12 @@ def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> It
 
 def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
     shares = [getattr(workload.mix, key) for key in MixTable.model_fields]
-    if not adds_up_to_whole(shares):
+    if not is_sum_of_shares_one(shares):
         hint = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
         yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", hint)
 
 
-def _check_server(document: StudyDocument, tables: StudyTables) -> None:
+def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
     written = document.tree.get("server")
     if not isinstance(written, dict):
         return
@@ -128,8 +128,8 @@ def _check_server(document: StudyDocument, tables: StudyTables) -> None:
         message = "[server] has no effect: no workload of the study has engine = 'ycsb'."
         document.add_fault(("server",), message, "Leave it out.")
         return
-    server = server_table(tables)
-    if server.kind is ServerKind.GIVEN and "addresses" not in written:
+    server = server_table_or_default(tables)
+    if server.kind is ServerKind.EXTERNAL and "addresses" not in written:
         message = "[server] has kind = 'given' but no addresses."
         hint = "Write for example addresses = ['db-1:9042'], or --server HOST[:PORT],... ."
         document.add_fault(("server", "kind"), message, hint)
@@ -138,13 +138,15 @@ def _check_server(document: StudyDocument, tables: StudyTables) -> None:
         hint = "Write kind = 'given', and the cluster there is measured."
         document.add_fault(("server", "addresses"), message, hint)
     if server.kind is not ServerKind.EMBEDDED:
-        _check_one_store(document, workloads)
+        _add_store_conflict_faults(document, workloads)
     if server.kind is ServerKind.MANAGED:
-        _check_node(document, server)
-        _check_node_host(document, tables, written)
+        _add_node_faults(document, server)
+        _add_node_host_faults(document, tables, written)
 
 
-def _check_one_store(document: StudyDocument, workloads: list[tuple[TableItem, YcsbTable]]) -> None:
+def _add_store_conflict_faults(
+    document: StudyDocument, workloads: list[tuple[TableItem, YcsbTable]]
+) -> None:
     """A keyspace has one table of one shape."""
     shapes = [(w.records, w.fields, parse_size(w.field_size)) for _, w in workloads]
     for (item, _), shape in zip(workloads, shapes, strict=True):
@@ -159,7 +161,7 @@ def _check_one_store(document: StudyDocument, workloads: list[tuple[TableItem, Y
             document.add_fault(item.path, message, hint)
 
 
-def _check_node(document: StudyDocument, server: ServerTable) -> None:
+def _add_node_faults(document: StudyDocument, server: ServerTable) -> None:
     """What one node of ours cannot do."""
     if server.replication > 1:
         message = f"replication of [server] is {server.replication}, but a managed one is one node."
@@ -173,18 +175,18 @@ def _check_node(document: StudyDocument, server: ServerTable) -> None:
         document.add_fault(("server", "memory"), message, hint)
 
 
-def _check_node_host(
+def _add_node_host_faults(
     document: StudyDocument, tables: StudyTables, written: Mapping[str, Any]
 ) -> None:
     """The node's host is one of the study, and every client can reach it there."""
     hosts = {host.name: host for _, host in tables.items_of_table("host", HostTable)}
-    name = server_table(tables).host
+    name = server_table_or_default(tables).host
     if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
         usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
         message = f"host of [server] is {quote_value(name)}, which is no client or storage node."
         document.add_fault(("server", "host"), message, suggestion(name, usable, "such hosts"))
         return
-    if not ipaddress.ip_address(server_table(tables).listen).is_loopback:
+    if not ipaddress.ip_address(server_table_or_default(tables).listen).is_loopback:
         return
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         clients = hosts_needing_paths(tables, configuration)
@@ -193,7 +195,7 @@ def _check_node_host(
         if others:
             message = (
                 f"The managed server on {quote_value(node)} listens on "
-                f"{server_table(tables).listen}, where "
+                f"{server_table_or_default(tables).listen}, where "
                 f"{quote_value(others[0])} of {table_name(document, item.path)} cannot reach it."
             )
             hint = "Write server.listen with an address of that host that the clients can reach."
@@ -201,7 +203,7 @@ def _check_node_host(
             document.add_fault(("server", key), message, hint, about="listen")
 
 
-def required_tools(study: Study) -> dict[str, tuple[str, list[str]]]:
+def required_tool_versions(study: Study) -> dict[str, tuple[str, list[str]]]:
     """What key-value load needs on clients: by program its kind, and what asks for its version."""
     programs: dict[str, tuple[str, list[str]]] = {}
     for workload in study.workloads:
@@ -244,7 +246,7 @@ def key_value_faults(
 
 
 def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
-    for program, (kind, _) in required_tools(study).items():
+    for program, (kind, _) in required_tool_versions(study).items():
         tool = facts.tool_facts(program)
         if tool is not None and tool.path is None:
             yield Fault(

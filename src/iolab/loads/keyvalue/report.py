@@ -18,7 +18,7 @@ from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
-    compare_key_groups,
+    compare_point_groups,
     gains_document,
     key_value_best_figures,
     key_value_charts,
@@ -31,7 +31,7 @@ from iolab.loads.keyvalue.evidence import (
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, sum_key_value_load
+from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_load
 from iolab.loads.keyvalue.tables import (
     group_headlines,
     key_jobs_tables,
@@ -48,7 +48,7 @@ from iolab.loads.keyvalue.workload import (
     server_run_of,
 )
 from iolab.report.best import BestFigure, Headline
-from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, Measurements
+from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.palette import Token, series_token
@@ -102,13 +102,13 @@ class KeyValueReport(LoadReport):
 
     def has_measurements(self, result: Result) -> bool:
         """Whether it has a rate."""
-        return result.metrics[WHOLE_KEY].value is not None
+        return result.metrics[WHOLE_OPERATIONS_RATE_KEY].value is not None
 
     def operation_rates_text(self, result: Result) -> str:
         """All operations, and how long the main one took."""
         return operations_line(result)
 
-    def primary_operations(self, operation_numbers: Iterable[int]) -> set[int]:
+    def operations_counted_once(self, operation_numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
         operations = {KeyOperation(number) for number in operation_numbers}
         if KeyOperation.ALL in operations:
@@ -122,7 +122,7 @@ class KeyValueReport(LoadReport):
     def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
         main = main_operation([result.metrics])
-        return (WHOLE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
+        return (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """See `run_metric_columns`."""
@@ -130,7 +130,7 @@ class KeyValueReport(LoadReport):
 
     def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate of all operations."""
-        return WHOLE_KEY
+        return WHOLE_OPERATIONS_RATE_KEY
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
@@ -188,7 +188,7 @@ class KeyValueReport(LoadReport):
         if not drawn:
             return None
         figure = latency_distribution_figure(subject, "Latency by percentile", drawn, "operations")
-        if not any(metric.is_bin_bound for metric in detail.result.metrics.values()):
+        if not any(metric.has_bin_edge_interval for metric in detail.result.metrics.values()):
             return figure
         return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")
 
@@ -199,7 +199,7 @@ class KeyValueReport(LoadReport):
         groups = study_point_groups(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
-    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
         return key_value_best_figures(
             study_point_groups(measurements.study, measurements.points), measurements.study
@@ -208,7 +208,7 @@ class KeyValueReport(LoadReport):
     def workload_charts(self, brief: Brief) -> Charts:
         """Each group, with what devices and databases told beside it."""
         groups = study_point_groups(brief.study, brief.points)
-        gained = compare_key_groups(brief.study, groups)
+        gained = compare_point_groups(brief.study, groups)
         hosts = HostRunsAndFacts(brief.host_runs, brief.facts)
         charts: dict[str, list[ChartGroup]] = {}
         for group in groups:
@@ -220,7 +220,7 @@ class KeyValueReport(LoadReport):
         """The largest ones."""
         groups = study_point_groups(brief.study, brief.points)
         table = largest_gains_table(
-            groups, compare_key_groups(brief.study, groups), brief.series_styles
+            groups, compare_point_groups(brief.study, groups), brief.series_styles
         )
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
@@ -228,7 +228,7 @@ class KeyValueReport(LoadReport):
         """All, of which the tables of databases and devices tell."""
         return tuple((result.digest, result.repeat) for result in results[:RUNS_MAX])
 
-    def engine_notes(self, brief: Brief) -> tuple[str, ...]:
+    def engine_note_texts(self, brief: Brief) -> tuple[str, ...]:
         """How engines were built."""
         return engine_note_texts(brief.study, brief.host_runs)
 
@@ -287,7 +287,7 @@ class KeyValueReport(LoadReport):
     ) -> dict[str, Any]:
         """What configurations gain over the first."""
         return {
-            "gains": gains_document(compare_key_groups(study, study_point_groups(study, points)))
+            "gains": gains_document(compare_point_groups(study, study_point_groups(study, points)))
         }
 
 

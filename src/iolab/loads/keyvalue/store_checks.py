@@ -61,10 +61,10 @@ ESTIMATE_GOOD: Final = 0.05
 """How far an estimated number of rows may be off: Cassandra estimates by sketches."""
 
 DROPPED: Final = "dropped_messages"
-GROWING: Final = ("cpu_ns", "client_reads", "client_writes")
+GROWING_COUNTERS: Final = ("cpu_ns", "client_reads", "client_writes")
 """Counters of a server that only fall when it is started anew."""
 
-PENDING: Final = "compactions_pending"
+PENDING_COMPACTIONS: Final = "compactions_pending"
 """Compactions that a server has still to make."""
 
 
@@ -78,7 +78,7 @@ def reads_from_memory(view: KeyValueView) -> CheckAnswer:
         return unchecked("no block device below the store is counted")
     return worst_answer(
         (answer for store in stores for answer in _reads_from_devices_answers(view, store)),
-        least="from_device",
+        min_key="from_device",
     )
 
 
@@ -193,7 +193,7 @@ def warm_caches(view: KeyValueView) -> CheckAnswer:
     proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
     size = loaded_bytes(view)
     return worst_answer(
-        (_cache_drop_answer(host, proof, size) for host, proof in proofs), most="resident_bytes"
+        (_cache_drop_answer(host, proof, size) for host, proof in proofs), max_key="resident_bytes"
     )
 
 
@@ -232,11 +232,11 @@ def database_start_state(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _start_state_answer(whose: str, by: str) -> CheckAnswer:
-    evidence: Numbers = {"store_of": whose, "restored_by": by}
-    if by == "reflink":
+def _start_state_answer(whose: str, restored_by: str) -> CheckAnswer:
+    evidence: Numbers = {"store_of": whose, "restored_by": restored_by}
+    if restored_by == "reflink":
         return valid("The store was a clone of the one that was loaded.", **evidence)
-    if by == "copy":
+    if restored_by == "copy":
         return valid(
             "The store was a copy of the one that was loaded: the same files in other places of "
             "the device.",
@@ -274,10 +274,12 @@ def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
             shapes=len(shapes),
         )
     for host, start in shaped[:1]:
-        yield valid("The database is the one that was to be loaded.", **_shape_numbers(host, start))
+        yield valid(
+            "The database is the one that was to be loaded.", **_store_shape_evidence(host, start)
+        )
 
 
-def _shape_numbers(host: str, start: StoreShape) -> Numbers:
+def _store_shape_evidence(host: str, start: StoreShape) -> Numbers:
     tables = start.tables
     return {
         "host": host,
@@ -313,10 +315,10 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_run_of(view.record)
     if server is not None:
-        if PENDING not in server.statistics_before_by_name:
+        if PENDING_COMPACTIONS not in server.statistics_before_by_name:
             return unchecked("the server did not tell its pending compactions")
         return _compaction_debt_answer(
-            "the server", pending=int(server.statistics_before_by_name[PENDING])
+            "the server", pending=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
     if not view.engine_replies:
         return unchecked("no engine told of its run")
@@ -364,7 +366,7 @@ def server_died(view: KeyValueView) -> CheckAnswer:
     if server.error:
         return invalid(f"The server failed: {server.error.rstrip('.')}.", **evidence)
     before, after = server.statistics_before_by_name, server.statistics_after_by_name
-    fell = [name for name in GROWING if after.get(name, 0.0) < before.get(name, 0.0)]
+    fell = [name for name in GROWING_COUNTERS if after.get(name, 0.0) < before.get(name, 0.0)]
     if after and fell:
         return invalid(
             f"The server was restarted in the run: its {fell[0]} fell.", **evidence, fell=fell[0]
@@ -391,7 +393,7 @@ def key_value_idle(view: KeyValueView) -> CheckAnswer:
             other_io_answer_for_window(view, index, _client_window_s(view, index))
             for index in clients
         ),
-        most="share_of_run",
+        max_key="share_of_run",
     )
 
 
@@ -528,11 +530,13 @@ def _device_read_ios(view: KeyValueView, clients: tuple[int, ...], names: list[s
     )
 
 
-_Read = tuple[str, tuple[DeviceDelta, ...]]
+_DeviceReads = tuple[str, tuple[DeviceDelta, ...]]
 """A device, or several as one, and what they moved in the run."""
 
 
-def _server_device_reads(view: KeyValueView, name: str, facts: HostFacts | None) -> _Read | None:
+def _server_device_reads(
+    view: KeyValueView, name: str, facts: HostFacts | None
+) -> _DeviceReads | None:
     """What the devices of the server's target read."""
     client = next((host for host in view.hosts if host.host == name), None)
     if client is not None:
@@ -549,7 +553,7 @@ def _server_device_reads(view: KeyValueView, name: str, facts: HostFacts | None)
     return "+".join(deltas), watched.devices
 
 
-def _client_device_reads(view: KeyValueView, client: HostRun) -> _Read | None:
+def _client_device_reads(view: KeyValueView, client: HostRun) -> _DeviceReads | None:
     target = view.target_of_host(client)
     deltas = {delta.device: delta for delta in client.devices}
     if target is None or target.device not in deltas:

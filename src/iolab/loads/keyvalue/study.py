@@ -15,12 +15,12 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     Reflinks,
-    distinct_stores,
     full_copy_notes,
+    jobs_of_distinct_stores,
     key_value_reasons,
     key_value_seconds,
     loaded_bytes,
-    most_space_on_a_host,
+    max_space_on_a_host,
     plan_with_copy_costs,
     run_overhead_s,
     run_writes,
@@ -30,7 +30,7 @@ from iolab.loads.keyvalue.problems import (
     add_key_value_faults,
     key_value_faults,
     memory_notes,
-    required_tools,
+    required_tool_versions,
 )
 from iolab.loads.keyvalue.table import (
     DB_BENCH_ENGINES,
@@ -39,7 +39,7 @@ from iolab.loads.keyvalue.table import (
     ServerTable,
     YcsbTable,
     server_identity,
-    server_table,
+    server_table_or_default,
     table_server_settings,
 )
 from iolab.loads.keyvalue.workload import (
@@ -51,7 +51,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_seconds
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, run_overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.forecast import VerdictLimit, run_length_limits
@@ -75,13 +75,13 @@ class ServerSection:
     makes_hosts: Final = False
     setting: Final = "server"
 
-    def replace_faulty_values(self, written: object) -> StudyTable:  # noqa: ARG002
+    def placeholder_table(self, written: object) -> StudyTable:  # noqa: ARG002
         """What a table that cannot be read counts as."""
         return ServerTable()
 
     def settings(self, tables: StudyTables) -> ServerSettings:
         """The server as written."""
-        return table_server_settings(server_table(tables))
+        return table_server_settings(server_table_or_default(tables))
 
 
 class KeyValueStudy(LoadStudy):
@@ -108,7 +108,7 @@ class KeyValueStudy(LoadStudy):
 
     def required_programs(self, study: Study) -> Programs:
         """See `LoadStudy`."""
-        return {program: argv for program, (_, argv) in required_tools(study).items()}
+        return {program: argv for program, (_, argv) in required_tool_versions(study).items()}
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
@@ -133,7 +133,10 @@ class KeyValueStudy(LoadStudy):
     ) -> Workload:
         """See `LoadStudy`; a bound of memory is for a store within the client."""
         workload, job = super().build_workload(item, table, tables), table.build_job()
-        if isinstance(job, YcsbJob) and server_table(tables).kind is not ServerKind.EMBEDDED:
+        if (
+            isinstance(job, YcsbJob)
+            and server_table_or_default(tables).kind is not ServerKind.EMBEDDED
+        ):
             return replace(workload, job=replace(job, memory_bytes=None))
         return workload
 
@@ -148,7 +151,7 @@ class KeyValueStudy(LoadStudy):
         return LoadCost(
             own_preparation=tuple(key_value_reasons(study, runs, rate)),
             set_up_bytes=loaded_bytes(study, runs),
-            space_bytes=most_space_on_a_host(study, runs, rate),
+            space_bytes=max_space_on_a_host(study, runs, rate),
         )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
@@ -165,7 +168,7 @@ class KeyValueStudy(LoadStudy):
         load_s = key_value_seconds(
             written_s, job, server_settings(study).kind, len(configuration.hosts)
         )
-        return max(load_s + run_overhead_s(study, job) - overhead_seconds(method), 0.0)
+        return max(load_s + run_overhead_s(study, job) - run_overhead_seconds(method), 0.0)
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Runs that are too short."""
@@ -195,7 +198,7 @@ class KeyValueStudy(LoadStudy):
 
     def plan_lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """The databases, and the server of them."""
-        stores = distinct_stores(plan.points)
+        stores = jobs_of_distinct_stores(plan.points)
         if stores:
             sizes = [f"{format_bytes(store_bytes(job))} ({_store_text(job)})" for job in stores]
             yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
@@ -255,7 +258,7 @@ def _server_text(server: ServerSettings) -> str:
                 f"managed: Apache Cassandra {server.version}{where}, heap "
                 f"{format_bytes(server.heap_bytes)}{memory}, {_consistency_text(server)}"
             )
-        case ServerKind.GIVEN:
+        case ServerKind.EXTERNAL:
             return f"given: {', '.join(server.addresses)}, {_consistency_text(server)}"
 
 

@@ -17,13 +17,19 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from iolab.core.engine import FLAG, FOLDERS, EngineName, EngineOption, engine_options
+from iolab.core.engine import (
+    FLAG_PATTERN,
+    FOLDERS_PATTERN,
+    EngineName,
+    EngineOption,
+    engine_options,
+)
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
     DB_BENCH_ENGINE,
-    EMBEDDED,
+    EMBEDDED_SERVER,
     YCSB_ENGINE,
     Distribution,
     KeyOperation,
@@ -37,8 +43,8 @@ from iolab.loads.keyvalue.workload import (
 from iolab.record import nested_values
 from iolab.study import ssh_addresses, values
 from iolab.study.file import TargetPath
+from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.load_tables import Label, LoadTable, Numbers, Sizes, StudyTable
-from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import StudyTables
 from iolab.units import parse_size
 
@@ -51,20 +57,20 @@ _BYTES: Final = "[0-9]{1,15}"
 _BUILD: Final = r"(?:[.-][A-Za-z0-9.-]{1,20})?"
 
 DB_BENCH_OPTIONS: Final = engine_options(
-    ("db_bench", f"{FOLDERS}db_bench{_BUILD}", "/opt/rocksdb/db_bench", "db_bench itself"),
-    ("sst_dump", f"{FOLDERS}sst_dump{_BUILD}", "/opt/rocksdb/sst_dump", "sst_dump itself"),
+    ("db_bench", f"{FOLDERS_PATTERN}db_bench{_BUILD}", "/opt/rocksdb/db_bench", "db_bench itself"),
+    ("sst_dump", f"{FOLDERS_PATTERN}sst_dump{_BUILD}", "/opt/rocksdb/sst_dump", "sst_dump itself"),
     # How files are read and written.
-    ("use_direct_reads", FLAG, "1", "read past the page cache"),
-    ("use_direct_io_for_flush_and_compaction", FLAG, "1", "write past the page cache"),
-    ("mmap_read", FLAG, "1", "read through a mapping"),
+    ("use_direct_reads", FLAG_PATTERN, "1", "read past the page cache"),
+    ("use_direct_io_for_flush_and_compaction", FLAG_PATTERN, "1", "write past the page cache"),
+    ("mmap_read", FLAG_PATTERN, "1", "read through a mapping"),
     ("open_files", "-1|[0-9]{1,6}", "-1", "files kept open, -1 for all"),
     ("compaction_readahead_size", _BYTES, "2097152", "bytes that compaction reads ahead"),
     ("bytes_per_sync", _BYTES, "1048576", "sync files bit by bit while they are written"),
     ("wal_bytes_per_sync", _BYTES, "1048576", "the same for the log"),
     ("rate_limiter_bytes_per_sec", _BYTES, "104857600", "limit of flush and compaction"),
     # When writes are durable.
-    ("sync", FLAG, "1", "sync the log with each write"),
-    ("disable_wal", FLAG, "1", "write no log"),
+    ("sync", FLAG_PATTERN, "1", "sync the log with each write"),
+    ("disable_wal", FLAG_PATTERN, "1", "write no log"),
     # The shape of the tree.
     ("write_buffer_size", _BYTES, "67108864", "bytes of a memtable"),
     ("max_write_buffer_number", _COUNT, "4", "memtables at once"),
@@ -77,23 +83,23 @@ DB_BENCH_OPTIONS: Final = engine_options(
     ("level0_stop_writes_trigger", _COUNT, "36", "files that stop writers"),
     ("max_background_jobs", _COUNT, "8", "flushes and compactions at once"),
     ("subcompactions", _COUNT, "4", "threads of one compaction"),
-    ("disable_auto_compactions", FLAG, "1", "do not compact"),
+    ("disable_auto_compactions", FLAG_PATTERN, "1", "do not compact"),
     # The block cache.
     ("cache_type", "lru_cache|clock_cache|hyper_clock_cache", "lru_cache", "kind of cache"),
     ("cache_numshardbits", "-1|[0-9]{1,2}", "6", "2 to this power shards"),
-    ("cache_index_and_filter_blocks", FLAG, "1", "count these blocks in the cache"),
+    ("cache_index_and_filter_blocks", FLAG_PATTERN, "1", "count these blocks in the cache"),
     (
         "pin_l0_filter_and_index_blocks_in_cache",
-        FLAG,
+        FLAG_PATTERN,
         "1",
         "keep those of level 0 in the cache",
     ),
-    ("partition_index_and_filters", FLAG, "1", "index and filter in parts"),
-    ("block_align", FLAG, "1", "blocks begin at multiples of their size"),
+    ("partition_index_and_filters", FLAG_PATTERN, "1", "index and filter in parts"),
+    ("block_align", FLAG_PATTERN, "1", "blocks begin at multiples of their size"),
     # What threads do.
     ("seek_nexts", _COUNT, "10", "entries read after a seek"),
-    ("enable_pipelined_write", FLAG, "1", "write log and memtable in turn"),
-    ("allow_concurrent_memtable_write", FLAG, "1", "several writers into one memtable"),
+    ("enable_pipelined_write", FLAG_PATTERN, "1", "write log and memtable in turn"),
+    ("allow_concurrent_memtable_write", FLAG_PATTERN, "1", "several writers into one memtable"),
 )
 """Every allowed option by its name."""
 
@@ -110,7 +116,7 @@ _BOOLEAN: Final = "true|false"
 _POSITIVE: Final = "[1-9][0-9]{0,8}"
 _SHARE: Final = r"0(?:\.[0-9]{1,6})?|1(?:\.0{1,6})?"
 
-_OWN: Final = (
+_YCSB_OPTIONS: Final = (
     ("readallfields", _BOOLEAN, "true", "a read takes all fields, else one of them"),
     ("writeallfields", _BOOLEAN, "false", "an update writes all fields, else one of them"),
     ("fieldlengthdistribution", "constant|uniform|zipfian", "constant", "how long values are"),
@@ -260,7 +266,7 @@ YCSB_OPTIONS: Final[Mapping[str, YcsbOption]] = MappingProxyType(
     {
         name: YcsbOption(name, re.compile(pattern), example, meaning, prefix)
         for prefix, options in (
-            ("", _OWN),
+            ("", _YCSB_OPTIONS),
             (BINDING, _BINDINGS),
             ("-Xmx", ((HEAP, "[1-9][0-9]{0,6}[mg]", "512m", "heap of the client's Java"),)),
         )
@@ -298,10 +304,10 @@ def program_value() -> values.ValueReader:
 def endpoint_value() -> values.ValueReader:
     """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
     hint = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
-    return values.text_matching(is_endpoint, hint, {}, "has")
+    return values.text_matching(is_valid_endpoint, hint, {}, "has")
 
 
-def is_endpoint(text: str) -> bool:
+def is_valid_endpoint(text: str) -> bool:
     """Whether `text` is HOST[:PORT] of a name or an IP address."""
     match = _ENDPOINT.fullmatch(text)
     if match is None:
@@ -325,7 +331,7 @@ def listen_address_value() -> values.ValueReader:
     )
 
 
-def adds_up_to_whole(shares: list[float]) -> bool:
+def is_sum_of_shares_one(shares: list[float]) -> bool:
     """Whether shares are a whole, but for what decimal fractions lose in binary."""
     return math.isclose(sum(shares), 1, abs_tol=1e-9)
 
@@ -423,29 +429,31 @@ class YcsbTable(LoadTable):
 class ServerTable(StudyTable):
     """`[server]`: the store of all YCSB workloads; each kind reads the keys that it needs."""
 
-    kind: Annotated[ServerKind, values.choice_value(ServerKind, "kinds of server")] = EMBEDDED.kind
+    kind: Annotated[ServerKind, values.choice_value(ServerKind, "kinds of server")] = (
+        EMBEDDED_SERVER.kind
+    )
     addresses: (
         Annotated[list[Annotated[str, endpoint_value()]], values.ListValue(allow_scalar=True)]
         | None
     ) = None
     host: Annotated[str, values.host_name_value()] | None = None
-    version: Annotated[str, version_value()] = EMBEDDED.version
-    listen: Annotated[str, listen_address_value()] = EMBEDDED.listen
-    port: Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)] = EMBEDDED.port
+    version: Annotated[str, version_value()] = EMBEDDED_SERVER.version
+    listen: Annotated[str, listen_address_value()] = EMBEDDED_SERVER.listen
+    port: Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)] = EMBEDDED_SERVER.port
     heap: Annotated[int | str, values.size_value(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
     memory: MemoryBytes | None = None
-    keyspace: Annotated[str, keyspace_value()] = EMBEDDED.keyspace
+    keyspace: Annotated[str, keyspace_value()] = EMBEDDED_SERVER.keyspace
     replication: Annotated[int, values.integer_value(1, min(REPLICATION_MAX, HOSTS_MAX))] = (
-        EMBEDDED.replication
+        EMBEDDED_SERVER.replication
     )
     consistency: Annotated[str, values.word_value(CONSISTENCIES, "consistency levels")] = (
-        EMBEDDED.consistency
+        EMBEDDED_SERVER.consistency
     )
     ycsb: TargetPath | None = None
-    java: Annotated[str, program_value()] = EMBEDDED.java
+    java: Annotated[str, program_value()] = EMBEDDED_SERVER.java
 
 
-def server_table(tables: StudyTables) -> ServerTable:
+def server_table_or_default(tables: StudyTables) -> ServerTable:
     """The server's table; without one there is no server."""
     return tables.find_single_table(ServerTable) or ServerTable()
 
@@ -463,7 +471,7 @@ def table_server_settings(table: ServerTable) -> ServerSettings:
 
 def server_identity(study: Study) -> dict[str, object]:
     """What makes two plans differ in their server, where any workload has one."""
-    if server_settings(study) == EMBEDDED or not _uses_ycsb(study):
+    if server_settings(study) == EMBEDDED_SERVER or not _uses_ycsb(study):
         return {}
     return {"server": nested_values(server_settings(study))}
 

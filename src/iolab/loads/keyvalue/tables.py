@@ -15,13 +15,20 @@ from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC, Headline, best_point_headline, workload_and_axis_title
 from iolab.report.charts.choose import main_axis
-from iolab.report.numbers import DASH, metric_text, value_text
-from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
+from iolab.report.numbers import DASH, metric_value_text, value_text
+from iolab.report.table import (
+    Cell,
+    Column,
+    Table,
+    row_of_cells,
+    text_and_number_columns,
+    verdict_cell,
+)
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_rate_bytes
 
@@ -31,7 +38,7 @@ PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERC
 WORDS: Final = {"mean": "mean", **dict(PERCENTILES), "max": "max"}
 """Every latency by its name in a metric's key."""
 
-_WHAT: Final = {
+_OPERATION_NAMES: Final = {
     KeyOperation.READ: "Reads",
     KeyOperation.WRITE: "Writes",
     KeyOperation.UPDATE: "Updates",
@@ -61,7 +68,7 @@ def key_workloads(study: Study) -> tuple[Workload, ...]:
 
 def plural_operation(operation: KeyOperation) -> str:
     """The operations for people: `Reads`."""
-    return _WHAT.get(operation, operation.display_name.capitalize())
+    return _OPERATION_NAMES.get(operation, operation.display_name.capitalize())
 
 
 def metric_value(metrics: Mapping[str, Metric], key: str) -> float | None:
@@ -76,7 +83,7 @@ def timed_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperat
 
 def operations_with_rate(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
     """The operations that have a rate of their own."""
-    operations = _operations_with_metric(metrics, [WHOLE_KEY])
+    operations = _operations_with_metric(metrics, [WHOLE_OPERATIONS_RATE_KEY])
     return tuple(
         operation
         for operation in operations
@@ -121,11 +128,14 @@ def percentile_for_chart(
 
 
 def highest_known_percentile(
-    metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation, most: str = "p99_99"
+    metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation, highest_name: str = "p99_99"
 ) -> str:
-    """The highest percentile up to `most` that all have who have any latency; p50 where none."""
+    """The highest percentile up to `highest_name` that all have who have any latency.
+
+    P50 where none.
+    """
     names = [name for name, _ in PERCENTILES]
-    wanted = names[: names.index(most) + 1]
+    wanted = names[: names.index(highest_name) + 1]
     measured = [
         own for own in metrics if metric_value(own, operation.latency_key("mean")) is not None
     ]
@@ -142,7 +152,7 @@ def known_latency_texts(
     for name in names:
         metric = metrics.get(operation.latency_key(name), UNKNOWN_METRIC)
         if metric.value is not None or metric.low is not None:
-            yield f"{operation.display_name} {WORDS[name]}", metric_text(metric)
+            yield f"{operation.display_name} {WORDS[name]}", metric_value_text(metric)
 
 
 def operations_line(result: Result) -> str:
@@ -153,7 +163,10 @@ def operations_line(result: Result) -> str:
         metrics, main, ("mean", highest_known_percentile([metrics], main, "p99"))
     )
     return ", ".join(
-        [metric_text(metrics.get(WHOLE_KEY)), *(f"{name} {text}" for name, text in latencies)]
+        [
+            metric_value_text(metrics.get(WHOLE_OPERATIONS_RATE_KEY)),
+            *(f"{name} {text}" for name, text in latencies),
+        ]
     )
 
 
@@ -164,14 +177,14 @@ class PointGroup(Record):
     """
 
     workload: Workload
-    others: Axis
+    other_axes: Axis
     axis: str
     points: tuple[PointSummary, ...]
 
     @property
     def title(self) -> str:
         """`Random reads, block_size 4k`."""
-        return workload_and_axis_title(self.workload, self.others)
+        return workload_and_axis_title(self.workload, self.other_axes)
 
 
 def point_groups(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
@@ -204,7 +217,7 @@ def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[Po
 
 def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
     """The point with the most operations of each configuration, under the group's own name."""
-    name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
+    name = " ".join([group.workload.id, *(str(value) for _, value in group.other_axes)])
     named = replace(group.workload, id=name, title=group.title)
     own = {
         configuration.id: [
@@ -213,7 +226,7 @@ def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
         for configuration in study.configurations
     }
     return tuple(
-        best_point_headline(named, configuration, own[configuration.id], WHOLE_KEY)
+        best_point_headline(named, configuration, own[configuration.id], WHOLE_OPERATIONS_RATE_KEY)
         for configuration in study.configurations
         if own[configuration.id]
     )
@@ -228,7 +241,7 @@ def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[st
     all_metrics = list(metrics)
     main = main_operation(all_metrics)
     rates, latencies = operations_with_rate(all_metrics), timed_operations(all_metrics)
-    shown = [(WHOLE_KEY, "Operations/s")]
+    shown = [(WHOLE_OPERATIONS_RATE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
         shown += [(operation.rate_key, f"{plural_operation(operation)}/s") for operation in rates]
     ordered = sorted(latencies, key=lambda operation: (operation is not main, operation))
@@ -269,23 +282,23 @@ def _operations_table(
     texts = ("Operation", "Point") if any(name for name, _, _ in parts) else ("Operation",)
     numbers = ("Operations/s", *(_HEADINGS.get(name, WORDS[name]) for name in names))
     rows = tuple(
-        row_of(
+        row_of_cells(
             operation.display_name,
             *((name,) if len(texts) > 1 else ()),
-            metric_text(metrics.get(operation.rate_key), bare_rate=True),
-            *(metric_text(metrics.get(operation.latency_key(latency))) for latency in names),
+            metric_value_text(metrics.get(operation.rate_key), bare_rate=True),
+            *(metric_value_text(metrics.get(operation.latency_key(latency))) for latency in names),
         )
         for name, metrics, operations in parts
         for operation in operations
     )
-    return Table(title, columns_of(texts, numbers), rows)
+    return Table(title, text_and_number_columns(texts, numbers), rows)
 
 
 def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Between which latencies percentiles lie for certain, where bins are wide; else None."""
     names = tuple(key for key, _ in PERCENTILES)
     rows = [
-        row_of(
+        row_of_cells(
             operation.display_name,
             name(point),
             str(run.repeat),
@@ -299,17 +312,24 @@ def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Tabl
     ]
     if not rows:
         return None
-    heads = columns_of(("Operation", "Point"), ("Repeat", *(WORDS[key] for key in names)))
+    heads = text_and_number_columns(
+        ("Operation", "Point"), ("Repeat", *(WORDS[key] for key in names))
+    )
     title = "Between which latencies percentiles lie"
     return Table(title, (*heads, Column("Verdict")), tuple(rows))
 
 
 def _has_wide_bin(metric: Metric | None) -> bool:
-    return metric is not None and metric.is_bin_bound
+    return metric is not None and metric.has_bin_edge_interval
 
 
 def _bounds_text(metric: Metric | None) -> str:
-    if metric is None or metric.low is None or metric.high is None or not metric.is_bin_bound:
+    if (
+        metric is None
+        or metric.low is None
+        or metric.high is None
+        or not metric.has_bin_edge_interval
+    ):
         return DASH
     low, high = (value_text(end, metric.unit) for end in (metric.low, metric.high))
     return high if low == high else f"{low} to {high}"
@@ -334,12 +354,12 @@ def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table
         f"{WORDS[name]}{end}" for name in names for end in (" of service", " since due")
     )
     rows = tuple(
-        row_of(
+        row_of_cells(
             operation.display_name,
             name(point),
-            metric_text(point.metrics.get(WHOLE_KEY), bare_rate=True),
+            metric_value_text(point.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
             *(
-                metric_text(point.metrics.get(shown.latency_key(key)))
+                metric_value_text(point.metrics.get(shown.latency_key(key)))
                 for key in names
                 for shown in (operation, other)
             ),
@@ -349,7 +369,9 @@ def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table
         if other is not None
         for point in points
     )
-    heads = columns_of(("Operation", "Point"), ("Operations/s", *numbers), ("Verdict",))
+    heads = text_and_number_columns(
+        ("Operation", "Point"), ("Operations/s", *numbers), ("Verdict",)
+    )
     return Table("Time of service, and time since an operation was due", heads, rows)
 
 
@@ -377,14 +399,14 @@ def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table 
         *("Memory", "Bloom bits", "Reads", "Writer", "Database", "Further options"),
     )
     rows = tuple(_db_bench_row(workload, job) for workload, job in workloads)
-    return Table("Workloads of db_bench", columns_of(texts), rows)
+    return Table("Workloads of db_bench", text_and_number_columns(texts), rows)
 
 
 def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
     swept, loaded = workload.axis_texts, job.loaded
     mixed = job.workload == "readrandomwriterandom"
     rate = job.write_bytes_per_s
-    return row_of(
+    return row_of_cells(
         workload.title,
         job.workload,
         f"{loaded.keys:,}",
@@ -410,7 +432,7 @@ def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
         *("Rate a client", "Memory", "Further options"),
     )
     rows = tuple(_ycsb_row(workload, job) for workload, job in workloads)
-    return Table("Workloads of YCSB", columns_of(texts), rows)
+    return Table("Workloads of YCSB", text_and_number_columns(texts), rows)
 
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
@@ -419,7 +441,7 @@ def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
         f"{percent_text(share)} {operation.display_name}" for operation, share in job.mix
     )
     rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
-    return row_of(
+    return row_of_cells(
         workload.title,
         mix,
         f"{job.records:,}",

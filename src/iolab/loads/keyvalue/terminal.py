@@ -12,11 +12,11 @@ from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.loads.keyvalue.charts import (
     GroupLargestGain,
-    compare_key_groups,
+    compare_point_groups,
     largest_gains,
     percent_interval_text,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY
+from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import (
     PERCENTILES,
     PointGroup,
@@ -29,7 +29,7 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.record import Record
-from iolab.report.numbers import axis_values_text, metric_text
+from iolab.report.numbers import axis_values_text, metric_value_text
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -98,7 +98,7 @@ def key_value_lines(
 
 def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableType]:
     """The largest gain of each group and metric over the first configuration."""
-    gained = compare_key_groups(study, groups)
+    gained = compare_point_groups(study, groups)
     if not gained:
         return
     titles = study.configuration_titles
@@ -125,13 +125,13 @@ def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[Renderab
 
 def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
     if largest.best is None:
-        return [literal_text(f"  {largest.words}"), "none", *[""] * 4]
+        return [literal_text(f"  {largest.metric_text}"), "none", *[""] * 4]
     gain = largest.best.gain
     return [
-        literal_text(f"  {largest.words}"),
+        literal_text(f"  {largest.metric_text}"),
         Text(percent_text(gain.gain_share, signed=True), style="bold"),
         percent_interval_text(largest.best.low, largest.best.high),
-        literal_text(largest.at),
+        literal_text(largest.cell_title),
         gain.comparison.verdict.value,
         styled_verdict(gain.level),
     ]
@@ -183,21 +183,21 @@ def _point_cells(
     group: PointGroup,
     point: PointSummary,
     row: PointRow,
-    shown: Sequence[_MetricColumn],
+    columns: Sequence[_MetricColumn],
     *,
     repeated: bool,
 ) -> list[Text | str]:
-    own = tuple(pair for pair in point.key.axis if pair not in group.others)
+    own = tuple(pair for pair in point.key.axis if pair not in group.other_axes)
     name = axis_values_text(own) or "all"
     return [
         literal_text(
             f"   {row.run_suffix}" if row.is_single_run else f"  {name}{row.run_suffix}", row.style
         ),
         Text(
-            metric_text(row.metrics.get(WHOLE_KEY), bare_rate=True),
+            metric_value_text(row.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
             style="" if row.is_single_run else "bold",
         ),
-        *([row.half_width_or_runs_text(WHOLE_KEY)] if repeated else []),
-        *(metric_text(row.metrics.get(column.key), bare_rate=True) for column in shown),
+        *([row.half_width_or_runs_text(WHOLE_OPERATIONS_RATE_KEY)] if repeated else []),
+        *(metric_value_text(row.metrics.get(column.key), bare_rate=True) for column in columns),
         row.verdict,
     ]

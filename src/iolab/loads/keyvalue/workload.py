@@ -27,7 +27,7 @@ DB_BENCH_ENGINE: Final = EngineName("db_bench")
 YCSB_ENGINE: Final = EngineName("ycsb")
 """YCSB on a store, embedded or behind a server."""
 
-MIXES: Final = "keys"
+MIX_CLASS: Final = "keys"
 """The kind of load among points that spread alike, whatever the engine."""
 
 READ_RANDOM = "readrandom"
@@ -144,9 +144,9 @@ class KeyValueJob(AnyJob, Record, tag="db_bench"):
         """What makes this load."""
         return DB_BENCH_ENGINE
 
-    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def operation_mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
-        return MIXES, f"{self.workload}{self.read_percent}"
+        return MIX_CLASS, f"{self.workload}{self.read_percent}"
 
     @property
     def has_writer(self) -> bool:
@@ -339,9 +339,9 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
         """Whether the study's server is what it works against."""
         return True
 
-    def mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def operation_mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
-        return MIXES, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
+        return MIX_CLASS, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
 
     @property
     def record_bytes(self) -> int:
@@ -364,7 +364,7 @@ class ServerKind(StrEnum):
     """RocksDB inside each client's own process, on the client's target: no server."""
     MANAGED = "managed"
     """One Apache Cassandra node that iolab starts, watches and stops on the target."""
-    GIVEN = "given"
+    EXTERNAL = "given"
     """A cluster that the user has; iolab makes a keyspace in it and removes nothing else."""
 
 
@@ -412,13 +412,13 @@ class ServerSettings(ServerConfig, Record, tag="key-value"):
         return self.kind is ServerKind.MANAGED and bool(self.memory_bytes)
 
 
-EMBEDDED: Final = ServerSettings()
+EMBEDDED_SERVER: Final = ServerSettings()
 """No server."""
 
 
 def server_settings(study: Study) -> ServerSettings:
     """The store of a study's YCSB workloads."""
-    return study.server if isinstance(study.server, ServerSettings) else EMBEDDED
+    return study.server if isinstance(study.server, ServerSettings) else EMBEDDED_SERVER
 
 
 class OperationCount(Record):

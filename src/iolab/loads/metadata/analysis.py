@@ -65,20 +65,20 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
     """Sums by phase and host."""
 
     checks = shared_checks_with_overrides(
-        after={
+        added_after={
             engine_errors: (metadata_failed, phase_incomplete),
             totals_disagree: (metadata_counted, reported_rates, rank_skew),
             clock_step: (phase_too_short,),
             target_is_memory: (client_cache_hits, ranks_preempted),
         },
-        answers={
+        overrides={
             engine_errors: metadata_engine,
             totals_disagree: metadata_sums,
             percentile_support: metadata_percentiles,
             cpu_bound_client: metadata_cpu,
             device_busy_before_run: metadata_idle,
         },
-        without=(
+        excluded=(
             no_common_window,
             start_skew,
             clock_drift,

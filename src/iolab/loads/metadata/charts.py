@@ -22,7 +22,7 @@ from iolab.loads.metadata.iterations import (
 )
 from iolab.loads.metadata.metrics import sum_metadata_load
 from iolab.loads.metadata.tables import (
-    NAMES,
+    OPERATION_NAMES,
     RATE_NOTE,
     iterations_text,
     mean_text,
@@ -39,9 +39,9 @@ from iolab.report.charts.chart import (
     LineEndLabel,
     LineSegments,
     Mark,
-    MarkTip,
+    Markers,
+    MarkTooltip,
     Plot,
-    Points,
     SeriesStyles,
     TextMark,
 )
@@ -63,7 +63,7 @@ from iolab.report.charts.series import (
     panel_line_from_array,
 )
 from iolab.report.numbers import DASH
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun
 from iolab.units import format_count
 
@@ -73,7 +73,7 @@ NAME_ROOM: Final = 24
 LINE: Final = 15
 """Units of each point's markers in a row."""
 
-MAX_POINTS: Final = 4
+POINTS_MAX: Final = 4
 """Points drawn in a row; the others stand in the table alone."""
 
 HEAD: Final = 8
@@ -103,7 +103,7 @@ def operation_charts(
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
         tails = {
-            NAMES[operation.operation]: operation.highest_percentile
+            OPERATION_NAMES[operation.operation]: operation.highest_percentile
             for operation in point.operations
         }
         curves = operations_distribution(workload.title, title, detail, tails)
@@ -126,7 +126,7 @@ def iteration_rates_chart(
     styles: SeriesStyles,
 ) -> Figure:
     """The rate of every iteration, a row for each operation, and beside it the mean."""
-    drawn = points[:MAX_POINTS]
+    drawn = points[:POINTS_MAX]
     operations = [
         op for op in Operation if any(_statistics_of_operation(point, op) for point in drawn)
     ]
@@ -137,7 +137,7 @@ def iteration_rates_chart(
     ends: list[LineEndLabel] = []
     for index, operation in enumerate(operations):
         top = index * step
-        marks.append(_text_mark(NAMES[operation], 0, top + 16, INK))
+        marks.append(_text_mark(OPERATION_NAMES[operation], 0, top + 16, INK))
         for line, point in enumerate(drawn):
             own = _statistics_of_operation(point, operation)
             if own is not None:
@@ -189,8 +189,8 @@ def _iteration_markers(
     if rates:
         places = [(value, y) for value, _ in rates]
         levels = [level for _, level in rates]
-        tip = MarkTip(NAMES[statistics.operation])
-        marks.append(Points(token=token, places=places, levels=levels, tip=tip))
+        tip = MarkTooltip(OPERATION_NAMES[statistics.operation])
+        marks.append(Markers(token=token, places=places, levels=levels, tip=tip))
     return marks
 
 
@@ -233,7 +233,7 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
             if len(points) == 1 or operation.operation is Operation.FILE_CREATE
         ]
         means = [
-            f"{NAMES[statistics.operation].lower()} {mean_text(statistics)}"
+            f"{OPERATION_NAMES[statistics.operation].lower()} {mean_text(statistics)}"
             for statistics in own
             if statistics.level is not Level.INVALID
         ]
@@ -247,12 +247,12 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
 
 
 def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> Table:
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",)
     )
     rows = tuple(
-        row_of(
-            NAMES[operation.operation],
+        row_of_cells(
+            OPERATION_NAMES[operation.operation],
             point_text(point, study) or DASH,
             rate_basis_text(operation),
             str(result.repeat),
@@ -273,7 +273,7 @@ def operations_distribution(
 
     `tails` are the highest percentiles of operations that go no further, by their names.
     """
-    tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
+    tokens = {name: operation_token(operation) for operation, name in OPERATION_NAMES.items()}
     curves = [
         curve
         if curve.name not in tails
@@ -293,7 +293,7 @@ def run_latencies(record: RunRecord, name: str) -> LatencyCurves:
     phases = sum_metadata_load(record)
     hosts = list(range(len(record.hosts)))
     curves = tuple(
-        latency_curve(NAMES[phase.operation], phase.histogram(hosts))
+        latency_curve(OPERATION_NAMES[phase.operation], phase.histogram(hosts))
         for phase in phases.file_phases
     )
     return LatencyCurves(LatencyCurve(name, 0, (), ()), curves, phases.span())

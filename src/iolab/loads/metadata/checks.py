@@ -70,7 +70,7 @@ processor."""
 SAMPLES_SURE: Final = 2
 """Telemetry intervals that files must be there for so that a sample falls into that time."""
 
-COUNTED_AT_ONCE: Final = ("ext2", "ext3", "ext4", "xfs", "tmpfs")
+IMMEDIATE_COUNT_FILE_SYSTEMS: Final = ("ext2", "ext3", "ext4", "xfs", "tmpfs")
 """File systems that count an inode when it is made and when it goes: others are late by seconds,
 count blocks of inodes, or tell nothing."""
 
@@ -118,7 +118,7 @@ def phase_incomplete(view: MetadataView) -> CheckAnswer:
             )
         return valid("The engine printed a rate of every operation on files.", phases_missing=0)
     return worst_answer(
-        (_phase_finished_answer(view, operation) for operation in Operation), most="skipped"
+        (_phase_finished_answer(view, operation) for operation in Operation), max_key="skipped"
     )
 
 
@@ -166,18 +166,18 @@ def reported_rates(view: MetadataView) -> CheckAnswer:
             _reported_rate_answer(rate.operation, rate.ops_per_s * seconds, asked, str(job.engine))
             for rate, seconds in timed
         ),
-        most="difference_share",
+        max_key="difference_share",
     )
 
 
 def _reported_rate_answer(
-    operation: Operation, implied: float, asked: int, engine: str
+    operation: Operation, implied_count: float, requested: int, engine: str
 ) -> CheckAnswer:
-    deviation = abs(implied - asked) / max(asked, 1)
+    deviation = abs(implied_count - requested) / max(requested, 1)
     evidence: Numbers = {
         "phase": operation.display_name,
-        "implied_ops": implied,
-        "asked_ops": asked,
+        "implied_ops": implied_count,
+        "asked_ops": requested,
         "difference_share": deviation,
     }
     if deviation <= REPORTED_GOOD:
@@ -185,8 +185,8 @@ def _reported_rate_answer(
     verdict = invalid if deviation > REPORTED_BAD else indicative
     return verdict(
         f"The rate of {operation.display_name} that {engine} prints stands for "
-        f"{format_count(implied)} "
-        f"operations, asked were {format_count(asked)} ({percent_text(deviation)} apart).",
+        f"{format_count(implied_count)} "
+        f"operations, asked were {format_count(requested)} ({percent_text(deviation)} apart).",
         **evidence,
     )
 
@@ -198,7 +198,7 @@ def metadata_sums(view: MetadataView) -> CheckAnswer:
             "mdtest gives no counts to add up; reported-rates judges what it prints."
         )
     return worst_answer(
-        (_phase_totals_answer(view, phase) for phase in view.metadata.phases), most="difference"
+        (_phase_totals_answer(view, phase) for phase in view.metadata.phases), max_key="difference"
     )
 
 
@@ -207,12 +207,12 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
         [0 if run is None else run.completed for run in phase.operation_runs], dtype=np.int64
     )
     binned = phase.bins.sum(axis=1)
-    deviation = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
+    deviation = np.maximum(np.abs(phase.completed_by_host - done), np.abs(binned - done))
     index = int(np.argmax(deviation))
     evidence: Numbers = {
         "phase": phase.operation.display_name,
         "host": view.hosts[index].host,
-        "interval_ops": int(phase.ops[index]),
+        "interval_ops": int(phase.completed_by_host[index]),
         "binned_ops": int(binned[index]),
         "host_ops": int(done[index]),
         "difference": int(deviation[index]),
@@ -221,7 +221,8 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
         return invalid(
             f"Intervals of {phase.operation.display_name}"
             f"{view.host_suffix_text(view.hosts[index])} hold "
-            f"{phase.ops[index]} operations, their bins {binned[index]}, the host claims "
+            f"{phase.completed_by_host[index]} operations, their bins {binned[index]}, the host "
+            "claims "
             f"{done[index]}.",
             **evidence,
         )
@@ -261,7 +262,7 @@ def rank_skew(view: MetadataView) -> CheckAnswer:
     if not phases:
         return invalid("No phase on files was run: there is no fleet number.")
     return worst_answer(
-        (_rank_overlap_answer(view, phase) for phase in phases), least="together_share"
+        (_rank_overlap_answer(view, phase) for phase in phases), min_key="together_share"
     )
 
 
@@ -366,13 +367,13 @@ def ranks_preempted(view: MetadataView) -> CheckAnswer:
             if phase.operation_runs[index] is not None
         ]
         return (
-            worst_answer(answers, most="share")
+            worst_answer(answers, max_key="share")
             if answers
             else unchecked("no phase on files was run")
         )
     return worst_answer(
         (_ranks_per_core_answer(view, index) for index in range(len(view.hosts))),
-        most="ranks_per_core",
+        max_key="ranks_per_core",
     )
 
 
@@ -468,7 +469,7 @@ def metadata_cpu(view: MetadataView) -> CheckAnswer:
         for index in range(len(view.hosts))
     ]
     measured = [answer for answer in answers if answer.evidence["cores_busy_share"] is not None]
-    return worst_answer(measured or run_answers, most="cores_busy_share")
+    return worst_answer(measured or run_answers, max_key="cores_busy_share")
 
 
 def _processor_use_answer(
@@ -495,7 +496,7 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
         facts, target = view.facts_of_host(host), view.target_of_host(host)
         if facts is None or target is None:
             return unchecked(f"the file system of {host.host} is not known")
-        if target.fs_type not in COUNTED_AT_ONCE:
+        if target.fs_type not in IMMEDIATE_COUNT_FILE_SYSTEMS:
             return not_applicable(f"{target.fs_type} does not count files at once.")
         place = target.device or target.mount_point
         systems.setdefault((facts.kernel.boot_id_or_host(host.host), place), []).append(index)
@@ -505,7 +506,7 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
             for members in systems.values()
             for answer in _answers_by_file_system(view, members)
         ),
-        least="counted_share",
+        min_key="counted_share",
     )
 
 
@@ -537,16 +538,12 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
         if not claimed:
             continue
         text, evidence = operation_count_text_and_evidence(
-            f"The file system{_members_text(view, members)}", word, claimed, counted
+            f"The file system{_file_system_suffix_text(view, members)}", word, claimed, counted
         )
         answer = compare_operation_counts(
             claimed, counted, text, {"fs_type": target.fs_type, **evidence}
         )
-        if (
-            answer.level is not None
-            and answer.level.rank
-            and _may_be_missed_by_samples(view, files)
-        ):
+        if answer.level is not None and answer.level.rank and _can_samples_miss_files(view, files):
             answer = not_applicable(
                 "The files were there for too short a time to be sampled.", kept_s=files.observed_s
             )
@@ -559,11 +556,11 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
         yield not_applicable("No file was made.")
 
 
-def _members_text(view: MetadataView, members: list[int]) -> str:
+def _file_system_suffix_text(view: MetadataView, members: list[int]) -> str:
     return "" if len(members) == len(view.hosts) else f" of {view.hosts[members[0]].host}"
 
 
-def _may_be_missed_by_samples(view: MetadataView, files: _FileCounts) -> bool:
+def _can_samples_miss_files(view: MetadataView, files: _FileCounts) -> bool:
     """Whether no sample need have seen all files."""
     interval_s = view.record.telemetry_interval_ms / 1000
     return files.observed_s is None or files.observed_s < SAMPLES_SURE * interval_s
@@ -609,7 +606,7 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
     )
 
 
-@per_host(most="share_of_run")
+@per_host(max_key="share_of_run")
 def metadata_idle(view: MetadataView, index: int) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
     window = view.measured_window(index)

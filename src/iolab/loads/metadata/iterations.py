@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.analysis.points import is_publishable
-from iolab.analysis.resume_marks import compare_repeats
+from iolab.analysis.stored_results import compare_repeats
 from iolab.core.bins import LATENCY_NAMES, PERCENTILES
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import RunStatus

@@ -18,7 +18,7 @@ from iolab.core.host import HostKind
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
-from iolab.hosts.barrier import gather_hosts, run_with
+from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
 from iolab.hosts.engine import Command, EngineReading
@@ -44,7 +44,7 @@ from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
-from iolab.session.process_driver import ending_fault
+from iolab.session.process_driver import process_ending_error
 from iolab.session.start import end_watches, watch_idle
 from iolab.targets.work_directory import WorkDirectory, require_shared_target
 from iolab.text import excerpt
@@ -111,17 +111,17 @@ def parse_mpi_version(text: str) -> Mpi:
 
 
 def mpiexec_argv(
-    mpi: Mpi, program: str, places: Sequence[RankPlacement], *, as_root: bool
+    mpi: Mpi, program: str, placements: Sequence[RankPlacement], *, as_root: bool
 ) -> list[str]:
     """Start ranks on all places, filled one after the other; what to run is to be appended.
 
     Hosts stand in the arguments, so that no host file is left anywhere. The launcher reaches the
     others by ssh. EngineError for an address that cannot stand there.
     """
-    for place in places:
+    for place in placements:
         _require_plain(place)
-    hosts = ",".join(f"{place.address}:{place.ranks}" for place in places)
-    ranks = str(sum(place.ranks for place in places))
+    hosts = ",".join(f"{place.address}:{place.ranks}" for place in placements)
+    ranks = str(sum(place.ranks for place in placements))
     if mpi.name is MpiName.MPICH:
         # `user`: not the nodes of whatever allocation the agent was started in.
         return [program, "-rmk", "user", "-launcher", "ssh", "-hosts", hosts, "-np", ranks]
@@ -137,10 +137,12 @@ _VERSIONS: Final = (
 )
 
 
-def _require_plain(place: RankPlacement) -> None:
-    if _ADDRESS.fullmatch(place.address):
+def _require_plain(placement: RankPlacement) -> None:
+    if _ADDRESS.fullmatch(placement.address):
         return
-    message = f"mpiexec cannot be told the address of host '{place.host}', {place.address!r}."
+    message = (
+        f"mpiexec cannot be told the address of host '{placement.host}', {placement.address!r}."
+    )
     raise EngineError(message, "Give a name or an IPv4 address in the inventory.")
 
 
@@ -164,25 +166,27 @@ def version_command(programs: MpiPrograms, directory: str) -> Command:
 
 
 def measure_command(
-    mpi: Mpi, job: MetadataJob, places: Sequence[RankPlacement], directory: str, folder: str
+    mpi: Mpi, job: MetadataJob, placements: Sequence[RankPlacement], directory: str, folder: str
 ) -> Command:
     """One iteration of all phases below `directory`/`folder`, which mdtest makes and removes.
 
-    `places` are the clients in their order, the one that starts the others first. EngineError for
-    an option that is not allowed or an address that mpiexec cannot be told.
+    `placements` are the clients in their order, the one that starts the others first. EngineError
+    for an option that is not allowed or an address that mpiexec cannot be told.
     """
     options = validated_options("mdtest", job.options, MDTEST_OPTIONS)
     programs = find_mpi_programs(job)
-    total = sum(place.ranks for place in places)
+    total = sum(place.ranks for place in placements)
     as_root = options.get("allow_run_as_root") == "1"
     argv = [
-        *mpiexec_argv(mpi, programs.mpiexec, places, as_root=as_root),
+        *mpiexec_argv(mpi, programs.mpiexec, placements, as_root=as_root),
         *(programs.mdtest, "-v", "-i", "1", "-F", "-u", "-n", str(job.files_per_rank)),
         *_optional_arguments(job, total, options),
         *("-d", f"{directory}/{folder}"),
     ]
     work = len(Operation) * total * job.files_per_rank
-    lines = "".join(f"{place.host}: {place.ranks} ranks at {place.address}\n" for place in places)
+    lines = "".join(
+        f"{place.host}: {place.ranks} ranks at {place.address}\n" for place in placements
+    )
     return Command(
         argv=tuple(argv),
         cwd=directory,
@@ -401,8 +405,8 @@ async def _run_mdtest(
 
     try:
         await run_on_each_host(shares, begin_watch)
-        heeding = run_with(run_command(), session.stop.forward_to(halt))
-        await run_with(heeding, watch_all_hosts())
+        heeding = run_with_background(run_command(), session.stop.forward_to_event(halt))
+        await run_with_background(heeding, watch_all_hosts())
     finally:
         await end_watches(watches, shares)
     return bytes(raw)
@@ -441,7 +445,7 @@ def _reported_rates(
     for share in shares:
         own_faults = faults if share is first else ()
         share.reading = EngineReading(output.version, None, None, (), None, own_faults)
-    fault = ending_fault(MDTEST_ENGINE, first)
+    fault = process_ending_error(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.message
         raise fault

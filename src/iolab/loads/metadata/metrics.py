@@ -56,8 +56,8 @@ class PhaseLoad(Record):
     from the first rank's start to the last one's end, `common_window` is the time that all ranks of
     all hosts shared; both are None where a host told no times, `common_window` also where there is
     none. `intervals_inside` (H,) operations ended in `seconds` (H,) of intervals within the common
-    window; without one within the host's own. `ops` (H,), `lat_sum_ns` (H,) and `bins` (H,
-    BIN_COUNT) are of the whole phase.
+    window; without one within the host's own. `completed_by_host` (H,), `lat_sum_ns` (H,) and
+    `bins` (H, BIN_COUNT) are of the whole phase.
     """
 
     operation: Operation
@@ -66,7 +66,7 @@ class PhaseLoad(Record):
     common_window: Window | None
     intervals_inside: Ints
     seconds: Floats
-    ops: Ints
+    completed_by_host: Ints
     lat_sum_ns: Floats
     bins: Ints
 
@@ -186,9 +186,9 @@ def _phase_load(
     operation: Operation,
     runs: tuple[OperationRun | None, ...],
     sums: OperationSums,
-    place: int,
+    operation_index: int,
 ) -> PhaseLoad:
-    """One phase; `place` is that of its operation in the sums of the whole run."""
+    """One phase; `operation_index` is that of its operation in the sums of the whole run."""
     table, count = record.intervals, len(record.hosts)
     own = all_ranks_windows(runs, record.hosts)
     common = joint_window(own)
@@ -204,9 +204,9 @@ def _phase_load(
         common_window=common,
         intervals_inside=inside,
         seconds=np.asarray(seconds / 1e9, dtype=np.float64),
-        ops=sums.completed[:, place],
-        lat_sum_ns=sums.lat_sum_ns[:, place],
-        bins=sums.bins[:, place],
+        completed_by_host=sums.completed[:, operation_index],
+        lat_sum_ns=sums.lat_sum_ns[:, operation_index],
+        bins=sums.bins[:, operation_index],
     )
 
 
@@ -218,11 +218,11 @@ def _enclosing_window(windows: tuple[Window | None, ...]) -> Window | None:
 
 
 def _rows_in_window(
-    record: RunRecord, rows: Ints, own: tuple[Window | None, ...], common: Window | None
+    record: RunRecord, rows: Ints, host_windows: tuple[Window | None, ...], common: Window | None
 ) -> Mask:
     """Which of the rows lie in the common window, or without one in their own host's."""
     table = record.intervals
-    windows = own if common is None else (common,) * len(own)
+    windows = host_windows if common is None else (common,) * len(host_windows)
     low = np.array([0 if w is None else w.start_ns for w in windows], dtype=np.int64)
     high = np.array([0 if w is None else w.end_ns for w in windows], dtype=np.int64)
     slack = np.clip((high - low) * EDGE_SHARE, 0, EDGE_SLACK_NS).astype(np.int64)
@@ -277,7 +277,7 @@ def _rate_over_window(done: int, span: Window | None) -> float | None:
 
 
 def _phase_latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
-    waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.ops[hosts].sum())
+    waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.completed_by_host[hosts].sum())
     values = latency_statistics(phase.histogram(hosts), waited, total)
     return {phase.operation.latency_key(name): value for name, value in values.items()}
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from iolab.core.events import Phase
 from iolab.core.histogram import MIDDLE_NS, dense_counts
-from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
+from iolab.core.run import CACHE_NOT_DROPPED, CacheProof, PlannedRun
 from iolab.core.samples import with_narrowest_type
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
-from iolab.hosts.barrier import cancel_on_halt, run_with
+from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
 from iolab.hosts.host import Host
@@ -44,16 +44,16 @@ from iolab.units import NS_PER_S
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
 """Operations on files that may be another rank's; the others are on the rank's own."""
 
-ON_FILES = SHIFTED | {Operation.FILE_CREATE}
+FILE_OPERATIONS_OF_RANKS = SHIFTED | {Operation.FILE_CREATE}
 """Operations of which a rank does many: they may end by the clock."""
 
-MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
+DATA_OPERATIONS = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
 """Operations that move a file's bytes."""
 
 INTERVAL_MS: Final = 1000
 """As often as fio reports."""
 
-LEAST_LIMIT_S: Final = 600.0
+LIMIT_S_MIN: Final = 600.0
 
 SLOWEST_OPS_PER_S: Final = 10.0
 """Ten minutes, and a tenth of a second more for each operation: a phase that is slower hangs."""
@@ -62,10 +62,10 @@ RANK_ALLOWANCE_S: Final = 0.0002
 """Beyond the request: a thread with an open folder for each rank, of which the agent makes ten
 thousand a second."""
 
-COLD: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
+COLD_CACHE_OPERATIONS: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
 """Operations that a client could answer from what it has just made: caches are dropped before."""
 
-ATTEMPTS_KEPT_APART: Final = 1000
+ATTEMPTS_WITH_OWN_NAMES: Final = 1000
 """Attempts of a run that have names of their own; later ones use names of the first again."""
 
 
@@ -121,7 +121,7 @@ def phase_request(
         "file_bytes": job.file_bytes,
         "iteration": iteration,
     }
-    if shifted and operation in ON_FILES and job.phase_s is not None:
+    if shifted and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
         if operation is Operation.FILE_CREATE:
             asked["files_least"] = job.fewest_files
@@ -186,7 +186,7 @@ class PhaseReader:
         part = DirectionInterval(
             direction=self._operation,
             ios=answer.ops,
-            bytes=answer.ops * self._job.file_bytes if self._operation in MOVING else 0,
+            bytes=answer.ops * self._job.file_bytes if self._operation in DATA_OPERATIONS else 0,
             lat_sum_ns=float(counts @ MIDDLE_NS),
             bins=with_narrowest_type(bins),
             counts=with_narrowest_type(counts[bins]),
@@ -262,7 +262,7 @@ class PhaseReader:
 def _requested_operations(
     job: MetadataJob, share: RankShare, operation: Operation, files: Sequence[int]
 ) -> int:
-    if operation not in ON_FILES:
+    if operation not in FILE_OPERATIONS_OF_RANKS:
         return share.ranks
     return sum(files) if files else share.ranks * job.files_per_rank
 
@@ -279,7 +279,7 @@ def _bin_columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int
 
 def wall_limit_s(operations: int) -> float:
     """How long a phase of so many operations on one host may take."""
-    return LEAST_LIMIT_S + operations / SLOWEST_OPS_PER_S
+    return LIMIT_S_MIN + operations / SLOWEST_OPS_PER_S
 
 
 async def request_phase(
@@ -403,8 +403,8 @@ class _Iteration:
         self._shares = shares
         self._job = MetadataJob.require_type(run.point.job)
         self._rank_shares = rank_shares(self._job, len(shares))
-        attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
-        self._number = run.order * ATTEMPTS_KEPT_APART + attempt
+        attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
+        self._number = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt
         self._share_of = {
             share.name: rank_share
             for share, rank_share in zip(shares, self._rank_shares, strict=True)
@@ -415,12 +415,12 @@ class _Iteration:
             )
             for index, share in enumerate(shares)
         }
-        self._followers: dict[str, asyncio.Task[None]] = {}
+        self._telemetry_tasks: dict[str, asyncio.Task[None]] = {}
         self._first_offsets: dict[str, ClockOffset] = {}
         self._began_ns = 0
         self._done: dict[str, list[OperationRun]] = {share.name: [] for share in shares}
-        self._unclean: set[str] = set()
-        self._made: dict[int, tuple[int, ...]] = {}
+        self._unclean_hosts: set[str] = set()
+        self._created_files: dict[int, tuple[int, ...]] = {}
         self._files_left = False
         self._halt = asyncio.Event()
 
@@ -429,11 +429,13 @@ class _Iteration:
         await run_on_each_host(self._shares, self._prepare_host)
         failure: HostError | EngineError | None = None
         try:
-            await run_with(self._measure_phases(), self._session.stop.forward_to(self._halt))
+            await run_with_background(
+                self._measure_phases(), self._session.stop.forward_to_event(self._halt)
+            )
             await run_on_each_host(self._shares, self._snapshot_after)
         except (HostError, EngineError) as raised:
             failure = raised
-        if self._unclean and self._must_remove_files():
+        if self._unclean_hosts and self._must_remove_files():
             await self._remove_files((Operation.FILE_REMOVE, Operation.TREE_REMOVE))
         if failure:
             raise failure
@@ -443,7 +445,7 @@ class _Iteration:
         for share in self._shares:
             done = tuple(self._done[share.name])
             complete = len(done) == len(Operation) and not any(phase.skipped for phase in done)
-            share.halted = not complete and share.error is None
+            share.was_halted = not complete and share.error is None
             share.details = MetadataRun(done)
             starts = [phase.first_start_real_ns for phase in done if phase.first_start_real_ns]
             ends = [phase.last_end_real_ns for phase in done if phase.last_end_real_ns]
@@ -453,9 +455,9 @@ class _Iteration:
 
     async def stop_telemetry(self) -> None:
         """Call the telemetry off."""
-        for task in self._followers.values():
+        for task in self._telemetry_tasks.values():
             task.cancel()
-        await asyncio.gather(*self._followers.values(), return_exceptions=True)
+        await asyncio.gather(*self._telemetry_tasks.values(), return_exceptions=True)
         await end_watches(self._watches, self._shares)
 
     async def _prepare_host(self, share: HostRunState) -> None:
@@ -465,7 +467,7 @@ class _Iteration:
         share.requested = json.dumps(
             {**asked, "phase": [operation.display_name for operation in Operation]}, indent=1
         )
-        share.cache = NOT_DROPPED
+        share.cache = CACHE_NOT_DROPPED
         await self._watches[share.name].begin()
         share.before = await take_snapshot(share.workdir.host)
 
@@ -476,7 +478,7 @@ class _Iteration:
 
     async def _measure_phases(self) -> None:
         for operation in Operation:
-            if operation in COLD and self._session.study.method.drop_caches:
+            if operation in COLD_CACHE_OPERATIONS and self._session.study.method.drop_caches:
                 await self._drop_caches(operation)
             if operation is Operation.TREE_REMOVE and self._files_left:
                 # Time was over before all files were gone, and a folder has to be empty.
@@ -510,8 +512,8 @@ class _Iteration:
 
         async def measure_on_host(share: HostRunState) -> None:
             # A run without one of its hosts answers nothing.
-            with cancel_on_halt(self._halt):
-                await run_with(
+            with set_event_on_failure(self._halt):
+                await run_with_background(
                     self._run_operation(share, operation, start), self._wait_for_telemetry(share)
                 )
 
@@ -523,10 +525,10 @@ class _Iteration:
 
     def _start_telemetry(self, start: CommonStartTime) -> None:
         """From the first start on, telemetry is collected without a break."""
-        if self._followers:
+        if self._telemetry_tasks:
             return
         self._began_ns = start.real_ns
-        self._followers = {
+        self._telemetry_tasks = {
             share.name: asyncio.create_task(
                 self._watches[share.name].collect_until_cancelled(
                     start.start_on_host_clock_ns(share)
@@ -537,7 +539,7 @@ class _Iteration:
         }
 
     async def _wait_for_telemetry(self, share: HostRunState) -> None:
-        await asyncio.shield(self._followers[share.name])
+        await asyncio.shield(self._telemetry_tasks[share.name])
 
     async def _run_operation(
         self, share: HostRunState, operation: Operation, start: CommonStartTime
@@ -548,7 +550,7 @@ class _Iteration:
         reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
         offset_ns = start.start_on_host_clock_ns(share) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
-            self._unclean.add(share.name)
+            self._unclean_hosts.add(share.name)
         try:
             answers = await measure_phase(
                 share.workdir.host,
@@ -568,14 +570,14 @@ class _Iteration:
         finally:
             share.intervals.extend(reader.intervals)
         if operation is Operation.FILE_CREATE and answers.tried:
-            self._made[rank_share.index] = answers.tried
+            self._created_files[rank_share.index] = answers.tried
         self._files_left |= operation is Operation.FILE_REMOVE and answers.skipped > 0
         done = self._done[share.name]
         done.append(phase)
         if answers.processor:
             share.phase_processors.append(answers.processor)
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
-            self._unclean.discard(share.name)
+            self._unclean_hosts.discard(share.name)
 
     def _emit_interval(self, share: HostRunState, interval: Interval, offset_ns: int) -> None:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
@@ -611,7 +613,9 @@ class _Iteration:
         if self._session.study.target.keep_files:
             await remove_on_all_hosts()
         else:
-            await run_with(remove_on_all_hosts(), self._session.stop.forward_to(halt))
+            await run_with_background(
+                remove_on_all_hosts(), self._session.stop.forward_to_event(halt)
+            )
 
     def _operation_request(
         self, share: HostRunState, operation: Operation, *, shifted: bool = True
@@ -628,6 +632,8 @@ class _Iteration:
             dirs,
             operation,
             iteration=self._number,
-            files_made=self._made if len(self._made) == len(self._rank_shares) else {},
+            files_made=self._created_files
+            if len(self._created_files) == len(self._rank_shares)
+            else {},
             shifted=shifted,
         )

@@ -45,10 +45,10 @@ _SHARE: Final = (
     "workload.*.rank_shift=0 with engine = 'metadata', and clients work on what they made."
 )
 
-_DO: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
+_HINT: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
 
 
-def check_metadata(document: StudyDocument, tables: StudyTables) -> None:
+def add_metadata_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of metadata workloads that no single key shows."""
     clients = _largest_client_count(tables)
     for item in tables.items["workload"]:
@@ -133,13 +133,15 @@ def _unsuitable_file_system_faults(study: Study, plan: Plan, target: Target) -> 
         yield Fault(message, "Give a directory on an XFS, and leave target.filesystem out.")
 
 
-def _unshared_target_faults(study: Study, plan: Plan, places: list[_HostTarget]) -> Iterator[Fault]:
+def _unshared_target_faults(
+    study: Study, plan: Plan, host_targets: list[_HostTarget]
+) -> Iterator[Fault]:
     """Clients that are to work on what others made, and cannot see it.
 
     Only what is sure is told; a session looks for itself, where it is not.
     """
     for configuration in study.configurations:
-        own = [place for place in places if configuration.id in place.target.configurations]
+        own = [place for place in host_targets if configuration.id in place.target.configurations]
         asking = [
             point
             for point in plan.points
@@ -147,7 +149,9 @@ def _unshared_target_faults(study: Study, plan: Plan, places: list[_HostTarget])
         ]
         if not asking:
             continue
-        blind = next((place for place in own[1:] if _is_surely_different(own[0], place)), None)
+        blind = next(
+            (place for place in own[1:] if _is_surely_other_directory(own[0], place)), None
+        )
         if blind is not None:
             first, second = (
                 f"{quote_value(place.target.path)} on {quote_value(place.target.host)}"
@@ -168,17 +172,17 @@ def _uses_files_of_others(point: Point, clients: int) -> bool:
     return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * clients) != 0
 
 
-def _is_surely_different(place: _HostTarget, other: _HostTarget) -> bool:
+def _is_surely_other_directory(host_target: _HostTarget, other: _HostTarget) -> bool:
     """Whether two hosts' directories are surely not the same one."""
-    if place.facts.network and other.facts.network:
+    if host_target.facts.network and other.facts.network:
         return False
-    if not {place.facts.fs_type, other.facts.fs_type} & set(ONE_HOST_ONLY):
+    if not {host_target.facts.fs_type, other.facts.fs_type} & set(ONE_HOST_ONLY):
         return False
-    if place.host.kernel.boot_id != other.host.kernel.boot_id:
+    if host_target.host.kernel.boot_id != other.host.kernel.boot_id:
         return True
-    first, second = place.facts, other.facts
+    first, second = host_target.facts, other.facts
     alike = (first.fs_type, first.mount_source) == (second.fs_type, second.mount_source)
-    moved = first.mount_point == second.mount_point and place.target.path != other.target.path
+    moved = first.mount_point == second.mount_point and host_target.target.path != other.target.path
     return not alike or moved
 
 
@@ -212,19 +216,19 @@ def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | Non
         message = (
             f"{where} has {first.facts.free_inodes} inodes free, {point.title_text} needs {inodes}."
         )
-        return Fault(message, _DO)
+        return Fault(message, _HINT)
     if first.facts.free_bytes < with_free_space_margin(space):
         message = (
             f"{where} has {format_bytes(first.facts.free_bytes)} free, {point.title_text} needs "
             f"{format_bytes(with_free_space_margin(space))}."
         )
-        return Fault(message, _DO)
+        return Fault(message, _HINT)
     return None
 
 
-def _group_by_file_system(places: list[_HostTarget]) -> list[list[_HostTarget]]:
+def _group_by_file_system(host_targets: list[_HostTarget]) -> list[list[_HostTarget]]:
     groups: dict[tuple[str, ...], list[_HostTarget]] = {}
-    for place in places:
+    for place in host_targets:
         # A device's name is one device on one machine only; a server's export is one everywhere.
         machine = "" if place.facts.network else place.host.kernel.boot_id
         key = (place.facts.fs_type, place.facts.mount_source, machine)

@@ -17,20 +17,20 @@ from iolab.loads.metadata.iterations import (
     point_statistics,
 )
 from iolab.loads.metadata.tables import (
-    NAMES,
+    OPERATION_NAMES,
     RATE_NOTE,
     host_rate_keys,
     iterations_document,
     jobs_table,
     operation_columns,
-    rates_line,
+    operation_rates_line,
     summary_table,
 )
 from iolab.loads.metadata.terminal import operation_lines
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
-from iolab.report.best import BestFigure, gravest_objection
-from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, Measurements
-from iolab.report.numbers import axis_values_text, metric_text
+from iolab.report.best import BestFigure, gravest_objection_code_and_text
+from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
+from iolab.report.numbers import axis_values_text, metric_value_text
 from iolab.report.runs import all_runs_table
 from iolab.report.table import Table, table_markdown
 from iolab.report.terminal import Screen
@@ -48,7 +48,7 @@ class MetadataReport(LoadReport):
     is_single_rate: ClassVar[bool] = False
     uses_laid_out_files: ClassVar[bool] = True
     spread_names: ClassVar[Mapping[str, str]] = {
-        operation.key: name for operation, name in NAMES.items()
+        operation.key: name for operation, name in OPERATION_NAMES.items()
     }
 
     def has_measurements(self, result: Result) -> bool:
@@ -57,7 +57,7 @@ class MetadataReport(LoadReport):
 
     def operation_rates_text(self, result: Result) -> str:
         """Of each operation on files."""
-        return rates_line(result)
+        return operation_rates_line(result)
 
     def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of each operation on files."""
@@ -94,7 +94,7 @@ class MetadataReport(LoadReport):
 
         return operations_distribution(subject, "Latency by percentile", detail)
 
-    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""
         return best_operation_figures(measurements)
 
@@ -148,7 +148,7 @@ class MetadataReport(LoadReport):
         return {"iterations": iterations_document(results)}
 
 
-def best_operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
+def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
     figures: list[tuple[Operation, BestFigure]] = []
     for workload in measurements.study.workloads:
@@ -183,12 +183,12 @@ def _operation_best_figures(
             operation.operation,
             BestFigure(
                 workload=f"{workload.id} {operation.operation.key}",
-                title=f"{workload.title}: {NAMES[operation.operation].lower()}",
+                title=f"{workload.title}: {OPERATION_NAMES[operation.operation].lower()}",
                 configuration=point.configuration,
                 value=rates.get(operation.metric)
                 or Metric(operation.mean, "ops/s", n=operation.iteration_count),
                 latencies=tuple(
-                    (n, metric_text(m)) for n, m in latencies if m and m.value is not None
+                    (n, metric_value_text(m)) for n, m in latencies if m and m.value is not None
                 ),
                 axis_text=", ".join(filter(None, places)),
                 level=operation.level,
@@ -202,6 +202,8 @@ def _operation_objection(
     statistics: OperationStatistics, point: PointStatistics
 ) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first."""
-    reason = gravest_objection((statistics.median_result, *point.results), statistics.level)
+    reason = gravest_objection_code_and_text(
+        (statistics.median_result, *point.results), statistics.level
+    )
     doubt = statistics.repeats_disagree_check
     return (doubt.code, doubt.message) if doubt and not reason[0] else reason

@@ -11,7 +11,7 @@ from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.metadata.problems import check_metadata, metadata_faults
+from iolab.loads.metadata.problems import add_metadata_faults, metadata_faults
 from iolab.loads.metadata.table import METADATA_ENGINES, PHASE_SHORT_S, MetadataTable
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
@@ -78,7 +78,7 @@ class MetadataStudy(LoadStudy):
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
-        check_metadata(document, tables)
+        add_metadata_faults(document, tables)
 
     def load_cost(
         self,

@@ -26,8 +26,8 @@ PHASE_SHORT_S: Final = 10.0
 """Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
 what it leaves to be written is not in its rate."""
 
-PHASE_LEAST_S: Final = 0.1
-PHASE_MOST_S: Final = 3600.0
+PHASE_MIN_S: Final = 0.1
+PHASE_MAX_S: Final = 3600.0
 """A phase that is shorter is not judged at all; one of an hour is its own study."""
 
 
@@ -44,7 +44,7 @@ class MetadataTable(LoadTable):
     ]
     rank_shift: Annotated[int, values.integer_value(0, RANK_SHIFT_MAX)] | None = None
     file_bytes: Annotated[int | str, values.size_value(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
-    phase_runtime: Annotated[float, values.seconds_value(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
+    phase_runtime: Annotated[float, values.seconds_value(PHASE_MIN_S, PHASE_MAX_S)] | None = None
     iterations: Annotated[int, values.integer_value(1, REPEATS_MAX)] | None = None
     indicator: Annotated[Indicator, values.word_value((BY_OPERATIONS,), "indicators")] = (
         BY_OPERATIONS

@@ -13,15 +13,22 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
-from iolab.report.numbers import DASH, axis_values_text, metric_text, value_text
-from iolab.report.table import Cell, Column, Table, columns_of, row_of, verdict_cell
+from iolab.report.numbers import DASH, axis_values_text, metric_value_text, value_text
+from iolab.report.table import (
+    Cell,
+    Column,
+    Table,
+    row_of_cells,
+    text_and_number_columns,
+    verdict_cell,
+)
 from iolab.text import counted_noun
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
     from iolab.report.charts.series import RunAnchors
 
-NAMES: Final[Mapping[Operation, str]] = {
+OPERATION_NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
     Operation.FILE_CREATE: "File create",
     Operation.FILE_STAT: "File stat",
@@ -77,11 +84,11 @@ def _has_value(metrics: Mapping[str, Metric], key: str) -> bool:
     return key in metrics and metrics[key].value is not None
 
 
-def rates_line(result: Result) -> str:
+def operation_rates_line(result: Result) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
         f"{operation.key.removeprefix('file_')} "
-        f"{metric_text(run_rate(result, operation), bare_rate=True)}"
+        f"{metric_value_text(run_rate(result, operation), bare_rate=True)}"
         for operation in FILE_OPERATIONS
     )
     return f"{', '.join(rates)} ops/s"
@@ -111,9 +118,9 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
     named = any(point_text(point, study) for point in points)
     heads = (
-        *columns_of(("Operation", *((POINT_HEADING,) if named else ()), "Verdict")),
+        *text_and_number_columns(("Operation", *((POINT_HEADING,) if named else ()), "Verdict")),
         Column("Rate over", is_optional=True),
-        *columns_of((), ("Max", "Min", "Arithmetic mean", "Std Dev")),
+        *text_and_number_columns((), ("Max", "Min", "Arithmetic mean", "Std Dev")),
         Column(ITERATIONS_HEADING, is_number=True, is_optional=True),
         *(
             Column(heading, is_number=True, is_optional=heading != "p99")
@@ -121,8 +128,8 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
         ),
     )
     rows = tuple(
-        row_of(
-            NAMES[operation.operation],
+        row_of_cells(
+            OPERATION_NAMES[operation.operation],
             *((point_text(point, study) or DASH,) if named else ()),
             verdict_cell(
                 operation.level,
@@ -132,7 +139,7 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
             *rate_texts(operation),
             str(operation.iteration_count),
             *(
-                metric_text(operation.latencies.get(name))
+                metric_value_text(operation.latencies.get(name))
                 for name in ("mean", *(n for n, _ in _TAIL))
             ),
         )
@@ -167,10 +174,10 @@ def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
     for operation in Operation:
-        shown.append((operation_rate_key(metrics, operation), NAMES[operation]))
+        shown.append((operation_rate_key(metrics, operation), OPERATION_NAMES[operation]))
         tail = operation.latency_key("p99")
         if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics):
-            shown.append((tail, f"{NAMES[operation]} p99"))
+            shown.append((tail, f"{OPERATION_NAMES[operation]} p99"))
     return shown
 
 
@@ -185,12 +192,16 @@ def jobs_table(study: Study) -> Table | None:
         return None
     texts = ("Workload", "Engine", "Ranks a client", "Files a rank", "File", "Rank shift")
     rows = tuple(_job_row(workload, job, study) for workload, job in jobs)
-    return Table("Metadata workloads", columns_of((*texts, "Iterations", "Further options")), rows)
+    return Table(
+        "Metadata workloads",
+        text_and_number_columns((*texts, "Iterations", "Further options")),
+        rows,
+    )
 
 
 def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
     swept = workload.axis_texts
-    return row_of(
+    return row_of_cells(
         workload.title,
         job.engine,
         swept.get("ranks", f"{job.ranks:,}"),

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from iolab.analysis.resume_marks import CODE
+from iolab.analysis.stored_results import REPEATS_CHECK_CODE
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.loads.metadata.iterations import PointStatistics, point_statistics
 from iolab.loads.metadata.tables import (
     ITERATIONS_HEADING,
-    NAMES,
+    OPERATION_NAMES,
     POINT_HEADING,
     iterations_text,
     point_text,
     summary_table,
 )
-from iolab.report.table import Table, select_columns, without_empty_columns
-from iolab.report.terminal import QUIET_STYLE, fitted_report_table, literal_text
+from iolab.report.table import Table, select_columns, table_without_empty_columns
+from iolab.report.terminal import QUIET_STYLE, grouped_report_table, literal_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,7 +35,7 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
     table = _without_repetition(summary_table(points, study, {}))
     starts = accumulate([0, *(len(point.operations) for point in points)])
     titles = (_point_line(study, point) for point in points)
-    yield fitted_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
+    yield grouped_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
     for point in points:
         yield from _disagreement_lines(point)
     yield literal_text(
@@ -50,13 +50,13 @@ def _without_repetition(table: Table) -> Table:
     """The table without empty columns, and without what the line of a point already says."""
     repeated = {POINT_HEADING, ITERATIONS_HEADING}
     kept = [place for place, column in enumerate(table.columns) if column.title not in repeated]
-    return without_empty_columns(select_columns(table, kept))
+    return table_without_empty_columns(select_columns(table, kept))
 
 
 def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
-        f"{NAMES[operation.operation].lower()} "
+        f"{OPERATION_NAMES[operation.operation].lower()} "
         f"{max(operation.compared_values) / min(operation.compared_values):.3g} times"
         for operation in point.operations
         if operation.repeats_disagree_check
@@ -64,7 +64,7 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
     ]
     if unlike:
         yield literal_text(
-            f"{CODE}: the highest repeat over the lowest: {', '.join(unlike)}. "
+            f"{REPEATS_CHECK_CODE}: the highest repeat over the lowest: {', '.join(unlike)}. "
             "No mean stands for all of them."
         )
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from iolab.core.engine import FLAG, FOLDERS, EngineName, engine_options
+from iolab.core.engine import FLAG_PATTERN, FOLDERS_PATTERN, EngineName, engine_options
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 from iolab.record import Record
@@ -22,11 +22,11 @@ METADATA_ENGINE: Final = EngineName("metadata")
 MDTEST_ENGINE: Final = EngineName("mdtest")
 """mdtest under MPI."""
 
-FILES_LEAST: Final = 40_000
+FILES_MIN: Final = 40_000
 """A client's files where phases end by the clock: enough that at 400,000 a second, which one
 client's memory answers, a phase still takes the 0.1 s below which it is not judged."""
 
-OVERTIME: Final = 6
+TIME_LIMIT_FACTOR: Final = 6
 """How many times its time a phase of the agent may last until `files_least` are made."""
 
 PHASE_OVERHEAD_S: Final = 0.5
@@ -38,19 +38,24 @@ BLOCK_BYTES: Final = 4096
 MDTEST_OPTIONS: Final = engine_options(
     (
         "mdtest",
-        rf"{FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
+        rf"{FOLDERS_PATTERN}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
         "/opt/ior/bin/mdtest",
         "mdtest itself; found on PATH when it has no slash",
     ),
     (
         "mpiexec",
-        rf"{FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
+        rf"{FOLDERS_PATTERN}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
         "mpiexec.mpich",
         "what starts the ranks; found on PATH when it has no slash",
     ),
-    ("allow_run_as_root", FLAG, "1", "let Open MPI start ranks as root, which it refuses else"),
-    ("fsync", FLAG, "1", "sync each file after it was written (`-y`)"),
-    ("random_stat", FLAG, "1", "stat the files in random order (`-R`)"),
+    (
+        "allow_run_as_root",
+        FLAG_PATTERN,
+        "1",
+        "let Open MPI start ranks as root, which it refuses else",
+    ),
+    ("fsync", FLAG_PATTERN, "1", "sync each file after it was written (`-y`)"),
+    ("random_stat", FLAG_PATTERN, "1", "stat the files in random order (`-R`)"),
 )
 """Every allowed option by its name."""
 
@@ -85,7 +90,8 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
     shift is a client's ranks, so that no client works on what it made. `options` are further
     options of mdtest, allow-listed by its engine. With `phase_s` a rank ends a phase on files after
     that many seconds, and `files_per_rank` is the most that it makes; it makes `fewest_files` even
-    where that takes up to `OVERTIME` times as long, since later phases do each file once only.
+    where that takes up to `TIME_LIMIT_FACTOR` times as long, since later phases do each file once
+    only.
     """
 
     type_tag: ClassVar[str] = "metadata"
@@ -106,7 +112,7 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
     @property
     def fewest_files(self) -> int:
         """The files that each rank makes at least, where its phases end by the clock."""
-        return min(self.files_per_rank, -(-FILES_LEAST // self.ranks))
+        return min(self.files_per_rank, -(-FILES_MIN // self.ranks))
 
     @property
     def inode_count(self) -> int:
@@ -148,7 +154,7 @@ def phase_seconds(job: MetadataJob, operation: Operation) -> float:
     if operation is not Operation.FILE_CREATE:
         return min(seconds, job.phase_s)
     least = job.ranks * job.fewest_files / ASSUMED_OPS_PER_S[operation]
-    return min(seconds, max(job.phase_s, min(least, OVERTIME * job.phase_s)))
+    return min(seconds, max(job.phase_s, min(least, TIME_LIMIT_FACTOR * job.phase_s)))
 
 
 def iteration_seconds(job: MetadataJob) -> float:

@@ -11,7 +11,7 @@ from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
 from iolab.published.audit import figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
-from iolab.published.audit.relations import Agreement, AuditOutcome, classify_agreement, range_text
+from iolab.published.audit.relations import Agreement, AuditOutcome, agreement_of_ranges, range_text
 from iolab.record import Record
 
 EXACT: Final = 1e-6
@@ -21,7 +21,7 @@ SAME_WINDOW: Final = 2e-4
 """I/Os and bytes of a measured run are read one after the other while it goes on: at the edges of
 its window one may be some I/Os ahead of the other. Of honest runs up to 7e-5 were seen."""
 
-IN_FLIGHT_MOST: Final = 1.05
+IN_FLIGHT_MAX: Final = 1.05
 """More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
 
 _RATES: Final = ("iops", "bw_bytes_per_s")
@@ -133,7 +133,7 @@ def _sum_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
 def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the block size is the bandwidth, where every I/O has that size."""
     job = point.job
-    if not job.io_multiple_bytes or any(name.startswith("bs") for name, _ in job.options):
+    if not job.io_alignment_bytes or any(name.startswith("bs") for name, _ in job.options):
         return
     for way in _WAYS:
         iops = _metric_value(result.metrics, f"{way}iops")
@@ -142,7 +142,7 @@ def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOut
             continue
         unit = f"{way.replace('_', ' ')}bytes/s"
         yield _equality_outcome(
-            "rate-times-size", result, unit, bandwidth, iops * job.io_multiple_bytes, SAME_WINDOW
+            "rate-times-size", result, unit, bandwidth, iops * job.io_alignment_bytes, SAME_WINDOW
         )
 
 
@@ -153,7 +153,7 @@ def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome
         return
     asked = sum(point.job_on(host.name).total_iodepth for host in result.hosts)
     in_flight = iops * mean / 1e9
-    verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
+    verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MAX else Agreement.CONTRADICTS
     message = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."
     yield AuditOutcome(
         "littles-law", _result_name(result), verdict, message, f"{asked}", f"{in_flight:.4g}"
@@ -219,7 +219,7 @@ _RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
 def _equality_outcome(
     rule: str, result: Result, text: str, stated: float, computed: float, tolerance: float = EXACT
 ) -> AuditOutcome:
-    verdict = classify_agreement(exact_range(stated), exact_range(computed), tolerance)
+    verdict = agreement_of_ranges(exact_range(stated), exact_range(computed), tolerance)
     computed_text = range_text(FigureRange(computed, computed), "")
     verb = "is" if verdict is Agreement.AGREES else "is not"
     message = f"{text} {verb} what its parts give: {stated:,.6g} against {computed:,.6g}."

@@ -11,34 +11,34 @@ from typing import Any, Final, TypeGuard
 from iolab.core.toml import DeepKeyError, parse_toml
 from iolab.record import Record
 
-DEPTH_MOST: Final = 12
+DEPTH_MAX: Final = 12
 """Tables and lists within each other; published sets have five."""
 
-KEY_MOST: Final = 128
+KEY_MAX: Final = 128
 """Characters of a key; published sets have up to 43."""
 
-TEXT_MOST: Final = 4096
+TEXT_MAX: Final = 4096
 """Characters of a text; published sets have up to 206, and patterns are looked for in each."""
 
-FIGURES_MOST: Final = 1000
+FIGURES_MAX: Final = 1000
 """Figures of a set, and elements of an array; published sets have some 130, and rules hold pairs of
 them against each other."""
 
-POWER_MOST: Final = 30
+POWER_MAX: Final = 30
 """Of ten, in either direction: no figure of storage comes near, and products of them stay finite.
 """
 
-WHERE: Final = "where"
+LOCATION_KEY: Final = "where"
 """The table of a set that says where in the document its other tables stand, by their names."""
 
-ALSO: Final = "also"
+RESTATED_KEY: Final = "also"
 """The array of what is told again elsewhere; `in` names the table that it is of."""
 
 MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]*\((\d+)GB\))?")
 """`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
 
 _PERCENTILE: Final = re.compile(r"(?<![a-z])(p\d\d)_(\d+)")
-_DEEP: Final = f"tables lie more than {DEPTH_MOST} deep"
+_TOO_DEEP: Final = f"tables lie more than {DEPTH_MAX} deep"
 
 
 class FigureRange(Record):
@@ -141,7 +141,7 @@ class PublishedSet(Record):
                 return {}
         return value if isinstance(value, dict) else {}
 
-    def tables_named(self, name: str) -> tuple[Mapping[str, Any], ...]:
+    def tables_of_array(self, name: str) -> tuple[Mapping[str, Any], ...]:
         """The elements of an array of tables."""
         value = self.tree.get(name)
         return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
@@ -150,14 +150,14 @@ class PublishedSet(Record):
         """Every table at the top and every element of an array there, in the order of the file."""
         for kind, value in self.tree.items():
             for table in value if isinstance(value, list) else (value,):
-                if isinstance(table, dict) and kind != WHERE:
+                if isinstance(table, dict) and kind != LOCATION_KEY:
                     name = element_label(table) if isinstance(value, list) else key_text(kind)
                     yield PublishedElement(kind, name, self.element_place_text(kind, table), table)
 
     def element_place_text(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
-        own = (table or {}).get(WHERE)
-        place_text = self.table(WHERE).get(kind)
+        own = (table or {}).get(LOCATION_KEY)
+        place_text = self.table(LOCATION_KEY).get(kind)
         if isinstance(place_text, dict):
             place_text = place_text.get(str((table or {}).get("id")))
         return str(own or place_text or "")
@@ -172,7 +172,7 @@ class PublishedElement(Record):
 
     kind: str
     name: str
-    where: str
+    location: str
     table: Mapping[str, Any]
 
 
@@ -181,12 +181,12 @@ def read_published(text: str) -> PublishedSet:
     try:
         tree = parse_toml(text, parse_float=Decimal)
     except (RecursionError, DeepKeyError):
-        raise ValueError(_DEEP) from None
+        raise ValueError(_TOO_DEEP) from None
     _require_within_limits(tree, ())
     _require_valid_locations(tree)
     published = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree)
-    if sum(1 for _ in published.figures()) > FIGURES_MOST:
-        raise ValueError(f"it has more than {FIGURES_MOST:,} figures")
+    if sum(1 for _ in published.figures()) > FIGURES_MAX:
+        raise ValueError(f"it has more than {FIGURES_MAX:,} figures")
     return published
 
 
@@ -228,7 +228,7 @@ def positive_integer(value: object) -> int | None:
 def element_label(table: Mapping[str, Any]) -> str:
     """What tells an element of an array from the others: the words and the first numbers of it."""
     names = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "vms")
-    words = [_label_part(name, table[name]) for name in names if name in table]
+    words = [_label_text(name, table[name]) for name in names if name in table]
     return ", ".join(words)
 
 
@@ -237,7 +237,7 @@ def key_text(name: str) -> str:
     return _PERCENTILE.sub(r"\1.\2", name).replace("_", " ")
 
 
-def _label_part(name: str, value: object) -> str:
+def _label_text(name: str, value: object) -> str:
     if name in ("id", "configuration", "workload"):
         return str(value)
     return f"{key_text(name)} {value}"
@@ -245,46 +245,48 @@ def _label_part(name: str, value: object) -> str:
 
 def _require_within_limits(value: object, path: Path) -> None:
     """ValueError where anything in it is larger, longer or deeper than rules can hold."""
-    if len(path) > DEPTH_MOST:
-        raise ValueError(_DEEP)
+    if len(path) > DEPTH_MAX:
+        raise ValueError(_TOO_DEEP)
     place = ".".join(str(part) for part in path)
     if isinstance(value, dict):
         for key, part in value.items():
-            if len(key) > KEY_MOST:
-                raise ValueError(f"a key has more than {KEY_MOST} characters")
+            if len(key) > KEY_MAX:
+                raise ValueError(f"a key has more than {KEY_MAX} characters")
             _require_within_limits(part, (*path, key))
     elif isinstance(value, list):
-        if len(value) > FIGURES_MOST:
-            raise ValueError(f"{place!r} has more than {FIGURES_MOST:,} elements")
+        if len(value) > FIGURES_MAX:
+            raise ValueError(f"{place!r} has more than {FIGURES_MAX:,} elements")
         for number, part in enumerate(value):
             _require_within_limits(part, (*path, number))
-    elif isinstance(value, str) and len(value) > TEXT_MOST:
-        raise ValueError(f"{place!r} has more than {TEXT_MOST} characters")
+    elif isinstance(value, str) and len(value) > TEXT_MAX:
+        raise ValueError(f"{place!r} has more than {TEXT_MAX} characters")
     elif (
         isinstance(value, int | Decimal)
         and not isinstance(value, bool)
         and not _is_within_power_limit(value)
     ):
-        raise ValueError(f"{place!r} is no figure between 1e-{POWER_MOST} and 1e{POWER_MOST}")
+        raise ValueError(f"{place!r} is no figure between 1e-{POWER_MAX} and 1e{POWER_MAX}")
 
 
 def _require_valid_locations(tree: Mapping[str, Any]) -> None:
     """ValueError where a place is no text, or is that of a table or element that is not there."""
-    places = tree.get(WHERE, {})
-    for name, place in places.items() if isinstance(places, dict) else ((WHERE, places),):
+    places = tree.get(LOCATION_KEY, {})
+    for name, place in places.items() if isinstance(places, dict) else ((LOCATION_KEY, places),):
         value = tree.get(name)
         elements = value if isinstance(value, list) else ()
         ids = [str(element.get("id")) for element in elements if isinstance(element, dict)]
         parts = place if isinstance(place, dict) else {}
         if name not in tree or not set(parts) <= set(ids):
-            raise ValueError(f"{WHERE!r} names {name!r} or a part of it, which the set has not")
+            raise ValueError(
+                f"{LOCATION_KEY!r} names {name!r} or a part of it, which the set has not"
+            )
         if not all(isinstance(text, str) for text in parts.values() or (place,)):
-            raise ValueError(f"{WHERE!r} of {name!r} is no text")
+            raise ValueError(f"{LOCATION_KEY!r} of {name!r} is no text")
 
 
 def _is_within_power_limit(value: int | Decimal) -> bool:
     figure = Decimal(value)
-    return figure.is_finite() and (not figure or -POWER_MOST <= figure.adjusted() < POWER_MOST)
+    return figure.is_finite() and (not figure or -POWER_MAX <= figure.adjusted() < POWER_MAX)
 
 
 def _iterate_figures(value: object, path: Path) -> Iterator[tuple[Path, int | Decimal]]:

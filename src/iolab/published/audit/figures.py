@@ -14,8 +14,8 @@ from math import sqrt
 from typing import Any, Final
 
 from iolab.published.audit.document import (
-    ALSO,
     MODULES,
+    RESTATED_KEY,
     FigureRange,
     Path,
     PublishedElement,
@@ -30,12 +30,12 @@ from iolab.published.audit.relations import (
     AuditOutcome,
     FigureComparison,
     FigureQuantity,
-    classify_agreement,
+    agreement_of_ranges,
     contradiction_outcome,
     doubt_outcome,
     figure_outcome,
-    humanize,
     join_locations,
+    key_for_people,
     printed_figure_text,
     printed_number,
     range_text,
@@ -44,19 +44,19 @@ from iolab.published.audit.relations import (
 )
 from iolab.text import list_text
 
-DIGITS_LEAST: Final = 4
+DIGITS_MIN: Final = 4
 """Two independent measurements share so many digits once in ten thousand times."""
 
 STANDS_OUT: Final = 5.0
 """A figure that is so many times the largest of its like deserves a second look."""
 
-LIKE_LEAST: Final = 2
+LIKE_MIN: Final = 2
 """Others that a figure is held against."""
 
-SPREAD_LEAST: Final = 1e-5
+SPREAD_MIN: Final = 1e-5
 """Repeats of a rate that are closer than one in 100,000 are rarely measured apart."""
 
-REPEATS_MOST: Final = 10_000
+REPEATS_MAX: Final = 10_000
 """Repeats behind a spread; more are a slip of another kind."""
 
 _HIGH: Final = 99.0
@@ -82,7 +82,7 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
                 )
             if quantity.has_range and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
-                message = f"{humanize(quantity.name)} goes from {quantity.printed}."
+                message = f"{key_for_people(quantity.name)} goes from {quantity.printed}."
                 yield contradiction_outcome("order", element, message, fine=fine)
         for group in groups.values():
             yield from _ascending_outcomes(element, sorted(group, key=_statistic_rank))
@@ -100,11 +100,14 @@ def _ascending_outcomes(
     ]
     if falls:
         (a, b) = falls[0]
-        message = f"{humanize(a.name)} is {a.printed}, above {humanize(b.name)} with {b.printed}."
+        message = (
+            f"{key_for_people(a.name)} is {a.printed}, above {key_for_people(b.name)} "
+            f"with {b.printed}."
+        )
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
         ascends = ", ".join(
-            f"{humanize(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
+            f"{key_for_people(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
         )
         message = f"They ascend: {ascends}."
     yield contradiction_outcome("order", element, message, fine=not falls)
@@ -136,7 +139,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             (q.total_of, q.part_of, q.unit, q.statistic): q for q in table_quantities(element.table)
         }
         repeats = element.table.get("iterations", element.table.get("repeats"))
-        has_repeats = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
+        has_repeats = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MAX
         for (of, part, unit, statistic), deviation in by_statistic.items():
             ends = [
                 q for end in _ENDS if (q := by_statistic.get((of, part, unit, end))) is not None
@@ -156,20 +159,23 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             stated = deviation.value
             yield figure_outcome(
                 FigureComparison(
-                    "spread", element.name, text, stated, nearest, "", how, element.where
+                    "spread", element.name, text, stated, nearest, "", how, element.location
                 )
             )
             width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
             message = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
-            fine = width >= SPREAD_LEAST
+            fine = width >= SPREAD_MIN
             message += "." if fine else ": measured apart, or one figure told again?"
-            yield doubt_outcome("spread", element.name, message, fine=fine, where=element.where)
+            yield doubt_outcome("spread", element.name, message, fine=fine, where=element.location)
 
 
 def _standard_deviation_range(
-    low: FigureRange, mean: FigureRange, high: FigureRange, n: int, over: int
+    low: FigureRange, mean: FigureRange, high: FigureRange, n: int, divisor: int
 ) -> FigureRange:
-    """From the least to the most that it can be, whatever was rounded; `over` divides squares."""
+    """From the least to the most that it can be, whatever was rounded.
+
+    `divisor` divides squares.
+    """
     deviations = [0.0] if low.high >= high.low else []
     for a, m, b in product(
         *((figure.low, figure.middle, figure.high) for figure in (low, mean, high))
@@ -179,7 +185,7 @@ def _standard_deviation_range(
         ends, inner = (a - m) ** 2 + (b - m) ** 2, n - 2
         even = (n * m - a - b - inner * m) ** 2 / inner if inner else 0.0
         most = n * (m - a) * (b - m) if inner > 1 else ends + even
-        deviations += [sqrt((ends + even) / over), sqrt(max(most, ends + even) / over)]
+        deviations += [sqrt((ends + even) / divisor), sqrt(max(most, ends + even) / divisor)]
     return enclosing_range([exact_range(deviation) for deviation in deviations or [0.0]])
 
 
@@ -192,7 +198,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     for element in published.elements():
         for name, value in element.table.items():
             match, each = _PER.fullmatch(name), printed_range(value)
-            if match is None or each is None or element.kind == ALSO:
+            if match is None or each is None or element.kind == RESTATED_KEY:
                 continue
             counted, over, end = match.groups()
             own, method = element.table.get(f"{over}s"), published.table("method").get(f"{over}s")
@@ -206,10 +212,12 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             at, stated = max(spans, key=lambda pair: pair[1].high)
             total = printed_figure_text(at.table[counted])
             how = f"{count:g} x {printed_figure_text(value)}"
-            text = f"{humanize(counted)} {total}"
+            text = f"{key_for_people(counted)} {total}"
             computed = (_integer_count(name, value) or each) * exact_range(count)
             yield figure_outcome(
-                FigureComparison("shares", element.name, text, stated, computed, "", how, at.where)
+                FigureComparison(
+                    "shares", element.name, text, stated, computed, "", how, at.location
+                )
             )
 
 
@@ -231,7 +239,7 @@ def audit_percentages(published: PublishedSet) -> Iterator[AuditOutcome]:
     wrong = [(element, q) for element, q in percents if q.value.low > 100 or q.value.high < 0]
     for element, q in wrong:
         yield contradiction_outcome(
-            "percentages", element, f"{humanize(q.name)} is {q.printed} %.", fine=False
+            "percentages", element, f"{key_for_people(q.name)} is {q.printed} %.", fine=False
         )
     if percents and not wrong:
         message = f"{len(percents)} shares lie between 0 and 100 %."
@@ -252,11 +260,11 @@ def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
             part, total = match.groups()
             parts = [q for q in own if q.name.startswith(f"{part}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _find_total(published, element, q, total):
+                for at, other in _totals_of_part(published, element, q, total):
                     computed = q.value * exact_range(100) / other.value
-                    how = f"{q.printed} of {humanize(other.name)} {other.printed}"
-                    where = join_locations(element.where, at.where)
-                    text, subject = f"{value} %", f"{element.name}, {humanize(q.name)}"
+                    how = f"{q.printed} of {key_for_people(other.name)} {other.printed}"
+                    where = join_locations(element.location, at.location)
+                    text, subject = f"{value} %", f"{element.name}, {key_for_people(q.name)}"
                     yield figure_outcome(
                         FigureComparison(
                             "part-of", subject, text, stated, computed, "%", how, where
@@ -264,7 +272,7 @@ def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
                     )
 
 
-def _find_total(
+def _totals_of_part(
     published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
 ) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
     first = part.name.partition("_")[0]
@@ -294,7 +302,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`[[also]]`: what is told again in another place, of the table that its `in` names."""
     for again in published.elements():
         kind = again.table.get("in")
-        if again.kind != ALSO or not isinstance(kind, str):
+        if again.kind != RESTATED_KEY or not isinstance(kind, str):
             continue
         for element in published.elements():
             if element.kind != kind or not is_same_element(again.table, element.table):
@@ -307,11 +315,12 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                 if name in ("in", "where", *_AXES) or stated is None or other is None:
                     continue
                 over = again.table.get("over") is True
-                fine = classify_agreement(other, stated) is Agreement.AGREES
+                fine = agreement_of_ranges(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
                 message = (
-                    f"{humanize(name)} is {printed_figure_text(element.table[name])}; elsewhere"
-                    f"{f' ({again.where})' if again.where else ''} it is "
+                    f"{key_for_people(name)} is {printed_figure_text(element.table[name])}; "
+                    "elsewhere"
+                    f"{f' ({again.location})' if again.location else ''} it is "
                     f"{'over ' if over else ''}{printed_figure_text(value)}."
                 )
                 yield contradiction_outcome("restated", element, message, fine=fine)
@@ -332,7 +341,7 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The same precise figure for two different subjects: one of them is probably a slip."""
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
     for path, value in published.figures():
-        if _has_many_digits(value) and len(path) > 1 and path[0] in ("result", "example"):
+        if _is_precise(value) and len(path) > 1 and path[0] in ("result", "example"):
             holders[_last_key(path), Decimal(value)].append(path[:2])
     for (name, value), paths in holders.items():
         places = dict.fromkeys(paths)
@@ -340,7 +349,7 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             continue
         tables = [published.table(*path) for path in places]
         each = "both" if len(places) == 2 else "each"
-        message = f"{humanize(name)} is {value:,} for {each}: measured twice, or copied?"
+        message = f"{key_for_people(name)} is {value:,} for {each}: measured twice, or copied?"
         where = join_locations(
             *(published.element_place_text(str(path[0]), published.table(*path)) for path in places)
         )
@@ -355,9 +364,9 @@ def _last_key(path: Path) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
-def _has_many_digits(value: int | Decimal) -> bool:
+def _is_precise(value: int | Decimal) -> bool:
     digits = "".join(str(digit) for digit in Decimal(value).as_tuple().digits)
-    return len(digits.rstrip("0")) >= DIGITS_LEAST
+    return len(digits.rstrip("0")) >= DIGITS_MIN
 
 
 def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -372,11 +381,11 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
     for (statistic, depth), members in groups.items():
         top, quantity = max(members, key=lambda member: member[1].highest.high)
         others = [q.highest for element, q in members if element is not top]
-        if len(others) < LIKE_LEAST:
+        if len(others) < LIKE_MIN:
             continue
         like = enclosing_range(others)
         far = quantity.highest.high > STANDS_OUT * like.high
-        name = f"{humanize(statistic)} latency at depth {depth}"
+        name = f"{key_for_people(statistic)} latency at depth {depth}"
         highest = range_text(value_in_unit("s", like, quantity.name), "")
         message = (
             f"Its {name}, {quantity.printed}, is {quantity.highest.high / like.high:.2g} times "
@@ -385,7 +394,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
             else f"No mix stands out in {name}."
         )
         yield doubt_outcome(
-            "stands-out", top.name if far else name, message, fine=not far, where=top.where
+            "stands-out", top.name if far else name, message, fine=not far, where=top.location
         )
 
 

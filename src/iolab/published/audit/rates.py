@@ -7,15 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from iolab.analysis.value import fleets_with_single_client
-from iolab.published.against import (
-    PrintedClaim,
-    claimed_capacities,
-    claimed_gains,
-    claimed_quotients,
-    published_configurations,
-    published_maxima,
-)
+from iolab.analysis.quotients import fleets_with_single_client
 from iolab.published.audit.document import (
     MODULES,
     FigureRange,
@@ -32,15 +24,23 @@ from iolab.published.audit.relations import (
     AuditOutcome,
     FigureComparison,
     FigureQuantity,
-    classify_agreement,
+    agreement_of_ranges,
     contradiction_outcome,
     doubt_outcome,
     figure_outcome,
-    humanize,
+    key_for_people,
     printed_figure_text,
     printed_number,
     range_text,
     table_quantities,
+)
+from iolab.published.recomputed import (
+    PrintedClaim,
+    claimed_capacities,
+    claimed_gains,
+    claimed_quotients,
+    published_configurations,
+    published_maxima,
 )
 from iolab.text import percent_text
 from iolab.units import parse_size
@@ -135,34 +135,37 @@ def _queue_depth(table: Mapping[str, Any], part: str) -> int:
 
 def _mean_latency_outcome(
     element: PublishedElement,
-    asked: float,
+    ios_in_flight: float,
     rate: FigureQuantity,
     latency: FigureQuantity,
     *,
     lighter: bool,
 ) -> AuditOutcome:
     computed = rate.value * latency.highest
-    fine = classify_agreement(exact_range(asked), computed, LITTLE_SLACK) is Agreement.AGREES
+    fine = (
+        agreement_of_ranges(exact_range(ios_in_flight), computed, LITTLE_SLACK) is Agreement.AGREES
+    )
     if lighter:  # the rate at this depth is asked / latency, and no higher than the largest
-        fine = asked <= computed.high * (1 + LITTLE_SLACK)
+        fine = ios_in_flight <= computed.high * (1 + LITTLE_SLACK)
     so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
     message = (
-        f"{asked:,.0f} in flight {so} {humanize(rate.name)} {rate.printed} x "
-        f"{humanize(latency.name)} "
+        f"{ios_in_flight:,.0f} in flight {so} {key_for_people(rate.name)} {rate.printed} x "
+        f"{key_for_people(latency.name)} "
         f"{latency.printed} give ({range_text(computed, 'I/Os')})."
     )
     return contradiction_outcome("littles-law", element, message, fine=fine)
 
 
 def _percentile_outcome(
-    element: PublishedElement, asked: float, rate: FigureQuantity, latency: FigureQuantity
+    element: PublishedElement, ios_in_flight: float, rate: FigureQuantity, latency: FigureQuantity
 ) -> AuditOutcome:
-    mean = exact_range(asked) / rate.value
+    mean = exact_range(ios_in_flight) / rate.value
     fine = mean.low <= latency.highest.high
     message = (
-        f"{asked:,.0f} in flight at {rate.printed}/s wait "
+        f"{ios_in_flight:,.0f} in flight at {rate.printed}/s wait "
         f"{range_text(mean * exact_range(1e3), 'ms')} on "
-        f"average, {'below' if fine else 'above'} {humanize(latency.name)} of {latency.printed}."
+        f"average, {'below' if fine else 'above'} {key_for_people(latency.name)} of "
+        f"{latency.printed}."
     )
     return contradiction_outcome("littles-law", element, message, fine=fine)
 
@@ -179,7 +182,7 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             for q in table_quantities(element.table)
             if q.statistic in ("", "mean")
         }
-        for job in published.tables_named("job"):
+        for job in published.tables_of_array("job"):
             way, _, indicator = str(job.get("id", "")).partition("-")
             alone = by_indicator.get(f"{way}_latency_us")
             named = [q for name, q in by_indicator.items() if name.startswith(f"{way}_{indicator}")]
@@ -187,7 +190,7 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             jobs, depth, block = (
                 printed_number(job.get("numjobs")),
                 printed_number(job.get("iodepth")),
-                _block_bytes(job.get("bs")),
+                _parse_block_bytes(job.get("bs")),
             )
             if alone is None or not (hosts and jobs and depth and block and named):
                 continue
@@ -200,7 +203,8 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             asked = hosts * jobs * depth
             fine = in_flight.low <= asked
             message = (
-                f"{humanize(named[0].name)} {named[0].printed} x {alone.printed} us of one I/O "
+                f"{key_for_people(named[0].name)} {named[0].printed} x {alone.printed} us of "
+                "one I/O "
                 "at a "
                 f"time are {range_text(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
                 f"({hosts:g} hosts x {jobs:g} jobs x {depth:g})."
@@ -213,7 +217,7 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
 
     Nothing forbids another rate, as reads and writes may help each other.
     """
-    percent = {str(table.get("id")): table for table in published.tables_named("workload")}
+    percent = {str(table.get("id")): table for table in published.tables_of_array("workload")}
     for element in published.elements():
         peaks = [
             q for q in table_quantities(element.table) if q.unit == "1/s" and q.part_of in percent
@@ -259,13 +263,14 @@ def _mix_outcomes(
             continue
         time = exact_range(1 - share / 100) / reads + exact_range(share / 100) / writes
         computed = exact_range(1) / time
-        fine = classify_agreement(q.value, computed, MIX_SLACK) is Agreement.AGREES
+        fine = agreement_of_ranges(q.value, computed, MIX_SLACK) is Agreement.AGREES
         message = (
-            f"{q.part_of or humanize(q.name)} at {share:g} % writes is {q.printed}; reads alone "
+            f"{q.part_of or key_for_people(q.name)} at {share:g} % writes is {q.printed}; reads "
+            "alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
         )
-        yield doubt_outcome("mix", element.name, message, fine=fine, where=element.where)
+        yield doubt_outcome("mix", element.name, message, fine=fine, where=element.location)
 
 
 def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -303,7 +308,7 @@ def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
         text, subject = f"{stated.middle:,.0f} IOPS", f"one node at {writes:g} % writes"
         yield figure_outcome(
             FigureComparison(
-                "replication", subject, text, stated, computed, "IOPS", how, node.where
+                "replication", subject, text, stated, computed, "IOPS", how, node.location
             )
         )
 
@@ -328,7 +333,7 @@ def audit_drives_of_node(published: PublishedSet) -> Iterator[AuditOutcome]:
             computed = each * exact_range(drives[0])
             yield figure_outcome(
                 FigureComparison(
-                    "drives", element.name, text, total, computed, "IOPS", how, element.where
+                    "drives", element.name, text, total, computed, "IOPS", how, element.location
                 )
             )
 
@@ -342,20 +347,20 @@ def audit_network(published: PublishedSet) -> Iterator[AuditOutcome]:
     method = published.table("method")
     nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
     ports = printed_number(published.table("hardware").get("ports_between_nodes"))
-    block = _block_bytes(method.get("block_size"))
+    block = _parse_block_bytes(method.get("block_size"))
     for node, rate, writes in _monitored_nodes(published):
         sent = printed_range(node.table.get("port_tx_mb_s"))
         if sent is None or not (nodes and copies and block and ports):
             continue
         computed = rate * exact_range(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
-        fine = classify_agreement(sent, computed) is Agreement.AGREES
+        fine = agreement_of_ranges(sent, computed) is Agreement.AGREES
         text = range_text(computed, "MB/s")
         message = (
             f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
             f"{computed.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
         )
         message += "." if fine else ": ports are not shared evenly, or more than copies is sent."
-        yield doubt_outcome("network", "a port's bytes", message, fine=fine, where=node.where)
+        yield doubt_outcome("network", "a port's bytes", message, fine=fine, where=node.location)
 
 
 def _monitored_nodes(
@@ -365,7 +370,7 @@ def _monitored_nodes(
     for element in published.elements():
         if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
             continue
-        for other in published.tables_named("result"):
+        for other in published.tables_of_array("result"):
             rate, writes = (
                 positive_range(other.get("max_iops")),
                 printed_number(other.get("write_percent")),
@@ -382,7 +387,7 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
     With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
     or 20 % lower for oneself. Another number is of another latency than the mean.
     """
-    for table in published.tables_named("result"):
+    for table in published.tables_of_array("result"):
         rate, latency = (
             printed_range(table.get("max_gain_ops_pct")),
             printed_range(table.get("max_gain_latency_pct")),
@@ -392,7 +397,7 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
         higher = rate
         lower = FigureRange(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
         fine = any(
-            classify_agreement(latency, gain) is Agreement.AGREES for gain in (higher, lower)
+            agreement_of_ranges(latency, gain) is Agreement.AGREES for gain in (higher, lower)
         )
         message = (
             f"A rate {table['max_gain_ops_pct']} % higher makes the mean latency "
@@ -404,7 +409,7 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
         yield doubt_outcome("gain-pairs", element_label(table), message, fine=fine, where=where)
 
 
-def _block_bytes(value: object) -> int | None:
+def _parse_block_bytes(value: object) -> int | None:
     """A block size such as `4k` in bytes, None where it is none."""
     try:
         return parse_size(value) if isinstance(value, str | int) else None
@@ -421,11 +426,11 @@ def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
                 how = " + ".join(
                     f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
                 )
-                subject, total = f"{element.name}, {humanize(name)}", exact_range(stated)
+                subject, total = f"{element.name}, {key_for_people(name)}", exact_range(stated)
                 text_of = f"{stated:g} {unit}"
                 yield figure_outcome(
                     FigureComparison(
-                        "modules", subject, text_of, total, computed, unit, how, element.where
+                        "modules", subject, text_of, total, computed, unit, how, element.location
                     )
                 )
 
@@ -480,7 +485,7 @@ def audit_claimed_gains(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 
 def _recomputed_outcomes(
-    published: PublishedSet, rule: str, kind: str, figures: Iterable[PrintedClaim], how: str
+    published: PublishedSet, rule: str, kind: str, figures: Iterable[PrintedClaim], method_text: str
 ) -> Iterator[AuditOutcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
     for figure in figures:
@@ -490,7 +495,9 @@ def _recomputed_outcomes(
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"
         stated, computed = figure.stated_range, figure.computed_bounds
         yield figure_outcome(
-            FigureComparison(rule, figure.subject, text, stated, computed, figure.unit, how, where)
+            FigureComparison(
+                rule, figure.subject, text, stated, computed, figure.unit, method_text, where
+            )
         )
 
 
@@ -531,12 +538,13 @@ def _bandwidth_quantities(element: PublishedElement) -> list[FigureQuantity]:
 
 
 def _line_rate_outcome(
-    element: PublishedElement, rates: list[FigureQuantity], limit: FigureRange, how: str
+    element: PublishedElement, rates: list[FigureQuantity], limit: FigureRange, method_text: str
 ) -> AuditOutcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     message = (
-        f"{humanize(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
+        f"{key_for_people(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, "
+        f"{method_text} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
     return contradiction_outcome("line-rate", element, message, fine=fine)
@@ -548,7 +556,8 @@ def _frame_size_outcome(
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     message = (
-        f"{humanize(sent.name)} {sent.printed} over {humanize(frames.name)} {frames.printed} is "
+        f"{key_for_people(sent.name)} {sent.printed} over {key_for_people(frames.name)} "
+        f"{frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
     return contradiction_outcome("line-rate", element, message, fine=fine)
@@ -571,7 +580,7 @@ def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
     where = published.element_place_text("metadata")
     for flag, stated, meaning in pairs:
         if flag in flags and (described := printed_number(stated)) is not None:
-            message = classify_agreement(exact_range(described), exact_range(int(flags[flag])))
+            message = agreement_of_ranges(exact_range(described), exact_range(int(flags[flag])))
             text = (
                 f"The command has {flag} {flags[flag]}, the description {described:g} ({meaning})."
             )

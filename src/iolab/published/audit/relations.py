@@ -23,7 +23,7 @@ from iolab.text import list_text
 SLACK: Final = 0.01
 """No rounding on the way explains more than one per cent between figures that were printed."""
 
-NAMES_KEPT: Final = 4096
+CACHED_NAMES_MAX: Final = 4096
 """Names whose parts are remembered, since every rule asks again; sets have some hundred."""
 
 _UNITS: Final[Mapping[str, tuple[str, float]]] = {
@@ -80,7 +80,7 @@ class AuditOutcome(Record):
 
 
 class FigureComparison(Record):
-    """A stated figure, as it is `printed`, and what others make of it by the arithmetic `how`."""
+    """A stated figure, as it is `printed`, and what the `arithmetic_text` makes of others."""
 
     rule: str
     subject: str
@@ -88,11 +88,11 @@ class FigureComparison(Record):
     stated: FigureRange
     computed: FigureRange
     unit: str
-    how: str = ""
+    arithmetic_text: str = ""
     where: str = ""
 
 
-def classify_agreement(
+def agreement_of_ranges(
     stated: FigureRange, computed: FigureRange, slack: float | None = None
 ) -> Agreement:
     """Whether both can be true at once, `slack` as a share of either apart.
@@ -108,9 +108,9 @@ def classify_agreement(
 
 def figure_outcome(figure: FigureComparison) -> AuditOutcome:
     """The outcome of one figure against what others make of it."""
-    verdict = classify_agreement(figure.stated, figure.computed)
+    verdict = agreement_of_ranges(figure.stated, figure.computed)
     computed = range_text(figure.computed, figure.unit)
-    how = f"{figure.how} = {computed}" if figure.how else computed
+    how = f"{figure.arithmetic_text} = {computed}" if figure.arithmetic_text else computed
     if verdict is Agreement.AGREES:
         message = f"{figure.printed} is what the other figures give ({how})."
     else:
@@ -127,7 +127,7 @@ def contradiction_outcome(
 ) -> AuditOutcome:
     """The outcome of what is true or not of a table."""
     verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
-    return AuditOutcome(rule, element.name, verdict, message, where=element.where)
+    return AuditOutcome(rule, element.name, verdict, message, where=element.location)
 
 
 def doubt_outcome(rule: str, subject: str, message: str, *, fine: bool, where: str) -> AuditOutcome:
@@ -223,7 +223,7 @@ def value_in_unit(unit: str, value: FigureRange, name: str) -> FigureRange:
     return value / exact_range(factor) if own == unit else value
 
 
-@lru_cache(NAMES_KEPT)
+@lru_cache(CACHED_NAMES_MAX)
 def _parse_quantity_name(name: str) -> tuple[str, str, str, str, int | None]:
     """Statistic, what the figure is of, part, unit and depth."""
     statistic, depth = _STATISTIC.search(name), _DEPTH.search(name)
@@ -237,7 +237,7 @@ def _parse_quantity_name(name: str) -> tuple[str, str, str, str, int | None]:
     )
 
 
-@lru_cache(NAMES_KEPT)
+@lru_cache(CACHED_NAMES_MAX)
 def _unit_and_factor(name: str) -> tuple[str, float]:
     units = _UNIT.findall(name)
     return _UNITS[units[-1]] if units else ("", 1.0)
@@ -259,6 +259,6 @@ def printed_figure_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def humanize(name: str) -> str:
+def key_for_people(name: str) -> str:
     """A key for people, that of an inner table too."""
     return key_text(name.replace(".", " "))

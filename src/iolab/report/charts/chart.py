@@ -50,17 +50,17 @@ BELOW: Final = 9.0
 ABOVE: Final = -3.0
 """From a place down to the base line of a text that is to stand beside, below or above it."""
 
-FEW: Final = 3
+FEW_METRICS: Final = 3
 """Known values up to which a line has dots: a short phase has one, which is no line."""
 
 NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
 """How a note begins on values without an interval."""
 
-OVER_RUNS: Final = "Bars: 95 % interval over the runs, which are the small marks."
-OF_BINS: Final = "Bars of percentiles: the engine’s own bin that holds it."
+RUN_INTERVAL_NOTE: Final = "Bars: 95 % interval over the runs, which are the small marks."
+BIN_EDGE_NOTE: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
 
-class MarkTip(Record):
+class MarkTooltip(Record):
     """What a pointer is told of a mark: the name of its series, and of each of its places more.
 
     `intervals` are 95 % intervals in the plot's unit, `verdicts` words (of markers those of their
@@ -80,7 +80,7 @@ class Mark(Record, kw_only=True):
     token: Token
     opacity: float = 1.0
     series: Token | None = None
-    tip: MarkTip | None = None
+    tip: MarkTooltip | None = None
 
 
 class Line(Mark, kw_only=True):
@@ -101,7 +101,7 @@ class MarkerStyle(Enum):
     RING = auto()
 
 
-class Points(Mark, kw_only=True):
+class Markers(Mark, kw_only=True):
     """Markers, by the verdicts of their places in shape and filling, or all by `marker_style`.
 
     `size` is an area in square units; `is_small` ones are single runs.
@@ -122,7 +122,7 @@ class LineSegments(Mark, kw_only=True):
     dash: Sequence[float] = ()
 
 
-class Boxes(Mark, kw_only=True):
+class Rectangles(Mark, kw_only=True):
     """Rectangles (x, y, x2, y2), likewise; `has_rim` parts neighbours by a rim of paper.
 
     Those whose level is not valid are hatched, by strokes of paper in every one alike.
@@ -192,13 +192,13 @@ class Plot(Record):
     width: float = PLOT_WIDTH
     right: float | None = None
 
-    def x_position(self, value: float | None, edge: float = 0.0) -> float:
+    def x_in_figure(self, value: float | None, edge: float = 0.0) -> float:
         """Units from the left to a value of x."""
         if value is None:
             return edge
         return self.x.offset_of(value) if self.x else value
 
-    def y_position(self, value: float | None, edge: float = 0.0) -> float:
+    def y_in_figure(self, value: float | None, edge: float = 0.0) -> float:
         """Units from the top to a value of y."""
         if value is None:
             return edge
@@ -295,7 +295,7 @@ def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> li
     """What is before and after the measured window, up to the last second."""
     spans = [(0.0, begin_s), (end_s, run_end_s)]
     kept = [(max(a, 0.0), min(b, run_end_s)) for a, b in spans if min(b, run_end_s) - a > 1e-3]
-    return [Boxes(token=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
+    return [Rectangles(token=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
 
 
 def time_line(
@@ -306,11 +306,11 @@ def time_line(
 ) -> list[Mark]:
     """The line over time, in its look; nothing where nothing is known at all."""
     places = [
-        (at, None if value is None else scale.scaled(value))
+        (at, None if value is None else scale.to_scale_unit(value))
         for at, value in zip(at_s, values, strict=True)
     ]
     measured = sum(1 for _, value in places if value is not None)
-    return [replace(line, places=places, has_dots=measured <= FEW)] if measured else []
+    return [replace(line, places=places, has_dots=measured <= FEW_METRICS)] if measured else []
 
 
 def last_known_value(values: Sequence[float | None]) -> float | None:
@@ -318,16 +318,16 @@ def last_known_value(values: Sequence[float | None]) -> float | None:
     return next((v for v in reversed(values) if v is not None), None)
 
 
-def error_bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str]:
+def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOTE) -> list[str]:
     """A sentence for intervals of chance, one for edges of bins, as far as any is drawn.
 
     And one where an interval would say nothing, and is not drawn.
     """
     every = list(metrics)
-    drawn = [metric for metric in every if metric.interval_to_show is not None]
+    drawn = [metric for metric in every if metric.displayable_interval is not None]
     return [
-        *([intervals] if any(not metric.is_bin_bound for metric in drawn) else []),
-        *([OF_BINS] if any(metric.is_bin_bound for metric in drawn) else []),
+        *([intervals] if any(not metric.has_bin_edge_interval for metric in drawn) else []),
+        *([BIN_EDGE_NOTE] if any(metric.has_bin_edge_interval for metric in drawn) else []),
         *missing_interval_notes(every, "values"),
     ]
 

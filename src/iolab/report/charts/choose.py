@@ -15,21 +15,21 @@ from iolab.core.workload import Workload
 from iolab.report.best import Headline, best_point_headlines
 from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
 from iolab.report.charts.distribution import (
-    MAX_CURVES,
+    CURVES_MAX,
     StyledLatencyCurve,
     latency_distribution_figure,
 )
 from iolab.report.charts.lines import (
-    MAX_LINES,
+    LINES_MAX,
     MEAN,
     TAIL,
     ChartLine,
     ChartQuantity,
     latency_chart,
     load_chart,
+    other_lines_in_groups,
     quantity_chart,
     rate_quantity,
-    remaining_line_groups,
 )
 from iolab.report.charts.palette import Token
 from iolab.report.charts.series import RunDetail
@@ -50,7 +50,7 @@ _MAIN_AXES: Final = (
 )
 """Which parameter becomes the axis when several are varied."""
 
-_FAINTEST: Final = 0.45
+_OPACITY_MIN: Final = 0.45
 
 Knees = Mapping[tuple[str, Axis], int]
 """The load from which more stops paying, by configuration and what else of the axes is held."""
@@ -115,7 +115,7 @@ def axis_charts(
     }
     lines = _chart_lines(points, axis, styles, own, knees)
     figures, others = _line_charts(workload, axis, lines)
-    for further in remaining_line_groups(lines, workload.rate_metric):
+    for further in other_lines_in_groups(lines, workload.rate_metric):
         for part in _line_charts(workload, axis, further):
             others += part
     return figures, others
@@ -218,7 +218,9 @@ def latency_distribution_charts(
             if several
             else _axis_values_label(detail.result),
             token=styles[detail.result.configuration].token,
-            opacity=1.0 if several else _FAINTEST + (1 - _FAINTEST) * index / (len(chosen) - 1),
+            opacity=1.0
+            if several
+            else _OPACITY_MIN + (1 - _OPACITY_MIN) * index / (len(chosen) - 1),
             title=styles[detail.result.configuration].title if several else "",
         )
         for index, detail in enumerate(chosen)
@@ -227,7 +229,7 @@ def latency_distribution_charts(
         "at the best point" if several else f"by {list_text(all_axis_names(results)) or 'point'}"
     )
     heading = f"Latency by percentile, {title}"
-    most = MAX_LINES if several else MAX_CURVES
+    most = LINES_MAX if several else CURVES_MAX
     return [
         latency_distribution_figure(
             workload.title, heading, drawn[start : start + most], by_configuration=several

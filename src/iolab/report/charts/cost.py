@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.analysis.value import Quotient
+from iolab.analysis.quotients import Quotient
 from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
 from iolab.report.charts.palette import MUTED

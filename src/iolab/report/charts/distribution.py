@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.record import Record
-from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, MarkTip, Plot, Points
+from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, Markers, MarkTooltip, Plot
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import DASH
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, escape_invisible
 from iolab.units import format_ns
 
 HEIGHT: Final = 210
-MAX_CURVES: Final = 8
+CURVES_MAX: Final = 8
 """More curves than this cannot be told apart; the others stand in the table alone."""
 
-MAX_SENTENCES: Final = 2
+SENTENCES_MAX: Final = 2
 
 MARKS: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 99.999)
 """The percentiles that the table names."""
@@ -69,12 +69,13 @@ def latency_distribution_figure(
 
     `noun` is what has the latency.
     """
-    shown = [line for line in styled_curves[:MAX_CURVES] if line.curve.tail]
+    shown = [line for line in styled_curves[:CURVES_MAX] if line.curve.tail]
     scale = log_scale("ns", [v for line in shown for v in line.curve.lat_ns])
     reach = max((line.curve.tail[-1] for line in shown), default=10.0) * (1 + _SLACK)
     marks = [mark for line in shown for mark in _curve_marks(line, scale, reach)]
     ends = [
-        LineEndLabel(line.label, scale.scaled(line.curve.lat_ns[-1]), line.token) for line in shown
+        LineEndLabel(line.label, scale.to_scale_unit(line.curve.lat_ns[-1]), line.token)
+        for line in shown
     ]
     left_out = len(styled_curves) - len(shown)
     note = "To the right, each step is one more nine. A curve ends where its " + noun
@@ -104,11 +105,11 @@ def latency_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
 def _curve_marks(line: StyledLatencyCurve, scale: Scale, tail_max: float) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
     places = [
-        (math.log10(tail), scale.scaled(lat))
+        (math.log10(tail), scale.to_scale_unit(lat))
         for tail, lat in zip(line.curve.tail, line.curve.lat_ns, strict=True)
     ]
     dots = [
-        (math.log10(tick), scale.scaled(lat))
+        (math.log10(tick), scale.to_scale_unit(lat))
         for tick, _ in _percentile_ticks(tail_max)
         if (lat := latency_at_percentile(line.curve, 100.0 - 100.0 / tick)) is not None
     ]
@@ -117,9 +118,9 @@ def _curve_marks(line: StyledLatencyCurve, scale: Scale, tail_max: float) -> lis
         places=places,
         dash=line.dash,
         opacity=line.opacity,
-        tip=MarkTip(line.title or line.label),
+        tip=MarkTooltip(line.title or line.label),
     )
-    return [curve, Points(token=line.token, places=dots, size=26)] if dots else [curve]
+    return [curve, Markers(token=line.token, places=dots, size=26)] if dots else [curve]
 
 
 def _percentile_ticks(tail_max: float) -> list[tuple[float, str]]:
@@ -136,12 +137,12 @@ def _percentile_axis(tail_max: float, noun: str) -> ChartAxis:
 
 def _distribution_sentence(curves: Sequence[LatencyCurve], noun: str) -> str:
     """Each curve in a sentence; of many only the first and the last."""
-    if len(curves) > MAX_SENTENCES:
+    if len(curves) > SENTENCES_MAX:
         curves = (curves[0], curves[-1])
-    return " ".join(_curve_sentence(curve, noun) for curve in curves)
+    return " ".join(_latency_curve_sentence(curve, noun) for curve in curves)
 
 
-def _curve_sentence(curve: LatencyCurve, noun: str) -> str:
+def _latency_curve_sentence(curve: LatencyCurve, noun: str) -> str:
     """What a curve says: its median and its last supported percentile."""
     median = latency_at_percentile(curve, 50.0)
     last = next((p for p in reversed(MARKS) if latency_at_percentile(curve, p) is not None), None)
@@ -155,9 +156,11 @@ def _curve_sentence(curve: LatencyCurve, noun: str) -> str:
 
 
 def _percentile_table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
-    heads = columns_of(("Curve",), (capitalised(noun), *(f"p{percent:g}" for percent in MARKS)))
+    heads = text_and_number_columns(
+        ("Curve",), (capitalised(noun), *(f"p{percent:g}" for percent in MARKS))
+    )
     rows = tuple(
-        row_of(
+        row_of_cells(
             curve.name,
             f"{curve.total:,}",
             *(

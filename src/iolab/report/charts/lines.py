@@ -29,10 +29,10 @@ from iolab.report.charts.chart import (
     LineEndLabel,
     LineSegments,
     Mark,
+    Markers,
     MarkerStyle,
-    MarkTip,
+    MarkTooltip,
     Plot,
-    Points,
     error_bar_notes,
     not_valid_notes,
 )
@@ -43,11 +43,11 @@ from iolab.report.numbers import (
     axis_name_text,
     axis_value_as_number,
     interval_and_runs_text,
-    metric_text,
+    metric_value_text,
     value_text,
 )
-from iolab.report.phrases import load_estimate_text, metric_phrase
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.phrases import load_with_interval_text, metric_phrase
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, distinct_parts, escape_invisible
 
 HEIGHT: Final = 190
@@ -55,10 +55,10 @@ PANEL_HEIGHT: Final = 90
 """Of each of two plots over each other."""
 PANEL_GAP: Final = 36
 """Room for the unit over the lower one."""
-MAX_LINES: Final = 6
+LINES_MAX: Final = 6
 """More lines than this cannot be told apart: the best of them are drawn, and the others in charts
-of their own (`remaining_line_groups`)."""
-MAX_TAILS: Final = 4
+of their own (`other_lines_in_groups`)."""
+TAILS_MAX: Final = 4
 """Of more lines than this the tails would hide the means, and stand in the table."""
 BARS_MAX: Final = 40
 BAR_GROUPS_MAX: Final = 8
@@ -67,7 +67,7 @@ DASHED_BAR_OPACITY: Final = 0.55
 """Of the bars of lines that are dashed."""
 
 _BAND: Final = 0.14
-_UPRIGHT: Final = 0.6
+_KNEE_LINE_OPACITY: Final = 0.6
 
 _RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
 PREDICTED: Final = "predicted"
@@ -117,9 +117,9 @@ def rate_quantity(key: str) -> ChartQuantity:
     return ChartQuantity(key, _RATES.get(key, metric_phrase(key)))
 
 
-def best_lines(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
+def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
     """The lines that one chart has room for: of many those with the best values, in their order."""
-    if len(lines) <= MAX_LINES:
+    if len(lines) <= LINES_MAX:
         return list(lines)
     sign = 1.0 if metric_spec(metric_key).better is Better.HIGHER else -1.0
 
@@ -131,7 +131,7 @@ def best_lines(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
         signed = [sign * value for value in values if value is not None]
         return bool(sound and signed), max(signed, default=-math.inf)
 
-    ranked = sorted(lines, key=best, reverse=True)[:MAX_LINES]
+    ranked = sorted(lines, key=best, reverse=True)[:LINES_MAX]
     return [line for line in lines if line in ranked]
 
 
@@ -150,19 +150,19 @@ def with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine], str]:
     ], common
 
 
-def remaining_line_groups(lines: Sequence[ChartLine], metric_key: str) -> Iterator[list[ChartLine]]:
+def other_lines_in_groups(lines: Sequence[ChartLine], metric_key: str) -> Iterator[list[ChartLine]]:
     """The other lines, as many together as a chart has room for."""
-    drawn = best_lines(lines, metric_key)
+    drawn = lines_with_best_values(lines, metric_key)
     rest = [line for line in lines if line not in drawn]
-    for start in range(0, len(rest), MAX_LINES):
-        yield rest[start : start + MAX_LINES]
+    for start in range(0, len(rest), LINES_MAX):
+        yield rest[start : start + LINES_MAX]
 
 
-def hidden_lines_note(lines: Sequence[ChartLine], drawn: Sequence[ChartLine]) -> list[str]:
+def hidden_lines_note(lines: Sequence[ChartLine], drawn_lines: Sequence[ChartLine]) -> list[str]:
     """That lines are missing, and where they are."""
-    if len(drawn) == len(lines):
+    if len(drawn_lines) == len(lines):
         return []
-    return [f"The best {len(drawn)} of {len(lines)} lines; the others are in the appendix."]
+    return [f"The best {len(drawn_lines)} of {len(lines)} lines; the others are in the appendix."]
 
 
 def quantity_chart(
@@ -210,7 +210,7 @@ def line_chart(
     lines cross.
     """
     quantities = tuple(quantity for panel in panels for quantity in panel)
-    drawn, common = with_short_names(best_lines(lines, quantities[0].key))
+    drawn, common = with_short_names(lines_with_best_values(lines, quantities[0].key))
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     in_steps = len(panels) > 1 and _bars_have_room(drawn, axis)
@@ -260,14 +260,14 @@ def _bars_plot(
     marks: list[Mark] = []
     for index, line in enumerate(drawn):
         points = points_on_axis(line, axis, quantity.key)
-        ends = [scale_interval(interval, scale) for _, _, interval, _ in points]
+        ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
         marks.append(
             Bars(
                 token=line.token,
-                places=[(at, scale.scaled(value)) for at, value, _, _ in points],
+                places=[(at, scale.to_scale_unit(value)) for at, value, _, _ in points],
                 slot=(index, len(drawn)),
                 levels=[level for *_, level in points],
-                tip=MarkTip(line.full_name if len(drawn) > 1 else "", ends),
+                tip=MarkTooltip(line.full_name if len(drawn) > 1 else "", ends),
                 opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
             )
         )
@@ -282,7 +282,7 @@ def _lines_plot(
     height: float,
 ) -> Plot:
     """One or two quantities of all lines: of many lines the first alone."""
-    solid, *dashed = panel if len(drawn) <= MAX_TAILS else panel[:1]
+    solid, *dashed = panel if len(drawn) <= TAILS_MAX else panel[:1]
     scale = _scale_of_quantities(drawn, (solid, *dashed))
     alone = len(drawn) == 1
     marks: list[Mark] = []
@@ -331,7 +331,7 @@ def _line_chart_notes(
 ) -> Iterator[str]:
     """How to read marks that are in the chart, and what is not in it."""
     quantities = [quantity for panel in panels for quantity in panel]
-    if len(panels[-1]) > 1 and len(drawn) > MAX_TAILS:
+    if len(panels[-1]) > 1 and len(drawn) > TAILS_MAX:
         yield f"Latency: {panels[-1][0].label}; {panels[-1][1].label} is in the table."
     points = [point for line in lines for point in line.points]
     levels = {point.level for line in drawn for point in line.points}
@@ -377,32 +377,32 @@ def line_and_point_marks(
     marks = prediction_marks(line.curve, metric_key, scale, token, name)
     if not points:
         return marks
-    places = [(at, scale.scaled(value)) for at, value, _, _ in points]
+    places = [(at, scale.to_scale_unit(value)) for at, value, _, _ in points]
     levels = [level for _, _, _, level in points]
     marks += connecting_line(token, places, levels, line.dash)
     runs = _single_run_points(line, axis, metric_key)
     if runs:
         marks.append(
-            Points(
+            Markers(
                 token=token,
-                places=[(at, scale.scaled(value)) for at, value, _ in runs],
+                places=[(at, scale.to_scale_unit(value)) for at, value, _ in runs],
                 levels=[level for _, _, level in runs],
                 is_small=True,
-                tip=MarkTip(name, is_single_run=True),
+                tip=MarkTooltip(name, is_single_run=True),
             )
         )
-    ends = [scale_interval(interval, scale) for _, _, interval, _ in points]
-    return [*marks, *markers_with_intervals(token, places, levels, MarkTip(name, ends))]
+    ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
+    return [*marks, *markers_with_intervals(token, places, levels, MarkTooltip(name, ends))]
 
 
 def markers_with_intervals(
-    token: Token, places: Sequence[tuple[float, float]], levels: Sequence[Level], tip: MarkTip
+    token: Token, places: Sequence[tuple[float, float]], levels: Sequence[Level], tip: MarkTooltip
 ) -> list[Mark]:
     """Markers by verdict at these places, over the bars of the intervals that the tip tells."""
     bars = [
         (x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.intervals, strict=True) if ends
     ]
-    drawn = Points(token=token, places=places, levels=levels, tip=tip)
+    drawn = Markers(token=token, places=places, levels=levels, tip=tip)
     return [LineSegments(token=token, segments=bars), drawn] if bars else [drawn]
 
 
@@ -413,11 +413,11 @@ def connecting_line(
     dash: Sequence[float],
 ) -> list[Mark]:
     """The line through places that are not invalid; those stand alone."""
-    joined = places_not_invalid(places, levels)
+    joined = places_that_are_not_invalid(places, levels)
     return [LineMark(token=token, places=joined, dash=dash)] if len(joined) > 1 else []
 
 
-def places_not_invalid(
+def places_that_are_not_invalid(
     places: Sequence[tuple[float, float]], levels: Sequence[Level]
 ) -> list[tuple[float, float]]:
     """The places whose points are not invalid."""
@@ -425,11 +425,15 @@ def places_not_invalid(
     return [place for place, level in both if level is not Level.INVALID]
 
 
-def scale_interval(
+def interval_in_scale_unit(
     interval: tuple[float, float] | None, scale: Scale
 ) -> tuple[float, float] | None:
     """An interval in the scale's unit."""
-    return None if interval is None else (scale.scaled(interval[0]), scale.scaled(interval[1]))
+    return (
+        None
+        if interval is None
+        else (scale.to_scale_unit(interval[0]), scale.to_scale_unit(interval[1]))
+    )
 
 
 def prediction_marks(
@@ -440,18 +444,25 @@ def prediction_marks(
         return []
     knee = float(curve.knee.load)
     upright = LineSegments(
-        token=token, segments=[(knee, None, knee, None)], dash=(1, 4), width=1, opacity=_UPRIGHT
+        token=token,
+        segments=[(knee, None, knee, None)],
+        dash=(1, 4),
+        width=1,
+        opacity=_KNEE_LINE_OPACITY,
     )
     guessed = [point for point in curve.points if not point.measured]
     if not guessed:
         return [upright]
-    band = [(float(p.load), scale.scaled(p.low), scale.scaled(p.high)) for p in curve.points]
-    ends = [(scale.scaled(point.low), scale.scaled(point.high)) for point in guessed]
-    circles = Points(
+    band = [
+        (float(p.load), scale.to_scale_unit(p.low), scale.to_scale_unit(p.high))
+        for p in curve.points
+    ]
+    ends = [(scale.to_scale_unit(point.low), scale.to_scale_unit(point.high)) for point in guessed]
+    circles = Markers(
         token=token,
-        places=[(float(point.load), scale.scaled(point.rate)) for point in guessed],
+        places=[(float(point.load), scale.to_scale_unit(point.rate)) for point in guessed],
         marker_style=MarkerStyle.OPEN,
-        tip=MarkTip(name, ends, [PREDICTED] * len(guessed)),
+        tip=MarkTooltip(name, ends, [PREDICTED] * len(guessed)),
     )
     return [Band(token=token, places=band, opacity=_BAND), upright, circles]
 
@@ -469,7 +480,7 @@ def prediction_note(curves: Sequence[LoadCurve], metric_key: str) -> str:
     drawn = [curve for curve in curves if curve.metric == metric_key]
     if not drawn:
         return ""
-    knees = ", ".join(load_estimate_text(curve.knee) for curve in drawn)
+    knees = ", ".join(load_with_interval_text(curve.knee) for curve in drawn)
     guessed = any(not point.measured for curve in drawn for point in curve.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
     unit = " VMs per node" if any(curve.axis == "vms_per_node" for curve in drawn) else ""
@@ -486,7 +497,7 @@ def points_on_axis(
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     places = [
-        (x, metric.value, metric.interval_to_show, point.level)
+        (x, metric.value, metric.displayable_interval, point.level)
         for point in line.points
         if (x := point_axis_value(point, axis)) is not None
         and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
@@ -513,7 +524,7 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
     ends = [
         v
         for metric in metrics
-        for v in (metric.value, *(metric.interval_to_show or ()))
+        for v in (metric.value, *(metric.displayable_interval or ()))
         if v is not None
     ]
     runs = [finite_metric_value(run, metric_key) for point in line.points for run in point.runs]
@@ -526,7 +537,7 @@ def line_end_labels(
 ) -> list[LineEndLabel]:
     """What stands beside the line's last point, where it has one."""
     points = points_on_axis(line, axis, metric_key)
-    return [LineEndLabel(name, scale.scaled(points[-1][1]), line.token)] if points else []
+    return [LineEndLabel(name, scale.to_scale_unit(points[-1][1]), line.token)] if points else []
 
 
 def lines_sentence(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
@@ -544,7 +555,7 @@ def _line_sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
     if not points:
         return "no run has a value."
     unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
-    trust = verdicts_text([level for *_, level in points])
+    trust = worst_verdict_text([level for *_, level in points])
     (first_x, first, *_), (last_x, last, *_) = points[0], points[-1]
     if len(points) == 1:
         return f"{value_text(first, unit)} at {_axis_place_text(axis, first_x, line)}; {trust}."
@@ -565,7 +576,7 @@ def _axis_place_text(axis: str, value: float, line: ChartLine) -> str:
     return f"{value * line.nodes:g} VMs" if line.nodes > 1 else f"{axis_name_text(axis)} {value:g}"
 
 
-def verdicts_text(levels: Sequence[Level]) -> str:
+def worst_verdict_text(levels: Sequence[Level]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
     worst = worst_level(levels)
     return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
@@ -576,7 +587,9 @@ def quantities_table(
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
-    heads = columns_of(("Configuration", axis_name_text(axis), "Repeat"), names, ("Verdict",))
+    heads = text_and_number_columns(
+        ("Configuration", axis_name_text(axis), "Repeat"), names, ("Verdict",)
+    )
     rows = [
         row
         for line in lines
@@ -605,7 +618,7 @@ def prediction_rows(
         if not point.measured:
             value = Metric(point.rate, metric_spec(metric_key).unit, point.low, point.high, 0)
             interval = interval_and_runs_text(value, bare_rate=True).removesuffix(" n=0")
-            texts = (name, str(point.load), "predicted", metric_text(value), interval)
+            texts = (name, str(point.load), "predicted", metric_value_text(value), interval)
             yield (*map(Cell, texts), *[Cell("")] * blank_columns, Cell("not measured"))
 
 
@@ -622,6 +635,6 @@ def _point_and_run_rows(
         texts = [
             text
             for value in values
-            for text in (metric_text(value), interval_and_runs_text(value, bare_rate=True))
+            for text in (metric_value_text(value), interval_and_runs_text(value, bare_rate=True))
         ]
-        yield row_of(name, axis_text, repeat, *texts, level)
+        yield row_of_cells(name, axis_text, repeat, *texts, level)

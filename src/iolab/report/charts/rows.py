@@ -21,13 +21,13 @@ from iolab.report.charts.chart import (
     CHARACTER,
     LINE_GAP,
     MIDDLE,
-    Boxes,
     Figure,
     LineSegments,
     Mark,
-    MarkTip,
+    Markers,
+    MarkTooltip,
     Plot,
-    Points,
+    Rectangles,
     TextMark,
     missing_interval_notes,
     not_valid_notes,
@@ -79,7 +79,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+def rows_by_key(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Rows of one key together, keys and rows in their order."""
     groups: dict[K, list[T]] = {}
     for row in rows:
@@ -87,11 +87,13 @@ def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def charts_by_unit(
+def figures_by_unit(
     rows: Iterable[T], unit: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
 ) -> tuple[Figure, ...]:
     """A chart for each unit that rows have, side by side over the width of a page."""
-    drawn = [figure for own in group_by(rows, unit).values() if (figure := draw(own)) is not None]
+    drawn = [
+        figure for own in rows_by_key(rows, unit).values() if (figure := draw(own)) is not None
+    ]
     columns = {1: 12, 2: 6}.get(len(drawn), 4)
     return tuple(replace(figure, columns=columns) for figure in drawn)
 
@@ -191,7 +193,7 @@ def _value_and_ends(dot: Dot) -> list[float]:
     """Everything of a dot that must fit the scale; empty where it has no value."""
     if dot.value.value is None:
         return []
-    return [dot.value.value, *(dot.value.interval_to_show or ())]
+    return [dot.value.value, *(dot.value.displayable_interval or ())]
 
 
 def _value_scale(dots: Sequence[Dot]) -> Scale:
@@ -240,23 +242,23 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
     """
     base = None if scale.is_logarithmic else 0.0
     for lane in lanes:
-        end = None if base is None else scale.scaled(lane.dot.value.value or 0.0)
+        end = None if base is None else scale.to_scale_unit(lane.dot.value.value or 0.0)
         yield LineSegments(token=RULE, segments=[(base, lane.y, end, lane.y)], width=1)
     are_named = len({lane.dot.token for lane in lanes}) > 1
     for token in dict.fromkeys(lane.dot.token for lane in lanes):
         own = [lane for lane in lanes if lane.dot.token == token]
-        places = [(scale.scaled(lane.dot.value.value or 0.0), lane.y) for lane in own]
+        places = [(scale.to_scale_unit(lane.dot.value.value or 0.0), lane.y) for lane in own]
         spread = [
-            (scale.scaled(ends[0]), lane.y, scale.scaled(ends[1]), lane.y)
+            (scale.to_scale_unit(ends[0]), lane.y, scale.to_scale_unit(ends[1]), lane.y)
             for lane in own
-            if (ends := lane.dot.value.interval_to_show) is not None
+            if (ends := lane.dot.value.displayable_interval) is not None
         ]
         if spread:
             yield LineSegments(token=token, segments=spread, width=3, opacity=0.45)
         texts = [", ".join(filter(None, (lane.row.title, lane.dot.note))) for lane in own]
-        tip = MarkTip(own[0].dot.title or own[0].dot.name, texts=texts)
+        tip = MarkTooltip(own[0].dot.title or own[0].dot.name, texts=texts)
         levels = [lane.dot.level or Level.VALID for lane in own]
-        yield Points(token=token, places=places, levels=levels, tip=tip)
+        yield Markers(token=token, places=places, levels=levels, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
         values = [
             (end, y, _dot_value_text(lane.dot, scale))
@@ -278,16 +280,16 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
 
 
 def _dot_value_text(dot: Dot, scale: Scale) -> str:
-    value = scale.scaled(dot.value.value or 0.0)
+    value = scale.to_scale_unit(dot.value.value or 0.0)
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
 def _dots_note(dots: Sequence[Dot], total: int) -> str:
     notes = []
-    spread = [dot.value for dot in dots if dot.value.interval_to_show is not None]
-    if any(not value.is_bin_bound for value in spread):
+    spread = [dot.value for dot in dots if dot.value.displayable_interval is not None]
+    if any(not value.has_bin_edge_interval for value in spread):
         notes.append("Lines through dots: 95 % intervals.")
-    if any(value.is_bin_bound for value in spread):
+    if any(value.has_bin_edge_interval for value in spread):
         notes.append("A line through a dot is what rounding leaves open.")
     notes += missing_interval_notes([dot.value for dot in dots], "dots")
     notes += not_valid_notes({dot.level for dot in dots if dot.level})
@@ -345,7 +347,7 @@ def _legend_marks(legend: Sequence[tuple[str, StackPiece]]) -> Iterator[Mark]:
     widths = [24 + CHARACTER * len(name) for name, _ in legend]
     for (name, piece), left in zip(legend, accumulate([0.0, *widths]), strict=False):
         square = [(left, 2.0, left + 9, 11.0)]
-        yield Boxes(token=piece.token, boxes=square, opacity=piece.opacity, has_rim=True)
+        yield Rectangles(token=piece.token, boxes=square, opacity=piece.opacity, has_rim=True)
         yield TextMark(token=MUTED, places=[(left + 13, 11, name)])
 
 
@@ -356,7 +358,7 @@ def _stack_marks(row: StackRow, top: float, high: float) -> Iterator[Mark]:
         end = start + piece.amount
         if piece.amount > PIECE_LEAST * high:
             box = [(start, top, end, top + BAR)]
-            yield Boxes(token=piece.token, boxes=box, opacity=piece.opacity, has_rim=True)
+            yield Rectangles(token=piece.token, boxes=box, opacity=piece.opacity, has_rim=True)
         if PLOT_WIDTH * piece.amount / high > CHARACTER * len(piece.text) + 6:
             token = PAPER if piece.opacity == 1 else INK
             place = [((start + end) / 2, middle, piece.text)]
@@ -377,10 +379,10 @@ def labelled_points(
     y_scale = linear_scale(points[0][3].unit, [y.value or 0.0 for *_, y, _ in points], ticks=3)
     marks: list[Mark] = []
     for name, token, x, y, level in points:
-        at = x_scale.scaled(x.value or 0.0), y_scale.scaled(y.value or 0.0)
+        at = x_scale.to_scale_unit(x.value or 0.0), y_scale.to_scale_unit(y.value or 0.0)
         left = x_scale.fraction(at[0]) > 0.5
         marks.append(
-            Points(token=token, places=[at], levels=[level or Level.VALID], tip=MarkTip(name))
+            Markers(token=token, places=[at], levels=[level or Level.VALID], tip=MarkTooltip(name))
         )
         marks.append(
             TextMark(

@@ -22,15 +22,15 @@ from msgspec.structs import replace
 from iolab.core.metric import Result
 from iolab.report.charts.chart import (
     MIDDLE,
-    Boxes,
     Figure,
     Line,
     LineEndLabel,
     LineSegments,
     Mark,
-    MarkTip,
+    Markers,
+    MarkTooltip,
     Plot,
-    Points,
+    Rectangles,
     TextMark,
     last_known_value,
     outside_window_shading,
@@ -48,15 +48,15 @@ from iolab.report.charts.scale import (
 )
 from iolab.report.charts.series import HeatMap, Panel, PanelLine, Timeline
 from iolab.report.numbers import DASH, value_text
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import excerpt, percent_text
 from iolab.units import format_duration_s, format_ns
 
 PANEL_HEIGHT: Final = 54
 GAP: Final = 30
 HEAD: Final = 26
-MAX_PANELS: Final = 16
-MAX_LINES: Final = 4
+PANELS_MAX: Final = 16
+LINES_MAX: Final = 4
 """Labels that fit beside a panel."""
 TABLE_ROWS: Final = 24
 """The table under a chart over time shows this many equal spans at most."""
@@ -64,13 +64,13 @@ TABLE_ROWS: Final = 24
 _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 
 
-TIMELINE: Final = "Load and telemetry over time"
-HEAT: Final = "Latency over time"
+TIMELINE_TITLE: Final = "Load and telemetry over time"
+HEAT_MAP_TITLE: Final = "Latency over time"
 
 HEAT_HEIGHT: Final = 160
 HEAT_HEAD: Final = 50
 
-STEPS: Final = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
+SHADE_STEPS: Final = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """The least share of a moment's I/Os of each shade; the first is for any I/O at all."""
 
 _OPACITY: Final = (0.13, 0.26, 0.42, 0.6, 0.8, 1.0)
@@ -98,7 +98,7 @@ def timeline_chart(subject: str, timeline: Timeline, token: Token, noun: str = "
 
     `noun` is what the load consists of.
     """
-    panels = timeline.panels[:MAX_PANELS]
+    panels = timeline.panels[:PANELS_MAX]
     plots = tuple(
         _panel_plot(panel, timeline, token, HEAD + number * (PANEL_HEIGHT + GAP))
         for number, panel in enumerate(panels)
@@ -108,7 +108,7 @@ def timeline_chart(subject: str, timeline: Timeline, token: Token, noun: str = "
     )
     return Figure(
         subject=subject,
-        title=TIMELINE,
+        title=TIMELINE_TITLE,
         finding=" ".join(_panel_sentence(panel, timeline) for panel in panels[:2]),
         note=(
             f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
@@ -124,7 +124,7 @@ def _timeline_end_s(timeline: Timeline) -> float:
 
 
 def _panel_plot(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
-    values = [v for trace in panel.traces for v in trace.values if v is not None]
+    values = [v for trace in panel.lines for v in trace.values if v is not None]
     scale = (
         log_scale(panel.unit, values, max_ticks=3)
         if panel.is_logarithmic
@@ -133,13 +133,15 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: Token, top: float) -> P
     end = _timeline_end_s(timeline)
     marks: list[Mark] = outside_window_shading(timeline.warmup_s, timeline.end_s, end)
     ends = []
-    for index, trace in enumerate(panel.traces[:MAX_LINES]):
+    for index, trace in enumerate(panel.lines[:LINES_MAX]):
         colour, dash = _trace_token_and_dash(trace, index, token)
         width = 1.2 if dash else 1.5
-        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTip(trace.name))
+        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTooltip(trace.name))
         marks += time_line(timeline.at_s, trace.values, scale, line)
         last = last_known_value(trace.values)
-        ends += [] if last is None else [LineEndLabel(trace.name, scale.scaled(last), colour)]
+        ends += (
+            [] if last is None else [LineEndLabel(trace.name, scale.to_scale_unit(last), colour)]
+        )
     return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
@@ -164,10 +166,10 @@ def _window_values(trace: PanelLine, timeline: Timeline) -> list[float]:
 
 def _panel_sentence(panel: Panel, timeline: Timeline) -> str:
     """How a panel's first line behaves within the window."""
-    values = _window_values(panel.traces[0], timeline)
+    values = _window_values(panel.lines[0], timeline)
     if not values:
         return f"{panel.title}: nothing known in the measured window."
-    name = f"{panel.title} ({panel.traces[0].name})"
+    name = f"{panel.title} ({panel.lines[0].name})"
     low, high = value_text(min(values), panel.unit), value_text(max(values), panel.unit)
     if panel.unit == "ns":  # a mean of means over unequal numbers of I/Os is not their mean
         return f"{name}: between {low} and {high}."
@@ -177,10 +179,10 @@ def _panel_sentence(panel: Panel, timeline: Timeline) -> str:
 
 def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
     """Every trace over equal spans of the run: its mean, of latencies the highest cell."""
-    named = [(panel, trace) for panel in panels for trace in panel.traces]
+    named = [(panel, trace) for panel in panels for trace in panel.lines]
     size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
     highest = " (highest)" if size > 1 else ""
-    heads = columns_of(
+    heads = text_and_number_columns(
         (),
         (
             "From",
@@ -196,13 +198,13 @@ def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
         for panel, trace in named:
             values = [v for v in trace.values[start : start + size] if v is not None]
             cells.append(
-                Cell(value_text(_aggregate_cells(values, panel), panel.unit) if values else DASH)
+                Cell(value_text(_span_value(values, panel), panel.unit) if values else DASH)
             )
         rows.append(tuple(cells))
-    return Table(TIMELINE, heads, tuple(rows))
+    return Table(TIMELINE_TITLE, heads, tuple(rows))
 
 
-def _aggregate_cells(values: Sequence[float], panel: Panel) -> float:
+def _span_value(values: Sequence[float], panel: Panel) -> float:
     """The cells of a span as one: percentiles are never averaged."""
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
 
@@ -221,13 +223,13 @@ def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
     ends = []
     for name, values, dash in named:
         rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
-        line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTip(name))
+        line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTooltip(name))
         marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
         last = last_known_value(values)
-        ends += [] if last is None else [LineEndLabel(name, scale.scaled(last), INK)]
+        ends += [] if last is None else [LineEndLabel(name, scale.to_scale_unit(last), INK)]
     return Figure(
         subject=subject,
-        title=HEAT,
+        title=HEAT_MAP_TITLE,
         finding=_heat_map_sentence(heat),
         note=(
             f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the stronger "
@@ -242,25 +244,25 @@ def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
 def _latency_axis_scale(heat: HeatMap) -> Scale:
     """From the first band's lower end to the last one's upper: all bands are equally high."""
     scale = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
-    low, high = (scale.scaled(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
+    low, high = (scale.to_scale_unit(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
     ticks = [tick for tick in scale.ticks if low <= tick <= high]
     middle = float(f"{math.sqrt(low * high):.3g}")
     return replace(scale, low=low, high=high, ticks=tuple(ticks) or (middle,))
 
 
-def shade_index(count: int, total: int) -> int | None:
-    """Which of `STEPS` a cell of so many of its moment's I/Os has; None for an empty one."""
+def heat_map_shade(count: int, total: int) -> int | None:
+    """Which of `SHADE_STEPS` a cell of so many of its moment's I/Os has; None for an empty one."""
     if not count:
         return None
-    return max(i for i, least in enumerate(STEPS) if count >= least * total)
+    return max(i for i, least in enumerate(SHADE_STEPS) if count >= least * total)
 
 
 def heat_map_segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
     """For each shade its (band, first moment, moment after the last), equal neighbours as one."""
     totals = [sum(row) for row in heat.counts]
-    by_shade: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(STEPS))}
+    by_shade: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(SHADE_STEPS))}
     for band in range(len(heat.edges_ns) - 1):
-        row = [shade_index(heat.counts[i][band], total) for i, total in enumerate(totals)]
+        row = [heat_map_shade(heat.counts[i][band], total) for i, total in enumerate(totals)]
         start = 0
         for moment in range(1, len(row) + 1):
             if moment < len(row) and row[moment] == row[start]:
@@ -274,7 +276,7 @@ def heat_map_segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
 
 def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
     """One mark a shade: lines as thick as a band."""
-    edges = [scale.scaled(edge) for edge in heat.edges_ns]
+    edges = [scale.to_scale_unit(edge) for edge in heat.edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
     thick = HEAT_HEIGHT / len(middles) + _OVERLAP
     for shade, spans in heat_map_segments(heat).items():
@@ -299,7 +301,7 @@ def _heat_map_key(token: Token) -> Plot:
     for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
         left = 4.0 - LEFT + index * _KEY_WIDTH
         box = (left, 0.0, left + _KEY, _KEY)
-        marks.append(Boxes(token=token, boxes=[box], opacity=opacity))
+        marks.append(Rectangles(token=token, boxes=[box], opacity=opacity))
         marks.append(TextMark(token=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
     return Plot(_KEY, marks, top=HEAT_HEAD - _KEY_UP)
 
@@ -336,7 +338,9 @@ def _heat_map_table(heat: HeatMap) -> Table:
     moments = len(heat.counts)
     size = max(1, math.ceil(moments / TABLE_ROWS))
     highest = " (highest)" if size > 1 else ""
-    heads = columns_of((), ("From", "I/Os", f"p50{highest}", f"p99{highest}", "Most took", "Share"))
+    heads = text_and_number_columns(
+        (), ("From", "I/Os", f"p50{highest}", f"p99{highest}", "Most took", "Share")
+    )
     rows = []
     for start in range(0, moments, size):
         bands = [sum(column) for column in zip(*heat.counts[start : start + size], strict=True)]
@@ -344,7 +348,7 @@ def _heat_map_table(heat: HeatMap) -> Table:
         band = bands.index(most)
         low, high = (format_ns(edge) for edge in heat.edges_ns[band : band + 2])
         rows.append(
-            row_of(
+            row_of_cells(
                 format_duration_s(heat.edges_s[start]),
                 f"{total:,}",
                 _highest_latency_text(heat.p50_ns[start : start + size]),
@@ -353,7 +357,7 @@ def _heat_map_table(heat: HeatMap) -> Table:
                 percent_text(most / total) if total else DASH,
             )
         )
-    return Table(HEAT, heads, tuple(rows))
+    return Table(HEAT_MAP_TITLE, heads, tuple(rows))
 
 
 def _highest_latency_text(values: Sequence[float | None]) -> str:
@@ -380,16 +384,16 @@ def host_rates_chart(
     mean = sum(values) / len(values)
     (slow, least), (fast, most) = rates[0], rates[-1]
     ends = [
-        LineEndLabel(slow, scale.scaled(least), INK),
-        LineEndLabel(fast, scale.scaled(most), token),
-        LineEndLabel("mean", scale.scaled(mean), MUTED),
+        LineEndLabel(slow, scale.to_scale_unit(least), INK),
+        LineEndLabel(fast, scale.to_scale_unit(most), token),
+        LineEndLabel("mean", scale.to_scale_unit(mean), MUTED),
     ]
-    places = [(float(rank), scale.scaled(value)) for rank, value in enumerate(values, 1)]
-    tip = MarkTip(texts=[name for name, _ in rates])
-    level = scale.scaled(mean)
+    places = [(float(rank), scale.to_scale_unit(value)) for rank, value in enumerate(values, 1)]
+    tip = MarkTooltip(texts=[name for name, _ in rates])
+    level = scale.to_scale_unit(mean)
     marks: list[Mark] = [
         LineSegments(token=MUTED, segments=[(None, level, None, level)], width=1, dash=(4, 3)),
-        Points(token=token, places=places, size=40, tip=tip)
+        Markers(token=token, places=places, size=40, tip=tip)
         if len(values) <= DOTS_MAX
         else Line(token=token, places=places, width=2, tip=tip),
     ]

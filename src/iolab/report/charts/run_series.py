@@ -44,7 +44,7 @@ LOOPBACK: Final = "lo"
 NO_BOOT_IDS: Final[Mapping[str, str]] = {}
 """Where nothing is known of them, each host has one of its own."""
 
-_BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
+_ROLE_TITLES: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
 """What panels of watched hosts begin with."""
 
 CURVE_POINTS: Final = 96
@@ -102,32 +102,38 @@ def telemetry_panels(
         Panel(
             "Device throughput",
             "bytes/s",
-            _nonzero_traces(("read", _sum_over_hosts(read)), ("write", _sum_over_hosts(write))),
+            _nonzero_panel_lines(
+                ("read", _sum_over_hosts(read)), ("write", _sum_over_hosts(write))
+            ),
         ),
         Panel(
-            "Device queue", "depth", _host_or_mean_traces(gridded(disks, "queue_depth"), "depth")
+            "Device queue",
+            "depth",
+            _host_or_mean_panel_lines(gridded(disks, "queue_depth"), "depth"),
         ),
-        Panel("Device busy", "share", _host_or_mean_traces(gridded(disks, "busy_share"), "busy")),
-        Panel("Processors busy", "share", _processor_traces(every, cores, gridded)),
+        Panel(
+            "Device busy", "share", _host_or_mean_panel_lines(gridded(disks, "busy_share"), "busy")
+        ),
+        Panel("Processors busy", "share", _processor_panel_lines(every, cores, gridded)),
         Panel(
             "Network",
             "bytes/s",
-            _nonzero_traces(("in", _sum_over_ports(received)), ("out", _sum_over_ports(sent)))
+            _nonzero_panel_lines(("in", _sum_over_ports(received)), ("out", _sum_over_ports(sent)))
             if busy_ports
             else (),
         ),
         Panel(
             "I/O pressure",
             "share",
-            _host_or_mean_traces(gridded(pressure, "io_some_share"), "waiting"),
+            _host_or_mean_panel_lines(gridded(pressure, "io_some_share"), "waiting"),
         ),
         Panel(
             "Device temperature",
             "celsius",
-            _host_or_mean_traces(gridded(disks, "temperature_c"), "device"),
+            _host_or_mean_panel_lines(gridded(disks, "temperature_c"), "device"),
         ),
     )
-    return tuple(panel for panel in panels if panel.traces)
+    return tuple(panel for panel in panels if panel.lines)
 
 
 def _monitored_host_panels(
@@ -163,20 +169,24 @@ def _monitored_host_panels(
     into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
     busy_ports = any(_largest_value(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
     ports = (
-        _nonzero_traces(("in", _sum_over_ports(into)), ("out", _sum_over_ports(out)))
+        _nonzero_panel_lines(("in", _sum_over_ports(into)), ("out", _sum_over_ports(out)))
         if busy_ports
         else ()
     )
-    word = _BESIDE[role]
+    word = _ROLE_TITLES[role]
     return (
         Panel(
             f"{word} disks",
             "bytes/s",
-            _nonzero_traces(("read", _sum_over_hosts(read)), ("write", _sum_over_hosts(write))),
+            _nonzero_panel_lines(
+                ("read", _sum_over_hosts(read)), ("write", _sum_over_hosts(write))
+            ),
         ),
         Panel(f"{word} ports", "bytes/s", ports),
         Panel(
-            f"{word} processors", "share", _host_or_mean_traces(rows("cpu", "busy_share"), "busy")
+            f"{word} processors",
+            "share",
+            _host_or_mean_panel_lines(rows("cpu", "busy_share"), "busy"),
         ),
     )
 
@@ -198,7 +208,7 @@ def _server_panels(
     """What a store's own server counted of itself, on whichever host it ran."""
 
     def lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
-        return _nonzero_traces(
+        return _nonzero_panel_lines(
             *((name, _sum_over_hosts(gridded(server, metric))) for name, metric in pairs)
         )
 
@@ -232,14 +242,14 @@ def _server_panels(
     )
 
 
-def _processor_traces(
+def _processor_panel_lines(
     processor_series: Sequence[CounterSeries],
     cores: Sequence[CounterSeries],
     gridded: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[PanelLine, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
     together = gridded(processor_series, "busy_share") or gridded(cores, "busy_share")
-    return _named_traces(
+    return _known_panel_lines(
         ("all cores", _mean_over_hosts(together)),
         ("busiest", _maximum_over_hosts(gridded(cores, "busy_share"))),
     )
@@ -272,23 +282,25 @@ def average_on_grid(
     return np.asarray(means, dtype=np.float64)
 
 
-def _named_traces(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, ...]:
+def _known_panel_lines(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, ...]:
     return tuple(
         panel_line_from_array(name, values) for name, values in pairs if values is not None
     )
 
 
-def _nonzero_traces(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, ...]:
+def _nonzero_panel_lines(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, ...]:
     """The pairs without those that were zero throughout; the first if all were."""
     used = [(name, v) for name, v in pairs if v is not None and np.nan_to_num(v).max() > 0]
-    return _named_traces(*(used or pairs[:1]))
+    return _known_panel_lines(*(used or pairs[:1]))
 
 
-def _host_or_mean_traces(rows: list[Floats], name: str) -> tuple[PanelLine, ...]:
+def _host_or_mean_panel_lines(rows: list[Floats], name: str) -> tuple[PanelLine, ...]:
     """One host by its name; several as mean and highest."""
     if len(rows) <= 1:
-        return _named_traces((name, _mean_over_hosts(rows)))
-    return _named_traces(("mean", _mean_over_hosts(rows)), ("highest", _maximum_over_hosts(rows)))
+        return _known_panel_lines((name, _mean_over_hosts(rows)))
+    return _known_panel_lines(
+        ("mean", _mean_over_hosts(rows)), ("highest", _maximum_over_hosts(rows))
+    )
 
 
 def _matrix_if_known(rows: list[Floats]) -> Floats | None:
@@ -416,25 +428,27 @@ def build_timeline(
     the run's load where that is not I/O.
     """
     grid = TimeGrid.for_run(record)
-    begin_s, end_s = _result_span_s(record, grid, window)
+    begin_s, end_s = _measured_span_s(record, grid, window)
     panels = [*panel_maker(record, grid), *telemetry_panels(record, telemetry, grid, boot_ids)]
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,
         warmup_s=begin_s,
         end_s=end_s,
-        panels=tuple(panel for panel in panels if panel.traces),
+        panels=tuple(panel for panel in panels if panel.lines),
     )
 
 
 def build_heat_map(record: RunRecord, window: Window | None) -> HeatMap | None:
     """The latency of the run's I/Os over time, of all hosts together; `window` is as above."""
     grid = TimeGrid.for_run(record)
-    begin_s, end_s = _result_span_s(record, grid, window)
+    begin_s, end_s = _measured_span_s(record, grid, window)
     return heat_map_from_counts(latency_counts_by_cell(record, grid), grid, begin_s, end_s)
 
 
-def _result_span_s(record: RunRecord, grid: TimeGrid, window: Window | None) -> tuple[float, float]:
+def _measured_span_s(
+    record: RunRecord, grid: TimeGrid, window: Window | None
+) -> tuple[float, float]:
     """From when to when the result is of the run, in seconds since the first I/O."""
     if window is None:
         return round(record.warmup_s, 3), round(grid.span_ns / 1e9, 3)

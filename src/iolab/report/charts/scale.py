@@ -21,7 +21,7 @@ RIGHT: Final = 96
 PLOT_WIDTH: Final = WIDTH - LEFT - RIGHT
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
-_OF_LARGEST: Final = 3.0
+_UNIT_THRESHOLD: Final = 3.0
 """This part of the largest value chooses a unit, so that it stays below 5,000: `10,000` has no room
 beside a plot."""
 
@@ -60,7 +60,7 @@ class Scale(Record):
     is_logarithmic: bool = False
     stops: tuple[float, ...] = ()
 
-    def scaled(self, value: float) -> float:
+    def to_scale_unit(self, value: float) -> float:
         """The value in the scale's unit."""
         return value / self.divisor
 
@@ -136,13 +136,13 @@ def linear_scale(unit: str, values: Sequence[float], *, ticks: int = 4) -> Scale
     largest = max((v for v in values if math.isfinite(v)), default=0.0)
     divisor, name = scaled_unit(unit, largest)
     top = largest / divisor if largest > 0 else 1.0
-    step = _round_step(top / ticks)
+    step = _round_tick_step(top / ticks)
     high = step * math.ceil(top / step - 1e-9)
     marks = tuple(round(step * i, 10) for i in range(round(high / step) + 1))
     return Scale(divisor, name, 0.0, high, marks)
 
 
-def _round_step(step: float) -> float:
+def _round_tick_step(step: float) -> float:
     power = 10.0 ** math.floor(math.log10(step))
     return next(s * power for s in _STEPS if s * power >= step * (1 - 1e-9))
 
@@ -151,7 +151,7 @@ def log_scale(unit: str, values: Sequence[float], *, max_ticks: int = 8) -> Scal
     """A logarithmic scale over the values, with 1-2-5 ticks thinned to at most `max_ticks`."""
     positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
     divisor, name = scaled_unit(
-        unit, max(math.sqrt(min(positive) * max(positive)), max(positive) / _OF_LARGEST)
+        unit, max(math.sqrt(min(positive) * max(positive)), max(positive) / _UNIT_THRESHOLD)
     )
     low, high = min(positive) / divisor / 1.08, max(positive) / divisor * 1.08
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)

@@ -14,21 +14,21 @@ from msgspec.structs import replace
 from iolab.analysis.scaling import HostScaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
-from iolab.core.workload import HOSTS
+from iolab.core.workload import HOSTS_AXIS
 from iolab.record import Record
 from iolab.report.charts.chart import (
     Figure,
     LineEndLabel,
     LineSegments,
     Mark,
-    MarkTip,
+    MarkTooltip,
     Plot,
     error_bar_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
     HEIGHT,
-    MAX_LINES,
+    LINES_MAX,
     ChartLine,
     ChartQuantity,
     drawn_metric_values,
@@ -36,12 +36,12 @@ from iolab.report.charts.lines import (
     line_end_labels,
     quantity_chart,
     rate_quantity,
-    verdicts_text,
+    worst_verdict_text,
 )
 from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, parameter_axis
-from iolab.report.numbers import interval_and_runs_text, metric_text, value_text
-from iolab.report.table import Cell, Table, columns_of, row_of
+from iolab.report.numbers import interval_and_runs_text, metric_value_text, value_text
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, escape_invisible, list_text, percent_text
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host", unit="share")
@@ -50,10 +50,10 @@ _NAMED: Final = 3
 _LAW_SAMPLES: Final = 32
 """Loads at which the law is drawn: a smooth line at this width."""
 
-_SHOWN: Final = 0.005
+_USL_TERM_SHOWN: Final = 0.005
 """Less contention rounds to nothing."""
 
-_FAR: Final = 2
+_EXTRAPOLATION_FACTOR: Final = 2
 """Beyond so many times what was measured is no place to foretell."""
 
 
@@ -71,7 +71,7 @@ class ScalingLine(Record):
         points = tuple(
             replace(
                 step.point,
-                key=replace(step.point.key, axis=((HOSTS, step.host_count),)),
+                key=replace(step.point.key, axis=((HOSTS_AXIS, step.host_count),)),
                 metrics={**step.point.metrics, EFFICIENCY.key: step.efficiency},
             )
             for step in self.scaling.steps
@@ -83,14 +83,14 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
     quantity = rate_quantity(curves[0].scaling.metric)
     unit = metric_spec(quantity.key).unit
-    drawn = curves[:MAX_LINES]
+    drawn = curves[:LINES_MAX]
     ideals = [_ideal_rate_ends(curve.scaling) for curve in drawn]
     values = [
         v for curve in drawn for v in drawn_metric_values(curve.efficiency_chart_line, quantity.key)
     ]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
     x = parameter_axis(
-        HOSTS, (float(step.host_count) for curve in drawn for step in curve.scaling.steps)
+        HOSTS_AXIS, (float(step.host_count) for curve in drawn for step in curve.scaling.steps)
     )
     marks: list[Mark] = []
     ends: list[LineEndLabel] = []
@@ -98,10 +98,16 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
         name = curve.name if len(drawn) > 1 else ""
         marks += [
             *_ideal_and_usl_lines(curve, scale),
-            *line_and_point_marks(curve.efficiency_chart_line, HOSTS, quantity.key, scale, name),
+            *line_and_point_marks(
+                curve.efficiency_chart_line, HOSTS_AXIS, quantity.key, scale, name
+            ),
         ]
-        ends += line_end_labels(curve.efficiency_chart_line, HOSTS, quantity.key, scale, curve.name)
-        ends += [LineEndLabel("ideal", scale.scaled(end), MUTED)] if len(drawn) <= _NAMED else []
+        ends += line_end_labels(
+            curve.efficiency_chart_line, HOSTS_AXIS, quantity.key, scale, curve.name
+        )
+        ends += (
+            [LineEndLabel("ideal", scale.to_scale_unit(end), MUTED)] if len(drawn) <= _NAMED else []
+        )
     metrics = [step.point.metrics[quantity.key] for curve in drawn for step in curve.scaling.steps]
     notes = [
         "Dotted: the ideal, where each gives what each of the fewest does.",
@@ -124,8 +130,8 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
 def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
     lines = [curve.efficiency_chart_line for curve in curves]
-    figure = quantity_chart(subject, HOSTS, lines, EFFICIENCY)
-    steps = [step for curve in curves[:MAX_LINES] for step in curve.scaling.steps]
+    figure = quantity_chart(subject, HOSTS_AXIS, lines, EFFICIENCY)
+    steps = [step for curve in curves[:LINES_MAX] for step in curve.scaling.steps]
     full = LineSegments(token=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
@@ -136,7 +142,7 @@ def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure
         figure,
         title="Efficiency per host",
         finding=" ".join(
-            _efficiency_sentence(curve, with_name=len(lines) > 1) for curve in curves[:MAX_LINES]
+            _efficiency_sentence(curve, with_name=len(lines) > 1) for curve in curves[:LINES_MAX]
         ),
         note=" ".join([*notes, *_hidden_lines_note(curves)]),
         plots=(replace(plot, marks=[full, *plot.marks]),),
@@ -148,7 +154,7 @@ def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
     """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
     metric = curves[0].scaling.metric
     name = rate_quantity(metric).name
-    heads = columns_of(
+    heads = text_and_number_columns(
         ("Configuration", "Hosts"),
         (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval"),
         ("Verdict",),
@@ -161,14 +167,14 @@ def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     rate = step.point.metrics[line.scaling.metric]
     per_host = (rate.value or 0.0) / step.host_count
     first = step is line.scaling.first_step
-    return row_of(
+    return row_of_cells(
         line.name,
         str(step.host_count),
-        metric_text(rate),
+        metric_value_text(rate),
         interval_and_runs_text(rate, bare_rate=True),
         value_text(per_host, rate.unit),
         value_text(line.scaling.ideal_rate(step.host_count), rate.unit),
-        metric_text(step.efficiency),
+        metric_value_text(step.efficiency),
         "by definition" if first else interval_and_runs_text(step.efficiency),
         step.point.level,
     )
@@ -186,17 +192,17 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     ideal = LineMark(
         token=MUTED,
         places=[
-            (at, scale.scaled(v))
+            (at, scale.to_scale_unit(v))
             for at, v in zip((low, high), _ideal_rate_ends(line.scaling), strict=True)
         ],
         width=1.1,
         dash=(1.5, 3),
-        tip=MarkTip("ideal"),
+        tip=MarkTooltip("ideal"),
     )
     if line.scaling.usl_fit is None:
         return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
-    law = [(at, scale.scaled(line.scaling.usl_fit.rate(at))) for at in loads]
+    law = [(at, scale.to_scale_unit(line.scaling.usl_fit.rate(at))) for at in loads]
     return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 
@@ -206,11 +212,11 @@ def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
     first, last = scaling.first_step, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
-    trust = verdicts_text([step.point.level for step in scaling.steps])
+    trust = worst_verdict_text([step.point.level for step in scaling.steps])
     name = _line_name_prefix(curve) if with_name else ""
     text = (
-        f"{name}from {metric_text(values[0])} of {counted_noun(first.host_count, 'host')} to "
-        f"{metric_text(values[1])} of {last.host_count}, {times:.3g} times as much where the "
+        f"{name}from {metric_value_text(values[0])} of {counted_noun(first.host_count, 'host')} to "
+        f"{metric_value_text(values[1])} of {last.host_count}, {times:.3g} times as much where the "
         "ideal is "
         f"{last.host_count / first.host_count:.3g}; {trust}."
     )
@@ -218,10 +224,10 @@ def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
     law = scaling.usl_fit
     if law is None:
         return text
-    parts = [f"{percent_text(law.sigma)} contention"] if law.sigma >= _SHOWN else []
+    parts = [f"{percent_text(law.sigma)} contention"] if law.sigma >= _USL_TERM_SHOWN else []
     parts += (
         [f"the most at {law.best_load:.0f} hosts"]
-        if law.best_load <= _FAR * last.host_count
+        if law.best_load <= _EXTRAPOLATION_FACTOR * last.host_count
         else []
     )
     return f"{text} By the law: {list_text(parts)}." if parts else text
@@ -234,7 +240,8 @@ def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:
     fewest = line.scaling.first_step.host_count
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
     text = (
-        f"each of {last.host_count} hosts gives {metric_text(last.efficiency)}{interval} of what "
+        f"each of {last.host_count} hosts gives {metric_value_text(last.efficiency)}{interval} "
+        "of what "
         f"{beside}."
     )
     return f"{_line_name_prefix(line)}{text}" if with_name else capitalised(text)
@@ -251,5 +258,5 @@ def _line_name_prefix(line: ScalingLine) -> str:
 
 
 def _hidden_lines_note(curves: Sequence[ScalingLine]) -> list[str]:
-    hidden = len(curves) - MAX_LINES
+    hidden = len(curves) - LINES_MAX
     return [f"{counted_noun(hidden, 'line')} more in the table."] if hidden > 0 else []

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.storage_bytes import ByteAccount
-from iolab.analysis.window import controller_ns
+from iolab.analysis.window import controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
@@ -23,16 +23,16 @@ from iolab.report.charts.palette import Token
 RunAnchors = Mapping[RunKey, str]
 """Where a page tells of each run."""
 
-MAX_CELLS: Final = 180
+CELLS_MAX: Final = 180
 """Cells of a timeline: more than its width in pixels on a phone can show is only bytes."""
 
-MAX_MOMENTS: Final = 120
+MOMENTS_MAX: Final = 120
 """Columns of a heat map: each is then still two pixels wide on a phone."""
 
-MAX_BANDS: Final = 40
+BANDS_MAX: Final = 40
 """Rows of a heat map: each is four pixels high."""
 
-MIN_MOMENTS: Final = 3
+MOMENTS_MIN: Final = 3
 """With fewer columns there is no course of time to see: the percentile plot says as much."""
 
 _NARROWEST: Final = 1.04
@@ -55,7 +55,7 @@ class Panel(Record):
 
     title: str
     unit: str
-    traces: tuple[PanelLine, ...]
+    lines: tuple[PanelLine, ...]
     is_logarithmic: bool = False
 
 
@@ -203,19 +203,19 @@ class TimeGrid(Record):
         ahead = [host.clock_offset_ns for host in record.hosts]
         ahead += [host.clock_offset_ns for host in record.bystanders]
         offsets = np.array(ahead, dtype=np.int64)
-        ends = controller_ns(table.end_real_ns, offsets[table.host])
+        ends = controller_clock_ns(table.end_real_ns, offsets[table.host])
         start = int((ends - table.span_ns).min())
         span = int(ends.max()) - start
         step = max(float(np.median(table.span_ns)), 1.0)
-        cells = max(1, min(MAX_CELLS, round(span / step)))
-        width = step * math.ceil(span / step / cells) if cells == MAX_CELLS else span / cells
+        cells = max(1, min(CELLS_MAX, round(span / step)))
+        width = step * math.ceil(span / step / cells) if cells == CELLS_MAX else span / cells
         count = math.ceil(span / width - 1e-6)
         edges = width * np.arange(count + 1, dtype=np.float64)
         return TimeGrid(start, span, edges, round(width / 1e9, 3), offsets)
 
     def since_start_ns(self, host_ns: Ints, host: Ints | int) -> Floats:
         """Times of hosts' own clocks, in ns since the first I/O."""
-        times = controller_ns(host_ns, self.offsets_ns[host]) - self.start_ns
+        times = controller_clock_ns(host_ns, self.offsets_ns[host]) - self.start_ns
         return np.asarray(times, dtype=np.float64)
 
     def cell_indexes(self, times_ns: Floats) -> Ints:
@@ -247,7 +247,7 @@ def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     cell_by_interval[table.host * stride + table.seq] = grid.cell_indexes(middles)
     cells = cell_by_interval[parts.host * stride + parts.seq]
     known = (cells >= 0) & counts_each_io_once(parts.direction)
-    record.bins.add_counts_to(counts, parts.select(known), cells[known])
+    record.bins.add_counts_to(counts, parts.select_groups(known), cells[known])
     return counts
 
 
@@ -268,11 +268,11 @@ def heat_map_from_counts(
     `counts` are those of `latency_counts_by_cell` on `grid`; `begin_s` and `end_s` bound what the
     result is of, in seconds since the first I/O.
     """
-    size = math.ceil(grid.cell_count / MAX_MOMENTS)
+    size = math.ceil(grid.cell_count / MOMENTS_MAX)
     starts = np.arange(0, grid.cell_count, size)
     moments = np.add.reduceat(counts, starts, axis=0) if grid.cell_count else counts
     occupied = np.flatnonzero(moments.any(axis=0))
-    if len(starts) < MIN_MOMENTS or not occupied.size:
+    if len(starts) < MOMENTS_MIN or not occupied.size:
         return None
     edges_ns = _latency_band_edges(
         float(max(LOWER_NS[occupied[0]], 1)), float(UPPER_NS[occupied[-1]]) + 1.0
@@ -300,7 +300,7 @@ def heat_map_from_counts(
 
 def _latency_band_edges(low: float, high: float) -> Floats:
     """The edges of bands of one ratio from the shortest latency to the longest."""
-    count = int(np.clip(math.log(high / low) / math.log(_NARROWEST), 1, MAX_BANDS))
+    count = int(np.clip(math.log(high / low) / math.log(_NARROWEST), 1, BANDS_MAX))
     return np.geomspace(low, high, count + 1)
 
 

@@ -9,20 +9,20 @@ from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
 from iolab.record import Record
 from iolab.report.charts.chart import (
-    Boxes,
     Figure,
     Line,
     LineEndLabel,
     Mark,
+    Markers,
     MarkerStyle,
-    MarkTip,
+    MarkTooltip,
     Plot,
-    Points,
+    Rectangles,
 )
 from iolab.report.charts.palette import INK, MUTED, RAISED, Token
 from iolab.report.charts.scale import ChartAxis, Scale, integer_axis, linear_scale
 from iolab.report.numbers import value_text
-from iolab.report.table import Table, columns_of, row_of
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.stats.rounds import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
 from iolab.text import counted_noun, percent_text
 from iolab.units import format_duration_s
@@ -62,15 +62,15 @@ def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) 
     verdict = series.verdict
     band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]
     scale = linear_scale("1/s", [*series.iops, *band])
-    places = [(float(at), scale.scaled(rate)) for at, rate in enumerate(series.iops, 1)]
+    places = [(float(at), scale.to_scale_unit(rate)) for at, rate in enumerate(series.iops, 1)]
     marks: list[Mark] = [
         Line(token=token, places=places),
-        Points(token=token, places=places, marker_style=MarkerStyle.PLAIN, tip=MarkTip()),
+        Markers(token=token, places=places, marker_style=MarkerStyle.PLAIN, tip=MarkTooltip()),
     ]
     ends = [LineEndLabel("IOPS", places[-1][1], token)] if places else []
     if verdict is not None:
         marks = [*_steady_window_marks(verdict, scale), *marks]
-        ends.append(LineEndLabel("average", scale.scaled(verdict.average), MUTED))
+        ends.append(LineEndLabel("average", scale.to_scale_unit(verdict.average), MUTED))
     return Figure(
         subject=subject,
         title="Rounds until the steady state",
@@ -90,18 +90,20 @@ def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) 
 def _steady_window_marks(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
     """The band, the average and the fitted line over the last window."""
     first, last = float(verdict.first_round), float(verdict.first_round + WINDOW - 1)
-    low, high = (scale.scaled(verdict.average * (1 + side)) for side in (-_HALF, _HALF))
-    level = scale.scaled(verdict.average)
-    fitted = [(at, scale.scaled(verdict.intercept + verdict.slope * at)) for at in (first, last)]
+    low, high = (scale.to_scale_unit(verdict.average * (1 + side)) for side in (-_HALF, _HALF))
+    level = scale.to_scale_unit(verdict.average)
+    fitted = [
+        (at, scale.to_scale_unit(verdict.intercept + verdict.slope * at)) for at in (first, last)
+    ]
     return [
-        Boxes(token=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
+        Rectangles(token=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
         Line(
             token=MUTED,
             places=[(first, level), (last, level)],
             width=1.2,
-            tip=MarkTip("average"),
+            tip=MarkTooltip("average"),
         ),
-        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), tip=MarkTip("fitted line")),
+        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), tip=MarkTooltip("fitted line")),
     ]
 
 
@@ -123,7 +125,7 @@ def _rounds_sentence(series: RoundsSeries) -> str:
 def _rounds_table(subject: str, series: RoundsSeries) -> Table:
     verdict = series.verdict
     rows = tuple(
-        row_of(
+        row_of_cells(
             str(at),
             value_text(rate, "1/s"),
             _deviation_from_average_text(rate, verdict)
@@ -132,7 +134,9 @@ def _rounds_table(subject: str, series: RoundsSeries) -> Table:
         )
         for at, rate in enumerate(series.iops, 1)
     )
-    return Table(subject, columns_of(("Round",), ("IOPS", "To the window’s average")), rows)
+    return Table(
+        subject, text_and_number_columns(("Round",), ("IOPS", "To the window’s average")), rows
+    )
 
 
 def _deviation_from_average_text(rate: float, verdict: RoundsVerdict) -> str:
@@ -143,18 +147,18 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: Token) -> F
     """The sentinel's runs against their place in the session; runs in doubt are shaded."""
     scale = linear_scale(sentinel_runs.unit, sentinel_runs.metric_values)
     places = [
-        (float(run.order), scale.scaled(value))
+        (float(run.order), scale.to_scale_unit(value))
         for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)
     ]
     doubted = [
         (float(alarm.last_trusted_order), None, float(alarm.moved_order), None)
         for alarm in sentinel_runs.alarms
     ]
-    marks: list[Mark] = [Boxes(token=RAISED, boxes=doubted)] if doubted else []
+    marks: list[Mark] = [Rectangles(token=RAISED, boxes=doubted)] if doubted else []
     levels = [run.verdict.level for run in sentinel_runs.runs]
     marks += [
         Line(token=token, places=places, width=1.2),
-        Points(token=token, places=places, levels=levels, tip=MarkTip()),
+        Markers(token=token, places=places, levels=levels, tip=MarkTooltip()),
     ]
     return Figure(
         subject=subject,
@@ -186,7 +190,7 @@ def _sentinel_sentence(sentinel_runs: SentinelRuns) -> str:
 
 def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
     rows = tuple(
-        row_of(
+        row_of_cells(
             str(run.order),
             value_text(value, sentinel_runs.unit),
             percent_text(value / sentinel_runs.metric_values[0] - 1, signed=True),
@@ -194,7 +198,7 @@ def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
         )
         for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)
     )
-    heads = columns_of(("Run",), ("Rate", "To the first"), ("Verdict",))
+    heads = text_and_number_columns(("Run",), ("Rate", "To the first"), ("Verdict",))
     return Table(subject, heads, rows)
 
 

@@ -24,14 +24,14 @@ from iolab.report.charts.chart import (
     MIDDLE,
     Band,
     Bars,
-    Boxes,
     Figure,
     Line,
     LineSegments,
     Mark,
+    Markers,
     MarkerStyle,
     Plot,
-    Points,
+    Rectangles,
     TextMark,
     plot_label,
     spread_positions,
@@ -119,7 +119,7 @@ class _SvgWriter:
 
     def __init__(self, paint: Paint, toggled: frozenset[Token]) -> None:
         self.paint = paint
-        self.toggled = toggled
+        self.hideable_series = toggled
         self.tips = 0
 
     def figure_body(self, figure: Figure) -> str:
@@ -133,9 +133,9 @@ class _SvgWriter:
             *self._x_axis_elements(plot),
             *self._y_axis_and_end_labels(plot),
         ]
-        place = f"translate({_coord(plot.left)},{_coord(plot.top)})"
+        place = f"translate({_coord_text(plot.left)},{_coord_text(plot.top)})"
         return _element_text(
-            "g", "".join(inside), data_plot=index, data_w=_coord(plot.width), transform=place
+            "g", "".join(inside), data_plot=index, data_w=_coord_text(plot.width), transform=place
         )
 
     def _grid_lines(self, plot: Plot) -> str:
@@ -143,7 +143,8 @@ class _SvgWriter:
         drawn = ""
         if plot.y:
             path = "".join(
-                f"M0,{_coord(plot.y_position(tick))}h{_coord(plot.width)}" for tick in plot.y.ticks
+                f"M0,{_coord_text(plot.y_in_figure(tick))}h{_coord_text(plot.width)}"
+                for tick in plot.y.ticks
             )
             drawn += _element_text("path", d=path, stroke=self.paint(FAINT))
         if plot.x and plot.x.has_grid:
@@ -155,8 +156,8 @@ class _SvgWriter:
         lines = [
             _element_text(
                 "line",
-                transform=f"translate({_coord(x)},{_coord(y)})",
-                y2=_coord(length),
+                transform=f"translate({_coord_text(x)},{_coord_text(y)})",
+                y2=_coord_text(length),
             )
             for x, _ in _visible_ticks(plot)
         ]
@@ -170,15 +171,17 @@ class _SvgWriter:
         if axis.has_line:
             yield _element_text(
                 "path",
-                d=f"M0,{_coord(plot.height)}h{_coord(plot.width)}",
+                d=f"M0,{_coord_text(plot.height)}h{_coord_text(plot.width)}",
                 stroke=self.paint(RULE),
             )
             yield self._tick_lines(plot, "tick", plot.height, _TICK, RULE)
         if not axis.has_labels:
             return
-        down = _coord(plot.height + _LABEL_DOWN)
+        down = _coord_text(plot.height + _LABEL_DOWN)
         labels = [
-            _element_text("text", _escape_xml(text), transform=f"translate({_coord(x)},{down})")
+            _element_text(
+                "text", _escape_xml(text), transform=f"translate({_coord_text(x)},{down})"
+            )
             for x, text in ticks_with_room(_visible_ticks(plot))
         ]
         yield _element_text("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
@@ -194,8 +197,8 @@ class _SvgWriter:
                 _element_text(
                     "text",
                     axis_number_text(tick),
-                    x=_coord(_LABEL_LEFT),
-                    y=_coord(plot.y_position(tick) + MIDDLE),
+                    x=_coord_text(_LABEL_LEFT),
+                    y=_coord_text(plot.y_in_figure(tick) + MIDDLE),
                 )
                 for tick in plot.y.ticks
             ]
@@ -205,11 +208,11 @@ class _SvgWriter:
             yield self._text_element(f"{plot.title}, {unit}", 0, ABOVE - 7, INK)
         elif unit:
             yield self._text_element(unit, 4 - plot.left, ABOVE - 10, MUTED)
-        wanted = [plot.y_position(end.value) for end in plot.end_labels]
+        wanted = [plot.y_in_figure(end.value) for end in plot.end_labels]
         for end, y in zip(
             plot.end_labels, spread_positions(wanted, LINE_GAP, 0, plot.height), strict=True
         ):
-            whose = self._hideable_series_name(end.token)
+            whose = self._series_name_if_hideable(end.token)
             name = plot_label(end.text)
             text = self._text_element(name, plot.width + LABEL_GAP, y + MIDDLE, end.token)
             yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
@@ -220,14 +223,14 @@ class _SvgWriter:
         if not text:
             return ""
         place = {
-            "x": _coord(x),
-            "y": _coord(y),
+            "x": _coord_text(x),
+            "y": _coord_text(y),
             "text_anchor": None if anchor == "start" else anchor,
         }
         return _element_text("text", _escape_xml(text), **place, fill=self.paint(token))
 
-    def _hideable_series_name(self, token: Token | None) -> str | None:
-        return token.name if token in self.toggled and token else None
+    def _series_name_if_hideable(self, token: Token | None) -> str | None:
+        return token.name if token in self.hideable_series and token else None
 
     def _mark_group(self, mark: Mark, plot: Plot) -> str:
         """The mark's group."""
@@ -236,13 +239,13 @@ class _SvgWriter:
             index, self.tips = self.tips, self.tips + 1
         if plot.x is None and mark.tip is None:
             index = None
-        opacity = mark.opacity * (_SMALL if isinstance(mark, Points) and mark.is_small else 1)
+        opacity = mark.opacity * (_SMALL if isinstance(mark, Markers) and mark.is_small else 1)
         group: dict[str, object] = {
             "data_m": index,
-            "data_c": self._hideable_series_name(_mark_series(mark)),
+            "data_c": self._series_name_if_hideable(_mark_series(mark)),
         }
         if opacity != 1:  # of pieces that are parted by a rim not of that
-            faint = "fill_opacity" if isinstance(mark, Boxes) and mark.has_rim else "opacity"
+            faint = "fill_opacity" if isinstance(mark, Rectangles) and mark.has_rim else "opacity"
             group[faint] = f"{opacity:g}"
         more = self._overlay_elements(mark, plot)
         if more:  # in a group of its own, so that a pointer finds the mark's places alone
@@ -254,15 +257,15 @@ class _SvgWriter:
         match mark:
             case Line(has_dots=True):
                 return self._mark_elements(
-                    Points(
+                    Markers(
                         token=mark.token,
-                        places=_known_places(mark),
+                        places=_places_with_value(mark),
                         marker_style=MarkerStyle.PLAIN,
                         size=14,
                     ),
                     plot,
                 )
-            case Boxes():
+            case Rectangles():
                 return self._hatching(_box_corners(mark, plot), mark.levels)
             case Bars():
                 corners = list(_bar_corners(mark, plot))
@@ -284,7 +287,8 @@ class _SvgWriter:
             for piece in hatching_lines(*box)
         ]
         path = "".join(
-            f"M{_coord(x)},{_coord(y)}L{_coord(x2)},{_coord(y2)}" for x, y, x2, y2 in doubted
+            f"M{_coord_text(x)},{_coord_text(y)}L{_coord_text(x2)},{_coord_text(y2)}"
+            for x, y, x2, y2 in doubted
         )
         look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
         return _element_text("path", d=path, **look) if path else ""
@@ -294,8 +298,8 @@ class _SvgWriter:
     ) -> str:
         intervals = mark.tip.intervals if mark.tip else ()
         path = "".join(
-            f"M{_coord((x + x2) / 2)},{_coord(plot.y_position(ends[1]))}"
-            f"V{_coord(plot.y_position(ends[0]))}"
+            f"M{_coord_text((x + x2) / 2)},{_coord_text(plot.y_in_figure(ends[1]))}"
+            f"V{_coord_text(plot.y_in_figure(ends[0]))}"
             for (x, _, x2, _), ends in zip(corners, intervals, strict=False)
             if ends
         )
@@ -311,7 +315,7 @@ class _SvgWriter:
         return _element_text(
             "path",
             d=_path_data(
-                (plot.x_position(x), None if y is None else plot.y_position(y))
+                (plot.x_in_figure(x), None if y is None else plot.y_in_figure(y))
                 for x, y in mark.places
             ),
             stroke=self.paint(mark.token),
@@ -322,7 +326,7 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: Points, plot: Plot) -> str:
+    def _(self, mark: Markers, plot: Plot) -> str:
         stroke: Token | None = mark.token
         width = 1.6
         fill: str | None = self.paint(mark.token)
@@ -339,7 +343,9 @@ class _SvgWriter:
                 level = mark.levels[place]
                 size = (42 if level is Level.VALID else 70) / (3 if mark.is_small else 1)
                 own = fill if level is Level.VALID else self.paint(PAPER)
-            move = f"translate({_coord(plot.x_position(x))},{_coord(plot.y_position(y))})"
+            move = (
+                f"translate({_coord_text(plot.x_in_figure(x))},{_coord_text(plot.y_in_figure(y))})"
+            )
             dots.append(
                 _element_text("path", transform=move, d=_verdict_marker_path(level, size), fill=own)
             )
@@ -354,10 +360,14 @@ class _SvgWriter:
     def _(self, mark: LineSegments, plot: Plot) -> str:
         path = []
         for x, y, x2, y2 in mark.segments:
-            left, right = plot.x_position(x), plot.x_position(x2, plot.width)
-            top, bottom = plot.y_position(y), plot.y_position(y2, plot.height)
-            end = f"V{_coord(bottom)}" if _coord(left) == _coord(right) else f"H{_coord(right)}"
-            path.append(f"M{_coord(left)},{_coord(top)}{end}")
+            left, right = plot.x_in_figure(x), plot.x_in_figure(x2, plot.width)
+            top, bottom = plot.y_in_figure(y), plot.y_in_figure(y2, plot.height)
+            end = (
+                f"V{_coord_text(bottom)}"
+                if _coord_text(left) == _coord_text(right)
+                else f"H{_coord_text(right)}"
+            )
+            path.append(f"M{_coord_text(left)},{_coord_text(top)}{end}")
         return _element_text(
             "path",
             d="".join(path),
@@ -371,7 +381,7 @@ class _SvgWriter:
         return self._rectangles(_bar_corners(mark, plot), {"fill": self.paint(mark.token)})
 
     @_mark_elements.register
-    def _(self, mark: Boxes, plot: Plot) -> str:
+    def _(self, mark: Rectangles, plot: Plot) -> str:
         look = {
             "fill": self.paint(mark.token),
             "stroke": self.paint(PAPER) if mark.has_rim else None,
@@ -384,7 +394,8 @@ class _SvgWriter:
         drawn = (
             _element_text(
                 "path",
-                d=f"M{_coord(x)},{_coord(y)}h{_coord(x2 - x)}v{_coord(y2 - y)}h{_coord(x - x2)}Z",
+                d=f"M{_coord_text(x)},{_coord_text(y)}h{_coord_text(x2 - x)}"
+                f"v{_coord_text(y2 - y)}h{_coord_text(x - x2)}Z",
                 **look,
             )
             for x, y, x2, y2 in corners
@@ -393,9 +404,9 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _(self, mark: Band, plot: Plot) -> str:
-        lower = [(plot.x_position(x), plot.y_position(low)) for x, low, _ in mark.places]
+        lower = [(plot.x_in_figure(x), plot.y_in_figure(low)) for x, low, _ in mark.places]
         upper = [
-            (plot.x_position(x), plot.y_position(high)) for x, _, high in reversed(mark.places)
+            (plot.x_in_figure(x), plot.y_in_figure(high)) for x, _, high in reversed(mark.places)
         ]
         return _element_text(
             "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.token)
@@ -408,8 +419,8 @@ class _SvgWriter:
                 "text",
                 _escape_xml(text),
                 transform="translate("
-                f"{_coord((x if mark.is_fixed else plot.x_position(x)) + mark.dx)},"
-                f"{_coord(plot.y_position(y) + mark.dy)})",
+                f"{_coord_text((x if mark.is_fixed else plot.x_in_figure(x)) + mark.dx)},"
+                f"{_coord_text(plot.y_in_figure(y) + mark.dy)})",
             )
             for x, y, text in mark.places
         ]
@@ -455,11 +466,11 @@ def plot_unit(plot: Plot) -> str:
     return plot.unit or (plot.y.unit if plot.y else "")
 
 
-def _box_corners(boxes: Boxes, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
+def _box_corners(boxes: Rectangles, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Left, top, right and bottom of each box, in units of the plot."""
     for x, y, x2, y2 in boxes.boxes:
-        top, bottom = sorted((plot.y_position(y), plot.y_position(y2, plot.height)))
-        yield plot.x_position(x), top, plot.x_position(x2, plot.width), bottom
+        top, bottom = sorted((plot.y_in_figure(y), plot.y_in_figure(y2, plot.height)))
+        yield plot.x_in_figure(x), top, plot.x_in_figure(x2, plot.width), bottom
 
 
 def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
@@ -468,22 +479,22 @@ def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, 
     room = plot.x.band_width if plot.x else plot.width
     width = min(room * (1 - _BAR_GAP) / count, _BAR_MOST)
     for x, value in bars.places:
-        left = plot.x_position(x) + (index - count / 2) * width
-        yield left + 0.5, plot.y_position(value), left + width - 0.5, plot.height
+        left = plot.x_in_figure(x) + (index - count / 2) * width
+        yield left + 0.5, plot.y_in_figure(value), left + width - 0.5, plot.height
 
 
-def _known_places(line: Line) -> list[tuple[float, float]]:
+def _places_with_value(line: Line) -> list[tuple[float, float]]:
     return [(x, y) for x, y in line.places if y is not None]
 
 
 def _verdict_marker_path(level: Level, size: float) -> str:
     """The marker of a verdict: a circle is valid, a diamond indicative, a cross invalid."""
-    r = _coord(math.sqrt(size) / 2)
+    r = _coord_text(math.sqrt(size) / 2)
     if level is Level.VALID:
         return f"M{r},0A{r},{r},0,1,1,-{r},0A{r},{r},0,1,1,{r},0Z"
     if level is Level.INDICATIVE:
         return f"M0,-{r}L{r},0L0,{r}L-{r},0Z"
-    r = _coord(0.35 * math.sqrt(size))
+    r = _coord_text(0.35 * math.sqrt(size))
     return f"M-{r},-{r}L{r},{r}M{r},-{r}L-{r},{r}"
 
 
@@ -510,14 +521,14 @@ def _path_data(places: Iterator[tuple[float, float | None]] | Sequence[tuple[flo
             continue
         if pen == "M" and path and path[-1][0] == "M":
             path.append("Z")
-        path.append(f"{pen}{_coord(x)},{_coord(y)}")
+        path.append(f"{pen}{_coord_text(x)},{_coord_text(y)}")
         pen = "L"
     if path and path[-1][0] == "M":
         path.append("Z")
     return "".join(path)
 
 
-def _coord(value: float) -> str:
+def _coord_text(value: float) -> str:
     """A length to a tenth of a unit, which is less than a pixel."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
@@ -615,10 +626,10 @@ def _mark_coordinates(mark: Mark) -> tuple[list[float], list[float]]:
     """The places of a mark; of a box its end, since it lies across the plot from zero."""
     match mark:
         case Line():
-            places = _known_places(mark)
-        case Points() | Bars():
+            places = _places_with_value(mark)
+        case Markers() | Bars():
             places = list(mark.places)
-        case Boxes():
+        case Rectangles():
             places = [(x2 or 0.0, y or 0.0) for _, y, x2, _ in mark.boxes]
         case _:
             raise TypeError(f"Nothing can be told of a {type(mark).__name__}.")

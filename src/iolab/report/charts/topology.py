@@ -20,7 +20,7 @@ from iolab.text import counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes
 
 WIDTH: Final = 720
-ROWS_MOST: Final = 4
+ROWS_MAX: Final = 4
 """Configurations drawn; the table beside it has all."""
 
 LINE_CHARACTERS: Final = 44
@@ -55,7 +55,7 @@ class _TopologyBox(Record):
     lines: tuple[str, str]
 
     @property
-    def wrapped_lines(self) -> list[tuple[str, bool]]:
+    def wrapped_lines_and_is_name(self) -> list[tuple[str, bool]]:
         """Its lines as they fit, and which of them are the name."""
         names = [(line, True) for line in wrap(escape_invisible(self.name), LINE_CHARACTERS)]
         return [
@@ -157,7 +157,7 @@ _Rows = Sequence[tuple[tuple[_TopologyBox, str, _TopologyBox], Sequence[str]]]
 def _draw_topology(
     rows: Mapping[tuple[_TopologyBox, str, _TopologyBox], Sequence[str]],
 ) -> TopologyDrawing:
-    shown = list(rows.items())[:ROWS_MOST]
+    shown = list(rows.items())[:ROWS_MAX]
     several = len(rows) > 1
     notes = []
     for (clients, network, storage), titles in shown:
@@ -186,7 +186,7 @@ def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
             for line in wrap(escape_invisible(list_text(titles, 3)), characters):
                 parts.append(_text_svg(line, 0, top + 12, bold=True))
                 top += _LINE
-        heights = [_LINE * len(side.wrapped_lines) + 12 for side in (clients, storage)]
+        heights = [_LINE * len(side.wrapped_lines_and_is_name) + 12 for side in (clients, storage)]
         if narrow:
             link = top + heights[0]
             parts += [
@@ -231,7 +231,7 @@ def _box_svg(side: _TopologyBox, x: float, y: float, height: float) -> str:
     )
     lines = [
         _text_svg(text, x + 12, y + 20 + _LINE * n, bold=bold)
-        for n, (text, bold) in enumerate(side.wrapped_lines)
+        for n, (text, bold) in enumerate(side.wrapped_lines_and_is_name)
     ]
     return frame + "".join(lines)
 

@@ -17,10 +17,10 @@ from iolab.report.charts.chart import (
     LineEndLabel,
     LineSegments,
     Mark,
+    Markers,
     MarkerStyle,
-    MarkTip,
+    MarkTooltip,
     Plot,
-    Points,
     TextMark,
     error_bar_notes,
     not_valid_notes,
@@ -30,15 +30,15 @@ from iolab.report.charts.lines import (
     PANEL_HEIGHT,
     ChartLine,
     ChartQuantity,
-    best_lines,
     connecting_line,
     hidden_lines_note,
+    interval_in_scale_unit,
+    lines_with_best_values,
     markers_with_intervals,
     point_axis_value,
     quantities_table,
-    scale_interval,
-    verdicts_text,
     with_short_names,
+    worst_verdict_text,
 )
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import Scale, linear_scale, log_scale, value_axis_of_scale
@@ -69,7 +69,7 @@ def latency_tradeoff_chart(
     The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
     under it. `note` is what else to know.
     """
-    drawn, common = with_short_names(best_lines(lines, performance.key))
+    drawn, common = with_short_names(lines_with_best_values(lines, performance.key))
     keys = [latency.key for latency in latencies]
     placed = {
         (index, key): points_along_line(line, axis, performance.key, key)
@@ -84,7 +84,7 @@ def latency_tradeoff_chart(
     scales = x_scale, log_scale("ns", heights, max_ticks=6)
     marks: list[Mark] = []
     if held:
-        level = scales[1].scaled(held.latency_ns)
+        level = scales[1].to_scale_unit(held.latency_ns)
         across = [(None, level, None, level)]
         marks.append(LineSegments(token=MUTED, segments=across, dash=(1, 3), width=1.2))
     ends: list[LineEndLabel] = []
@@ -96,9 +96,9 @@ def latency_tradeoff_chart(
         alone = len(drawn) == 1
         name = latency.label if alone else f"{line.full_name}, {latency.label}"
         marks += _line_marks(places, line, key, dash, name, scales)
-        marks += _remark_marks(places, line, key, held, scales)
+        marks += _named_place_marks(places, line, key, held, scales)
         label = latency.label if alone or dash else line.name
-        ends.append(LineEndLabel(label, scales[1].scaled(places[-1][2]), line.token))
+        ends.append(LineEndLabel(label, scales[1].to_scale_unit(places[-1][2]), line.token))
     return Figure(
         subject=subject,
         title=f"{capitalised(list_text(latency.name for latency in latencies))} against "
@@ -147,21 +147,24 @@ def _line_marks(
 ) -> list[Mark]:
     """The line through the points, intervals, and markers by verdict."""
     places = [
-        (scales[0].scaled(rate), scales[1].scaled(latency)) for _, rate, latency, _ in line_places
+        (scales[0].to_scale_unit(rate), scales[1].to_scale_unit(latency))
+        for _, rate, latency, _ in line_places
     ]
     ends = [
-        scale_interval(point.metrics.get(key, UNKNOWN_METRIC).interval_to_show, scales[1])
+        interval_in_scale_unit(
+            point.metrics.get(key, UNKNOWN_METRIC).displayable_interval, scales[1]
+        )
         for *_, point in line_places
     ]
     levels = [point.level for *_, point in line_places]
-    tip = MarkTip(name, ends, texts=[text for text, *_ in line_places])
+    tip = MarkTooltip(name, ends, texts=[text for text, *_ in line_places])
     return [
         *connecting_line(line.token, places, levels, dash),
         *markers_with_intervals(line.token, places, levels, tip),
     ]
 
 
-def _remark_marks(
+def _named_place_marks(
     line_places: Sequence[Place],
     line: ChartLine,
     key: str,
@@ -183,8 +186,8 @@ def _remark_marks(
         remarks.setdefault(most, []).append("limit")
     for index, names in remarks.items():
         _, rate, latency, _ = line_places[index]
-        at = scales[0].scaled(rate), scales[1].scaled(latency)
-        ring = Points(token=line.token, places=[at], marker_style=MarkerStyle.RING, size=190)
+        at = scales[0].to_scale_unit(rate), scales[1].to_scale_unit(latency)
+        ring = Markers(token=line.token, places=[at], marker_style=MarkerStyle.RING, size=190)
         yield ring
         yield TextMark(
             token=line.token,
@@ -214,7 +217,7 @@ def _latencies_and_intervals(every: Sequence[Place], keys: Sequence[str]) -> lis
     values = [latency for _, _, latency, _ in every]
     for *_, point in every:
         metrics = [point.metrics.get(key, UNKNOWN_METRIC) for key in keys]
-        values += [v for metric in metrics for v in metric.interval_to_show or ()]
+        values += [v for metric in metrics for v in metric.displayable_interval or ()]
     return values
 
 
@@ -237,7 +240,7 @@ def _tradeoff_sentence(
             f"{value_text(rate, unit)} at {latency.label} {value_text(value, 'ns')} ({axis} {text})"
             for text, rate, value, _ in (line_places[0], line_places[-1])[: len(line_places)]
         ]
-        trust = verdicts_text([place[3].level for place in line_places])
+        trust = worst_verdict_text([place[3].level for place in line_places])
         start = "From " if not name else "from "
         joined = f"{start}{' to '.join(parts)}" if len(parts) > 1 else parts[0]
         sentences.append(f"{name}{joined}; {trust}.")

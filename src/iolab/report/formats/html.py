@@ -40,7 +40,7 @@ from iolab.text import escape_invisible
 _HERE: Final = Path(__file__).parent
 
 
-class FigureWithSvg(Record):
+class RenderedFigure(Record):
     """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
     figure: Figure
@@ -146,16 +146,19 @@ def csp_hash_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _draw_figures(figures: Iterable[Figure]) -> list[FigureWithSvg]:
+def _draw_figures(figures: Iterable[Figure]) -> list[RenderedFigure]:
     """The figures with their SVG, in their order."""
     pairs = ((figure, draw_inline_svg(figure)) for figure in figures)
     # What is foreign in either was escaped where it was written.
-    return [FigureWithSvg(figure, Markup(svg.svg), Markup(svg.marks_json)) for figure, svg in pairs]  # noqa: S704
+    return [
+        RenderedFigure(figure, Markup(svg.svg), Markup(svg.marks_json))  # noqa: S704
+        for figure, svg in pairs
+    ]
 
 
 @cache
 def _page_environment() -> Environment:
-    environment = template_engine()
+    environment = template_environment()
     environment.globals["quote"] = shlex.join
     return environment
 
@@ -177,7 +180,7 @@ def _template_cache() -> _TemplateCache:
     return _TemplateCache(str(folder))
 
 
-def template_engine(*folders: Path) -> Environment:
+def template_environment(*folders: Path) -> Environment:
     """Templates of these folders, then the report's, that print foreign text as nothing but text.
 
     It is escaped after its unseen characters were written out.
@@ -189,7 +192,7 @@ def template_engine(*folders: Path) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_escape_invisible_if_text,
+        finalize=_escaped_template_value,
     )
     environment.filters["markdown"] = _markdown_markup
     environment.globals["kind"] = _block_kind
@@ -227,7 +230,7 @@ def _verdict_badge_markup(level: Level, anchor: str | None) -> Markup:
     return Markup(verdict_badge_html(level, anchor))  # noqa: S704 - the same
 
 
-def _escape_invisible_if_text(value: object) -> object:
+def _escaped_template_value(value: object) -> object:
     """What a template prints: foreign text with its unseen characters written out."""
     if isinstance(value, Markup):
         return value

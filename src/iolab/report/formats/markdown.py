@@ -14,11 +14,11 @@ from iolab.report.blocks import (
     BasicBlock,
     Block,
     Code,
-    Drawing,
-    Figures,
+    FigureGroup,
     Heading,
     Paragraph,
     Style,
+    TopologyBlock,
     UserText,
     appendix_blocks,
     brief_blocks,
@@ -35,7 +35,7 @@ from iolab.text import escape_invisible
 
 _FENCE: Final = re.compile(r"`{3,}")
 
-_FORMS: Final = {
+_STYLE_FORMATS: Final = {
     Style.PLAIN: "{}",
     Style.NOTE: "{}",
     Style.STRONG: "**{}**",
@@ -78,8 +78,8 @@ def _block_lines(block: BasicBlock) -> Iterator[str]:
             level = block.verdict
             before = f"{verdict_mark(level)} **{level.value}** " if level else ""
             after = f" ({text(block.note)})" if block.note else ""
-            yield _FORMS[block.style].format(f"{before}{text(block.text)}{after}")
-        case Drawing():
+            yield _STYLE_FORMATS[block.style].format(f"{before}{text(block.text)}{after}")
+        case TopologyBlock():
             yield text(block.alt_text)
         case UserText():
             yield escape_invisible(block.markdown)
@@ -87,11 +87,11 @@ def _block_lines(block: BasicBlock) -> Iterator[str]:
             yield "\n".join(fenced_code_block(block.text, block.language))
         case Table():
             yield from _table_lines(block)
-        case Figures():
+        case FigureGroup():
             yield from _figure_lines(block)
 
 
-def _figure_lines(block: Figures) -> Iterator[str]:
+def _figure_lines(block: FigureGroup) -> Iterator[str]:
     if block.is_detailed:
         for figure in block.figures:
             yield from (f"### {text(figure.title)}", text(figure.finding), table_text(figure.table))

@@ -260,7 +260,7 @@ def _host_counters(
     for block in counter_blocks(counters, {"cpu": None, "disk": None, "nic": None}):
         host = ("host", host_names[block.host])
         times = block.real_ns / NS_PER_S
-        kept = _samples_at_steps(times) if with_timestamps else np.array([times.size - 1])
+        kept = _sample_indexes_at_steps(times) if with_timestamps else np.array([times.size - 1])
         if block.scope == "cpu":
             for mode in _CPU_MODES:
                 cells = block.cells_of_metric(f"{mode}_ns")
@@ -279,7 +279,7 @@ def _host_counters(
                     yield HostCounter(family, (host, ("device", name)), times[moments], values)
 
 
-def _samples_at_steps(times: Floats) -> Ints:
+def _sample_indexes_at_steps(times: Floats) -> Ints:
     """Samples of which each is a step after the one before; the last one always."""
     step = np.floor((times - times[0]) / STEP_S)
     last = np.append(np.diff(step) > 0, [True])
@@ -393,12 +393,12 @@ def _add_operation_counters(
     for named, runs in series.items():
         runs.sort(key=lambda run: float(run.times_s[0]))
         if counts.has_timestamps:
-            _add_operation_series(samples, named, runs)
+            _add_timed_operation_counters(samples, named, runs)
         else:
-            _add_operation_totals(samples, named, runs)
+            _add_final_operation_counters(samples, named, runs)
 
 
-def _add_operation_totals(
+def _add_final_operation_counters(
     samples: _SampleLines, labels: Labels, runs: Sequence[CumulativeOperations]
 ) -> None:
     samples.add_sample(OPERATIONS, labels, sum(int(run.operations[-1]) for run in runs))
@@ -409,7 +409,7 @@ def _add_operation_totals(
     _add_histogram(samples, labels, buckets, seconds, None)
 
 
-def _add_operation_series(
+def _add_timed_operation_counters(
     samples: _SampleLines, labels: Labels, runs: Sequence[CumulativeOperations]
 ) -> None:
     operations, moved, seconds = 0, 0, 0.0

@@ -25,13 +25,13 @@ from iolab.report.blocks import (
     Block,
     Code,
     Columns,
-    Drawing,
     FastFacts,
-    Figures,
+    FigureGroup,
     Heading,
     Landscape,
     Paragraph,
     Style,
+    TopologyBlock,
     UserText,
     appendix_blocks,
     brief_blocks,
@@ -54,12 +54,12 @@ from iolab.report.phrases import (
 from iolab.report.runs import RunSection, checks_note, evidence_text, objections_table
 from iolab.report.table import (
     Table,
-    columns_of,
-    row_of,
+    row_of_cells,
     table_csv,
     table_typst_data,
+    table_without_empty_columns,
+    text_and_number_columns,
     verdict_typst_data,
-    without_empty_columns,
 )
 from iolab.report.user_text import markdown_to_blocks
 from iolab.text import escape_invisible
@@ -70,23 +70,26 @@ SANS: Final = "IBM Plex Sans"
 PNG_SCALE: Final = 3.0
 """Pixels for each unit of a chart: sharp at the width of a page."""
 
-_PICTURES: Final = """#for picture in json(bytes(sys.inputs.doc)) {
+_PICTURES_TEMPLATE: Final = """#for picture in json(bytes(sys.inputs.doc)) {
   page(width: picture.width * 1pt, height: picture.height * 1pt, margin: 0pt, image(picture.file))
 }"""
 
-DRAWN_RUNS: Final = 12
+RUNS_WITH_CHARTS: Final = 12
 """Runs whose charts are printed in the appendix; all have their checks."""
 
 LOGO: Final = "logo"
 DRAWING: Final = "topology.svg"
 _SVG: Final = "http://www.w3.org/2000/svg"
 
-NAME_MOST: Final = 80
+NAME_MAX: Final = 80
 """Characters of a file's name."""
 
 
 def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
-    """Each figure as a picture of `PNG_SCALE` pixels a unit, on white. ReportError as `typeset`."""
+    """Each figure as a picture of `PNG_SCALE` pixels a unit, on white.
+
+    ReportError as `typeset_pdf`.
+    """
     if not figures:
         return []
     pictures = [
@@ -94,19 +97,19 @@ def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
         for number, figure in enumerate(figures)
     ]
     files = {f"{number}.svg": _paper_svg(figure) for number, figure in enumerate(figures)}
-    return _compile(_PICTURES, pictures, files, "png")
+    return _compile_typst(_PICTURES_TEMPLATE, pictures, files, "png")
 
 
-def typeset(template: str, document: object, files: Mapping[str, bytes]) -> bytes:
+def typeset_pdf(template: str, document: object, files: Mapping[str, bytes]) -> bytes:
     """A PDF of a typst template that reads `svg_document` as JSON; `files` lie beside it.
 
     Fonts are IBM Plex Sans and those that the typesetter brings, so that pages are the same on
     every machine, and no package is fetched. ReportError if it cannot be set.
     """
-    return _compile(template, document, files, "pdf")[0]
+    return _compile_typst(template, document, files, "pdf")[0]
 
 
-def _compile(
+def _compile_typst(
     template: str, document: object, files: Mapping[str, bytes], form: Literal["pdf", "png"]
 ) -> list[bytes]:
     """A PDF as one file, or the pages as PNG."""
@@ -184,10 +187,10 @@ def _typeset_document(
     frame: dict[str, Any], blocks: Iterable[Block], figures: _FigureFiles
 ) -> bytes:
     document = _escape_invisible_texts({**frame, "blocks": _blocks_data(blocks, figures)})
-    return typeset(_TEMPLATE.read_text(encoding="utf-8"), document, figures.files)
+    return typeset_pdf(_TEMPLATE.read_text(encoding="utf-8"), document, figures.files)
 
 
-def _block_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]:
+def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]:
     """The block as the typesetter's template takes it."""
     match block:
         case Heading():
@@ -206,10 +209,10 @@ def _block_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]
             yield {"kind": "code", "text": block.text, "language": block.language}
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
-        case Figures():
+        case FigureGroup():
             found = figures.add_figures(block.figures, without_finding=not block.is_detailed)
             yield {"kind": "charts", "figures": found, "centred": block.has_table_before}
-        case Drawing():
+        case TopologyBlock():
             yield {"kind": "drawing", "alt": block.alt_text, "file": DRAWING}
         case Landscape() | FastFacts() | Columns():
             yield _layout_data(block, figures)
@@ -232,7 +235,7 @@ def _layout_data(block: Landscape | FastFacts | Columns, figures: _FigureFiles) 
 
 
 def _blocks_data(blocks: Iterable[Block], figures: _FigureFiles) -> list[dict[str, Any]]:
-    return [data for block in blocks for data in _block_data(block, figures)]
+    return [data for block in blocks for data in _block_typst_data(block, figures)]
 
 
 def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
@@ -279,7 +282,7 @@ class _FigureFiles:
 
 def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
-    with_charts = [part for part in page.runs[:DRAWN_RUNS] if part.figures]
+    with_charts = [part for part in page.runs[:RUNS_WITH_CHARTS] if part.figures]
     without = [part for part in page.runs if part not in with_charts]
     shown_runs = [
         *with_charts,
@@ -304,10 +307,10 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     for part, own in zip(shown_runs, shown, strict=True):
         yield Heading(run_with_configuration_text(part.result, names), 3)
         trace = part.storage_text.removeprefix(session)
-        checks = _unusual_checks_note(part.result, usual)
+        checks = _checks_note_if_unusual(part.result, usual)
         yield Paragraph(trace, Style.ITEM, part.result.verdict.level, checks)
         if own:
-            yield Figures(own, is_detailed=True)
+            yield FigureGroup(own, is_detailed=True)
         if part.hosts_table:
             yield part.hosts_table
         yield from (*part.fleet_tables, objections_table(part.result))
@@ -315,7 +318,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     yield _run_folders_table(others, names, usual, session)
 
 
-def _unusual_checks_note(result: Result, usual: str) -> str:
+def _checks_note_if_unusual(result: Result, usual: str) -> str:
     note = checks_note(result.verdict)
     return "" if note == usual else note
 
@@ -334,7 +337,7 @@ def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> 
             if len(hits) > 1 and all(objection.evidence.get(name) == value for _, objection in hits)
         }
         rows = [
-            row_of(
+            row_of_cells(
                 run_with_configuration_text(part.result, names),
                 objection.level or Level.INVALID,
                 evidence_text({k: v for k, v in objection.evidence.items() if k not in shared}),
@@ -342,8 +345,10 @@ def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> 
             for part, objection in hits
         ]
         if shared:
-            rows.insert(0, (*row_of("all of these", ""), *row_of(evidence_text(shared))))
-        heads = columns_of(("Run", "Verdict", "Evidence"))
+            rows.insert(
+                0, (*row_of_cells("all of these", ""), *row_of_cells(evidence_text(shared)))
+            )
+        heads = text_and_number_columns(("Run", "Verdict", "Evidence"))
         yield Table(f"{code}, as of the first: {first.message}", heads, tuple(rows))
 
 
@@ -352,16 +357,16 @@ def _run_folders_table(
 ) -> Table:
     """Verdicts of runs, where they are stored, and what checks looked where that is unusual."""
     rows = tuple(
-        row_of(
+        row_of_cells(
             run_with_configuration_text(part.result, names),
             part.result.verdict.level,
             part.storage_text.removeprefix(session),
-            _unusual_checks_note(part.result, usual) or DASH,
+            _checks_note_if_unusual(part.result, usual) or DASH,
         )
         for part in parts
     )
-    heads = columns_of(("Run", "Verdict", "Stored in", "Checks"))
-    return without_empty_columns(Table("Where other runs are stored", heads, rows))
+    heads = text_and_number_columns(("Run", "Verdict", "Stored in", "Checks"))
+    return table_without_empty_columns(Table("Where other runs are stored", heads, rows))
 
 
 def _escape_invisible_texts(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
@@ -411,4 +416,4 @@ def _figure_file_name(kind: str, number: int, figure: Figure) -> str:
 
 def _file_name_slug(text: str) -> str:
     """The text as a part of a file's name, whatever it holds."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:NAME_MOST].rstrip("-") or "unnamed"
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:NAME_MAX].rstrip("-") or "unnamed"

@@ -16,11 +16,11 @@ from iolab.errors import ReportError
 from iolab.report.blocks import (
     BasicBlock,
     Code,
-    Drawing,
-    Figures,
+    FigureGroup,
     Heading,
     Paragraph,
     Style,
+    TopologyBlock,
     UserText,
     brief_blocks,
     in_reading_order,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FIGURE_INCHES: Final = 4.6
 SMALL_POINTS: Final = 8
-WIDE: Final = 7
+WIDE_TABLE_COLUMNS: Final = 7
 """Columns from which on the type of a table is small."""
 
 
@@ -78,7 +78,7 @@ def _add_block(document: Document, block: BasicBlock) -> None:
             text = escape_invisible(f"{before}{block.text}{after}")
             run = document.add_paragraph(style=style).add_run(text)
             run.bold = block.style is Style.STRONG or None
-        case Drawing():
+        case TopologyBlock():
             document.add_paragraph(escape_invisible(block.alt_text))
         case UserText():
             _add_user_text(document, block.markdown)
@@ -86,7 +86,7 @@ def _add_block(document: Document, block: BasicBlock) -> None:
             document.add_paragraph(escape_invisible(block.text))
         case Table():
             _add_table(document, block)
-        case Figures():
+        case FigureGroup():
             _add_figures(document, block.figures)
 
 
@@ -119,7 +119,10 @@ def _add_table(document: Document, table: Table) -> None:
     for cells in (heads, *table.rows):
         for column, cell, place in zip(table.columns, cells, drawn.add_row().cells, strict=True):
             _write_cell(
-                place.paragraphs[0], cell, is_number=column.is_number, is_small=len(heads) > WIDE
+                place.paragraphs[0],
+                cell,
+                is_number=column.is_number,
+                is_small=len(heads) > WIDE_TABLE_COLUMNS,
             )
     document.add_paragraph()
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import NOT_RESTORED, ExternalServer
-from iolab.loads.keyvalue.cassandra.server import MADE_BY
+from iolab.loads.keyvalue.cassandra.server import COMMENT_PREFIX
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
 from tests.loads.keyvalue.cassandra.fake_java import World, fake_java, no_kits
 from tests.loads.keyvalue.cassandra.stage import JOB, Stage, stage_on
@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> World:
 
 
 def settings_of(world: World, **more: object) -> ServerSettings:
-    given = {"kind": ServerKind.GIVEN, "java": world.java, "addresses": ("10.0.0.7",), **more}
+    given = {"kind": ServerKind.EXTERNAL, "java": world.java, "addresses": ("10.0.0.7",), **more}
     return ServerSettings(**given)  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
         await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
         table = world.table()
         assert table is not None
-        assert table["comment"] == f"{MADE_BY}, holds 200 records of 2 x 100 bytes"
+        assert table["comment"] == f"{COMMENT_PREFIX}, holds 200 records of 2 x 100 bytes"
         await server.prepare_run(stage.session, run, [stage.workdir], never)
         async with server.collect_counters(stage.session, run, CounterCollector(), {}):
             pass
@@ -94,7 +94,7 @@ def test_a_table_of_our_own_with_other_records_is_made_anew(tmp_path: Path, worl
 
 
 def test_half_a_load_of_a_dead_session_is_loaded_anew(tmp_path: Path, world: World) -> None:
-    world.change(**{**THEIRS, "comment": MADE_BY, "rows": 120})
+    world.change(**{**THEIRS, "comment": COMMENT_PREFIX, "rows": 120})
 
     async def work(stage: Stage, server: ExternalServer) -> None:
         await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(200))
@@ -108,7 +108,7 @@ def test_half_a_load_of_a_dead_session_is_loaded_anew(tmp_path: Path, world: Wor
 def test_what_a_session_kept_is_used_again_if_it_is_whole(
     tmp_path: Path, world: World, rows: int
 ) -> None:
-    comment = f"{MADE_BY}, holds 200 records of 2 x 100 bytes"
+    comment = f"{COMMENT_PREFIX}, holds 200 records of 2 x 100 bytes"
     world.change(**{**THEIRS, "comment": comment, "rows": rows})
 
     async def work(stage: Stage, server: ExternalServer) -> None:
@@ -216,5 +216,5 @@ def test_a_table_that_cannot_be_dropped_is_told_of(tmp_path: Path, world: World)
     ],
 )
 def test_addresses_get_the_ports_they_lack(given: str, found: str) -> None:
-    settings = ServerSettings(kind=ServerKind.GIVEN, addresses=(given,))
+    settings = ServerSettings(kind=ServerKind.EXTERNAL, addresses=(given,))
     assert ExternalServer(settings, no_kits).addresses == (found,)

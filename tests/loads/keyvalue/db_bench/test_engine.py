@@ -14,14 +14,14 @@ from iolab.loads.keyvalue.db_bench.engine import (
     SEED_MAX,
     SEED_STEP,
     bench_command,
-    bench_seeds,
+    bench_seed_range,
     derived_seed,
     levels_command,
     load_command,
-    load_seeds,
+    load_seed_range,
     next_free_seed,
     parse_version,
-    shape_command,
+    table_shape_command,
     version_command,
 )
 from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, load_faults
@@ -94,7 +94,7 @@ def test_options_reach_db_bench_and_programs_are_named() -> None:
     assert not any("sst_dump" in word for word in argv)
     load = load_command(job, "/t", "d", seed=1).argv
     assert [word for word in load if "disable_wal" in word] == ["--disable_wal=1"]
-    assert shape_command(job, "/t", "d").argv == (
+    assert table_shape_command(job, "/t", "d").argv == (
         *("/opt/r/sst_dump-9", "--file=d", "--command=none", "--show_properties"),
     )
     assert version_command(job.options, "/t").argv == ("/opt/r/db_bench", "--version")
@@ -159,11 +159,16 @@ def test_a_seed_that_db_bench_would_not_use_is_refused(seed: int) -> None:
 
 
 def test_a_seed_goes_on_until_no_thread_has_a_stream_in_common() -> None:
-    used = [bench_seeds(JOB, 90201), load_seeds(5096), bench_seeds(JOB, 90205), load_seeds(99999)]
-    assert next_free_seed(used, bench_seeds(JOB, 90199)) == 90209
-    assert next_free_seed(used, bench_seeds(JOB, 5092)) == 5092
-    assert next_free_seed(used, bench_seeds(JOB, 5093)) == 5097
-    assert next_free_seed([], load_seeds(17)) == 17
+    used = [
+        bench_seed_range(JOB, 90201),
+        load_seed_range(5096),
+        bench_seed_range(JOB, 90205),
+        load_seed_range(99999),
+    ]
+    assert next_free_seed(used, bench_seed_range(JOB, 90199)) == 90209
+    assert next_free_seed(used, bench_seed_range(JOB, 5092)) == 5092
+    assert next_free_seed(used, bench_seed_range(JOB, 5093)) == 5097
+    assert next_free_seed([], load_seed_range(17)) == 17
 
 
 def test_a_derived_seed_is_always_the_same_and_far_from_all_others() -> None:

@@ -13,7 +13,7 @@ from iolab.loads.keyvalue.db_bench.output import (
     SENTENCES_LIMIT,
     BuildKind,
     DbBenchOutput,
-    FirstThreadReads,
+    FirstThreadCounts,
     TimedTicker,
     parse_build_kind,
     parse_compaction_row,
@@ -109,7 +109,7 @@ def test_bins_are_kept_as_they_are_with_their_width() -> None:
 def test_reads_and_writes_are_told_apart() -> None:
     (result,) = golden("readrandomwriterandom").results
     assert [one.operation for one in result.latencies] == [READ, WRITE]
-    assert result.first_thread == FirstThreadReads(reads=81040, found_count=81040)
+    assert result.first_thread == FirstThreadCounts(reads=81040, found_count=81040)
     # The rate and the count of readwhilewriting are of its readers alone.
     output = golden("readwhilewriting")
     assert [one.operation for one in output.results[0].latencies] == [READ]
@@ -141,7 +141,7 @@ def test_versions_before_7_3_tell_neither_seconds_nor_operations() -> None:
     (result,) = parse_db_bench_output(raw.replace(V2, b" ops/sec;"), b"").results
     assert (result.seconds, result.operations) == (None, None)
     assert result.mib_per_s == 219.6
-    assert result.first_thread == FirstThreadReads(reads=166160, found_count=166160)
+    assert result.first_thread == FirstThreadCounts(reads=166160, found_count=166160)
     assert result.latencies[0].count == 664513
 
 
@@ -153,19 +153,19 @@ def test_versions_before_7_3_tell_neither_seconds_nor_operations() -> None:
             "readrandom   :      10.218 micros/op 3131616 ops/sec; 1254.3 MB/s "
             "(176144999 of 176144999 found)",
             1254.3,
-            FirstThreadReads(176144999, 176144999),
+            FirstThreadCounts(176144999, 176144999),
         ),
         (
             "multireadrandom :      10.164 micros/op 3148272 ops/sec; "
             "(177099990 of 177099990 found)",
             None,
-            FirstThreadReads(177099990, 177099990),
+            FirstThreadCounts(177099990, 177099990),
         ),
         ("overwrite    :       7.939 micros/op 125963 ops/sec;   50.5 MB/s", 50.5, None),
     ],
 )
 def test_result_lines_of_older_versions(
-    line: str, mib: float | None, first: FirstThreadReads | None
+    line: str, mib: float | None, first: FirstThreadCounts | None
 ) -> None:
     (result,) = parse_db_bench_output(line.encode() + b"\n", b"").results
     assert (result.mib_per_s, result.first_thread, result.operations) == (mib, first, None)

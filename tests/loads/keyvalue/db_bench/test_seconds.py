@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from iolab.loads.keyvalue.db_bench.output import parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import (
     BenchSecond,
+    BenchTotals,
     LiveProgress,
-    Totals,
     bench_intervals,
     bench_seconds,
     parse_report_rows,
@@ -24,7 +24,7 @@ from tests.recorded import recorded
 LOADED: Final = KeyValueSet(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
 JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
-UNKNOWN: Final = Totals(None, None, None)
+UNKNOWN: Final = BenchTotals(None, None, None)
 S: Final = 1_000_000_000
 
 
@@ -34,7 +34,7 @@ def lines(thread: int, *points: tuple[float, int]) -> list[ThreadProgress]:
 
 def test_rows_are_seconds_and_the_totals_tell_what_came_after_the_last() -> None:
     rows = [(1, 100), (2, 110)]
-    assert bench_seconds(rows, (), JOB, Totals(3.004, 330, None)) == (
+    assert bench_seconds(rows, (), JOB, BenchTotals(3.004, 330, None)) == (
         BenchSecond(1.0, 1.0, 100, None),
         BenchSecond(2.0, 1.0, 110, None),
         BenchSecond(3.004, 1.004, 120, None),
@@ -42,10 +42,19 @@ def test_rows_are_seconds_and_the_totals_tell_what_came_after_the_last() -> None
 
 
 @pytest.mark.parametrize(
-    "totals", [Totals(2.4, 220, None), UNKNOWN, Totals(3.0, 200, None), Totals(1.5, 400, None)]
+    "totals",
+    [
+        BenchTotals(2.4, 220, None),
+        UNKNOWN,
+        BenchTotals(3.0, 200, None),
+        BenchTotals(1.5, 400, None),
+    ],
 )
-def test_a_short_rest_and_one_that_cannot_be_are_left_out(totals: Totals) -> None:
-    assert [one.done for one in bench_seconds([(1, 100), (2, 110)], (), JOB, totals)] == [100, 110]
+def test_a_short_rest_and_one_that_cannot_be_are_left_out(totals: BenchTotals) -> None:
+    assert [one.completed for one in bench_seconds([(1, 100), (2, 110)], (), JOB, totals)] == [
+        100,
+        110,
+    ]
 
 
 def test_a_late_row_stands_for_two_seconds_and_two_of_one_second_for_one() -> None:
@@ -61,26 +70,30 @@ def test_no_report_has_no_seconds() -> None:
 def test_the_writer_is_taken_off_by_what_it_told() -> None:
     progress = [*lines(0, (1.25, 50), (2.5, 100)), *lines(1, (1.0, 1000), (2.0, 2000))]
     found = bench_seconds(
-        [(1, 1040), (2, 1040), (3, 1040)], progress, WRITING, Totals(3.0, 3000, 120)
+        [(1, 1040), (2, 1040), (3, 1040)], progress, WRITING, BenchTotals(3.0, 3000, 120)
     )
-    assert [(one.done, one.written) for one in found] == [(1000, 40), (1000, 40), (1000, 40)]
+    assert [(one.completed, one.writer_operations) for one in found] == [
+        (1000, 40),
+        (1000, 40),
+        (1000, 40),
+    ]
 
 
 def test_a_writer_that_was_never_heard_is_known_by_its_total() -> None:
-    found = bench_seconds([(1, 1010), (2, 1010)], (), WRITING, Totals(2.1, 2100, 21))
-    assert [(one.done, one.written) for one in found] == [(1000, 10), (1000, 10)]
+    found = bench_seconds([(1, 1010), (2, 1010)], (), WRITING, BenchTotals(2.1, 2100, 21))
+    assert [(one.completed, one.writer_operations) for one in found] == [(1000, 10), (1000, 10)]
 
 
 def test_seconds_up_to_which_the_writer_was_not_heard_are_left_out() -> None:
     progress = lines(0, (1.0, 40), (2.1, 84))
     found = bench_seconds([(1, 140), (2, 140), (3, 140)], progress, WRITING, UNKNOWN)
-    assert [(one.done, one.written) for one in found] == [(100, 40), (100, 40)]
+    assert [(one.completed, one.writer_operations) for one in found] == [(100, 40), (100, 40)]
 
 
 def test_a_writer_that_goes_back_is_not_heard() -> None:
     progress = lines(0, (1.0, 40), (0.5, 60), (2.0, 30), (3.0, 120))
     found = bench_seconds([(1, 140), (2, 140), (3, 140)], progress, WRITING, UNKNOWN)
-    assert [one.written for one in found] == [40, 40, 40]
+    assert [one.writer_operations for one in found] == [40, 40, 40]
 
 
 @given(
@@ -95,13 +108,13 @@ def test_nothing_is_counted_twice_or_lost(
     rows = [(second, count + writes) for second, count in enumerate(counts, start=1)]
     seconds = len(counts) + rest_s
     total = sum(counts) + rest
-    plain = bench_seconds([*enumerate(counts, start=1)], (), JOB, Totals(seconds, total, None))
-    assert sum(one.done for one in plain) == total - (rest if rest_s < 0.5 else 0)
+    plain = bench_seconds([*enumerate(counts, start=1)], (), JOB, BenchTotals(seconds, total, None))
+    assert sum(one.completed for one in plain) == total - (rest if rest_s < 0.5 else 0)
     written = writes * len(counts)
-    both = bench_seconds(rows, (), WRITING, Totals(seconds, total, written))
-    done = sum(one.done + (one.written or 0) for one in both)
+    both = bench_seconds(rows, (), WRITING, BenchTotals(seconds, total, written))
+    done = sum(one.completed + (one.writer_operations or 0) for one in both)
     assert done <= total + written + len(counts) * writes
-    assert all(one.done >= 0 and (one.written or 0) >= 0 for one in both)
+    assert all(one.completed >= 0 and (one.writer_operations or 0) >= 0 for one in both)
 
 
 def test_real_seconds_add_up_to_what_was_counted() -> None:
@@ -115,9 +128,9 @@ def test_real_seconds_add_up_to_what_was_counted() -> None:
         assert result is not None
         assert result.operations is not None
         writes = output.timed.get("rocksdb.db.write.micros")
-        totals = Totals(result.seconds, result.operations, writes.count if writes else None)
+        totals = BenchTotals(result.seconds, result.operations, writes.count if writes else None)
         found = bench_seconds(rows, output.progress, job, totals)
-        assert sum(one.done for one in found) == pytest.approx(result.operations, rel=0.002)
+        assert sum(one.completed for one in found) == pytest.approx(result.operations, rel=0.002)
 
 
 def test_intervals_stand_on_the_hosts_clock() -> None:

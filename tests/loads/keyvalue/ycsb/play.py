@@ -18,13 +18,13 @@ from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.server import Load, Server
+from iolab.loads.keyvalue.cassandra.server import LoadStep, Server
 from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
-from iolab.study.load import LoadOptions
+from iolab.study.parse import StudyOverrides
 from iolab.targets.work_directory import WorkDirectory
 from tests.e2e.mpi import leave, take
 from tests.loads.keyvalue.ycsb.stand_in import RECORDS
@@ -65,7 +65,7 @@ def study_of(java: Path, *, server: str = "embedded", drop: bool = False) -> Stu
         records=RECORDS,
         drop="true" if drop else "false",
     )
-    return parse_study(text, "trial.toml", LoadOptions(path="/mnt/bench"))
+    return parse_study(text, "trial.toml", StudyOverrides(path="/mnt/bench"))
 
 
 STAND_IN: Final = ServerRun("A stand-in", "1", "127.0.0.1:9042")
@@ -90,7 +90,7 @@ class FakeServer(Server):
         _session: SessionContext,
         _run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: Load,
+        load: LoadStep,
     ) -> None:
         self._fault = None
         self.events.append(f"ready for {len(workdirs)}")

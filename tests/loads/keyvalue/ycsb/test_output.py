@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from iolab.core.histogram import MIDDLE_NS, Histogram, dense_counts
 from iolab.hosts.intervals import Interval
-from iolab.loads.keyvalue.metrics import WHOLE
+from iolab.loads.keyvalue.metrics import WHOLE_OPERATION_WEIGHTS
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, YcsbJob
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrInterval, HdrLog
 from iolab.loads.keyvalue.ycsb.output import (
-    CRUMB_NS,
+    SHORT_GROUP_NS,
     load_faults,
     log_intervals,
     parse_ycsb_output,
@@ -43,7 +43,9 @@ S = 1_000_000_000
 
 def whole(counts: Sequence[OperationCount]) -> int:
     """Whole operations: a read-modify-write is counted as a read and as an update as well."""
-    return sum(WHOLE.get(count.operation, 0) * count.completed for count in counts)
+    return sum(
+        WHOLE_OPERATION_WEIGHTS.get(count.operation, 0) * count.completed for count in counts
+    )
 
 
 def faults(name: str, job: YcsbJob, seconds: float) -> tuple[str, ...]:
@@ -207,7 +209,7 @@ def test_intervals_are_of_all_operations_and_without_gaps() -> None:
         assert one.end_real_ns - one.span_ns == before.end_real_ns
     for one in made:
         assert [int(part.direction) for part in one.directions] == [33, 35, 38, 65, 67, 70]
-        assert one.span_ns >= CRUMB_NS
+        assert one.span_ns >= SHORT_GROUP_NS
         assert all(part.ios == int(part.counts.sum()) for part in one.directions)
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import Command
-from iolab.hosts.remote_process import Ending
-from iolab.loads.keyvalue.ycsb.clients import GIVE_MEMORY, KEPT_BYTES, YcsbStreams
+from iolab.hosts.remote_process import ProcessEnding
+from iolab.loads.keyvalue.ycsb.clients import KEPT_BYTES, MEMORY_HINT, YcsbStreams
 from iolab.loads.keyvalue.ycsb.output import YcsbStatus
-from iolab.session.process_driver import killed_for_memory
+from iolab.session.process_driver import out_of_memory_error
 
 STATUS = b"2026-11-21 02:08:30:710 7 sec: 12306 operations; 3958 current ops/sec;\n"
 
 
-def ending(*, oom_kills: int | None, stderr_tail: str = "") -> Ending:
+def ending(*, oom_kills: int | None, stderr_tail: str = "") -> ProcessEnding:
     exited = ExitedAnswer(
         code=None,
         signal=9,
@@ -24,7 +24,7 @@ def ending(*, oom_kills: int | None, stderr_tail: str = "") -> Ending:
         real_ns=1,
         oom_kills=oom_kills,
     )
-    return Ending(exited, stderr_tail, halted=False)
+    return ProcessEnding(exited, stderr_tail, halted=False)
 
 
 def command(memory_limit_bytes: int | None) -> Command:
@@ -32,7 +32,7 @@ def command(memory_limit_bytes: int | None) -> Command:
 
 
 def test_a_client_that_the_kernel_killed_for_its_memory_is_told_with_its_bound() -> None:
-    fault = killed_for_memory("YCSB", "c1", command(700 << 20), ending(oom_kills=1), GIVE_MEMORY)
+    fault = out_of_memory_error("YCSB", "c1", command(700 << 20), ending(oom_kills=1), MEMORY_HINT)
     assert fault is not None
     assert "'c1' needed more than its 700 MiB" in fault.message
     assert "workload.*.memory" in fault.hint
@@ -40,7 +40,7 @@ def test_a_client_that_the_kernel_killed_for_its_memory_is_told_with_its_bound()
 
 @pytest.mark.parametrize(("limit", "kills"), [(700 << 20, 0), (None, None)])
 def test_one_that_ended_otherwise_is_not(limit: int | None, kills: int | None) -> None:
-    killed = killed_for_memory("YCSB", "c1", command(limit), ending(oom_kills=kills), GIVE_MEMORY)
+    killed = out_of_memory_error("YCSB", "c1", command(limit), ending(oom_kills=kills), MEMORY_HINT)
     assert killed is None
 
 
@@ -58,5 +58,5 @@ def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
 def test_last_words_are_looked_for_beside_the_status_lines() -> None:
     printed = YcsbStreams(lambda _: None)
     printed.feed_stderr(b"Error: no memory\n" + 100 * STATUS)
-    found = printed.without_status_lines(ending(oom_kills=None, stderr_tail="7 sec"))
+    found = printed.ending_without_status_lines(ending(oom_kills=None, stderr_tail="7 sec"))
     assert found.stderr_tail.strip() == "Error: no memory"

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.workload import key_value_run_of, server_settings
-from iolab.loads.keyvalue.ycsb.clients import RecordShare, record_shares
+from iolab.loads.keyvalue.ycsb.clients import RecordRange, split_records
 from tests.loads.keyvalue.ycsb.play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb.stand_in import behave, started
 
@@ -25,14 +25,14 @@ def properties(words: list[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize(("records", "clients"), [(10, 1), (10, 3), (2, 3), (1_000_003, 7)])
 def test_records_are_shared_without_a_gap(records: int, clients: int) -> None:
-    parts = record_shares(records, clients)
+    parts = split_records(records, clients)
     assert len(parts) == clients
     assert [part.first for part in parts] == [
         sum(one.count for one in parts[:place]) for place in range(clients)
     ]
     assert sum(part.count for part in parts) == records
     assert max(part.count for part in parts) - min(part.count for part in parts) <= 1
-    assert record_shares(3, 1) == (RecordShare(0, 3),)
+    assert split_records(3, 1) == (RecordRange(0, 3),)
 
 
 def test_clients_load_it_together_once(program: Path, target: Path) -> None:

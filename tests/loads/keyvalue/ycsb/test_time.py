@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.loads.keyvalue.cost import APART_S, CONNECT_S, execution_limit_s, start_allowance_s
+from iolab.loads.keyvalue.cost import (
+    CONNECT_S,
+    CONNECT_SPREAD_S,
+    execution_limit_s,
+    start_allowance_s,
+)
 from iolab.loads.keyvalue.workload import ServerKind
 from tests.session.stage import study_of
 
@@ -13,7 +18,7 @@ from tests.session.stage import study_of
 @pytest.mark.parametrize("kind", ServerKind)
 def test_several_clients_get_time_to_come_together(kind: ServerKind) -> None:
     assert start_allowance_s(kind, 1) == CONNECT_S[kind]
-    assert start_allowance_s(kind, 12) == CONNECT_S[kind] + APART_S
+    assert start_allowance_s(kind, 12) == CONNECT_S[kind] + CONNECT_SPREAD_S
 
 
 def test_the_load_lasts_in_whole_seconds_and_never_less_than_asked() -> None:

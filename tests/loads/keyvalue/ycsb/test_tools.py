@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
+from iolab.loads.keyvalue.workload import EMBEDDED_SERVER, ServerSettings
 from iolab.loads.keyvalue.ycsb.clients import YcsbInstall, YcsbTools
 from iolab.targets.work_directory import WorkDirectory
 from tests.loads.keyvalue.local import on_this_machine
@@ -31,7 +31,7 @@ def tools_with(settings: ServerSettings) -> YcsbInstall:
 
 
 def test_iolab_brings_its_own(tmp_path: Path) -> None:
-    found = tools_with(replace(EMBEDDED, java=str(java(tmp_path))))
+    found = tools_with(replace(EMBEDDED_SERVER, java=str(java(tmp_path))))
     assert found.versions == "YCSB 0.17.0, Java 17.0.15"
     assert found.kit.classpath == ("/scratch/ycsb.jar",)
 
@@ -40,7 +40,7 @@ def test_the_users_own_is_used_where_it_is_named(tmp_path: Path) -> None:
     library = tmp_path / "ycsb" / "lib"
     library.mkdir(parents=True)
     (library / "core-0.18.0-SNAPSHOT.jar").touch()
-    settings = replace(EMBEDDED, java=str(java(tmp_path)), ycsb=f"{tmp_path}/ycsb/")
+    settings = replace(EMBEDDED_SERVER, java=str(java(tmp_path)), ycsb=f"{tmp_path}/ycsb/")
     found = tools_with(settings)
     assert found.version == "0.18.0-SNAPSHOT"
     assert f"{library}/*" in found.kit.classpath
@@ -50,7 +50,7 @@ def test_the_users_own_is_used_where_it_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_ycsb_is_refused(tmp_path: Path, *, made: bool) -> None:
     if made:
         (tmp_path / "ycsb" / "lib").mkdir(parents=True)
-    settings = replace(EMBEDDED, java=str(java(tmp_path)), ycsb=str(tmp_path / "ycsb"))
+    settings = replace(EMBEDDED_SERVER, java=str(java(tmp_path)), ycsb=str(tmp_path / "ycsb"))
     with pytest.raises(EngineError) as caught:
         tools_with(settings)
     assert "/ycsb/lib" in caught.value.message

@@ -26,7 +26,7 @@ from iolab.core.host import ToolFacts
 from iolab.core.workload import DataSet, Direction
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import Command, OutputReader
-from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, unusable_fio_reason
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_unusable_reason
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
 from iolab.loads.fileio.options import FIO_OPTIONS
@@ -58,18 +58,20 @@ SPARE_REPORTS: Final = 60
 """Reports that a run may print beyond one a second: a late end, and the final one."""
 
 _ARGV: Final = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
-_INSTALL: Final = "Install it there: `apt-get install fio`, `dnf install fio` or `zypper in fio`."
+_INSTALL_HINT: Final = (
+    "Install it there: `apt-get install fio`, `dnf install fio` or `zypper in fio`."
+)
 
 FIO_ANSWER_S: Final = 20.0
 """To say its version; from a disk that sleeps it takes seconds."""
 
-FIO_WORDS_MOST: Final = 200
+FIO_WORDS_MAX: Final = 200
 """Characters of its words that go into a sentence where it fails."""
 
-MAX_JOBS: Final = 4096
+JOBS_MAX: Final = 4096
 """fio's own limit of jobs in one process tree (`--max-jobs`)."""
 
-MAX_DEPTH: Final = 65536
+DEPTH_MAX: Final = 65536
 """Above what any kernel queue takes; a larger number is a slip of the pen."""
 
 LAYOUT_BLOCK_BYTES: Final = 1 << 20
@@ -94,7 +96,7 @@ _CONTENTS: Final = {
     Contents.ZEROS: "zero_buffers=1",
 }
 
-_UNTOLD: Final = "fio cannot be told this job"
+_NOT_EXPRESSIBLE: Final = "fio cannot be told this job"
 
 
 def null_job_file(job: Job, seconds: float) -> str:
@@ -116,12 +118,14 @@ class FioEngine:
         """The name in study files."""
         return FIO_ENGINE
 
-    def check(self, tool: ToolFacts) -> None:
+    def require_usable(self, tool: ToolFacts) -> None:
         """EngineError when fio is missing, unknown or older than 3.16."""
-        if wrong := unusable_fio_reason(tool):
-            raise EngineError(f"fio is {wrong}.", _INSTALL)
+        if wrong := fio_unusable_reason(tool):
+            raise EngineError(f"fio is {wrong}.", _INSTALL_HINT)
 
-    def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
+    def layout_command(
+        self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
+    ) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
         direct, ioengine = (job.direct, job.ioengine) if job else (True, LIBAIO)
         text = layout_job_file(data_set, direct=direct, ioengine=ioengine, seed=seed)
@@ -131,8 +135,8 @@ class FioEngine:
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
 
-        def missing_layout_bytes(last: FioDocument) -> str | None:
-            written = last.progress[Direction.WRITE].bytes
+        def missing_layout_bytes(last_document: FioDocument) -> str | None:
+            written = last_document.progress[Direction.WRITE].bytes
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
@@ -140,7 +144,7 @@ class FioEngine:
             (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_bytes
         )
 
-    def fill(
+    def fill_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
@@ -153,13 +157,13 @@ class FioEngine:
         region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
 
-        def missing_fill_bytes(last: FioDocument) -> str | None:
-            written = last.progress[Direction.WRITE].bytes
+        def missing_fill_bytes(last_document: FioDocument) -> str | None:
+            written = last_document.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
         return FioReader((Direction.WRITE,), region.numjobs, missing_fill_bytes)
 
-    def measure(
+    def measure_command(
         self,
         job: Job,
         data_set: DataSet,
@@ -173,17 +177,17 @@ class FioEngine:
         text = measure_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
         return _command(directory, text, seconds + end_limit_s(job))
 
-    def reader(self, job: Job) -> OutputReader:
+    def measure_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
         return FioReader(job.access.directions, job.numjobs)
 
-    def null(self, job: Job, *, seconds: float) -> Command | None:
+    def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""
         if job.access.has_trims:
             return None
         return _command(NULL_FOLDER, null_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV)
 
-    def null_reader(self, job: Job) -> OutputReader:
+    def null_target_reader(self, job: Job) -> OutputReader:
         """A reader of writes."""
         return FioReader((Direction.WRITE,), job.numjobs)
 
@@ -206,7 +210,7 @@ def _command(
     )
 
 
-def unusable_local_fio_reason(search: str | None = None) -> str:
+def local_fio_unusable_reason(search: str | None = None) -> str:
     """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
     program = shutil.which(FIO_ENGINE, path=search)
     if program is None:
@@ -219,10 +223,10 @@ def unusable_local_fio_reason(search: str | None = None) -> str:
         return f"{program} does not run ({excerpt(str(fault))})"
     message = excerpt(asked.stdout.decode("utf-8", "replace").strip())
     if asked.returncode:
-        words = excerpt(asked.stderr.decode("utf-8", "replace").strip(), FIO_WORDS_MOST)
+        words = excerpt(asked.stderr.decode("utf-8", "replace").strip(), FIO_WORDS_MAX)
         how = f"signal {-asked.returncode}" if asked.returncode < 0 else f"code {asked.returncode}"
         return f"{program} does not run (it ended with {how}: {words or message})"
-    wrong = unusable_fio_reason(ToolFacts(FIO_ENGINE, program, message))
+    wrong = fio_unusable_reason(ToolFacts(FIO_ENGINE, program, message))
     return f"{program} is {wrong}" if wrong else ""
 
 
@@ -233,7 +237,7 @@ def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) ->
     Offsets depend on `seed` and the job's number alone (`randseed`).
     """
     raise_if_faults(
-        _UNTOLD,
+        _NOT_EXPRESSIBLE,
         (
             *_job_faults(job),
             *_name_faults(data_set),
@@ -275,7 +279,9 @@ def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int
     """
     region = data_set_for_fill(data_set)
     block = layout_block_bytes(region.file_bytes)
-    raise_if_faults(_UNTOLD, (*_layout_faults(region, block, ioengine), *_seed_faults(seed)))
+    raise_if_faults(
+        _NOT_EXPRESSIBLE, (*_layout_faults(region, block, ioengine), *_seed_faults(seed))
+    )
     lines = [
         f"ioengine={ioengine}",
         f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
@@ -305,7 +311,7 @@ def fill_job_file(
     the region to its end and begins again; files are written over by a job each.
     """
     raise_if_faults(
-        _UNTOLD, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed))
+        _NOT_EXPRESSIBLE, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed))
     )
     region = data_set_for_fill(data_set)
     block = fill_block_bytes(region)
@@ -427,8 +433,8 @@ def _job_faults(job: Job) -> Iterable[Fault]:
     if job.ioengine not in IOENGINES:
         yield Fault(f"ioengine '{job.ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose.")
     yield from _range_faults("block size", job.block_bytes, SECTOR_BYTES, 1 << 30)
-    yield from _range_faults("iodepth", job.iodepth, 1, MAX_DEPTH)
-    yield from _range_faults("numjobs", job.numjobs, 1, MAX_JOBS)
+    yield from _range_faults("iodepth", job.iodepth, 1, DEPTH_MAX)
+    yield from _range_faults("numjobs", job.numjobs, 1, JOBS_MAX)
     if job.rate_iops is not None:
         yield from _range_faults("rate_iops", job.rate_iops, 1, 1 << 31)
     if job.rate_bytes_per_s is not None:
@@ -460,7 +466,7 @@ def job_fits_files_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
 
 def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fault]:
     yield from _name_faults(data_set)
-    yield from _range_faults("numjobs", data_set.numjobs, 1, MAX_JOBS)
+    yield from _range_faults("numjobs", data_set.numjobs, 1, JOBS_MAX)
     yield from _range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
     if ioengine not in IOENGINES:
         yield Fault(f"ioengine '{ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose one.")

@@ -23,7 +23,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
-from iolab.record import DECODE_FAULTS, Record
+from iolab.record import DECODE_ERRORS, Record
 from iolab.units import NS_PER_MS
 
 DOCUMENT_LIMIT_BYTES: Final = 8 << 20
@@ -78,10 +78,12 @@ _DIGITS: Final = b"0123456789"
 _PAIRS: Final = ([b'""', b":", b","], [b'""', b":,"])
 """What is left of a pair without them and blanks: a key in quotes and a number after it."""
 
-_BIN_OF: Final = {str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())}
+_BIN_BY_MIDPOINT_TEXT: Final = {
+    str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())
+}
 """The bin of each midpoint as fio prints it."""
 
-_NOTHING: Final = np.zeros(BIN_COUNT, dtype=np.int64)
+_NO_COUNTS: Final = np.zeros(BIN_COUNT, dtype=np.int64)
 """The counts of a direction in which nothing completed: one array for all of them."""
 
 
@@ -187,7 +189,7 @@ def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals
     fio's rank rule, since percentiles of parts cannot be pooled.
     """
     weights = [_number_or_zero(block, "total_ios") for block in blocks]
-    latencies = [_inner_block(block, "lat_ns") for block in blocks]
+    latencies = [_inner_block_or_empty(block, "lat_ns") for block in blocks]
     used = [lat for lat, weight in zip(latencies, weights, strict=True) if weight] or latencies
     lowest = int(min(_number_or_zero(lat, "min") for lat in used))
     highest = int(max(_number_or_zero(lat, "max") for lat in used))
@@ -201,10 +203,10 @@ def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals
         lat_max_ns=highest,
         lat_mean_ns=_weighted_mean_of_blocks(latencies, weights),
         slat_mean_ns=_weighted_mean_of_blocks(
-            [_inner_block(block, "slat_ns") for block in blocks], weights
+            [_inner_block_or_empty(block, "slat_ns") for block in blocks], weights
         ),
         clat_mean_ns=_weighted_mean_of_blocks(
-            [_inner_block(block, "clat_ns") for block in blocks], weights
+            [_inner_block_or_empty(block, "clat_ns") for block in blocks], weights
         ),
         percentiles=_percentiles_ns(latencies, Histogram(counts, lowest, highest)),
         short_ios=int(sum(_number_or_zero(block, "short_ios") for block in blocks)),
@@ -214,25 +216,25 @@ def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals
 
 def engine_totals(
     blocks: Sequence[Block],
-    ways: Mapping[Direction, DirectionTotals | None],
+    directions: Mapping[Direction, DirectionTotals | None],
     *,
     error: int,
     jobs: int,
 ) -> EngineTotals:
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
     weights = [
-        sum(_number_or_zero(_inner_block(job, way.key), "total_ios") for way in Direction)
+        sum(_number_or_zero(_inner_block_or_empty(job, way.key), "total_ios") for way in Direction)
         for job in blocks
     ]
-    depths = [_inner_block(job, "iodepth_level") for job in blocks]
+    depths = [_inner_block_or_empty(job, "iodepth_level") for job in blocks]
     shares = tuple(
         (key, _weighted_mean([_number_or_zero(d, key) for d in depths], weights))
         for key in DEPTH_LEVELS
     )
     return EngineTotals(
-        read=ways.get(Direction.READ),
-        write=ways.get(Direction.WRITE),
-        trim=ways.get(Direction.TRIM),
+        read=directions.get(Direction.READ),
+        write=directions.get(Direction.WRITE),
+        trim=directions.get(Direction.TRIM),
         depth_percent=shares,
         user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in blocks) / len(blocks),
         system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in blocks) / len(blocks),
@@ -242,7 +244,9 @@ def engine_totals(
 
 
 def _percentiles_ns(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[float, int], ...]:
-    own = [_values_by_percentile(_inner_block(latency, "percentile")) for latency in latencies]
+    own = [
+        _values_by_percentile(_inner_block_or_empty(latency, "percentile")) for latency in latencies
+    ]
     if len(own) == 1:
         return tuple(sorted(own[0].items()))
     ranks = sorted({rank for percentiles in own for rank in percentiles})
@@ -274,7 +278,7 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / total
 
 
-def _inner_block(block: Block, key: str) -> Block:
+def _inner_block_or_empty(block: Block, key: str) -> Block:
     inner = block.get(key)
     return inner if isinstance(inner, dict) else {}
 
@@ -284,7 +288,7 @@ def _number_or_zero(block: Block, key: str) -> float:
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
-class DocumentFault(Exception):
+class DocumentError(Exception):
     """A document that cannot be used; the message is a sentence."""
 
 
@@ -355,7 +359,7 @@ def _build_document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes])
     jobs = _job_blocks(root)
     groups = {job.get("groupid", 0) for job in jobs}
     if len(groups) > 1:
-        raise DocumentFault(
+        raise DocumentError(
             f"fio reported {len(groups)} groups, which ran apart; their counts are not added up"
         )
     starts = [
@@ -375,7 +379,7 @@ def _build_document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes])
 def _job_blocks(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     jobs = root.get("jobs")
     if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
-        raise DocumentFault("fio printed a report without jobs")
+        raise DocumentError("fio printed a report without jobs")
     return jobs
 
 
@@ -383,12 +387,12 @@ def _totals_within_limits(blocks: Sequence[Mapping[str, Any]], counts: Counts) -
     try:
         totals = direction_totals(blocks, counts)
     except OverflowError:
-        raise DocumentFault("fio printed a report with a number that is none") from None
+        raise DocumentError("fio printed a report with a number that is none") from None
     # Numbers are checked here, and not by a function that is called for each while they are read:
     # a report every second on a thousand hosts has a million of them.
     for name in _COUNTED:
         if not 0 <= getattr(totals, name) < INTEGER_LIMIT:
-            raise DocumentFault(f"fio printed a report whose {name} cannot be counted")
+            raise DocumentError(f"fio printed a report whose {name} cannot be counted")
     return totals
 
 
@@ -411,7 +415,7 @@ def _parse_with_separate_bins(text: bytes) -> tuple[Mapping[str, Any], Sequence[
         at = end + 1
     rest = b"".join((*kept, text[at:]))
     if rest.count(b'"bins"') == len(bins):
-        with suppress(*DECODE_FAULTS):
+        with suppress(*DECODE_ERRORS):
             root = msgspec.json.decode(rest)
             if isinstance(root, dict):
                 return root, bins
@@ -423,11 +427,11 @@ def _parse_report(text: bytes) -> Mapping[str, Any]:
     for parse in (msgspec.json.decode, _parse_leniently, _parse_without_nan):
         try:
             root = parse(text)
-        except (*DECODE_FAULTS, ValueError):
+        except (*DECODE_ERRORS, ValueError):
             continue
         if isinstance(root, dict):
             return root
-    raise DocumentFault(f"fio printed a report that is not JSON ({len(text)} bytes)")
+    raise DocumentError(f"fio printed a report that is not JSON ({len(text)} bytes)")
 
 
 def _parse_leniently(text: bytes) -> object:
@@ -442,15 +446,15 @@ def _direction_progress(
     jobs: Sequence[Mapping[str, Any]], name: str, bins: Sequence[bytes]
 ) -> DirectionProgress:
     """One direction of all jobs of the group, which ran side by side."""
-    counts = _NOTHING
+    counts = _NO_COUNTS
     moved, lat_sum, runtime = 0, 0.0, 0
     for job in jobs:
         block = job.get(name)
         if not isinstance(block, dict):
-            raise DocumentFault(f"fio printed a report without '{name}'")
+            raise DocumentError(f"fio printed a report without '{name}'")
         own, mean = _latency_counts_and_mean(block, name, bins)
-        if own is not _NOTHING:
-            counts = own if counts is _NOTHING else counts + own
+        if own is not _NO_COUNTS:
+            counts = own if counts is _NO_COUNTS else counts + own
             lat_sum += mean * int(own.sum())
         moved += int(_require_number(block, "io_bytes"))
         runtime = max(runtime, int(_require_number(block, "runtime", MS_LIMIT)))
@@ -463,21 +467,21 @@ def _latency_counts_and_mean(
     """The dense bins of one job's direction and the mean latency in ns."""
     latency = block.get("lat_ns")
     if not isinstance(latency, dict):
-        raise DocumentFault(f"fio printed no latencies for '{name}'")
+        raise DocumentError(f"fio printed no latencies for '{name}'")
     bins = latency.get("bins")
     if type(bins) is int and 0 <= bins < len(bin_texts):
         where, printed = _parse_bin_pairs(bin_texts[bins])
     elif bins is None or isinstance(bins, dict):
         where, printed = _bin_pairs_from_dict(bins or {}, name)
     else:
-        raise DocumentFault(f"fio printed no latency bins for '{name}'")
+        raise DocumentError(f"fio printed no latency bins for '{name}'")
     if not printed.size:
         samples = _require_number(latency, "N") if "N" in latency else 0
         if samples > 0:
-            raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
-        return _NOTHING, 0.0
+            raise DocumentError(f"fio counted {samples} latencies for '{name}' and printed no bins")
+        return _NO_COUNTS, 0.0
     if not printed.any():
-        return _NOTHING, 0.0
+        return _NO_COUNTS, 0.0
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     counts[where] = printed
     return counts, float(_require_number(latency, "mean"))
@@ -489,7 +493,7 @@ def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
         numbers = _to_int64_array(
             msgspec.json.decode(b"".join((b"[", inside.translate(_AS_LIST), b"]")))
         )
-    except (*DECODE_FAULTS, ValueError):
+    except (*DECODE_ERRORS, ValueError):
         raise _OddBinsError from None
     if not inside.strip():
         return numbers, numbers
@@ -508,12 +512,14 @@ def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
 def _bin_pairs_from_dict(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
     """The same of an object that was parsed. Raises DocumentFault."""
     try:
-        where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
+        where = np.fromiter(
+            map(_BIN_BY_MIDPOINT_TEXT.__getitem__, bins), dtype=np.int64, count=len(bins)
+        )
         counts = None if bool in map(type, bins.values()) else _to_int64_array(bins.values())
     except (KeyError, ValueError):
         counts = None
     if counts is None:
-        raise DocumentFault(f"fio printed latencies of '{name}' in bins that no fio has")
+        raise DocumentError(f"fio printed latencies of '{name}' in bins that no fio has")
     return where, counts
 
 
@@ -528,7 +534,7 @@ def _to_int64_array(values: Collection[object]) -> Counts:
         raise ValueError("not whole numbers of 64 bits") from None
 
 
-_NOTHING.setflags(write=False)
+_NO_COUNTS.setflags(write=False)
 
 
 def _require_number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> int | float:
@@ -538,4 +544,4 @@ def _require_number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIM
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # the parser makes a float of what is beyond 64 bits
     shown = repr(value)[:SHOWN_LIMIT]
-    raise DocumentFault(f"fio printed a report whose '{key}' is {shown}, not a number it can be")
+    raise DocumentError(f"fio printed a report whose '{key}' is {shown}, not a number it can be")

@@ -30,7 +30,7 @@ from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
     DirectionProgress,
-    DocumentFault,
+    DocumentError,
     FioDocument,
     JsonDocumentSplitter,
     read_document,
@@ -58,7 +58,7 @@ class FioReader:
         self._directions = tuple(directions)
         self._jobs = jobs
         self._missing = missing
-        self._cutter = JsonDocumentSplitter()
+        self._splitter = JsonDocumentSplitter()
         self._faults = ReadingFaults()
         self._intervals = IntervalLog()
         self._first: _JobTime | None = None
@@ -67,20 +67,20 @@ class FioReader:
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
-        return self._take_documents(self._cutter.feed(piece))
+        return self._take_documents(self._splitter.feed(piece))
 
     def finish(self) -> EngineReading:
         """Everything that the output told."""
-        self._take_documents(self._cutter.finish())
+        self._take_documents(self._splitter.finish())
         last = self._newest
         totals = self._totals(last) if last else None
         if last:
             self._add_end_faults(last)
         elif not self._faults:
             self._faults.add_fault("fio printed no report")
-        if self._cutter.broken_count:
-            self._faults.add_fault(f"fio broke off {self._cutter.broken_count} of its reports")
-        words = "; ".join(self._cutter.text)[:TEXT_LIMIT]
+        if self._splitter.broken_count:
+            self._faults.add_fault(f"fio broke off {self._splitter.broken_count} of its reports")
+        words = "; ".join(self._splitter.text)[:TEXT_LIMIT]
         if self._faults and words:
             self._faults.add_fault(f"it said: {words}")
         start_ns, end_ns = self._run_bounds_ns()
@@ -94,10 +94,10 @@ class FioReader:
             faults=tuple(self._faults),
         )
 
-    def _totals(self, last: FioDocument) -> EngineTotals | None:
+    def _totals(self, last_document: FioDocument) -> EngineTotals | None:
         try:
-            return last.totals(self._jobs, self._directions)
-        except DocumentFault as fault:
+            return last_document.totals(self._jobs, self._directions)
+        except DocumentError as fault:
             self._faults.add_fault(str(fault))
             return None
 
@@ -108,7 +108,7 @@ class FioReader:
                 document = read_document(text)
                 interval = self._interval_since_last(document)
                 self._newest = document
-            except DocumentFault as fault:
+            except DocumentError as fault:
                 self._faults.add_fault(str(fault))
                 continue
             if interval is not None:
@@ -147,21 +147,21 @@ class FioReader:
         end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
         return start_ns, max(end_ns, start_ns)
 
-    def _add_end_faults(self, last: FioDocument) -> None:
-        if last.error:
-            name = errno.errorcode.get(last.error)
-            means = f"{name}: {os.strerror(last.error)}" if name else "of no known meaning"
-            self._faults.add_fault(f"fio stopped with error {last.error} ({means})")
-        if last.ios == 0:
+    def _add_end_faults(self, last_document: FioDocument) -> None:
+        if last_document.error:
+            name = errno.errorcode.get(last_document.error)
+            means = f"{name}: {os.strerror(last_document.error)}" if name else "of no known meaning"
+            self._faults.add_fault(f"fio stopped with error {last_document.error} ({means})")
+        if last_document.ios == 0:
             self._faults.add_fault("fio completed no I/O")
         unasked = [
             direction.key
-            for direction, progress in last.progress.items()
+            for direction, progress in last_document.progress.items()
             if progress.ios and direction not in self._directions
         ]
         if unasked:
             self._faults.add_fault(f"fio did what it was not asked for: {', '.join(unasked)}")
-        lack = self._missing(last)
+        lack = self._missing(last_document)
         if lack:
             self._faults.add_fault(lack)
 
@@ -181,7 +181,7 @@ def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | N
     if spans_ns.min() > 0:
         log.correct_times(ends_ns, spans_ns)
         return log
-    return IntervalLog(clip_to_run(list(log), start_ns, end_ns))
+    return IntervalLog(clip_intervals_to_run(list(log), start_ns, end_ns))
 
 
 def distribute_bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
@@ -198,7 +198,9 @@ def distribute_bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
     return sizes
 
 
-def clip_to_run(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
+def clip_intervals_to_run(
+    intervals: Sequence[Interval], start_ns: int, end_ns: int
+) -> tuple[Interval, ...]:
     """The intervals within the run's bounds: the record of the run.
 
     The first begins at the start; the last ends with the last I/O, not when fio printed it. An
@@ -218,19 +220,19 @@ def clip_to_run(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tu
             seq, end_real_ns, span = placed
             kept.append(replace(interval, seq=seq, end_real_ns=end_real_ns, span_ns=span))
         else:
-            kept[-1] = _join_intervals(kept[-1], interval)
+            kept[-1] = _merged_interval(kept[-1], interval)
     return tuple(kept)
 
 
-def _join_intervals(earlier: Interval, later: Interval) -> Interval:
+def _merged_interval(earlier: Interval, later: Interval) -> Interval:
     parts = {part.direction: part for part in earlier.directions}
     for part in later.directions:
         own = parts.get(part.direction)
-        parts[part.direction] = _add_direction_intervals(own, part) if own else part
+        parts[part.direction] = _merged_direction_interval(own, part) if own else part
     return replace(earlier, directions=tuple(parts[key] for key in sorted(parts)))
 
 
-def _add_direction_intervals(
+def _merged_direction_interval(
     interval: DirectionInterval, other: DirectionInterval
 ) -> DirectionInterval:
     bins, where = np.unique(np.concatenate([interval.bins, other.bins]), return_inverse=True)
@@ -256,7 +258,7 @@ def _progress_difference(
     where = (counts != 0).nonzero()[0]
     changed = counts[where]
     if moved < 0 or (changed.size and changed.min() < 0):
-        raise DocumentFault(f"fio's counts of '{direction.key}' went back")
+        raise DocumentError(f"fio's counts of '{direction.key}' went back")
     ios = int(changed.sum())
     # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
     lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0

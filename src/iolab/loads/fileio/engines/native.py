@@ -54,7 +54,7 @@ JOBS_MAX: Final = 10_000
 INTERVAL_MS: Final = 1000
 """How often it reports: as often as fio is asked to."""
 
-SEEDS_APART: Final = 1 << 20
+SEED_STEP: Final = 1 << 20
 """Seeds of a run's jobs follow each other; those of the next run begin so much further on."""
 
 SEED_LIMIT: Final = 1 << 64
@@ -73,11 +73,11 @@ _CONTENTS: Final = {
     Contents.ZEROS: "zeros",
 }
 
-_UNABLE: Final = "The native engine cannot do this job"
+_NOT_SUPPORTED: Final = "The native engine cannot do this job"
 
 Spec = dict[str, Any]
 
-_USUAL: Final[Spec] = {
+_DEFAULT_JOB: Final[Spec] = {
     "rate": None,
     "arrivals": None,
     "think_us": 0,
@@ -100,7 +100,8 @@ def measure_spec(
     Jobs with a rate begin `later` by that part of the time between two I/Os of all of them.
     """
     raise_if_faults(
-        _UNABLE, (*_job_faults(job), *_name_faults(data_set), *job_fits_files_faults(job, data_set))
+        _NOT_SUPPORTED,
+        (*_job_faults(job), *_name_faults(data_set), *job_fits_files_faults(job, data_set)),
     )
     shape = _job_spec(job)
     jobs = [
@@ -130,7 +131,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
     """Write every byte of the data set once, random and with stamps that can be verified."""
     region = data_set_for_fill(data_set)
     block = layout_block_bytes(region.file_bytes)
-    raise_if_faults(_UNABLE, tuple(_name_faults(data_set)))
+    raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
     jobs = [
         {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.job_bytes, number + seed)}
         for number, place in enumerate(_job_file_specs(region, region.numjobs, create=True))
@@ -140,7 +141,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
 
 def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
-    raise_if_faults(_UNABLE, tuple(_name_faults(data_set)))
+    raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
     region = data_set_for_fill(data_set)
     block = fill_block_bytes(region)
     each = fill_job_bytes(region, passes)
@@ -261,9 +262,9 @@ def _job_file_specs(data_set: DataSet, numjobs: int, *, create: bool = False) ->
             yield {"files": [{"path": name, **file} for name in names]}
 
 
-def _without_default_values(shape: Spec) -> Spec:
+def _without_default_values(spec: Spec) -> Spec:
     """A job without what the engine takes for granted: thousands of them have to fit."""
-    return {name: value for name, value in shape.items() if value != _USUAL.get(name)}
+    return {name: value for name, value in spec.items() if value != _DEFAULT_JOB.get(name)}
 
 
 def _block_size_specs(job: Job, options: Mapping[str, str]) -> list[Spec]:
@@ -323,7 +324,7 @@ def _distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
 
 
 def _job_seed(seed: int, number: int) -> int:
-    return (seed * SEEDS_APART + number) % SEED_LIMIT
+    return (seed * SEED_STEP + number) % SEED_LIMIT
 
 
 def _job_faults(job: Job) -> Iterable[Fault]:
@@ -358,7 +359,7 @@ class NativeEngine:
         """The name in study files."""
         return NATIVE_ENGINE
 
-    def check(self, tool: ToolFacts) -> None:
+    def require_usable(self, tool: ToolFacts) -> None:
         """Nothing can be wrong: it is part of the agent."""
 
     def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
@@ -367,7 +368,9 @@ class NativeEngine:
         text = spec_text({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
         return replace(command, stdin=text.encode("ascii"), job_file=text)
 
-    def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
+    def layout_command(
+        self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
+    ) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
         direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
         spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
@@ -377,9 +380,9 @@ class NativeEngine:
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
         jobs = data_set_for_fill(data_set).numjobs
-        return NativeReader((Direction.WRITE,), jobs, _missing_bytes_probe(data_set.bytes_per_host))
+        return NativeReader((Direction.WRITE,), jobs, missing_bytes_check(data_set.bytes_per_host))
 
-    def fill(
+    def fill_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
@@ -391,9 +394,9 @@ class NativeEngine:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
-        return NativeReader((Direction.WRITE,), region.numjobs, _missing_bytes_probe(wanted))
+        return NativeReader((Direction.WRITE,), region.numjobs, missing_bytes_check(wanted))
 
-    def measure(
+    def measure_command(
         self,
         job: Job,
         data_set: DataSet,
@@ -407,7 +410,7 @@ class NativeEngine:
         spec = measure_spec(job, data_set, seconds, seed, later=later)
         return _command(directory, spec, seconds + end_limit_s(job), waits_for_start=True)
 
-    def null(self, job: Job, *, seconds: float) -> Command | None:
+    def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.
 
         Nothing that is there without a device takes those.
@@ -417,18 +420,18 @@ class NativeEngine:
         spec = null_spec(job, seconds)
         return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
 
-    def null_reader(self, job: Job) -> OutputReader:
-        """A reader for the output of `null`."""
+    def null_target_reader(self, job: Job) -> OutputReader:
+        """A reader for the output of `null_target_command`."""
         return NativeReader((Direction.WRITE,), job.numjobs)
 
-    def reader(self, job: Job) -> OutputReader:
+    def measure_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job has: a mix of 100 % has only one."""
         none = {Direction.READ: not has_reads(job), Direction.WRITE: not has_writes(job)}
         ways = [way for way in job.access.directions if not none.get(way, False)]
         return NativeReader(ways, job.numjobs)
 
 
-def _missing_bytes_probe(wanted: int) -> Callable[[EngineTotals], str | None]:
+def missing_bytes_check(wanted: int) -> Callable[[EngineTotals], str | None]:
     """Says what a whole run of writes lacks of the bytes that were wanted."""
 
     def missing_bytes(totals: EngineTotals) -> str | None:

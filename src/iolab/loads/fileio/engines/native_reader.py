@@ -14,7 +14,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.run import DirectionTotals, EngineTotals
-from iolab.core.samples import Ints, Whole
+from iolab.core.samples import Ints, SignedInts
 from iolab.core.workload import Direction, ServiceTime
 from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
@@ -24,7 +24,7 @@ from iolab.units import NS_PER_S
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.95, 99.99)
 """What is taken from the bins as the engine's own percentiles; it prints none."""
 
-SHORT: Final = "short"
+SHORT_IO_KIND: Final = "short"
 """What stands in place of an errno for an I/O that moved fewer bytes than asked."""
 
 ERRORS_SHOWN: Final = 4
@@ -34,26 +34,22 @@ _NO_BINS: Final = "it told bins that are none"
 _CPU: Final = ("user_s", "system_s")
 
 
-class LineFault(Exception):
+class LineError(Exception):
     """A line cannot be used; the message says why."""
 
 
 def require_object(value: object) -> dict[str, Any]:
     """A JSON object. LineFault for anything else."""
     if not isinstance(value, dict):
-        raise LineFault("it printed a line that is no object")
+        raise LineError("it printed a line that is no object")
     return value
 
 
 def require_count(table: Mapping[str, Any], key: str) -> int:
     """A whole number that is not negative. LineFault for anything else, or nothing."""
     value = table.get(key)
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or not 0 <= value <= limits.NUMBER_MOST
-    ):
-        raise LineFault(f"it told no {key}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= limits.NUMBER_MAX:
+        raise LineError(f"it told no {key}")
     return value
 
 
@@ -61,24 +57,24 @@ def require_direction(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What a line says of a direction that the job has. LineFault where it says nothing."""
     part = table.get(name)
     if not isinstance(part, dict):
-        raise LineFault(f"it told nothing of '{name}'")
+        raise LineError(f"it told nothing of '{name}'")
     return part
 
 
-def parse_bins(document: Mapping[str, Any]) -> tuple[Whole, Ints]:
+def parse_bins(document: Mapping[str, Any]) -> tuple[SignedInts, Ints]:
     """The bins in use and their counts, each a column. LineFault for what cannot be that."""
     rows = document.get("bins", [])
     try:
         table = np.array(rows)
     except (TypeError, ValueError, OverflowError):
-        raise LineFault(_NO_BINS) from None
+        raise LineError(_NO_BINS) from None
     if isinstance(rows, list) and not rows:
         table = table.astype(np.int64).reshape(0, 2)
     if table.dtype != np.int64 or table.ndim != 2 or table.shape[1] != 2:
-        raise LineFault(_NO_BINS)
+        raise LineError(_NO_BINS)
     bins, counts = table[:, 0], table[:, 1]
     if table.size and (bins.min() < 0 or bins.max() >= BIN_COUNT or counts.min() < 0):
-        raise LineFault(_NO_BINS)
+        raise LineError(_NO_BINS)
     return bins.astype(np.int16), counts.copy()
 
 
@@ -91,7 +87,7 @@ def parse_totals(
     wall_ns = measured_ns + drain_ns
     errors = _errors_by_kind({**_inner_table(end, "errors"), "thread": _inner_table(end, "broken")})
     short = {
-        way: _optional_count(_inner_table(_inner_table(end, "errors"), way.key), SHORT)
+        way: _optional_count(_inner_table(_inner_table(end, "errors"), way.key), SHORT_IO_KIND)
         for way in directions
     }
     ways = {
@@ -124,10 +120,10 @@ def _parse_generator_totals(
     probes = _inner_table(_inner_table(head, "probes"), "read")
     unsubmitted = _inner_table(end, "unsubmitted")
     return GeneratorTotals(
-        method=excerpt(str(head.get("method", "")), limits.SENTENCE_CHARACTERS_MOST),
+        method=excerpt(str(head.get("method", "")), limits.SENTENCE_CHARACTERS_MAX),
         threads=_optional_count(head, "threads"),
-        clock=excerpt(str(head.get("clock", "")), limits.SENTENCE_CHARACTERS_MOST),
-        notes=_printable_sentences(head.get("notes"))[: limits.NOTES_MOST],
+        clock=excerpt(str(head.get("clock", "")), limits.SENTENCE_CHARACTERS_MAX),
+        notes=_printable_sentences(head.get("notes"))[: limits.NOTES_MAX],
         errors=errors,
         retries=_retries_by_reason(_inner_table(end, "retries")),
         lateness=_parse_lateness(_inner_table(end, "lateness")),
@@ -178,7 +174,7 @@ def _dense_bin_counts(table: Mapping[str, Any], ios: int) -> Ints:
     """Dense counts; LineFault where they are not those of the I/Os."""
     bins, counts = parse_bins(table)
     if int(counts.sum()) != ios:
-        raise LineFault(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
+        raise LineError(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
     return dense_counts(bins, counts)
 
 
@@ -186,25 +182,25 @@ def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     counts = [
         (
-            excerpt(f"{way} {name}", limits.SENTENCE_CHARACTERS_MOST),
+            excerpt(f"{way} {name}", limits.SENTENCE_CHARACTERS_MAX),
             _optional_count(_inner_table(table, way), name),
         )
         for way in table
         for name in _inner_table(table, way)
-        if name != SHORT
+        if name != SHORT_IO_KIND
     ]
     counts = sorted(
         (error for error in counts if error[1]), key=lambda error: (-error[1], error[0])
     )
-    return tuple(counts[: limits.RETRY_KINDS_MOST])
+    return tuple(counts[: limits.RETRY_KINDS_MAX])
 
 
 def _retries_by_reason(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     reasons = [
-        (excerpt(reason, limits.SENTENCE_CHARACTERS_MOST), _optional_count(table, reason))
+        (excerpt(reason, limits.SENTENCE_CHARACTERS_MAX), _optional_count(table, reason))
         for reason in table
     ]
-    return tuple(reasons[: limits.RETRY_KINDS_MOST])
+    return tuple(reasons[: limits.RETRY_KINDS_MAX])
 
 
 def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
@@ -236,14 +232,14 @@ def _parse_verify_totals(table: Mapping[str, Any]) -> VerifyTotals | None:
         return None
     kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
     checked, torn, stale, misplaced, corrupt = (_optional_count(table, kind) for kind in kinds)
-    first = _printable_sentences(table.get("first"))[: limits.WRONG_BLOCKS_MOST]
+    first = _printable_sentences(table.get("first"))[: limits.WRONG_BLOCKS_MAX]
     return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
 
 
 def _printable_sentences(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(excerpt(str(sentence), limits.SENTENCE_CHARACTERS_MOST) for sentence in value)
+    return tuple(excerpt(str(sentence), limits.SENTENCE_CHARACTERS_MAX) for sentence in value)
 
 
 def _inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -263,8 +259,8 @@ def _optional_number(table: Mapping[str, Any], key: str) -> float:
         return 0.0
     # Nothing is compared with what is no number, and nothing is less than it.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= limits.NUMBER_MOST:
-        raise LineFault(f"it told no {key}")
+    if not is_number or not 0 <= value <= limits.NUMBER_MAX:
+        raise LineError(f"it told no {key}")
     return float(value)
 
 
@@ -295,7 +291,7 @@ class NativeReader:
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > limits.LINE_BYTES_MOST:
+        if len(self._rest) > limits.LINE_BYTES_MAX:
             self._faults.add_fault("it printed a line without an end")
             self._rest = b""
         return [interval for line in lines if (interval := self._take_line(line)) is not None]
@@ -323,7 +319,7 @@ class NativeReader:
         version_text = (
             f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
         )
-        return excerpt(version_text, limits.SENTENCE_CHARACTERS_MOST)
+        return excerpt(version_text, limits.SENTENCE_CHARACTERS_MAX)
 
     def _start_and_end_ns(self) -> tuple[int | None, int | None]:
         """When it began and ended: as its last line says, else as the others do."""
@@ -332,7 +328,7 @@ class NativeReader:
             try:
                 start_ns = require_count(self._end, "start_real_ns")
                 end_ns = require_count(self._end, "end_real_ns")
-            except LineFault as fault:
+            except LineError as fault:
                 self._faults.add_fault(str(fault))
         if start_ns is not None and end_ns is not None and end_ns < start_ns:
             self._faults.add_fault("it ended before it began")
@@ -345,7 +341,7 @@ class NativeReader:
             return None
         try:
             totals = parse_totals(self._head, self._end, self._directions, self._jobs)
-        except LineFault as fault:
+        except LineError as fault:
             self._faults.add_fault(str(fault))
             return None
         lack = self._missing(totals)
@@ -362,10 +358,10 @@ class NativeReader:
         try:
             document = require_object(json.loads(line))
             return self._take_document(document)
-        except LineFault as fault:
+        except LineError as fault:
             self._faults.add_fault(str(fault))
         except (ValueError, RecursionError):
-            words = excerpt(line, limits.SENTENCE_CHARACTERS_MOST)
+            words = excerpt(line, limits.SENTENCE_CHARACTERS_MAX)
             self._faults.add_fault(f"it printed a line that is no JSON: {words}")
         return None
 
@@ -374,7 +370,7 @@ class NativeReader:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
                 self._faults.add_fault(
-                    excerpt(str(fault), limits.SENTENCE_CHARACTERS_MOST).rstrip(".")
+                    excerpt(str(fault), limits.SENTENCE_CHARACTERS_MAX).rstrip(".")
                 )
         elif "native" in document:
             self._head = document
@@ -404,7 +400,7 @@ class NativeReader:
                 parts.append(_parse_service_time_interval(direction, parts[-1], service))
         end_ns, span_ns = require_count(document, "end_real_ns"), require_count(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:
-            raise LineFault("it told an interval that ends before the one before it")
+            raise LineError("it told an interval that ends before the one before it")
         if require_count(document, "seq") != len(self._log):
             self._faults.add_fault(
                 f"it told interval {document['seq']} where {len(self._log)} was due"
@@ -412,22 +408,22 @@ class NativeReader:
         return Interval(len(self._log), end_ns, span_ns, tuple(parts))
 
 
-def _present_directions(totals: EngineTotals) -> list[DirectionTotals]:
+def _known_direction_totals(totals: EngineTotals) -> list[DirectionTotals]:
     return [way for way in (totals.read, totals.write, totals.trim) if way is not None]
 
 
 def _did_every_io_fail(totals: EngineTotals) -> bool:
     """Whether not one I/O was done, and some were tried."""
     failed = totals.generator.failed_ios if totals.generator else 0
-    short = sum(way.short_ios for way in _present_directions(totals))
-    return failed + short > 0 and not any(way.ios for way in _present_directions(totals))
+    short = sum(way.short_ios for way in _known_direction_totals(totals))
+    return failed + short > 0 and not any(way.ios for way in _known_direction_totals(totals))
 
 
 def _failures_text(totals: EngineTotals) -> str:
     errors = totals.generator.errors if totals.generator else ()
-    short = sum(way.short_ios for way in _present_directions(totals))
+    short = sum(way.short_ios for way in _known_direction_totals(totals))
     counts = [f"{count} x {name}" for name, count in errors[:ERRORS_SHOWN]]
-    counts += [f"{short} x {SHORT}"] if short else []
+    counts += [f"{short} x {SHORT_IO_KIND}"] if short else []
     return f"every I/O failed ({', '.join(counts)})"
 
 
@@ -435,7 +431,7 @@ def _parse_direction_interval(direction: Direction, table: dict[str, Any]) -> Di
     bins, counts = parse_bins(table)
     ios = require_count(table, "ios")
     if int(counts.sum()) != ios:
-        raise LineFault(f"it counts {ios} I/Os of '{direction.key}' and bins {counts.sum()}")
+        raise LineError(f"it counts {ios} I/Os of '{direction.key}' and bins {counts.sum()}")
     lat_sum_ns = float(require_count(table, "lat_sum_ns"))
     return DirectionInterval(
         direction, ios, require_count(table, "bytes"), lat_sum_ns, bins, counts

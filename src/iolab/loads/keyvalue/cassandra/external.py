@@ -13,9 +13,9 @@ from iolab.core.events import Notice, Phase
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.loads.keyvalue.cassandra.server import (
-    MADE_BY,
+    COMMENT_PREFIX,
     PRODUCT,
-    Load,
+    LoadStep,
     RecordSet,
     RowCount,
     Server,
@@ -30,7 +30,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     table_comment,
 )
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaReply
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, find_java, install_kit
+from iolab.loads.keyvalue.java import YCSB_VERSION, InstallKit, KitName, find_java, install_kit
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -44,20 +44,20 @@ NOT_RESTORED: Final = (
     "as they are."
 )
 
-DO: Final = "Name another server.keyspace, which iolab makes and fills, or set records to match."
+HINT: Final = "Name another server.keyspace, which iolab makes and fills, or set records to match."
 
 
 class ExternalServer(Server):
     """See `Server`; `kits` brings jars to hosts. The first client asks the cluster for all."""
 
-    def __init__(self, settings: ServerSettings, kits: Kits = install_kit) -> None:
+    def __init__(self, settings: ServerSettings, kits: InstallKit = install_kit) -> None:
         self._settings = settings
         self._kits = kits
         self._tools: CassandraTools | None = None
         self._loaded: RecordSet | None = None
-        self._ours = False
-        self._keep = False
-        self._warned = False
+        self._is_table_ours = False
+        self._keeps_table = False
+        self._has_warned = False
         self.server_run = ServerRun(PRODUCT, "", ",".join(self.addresses))
 
     @property
@@ -72,15 +72,15 @@ class ExternalServer(Server):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: Load,
+        load: LoadStep,
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
-        self._keep = session.study.target.keep_files
-        self.record(error=None)
+        self._keeps_table = session.study.target.keep_files
+        self.update_server_run(error=None)
         try:
             tools = await self._install_tools(session, workdirs[0])
             schema = await tools.run_schema_action(self.addresses, "describe")
-            self.record(version=excerpt(schema.version, 40))
+            self.update_server_run(version=excerpt(schema.version, 40))
             require_keyspace(schema, self._settings)
             wanted = record_set_of_run(run)
             if self._loaded == wanted and schema.columns is not None:
@@ -88,20 +88,20 @@ class ExternalServer(Server):
             else:
                 await self._ensure_records(session, run, tools, schema, wanted, load)
         except (HostError, EngineError) as fault:
-            self.record(error=fault.message)
+            self.update_server_run(error=fault.message)
             raise
 
     async def stop(self) -> tuple[str, ...]:
         """Drop the table that iolab made, with a keyspace that has no other, unless it is kept."""
-        tools, ours = self._tools, self._ours
-        self._tools, self._loaded, self._ours = None, None, False
-        if tools is None or not ours or self._keep:
+        tools, ours = self._tools, self._is_table_ours
+        self._tools, self._loaded, self._is_table_ours = None, None, False
+        if tools is None or not ours or self._keeps_table:
             return ()
         where = f"The table {self._table_name} of the cluster was not dropped."
         if tools.host.lost_reason:
             return (f"{where} {tools.host.lost_reason}",)
         try:
-            await tools.run_schema_action(self.addresses, "drop", comment=MADE_BY)
+            await tools.run_schema_action(self.addresses, "drop", comment=COMMENT_PREFIX)
         except (HostError, EngineError) as fault:
             return (f"{where} {fault.message}",)
         return ()
@@ -132,43 +132,47 @@ class ExternalServer(Server):
         run: PlannedRun,
         tools: CassandraTools,
         schema: SchemaReply,
-        wanted: RecordSet,
-        load: Load,
+        record_set: RecordSet,
+        load: LoadStep,
     ) -> None:
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
-        self._ours = is_created_by_iolab(schema)
-        counted = await self._count_rows(tools, wanted) if holds_records(schema, wanted) else None
-        if self._ours and (counted is None or not counted.may_equal(wanted.records)):
+        self._is_table_ours = is_created_by_iolab(schema)
+        counted = (
+            await self._count_rows(tools, record_set) if holds_records(schema, record_set) else None
+        )
+        if self._is_table_ours and (
+            counted is None or not counted.may_be_equal_to(record_set.records)
+        ):
             # Of other records, changed since, or half a load of a session that died.
-            schema = await tools.run_schema_action(self.addresses, "drop", comment=MADE_BY)
+            schema = await tools.run_schema_action(self.addresses, "drop", comment=COMMENT_PREFIX)
         if schema.columns is None:
-            await create_table(tools, self.addresses, wanted)
-            self._ours, counted = True, None
+            await create_table(tools, self.addresses, record_set)
+            self._is_table_ours, counted = True, None
         elif counted is None:
             # The user's own table as it is, loaded where it is empty.
-            require_columns(schema, wanted, self._settings)
-            counted = await self._count_rows(tools, wanted)
+            require_columns(schema, record_set, self._settings)
+            counted = await self._count_rows(tools, record_set)
         if counted is None or not counted.rows:
             session.begin_phase(
-                Phase.LAY_OUT, run, f"{wanted} into {self._table_name} of the cluster"
+                Phase.LAY_OUT, run, f"{record_set} into {self._table_name} of the cluster"
             )
             await load()
             if session.stop.is_requested:
                 return
-            session.begin_phase(Phase.PROVE, run, f"that {self._table_name} holds {wanted}")
-            counted = await session.stop.run_unless_stopped(self._count_rows(tools, wanted))
-        self.record(rows=counted.rows, rows_by=counted.method)
-        require_rows(counted, wanted.records, f"{self._table_name} of the cluster", DO)
-        if self._ours:
-            await tools.run_schema_action(self.addresses, "mark", comment=table_comment(wanted))
-        self._loaded = wanted
-        if not self._warned:
+            session.begin_phase(Phase.PROVE, run, f"that {self._table_name} holds {record_set}")
+            counted = await session.stop.run_unless_stopped(self._count_rows(tools, record_set))
+        self.update_server_run(rows=counted.rows, rows_by=counted.method)
+        require_rows(counted, record_set.records, f"{self._table_name} of the cluster", HINT)
+        if self._is_table_ours:
+            await tools.run_schema_action(self.addresses, "mark", comment=table_comment(record_set))
+        self._loaded = record_set
+        if not self._has_warned:
             session.emit(Notice(NOT_RESTORED))
-        self._warned = True
+        self._has_warned = True
 
-    async def _count_rows(self, tools: CassandraTools, wanted: RecordSet) -> RowCount:
-        return await count_table_rows(tools, self.addresses, wanted.records)
+    async def _count_rows(self, tools: CassandraTools, record_set: RecordSet) -> RowCount:
+        return await count_table_rows(tools, self.addresses, record_set.records)
 
 
 def _with_port(address: str, port: int) -> str:

@@ -24,7 +24,7 @@ from iolab.loads.keyvalue.cassandra.node_host import (
 )
 from iolab.loads.keyvalue.cassandra.server import (
     PRODUCT,
-    Load,
+    LoadStep,
     RecordSet,
     Server,
     count_table_rows,
@@ -40,7 +40,7 @@ from iolab.loads.keyvalue.databases import (
     read_folder_marker,
     remove_folder,
 )
-from iolab.loads.keyvalue.java import Kits, install_kit
+from iolab.loads.keyvalue.java import InstallKit, install_kit
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -51,9 +51,9 @@ START_EXPECTED_S: Final = 10.0
 LONGEST_INTERVAL_MS: Final = 5000
 """Between its counters, whatever the hosts' own interval is: a run's last ones are waited for."""
 
-ROOM: Final = "See what it says: make room on the target, or give it more memory."
+ROOM_HINT: Final = "See what it says: make room on the target, or give it more memory."
 
-LOST: Final = "See in what YCSB said why records were not stored, and run again."
+LOST_HINT: Final = "See in what YCSB said why records were not stored, and run again."
 
 
 class ManagedServer(Server):
@@ -61,14 +61,14 @@ class ManagedServer(Server):
 
     cache_proof: CacheProof | None = None
 
-    def __init__(self, settings: ServerSettings, kits: Kits = install_kit) -> None:
+    def __init__(self, settings: ServerSettings, kits: InstallKit = install_kit) -> None:
         self._settings = settings
         self._version = parse_supported_version(settings.version)
         self._kits = kits
-        self._place: NodeFolder | None = None
-        self._equipment: NodeHostTools | None = None
+        self._node_folder: NodeFolder | None = None
+        self._node_tools: NodeHostTools | None = None
         self._node: CassandraNode | None = None
-        self._counting = GatedCounters()
+        self._gated_counters = GatedCounters()
         self.server_run = self._new_server_run()
 
     @property
@@ -80,7 +80,7 @@ class ManagedServer(Server):
     @property
     def host(self) -> str:
         """The host of the study on which it runs; "" before its first run."""
-        return self._place.name if self._place else ""
+        return self._node_folder.name if self._node_folder else ""
 
     @property
     def pid(self) -> int | None:
@@ -92,7 +92,7 @@ class ManagedServer(Server):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: Load,
+        load: LoadStep,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
         self.server_run = self._new_server_run()
@@ -100,21 +100,21 @@ class ManagedServer(Server):
         try:
             await self._kill_node()
             workdir = await self._take_work_directory(session, run, workdirs)
-            if self._equipment is None:
+            if self._node_tools is None:
                 equipment = _prepare_host(
                     session, workdir, self._settings, self._version, self._kits
                 )
-                self._equipment = await equipment
-            self.record(java=self._equipment.java)
+                self._node_tools = await equipment
+            self.update_server_run(java=self._node_tools.java)
             wanted = record_set_of_run(run)
             if not await self._has_records(workdir, wanted):
                 await self._load_records(session, run, workdir, wanted, load)
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
-            self.record(error=fault.message)
+            self.update_server_run(error=fault.message)
             # The next one looks anew at what may have been the reason.
-            self._equipment = None
+            self._node_tools = None
             await self._kill_node()
             raise
 
@@ -132,11 +132,11 @@ class ManagedServer(Server):
         if node is None or index is None:
             yield
             return
-        self._counting.start_forwarding(counters, index, node.newest)
+        self._gated_counters.start_forwarding(counters, index, node.newest)
         try:
             yield
         finally:
-            self._counting.stop_forwarding()
+            self._gated_counters.stop_forwarding()
             if not node.has_counters and node.death_text() is None:
                 session.emit(Notice("The counters of Cassandra broke off in a run, which went on."))
 
@@ -144,7 +144,7 @@ class ManagedServer(Server):
         """The statistics after the load, and whether it still lives."""
         newest = await self._node.next_counters() if self._node and not self.death_text() else None
         statistics = newest.statistics if newest else ()
-        self.record(statistics_after=statistics, error=self.death_text())
+        self.update_server_run(statistics_after=statistics, error=self.death_text())
 
     def death_text(self) -> str | None:
         """A sentence once it has died since it was ready."""
@@ -155,12 +155,12 @@ class ManagedServer(Server):
         faults: list[str] = []
         try:
             await self._kill_node()
-            if self._place is not None:
-                await _remove_live_folders(self._place.workdir)
-                await self._place.close_scratch_folder()
+            if self._node_folder is not None:
+                await _remove_live_folders(self._node_folder.workdir)
+                await self._node_folder.close_scratch_folder()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
-        self._place = self._equipment = None
+        self._node_folder = self._node_tools = None
         return tuple(faults)
 
     def _new_server_run(self) -> ServerRun:
@@ -176,29 +176,31 @@ class ManagedServer(Server):
         self, session: SessionContext, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> WorkDirectory:
         """Its work directory, which is another for other clients, or once a host was lost."""
-        before = self._place
-        self._place = await node_folder_for_run(session, run, workdirs, self._settings, before)
-        if before is not None and before.workdir.host is not self._place.workdir.host:
-            self._equipment = None
+        before = self._node_folder
+        self._node_folder = await node_folder_for_run(
+            session, run, workdirs, self._settings, before
+        )
+        if before is not None and before.workdir.host is not self._node_folder.workdir.host:
+            self._node_tools = None
             await before.close_scratch_folder()
-        self.record(host=self._place.name)
-        return self._place.workdir
+        self.update_server_run(host=self._node_folder.name)
+        return self._node_folder.workdir
 
-    async def _has_records(self, workdir: WorkDirectory, wanted: RecordSet) -> bool:
+    async def _has_records(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
         """Whether the records are there, whole, of this version and these settings."""
-        marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, wanted))
-        if marker is None or {**marker, **self._expected_marker(wanted)} != marker:
+        marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, record_set))
+        if marker is None or {**marker, **self._expected_marker(record_set)} != marker:
             return False
-        self.record(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
+        self.update_server_run(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
         return True
 
-    def _expected_marker(self, wanted: RecordSet) -> Mapping[str, Any]:
+    def _expected_marker(self, record_set: RecordSet) -> Mapping[str, Any]:
         return {
             "product": PRODUCT,
             "version": self._version.text,
             "keyspace": self._settings.keyspace,
             "replication": self._settings.replication,
-            **wanted.marker_document,
+            **record_set.marker_document,
         }
 
     async def _load_records(
@@ -206,66 +208,72 @@ class ManagedServer(Server):
         session: SessionContext,
         run: PlannedRun,
         workdir: WorkDirectory,
-        wanted: RecordSet,
-        load: Load,
+        record_set: RecordSet,
+        load: LoadStep,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
-        session.begin_phase(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
-        folder = _loaded_data_folder(workdir, wanted)
+        session.begin_phase(Phase.LAY_OUT, run, f"{record_set} into Cassandra {self._version.text}")
+        folder = _loaded_data_folder(workdir, record_set)
         await remove_folder(workdir.host, folder)
         node = await self._start_node(session, workdir, folder)
-        tools = self._require_equipment.tools
-        await create_table(tools, self.addresses, wanted)
-        await self._load_or_explain(load)
+        tools = self._require_node_tools.tools
+        await create_table(tools, self.addresses, record_set)
+        await self._load_or_raise_node_death(load)
         if session.stop.is_requested:
             return
         session.begin_phase(
-            Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted"
+            Phase.PROVE, run, f"that Cassandra holds {record_set}, flushed and compacted"
         )
         await session.stop.run_unless_stopped(tools.flush_and_compact(node.plan.jmx_port))
-        counting = count_table_rows(tools, self.addresses, wanted.records)
+        counting = count_table_rows(tools, self.addresses, record_set.records)
         counted = await session.stop.run_unless_stopped(counting)
         where = f"in Cassandra on host '{workdir.name}'"
-        require_rows(counted, wanted.records, where, LOST)
+        require_rows(counted, record_set.records, where, LOST_HINT)
         await node.stop()
         self._node = None
         rows = {"rows": counted.rows, "rows_by": counted.method}
-        await mark_folder_complete(workdir.host, folder, {**self._expected_marker(wanted), **rows})
-        self.record(**rows)
+        await mark_folder_complete(
+            workdir.host, folder, {**self._expected_marker(record_set), **rows}
+        )
+        self.update_server_run(**rows)
 
-    async def _load_or_explain(self, load: Load) -> None:
+    async def _load_or_raise_node_death(self, load: LoadStep) -> None:
         """The load; where the node died of it, its own words tell why."""
         try:
             await load()
         except EngineError as fault:
             if died := self.death_text():
-                raise EngineError(died, ROOM) from fault
+                raise EngineError(died, ROOM_HINT) from fault
             raise
         if died := self.death_text():
-            raise EngineError(died, ROOM)
+            raise EngineError(died, ROOM_HINT)
 
     async def _restore_and_start(
-        self, session: SessionContext, run: PlannedRun, workdir: WorkDirectory, wanted: RecordSet
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        workdir: WorkDirectory,
+        record_set: RecordSet,
     ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
-        doing = f"Cassandra {self._version.text} starts on {wanted}"
+        doing = f"Cassandra {self._version.text} starts on {record_set}"
         session.begin_phase(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
-        cloning = clone_folder(workdir.host, _loaded_data_folder(workdir, wanted), live)
-        self.record(restored_by=await session.stop.run_unless_stopped(cloning))
+        cloning = clone_folder(workdir.host, _loaded_data_folder(workdir, record_set), live)
+        self.update_server_run(restored_by=await session.stop.run_unless_stopped(cloning))
         if session.study.method.drop_caches:
             self.cache_proof = await drop_folder_cache(
                 workdir, f"{live}/data/{self._settings.keyspace}"
             )
         node = await self._start_node(session, workdir, live)
         if node.newest is not None:
-            self.record(statistics_before=node.newest.statistics)
+            self.update_server_run(statistics_before=node.newest.statistics)
 
     async def _start_node(
         self, session: SessionContext, workdir: WorkDirectory, root: str
     ) -> CassandraNode:
         """A node on that folder, which answers."""
-        equipment = self._require_equipment
+        equipment = self._require_node_tools
         plan = NodePlan(
             settings=self._settings,
             version=self._version,
@@ -276,7 +284,7 @@ class ManagedServer(Server):
             jmx_port=equipment.jmx_port,
         )
         interval_ms = min(session.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
-        self._node = CassandraNode(plan, equipment.tools, interval_ms, self._counting.forward)
+        self._node = CassandraNode(plan, equipment.tools, interval_ms, self._gated_counters.forward)
         await self._node.start()
         return self._node
 
@@ -286,10 +294,10 @@ class ManagedServer(Server):
         self._node = None
 
     @property
-    def _require_equipment(self) -> NodeHostTools:
-        if self._equipment is None:
+    def _require_node_tools(self) -> NodeHostTools:
+        if self._node_tools is None:
             raise ValueError("a node is started after its host was equipped")
-        return self._equipment
+        return self._node_tools
 
 
 def _server_folder(workdir: WorkDirectory) -> str:
@@ -311,5 +319,5 @@ async def _remove_live_folders(workdir: WorkDirectory) -> None:
             await remove_folder(workdir.host, folder)
 
 
-def _loaded_data_folder(workdir: WorkDirectory, wanted: RecordSet) -> str:
-    return f"{_server_folder(workdir)}/golden-{wanted.size_name}"
+def _loaded_data_folder(workdir: WorkDirectory, record_set: RecordSet) -> str:
+    return f"{_server_folder(workdir)}/golden-{record_set.size_name}"

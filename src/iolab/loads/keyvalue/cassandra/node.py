@@ -13,7 +13,11 @@ from urllib.parse import quote
 from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import run_and_get_output
-from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, CassandraVersion, ServerProcess
+from iolab.loads.keyvalue.cassandra.node_host import (
+    OUTPUT_CHARACTERS_MAX,
+    CassandraVersion,
+    ServerProcess,
+)
 from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
 from iolab.loads.keyvalue.databases import remove_folder
 from iolab.loads.keyvalue.workload import ServerSettings
@@ -21,10 +25,10 @@ from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import format_bytes
 
-MARKER: Final = b"Starting listening for CQL clients"
+READY_MARKER: Final = b"Starting listening for CQL clients"
 """What a node logs when it begins to serve; all supported versions do."""
 
-NO_ROOM: Final = re.compile(
+DISK_FULL_PATTERN: Final = re.compile(
     rb"No space left on device|Insufficient disk space|FSWriteError|FSDiskFullWriteError"
     rb"|a fault occurred in (?:a|an) (?:recent )?unsafe memory access"
 )
@@ -37,7 +41,7 @@ START_LIMIT_S: Final = 300
 ANSWER_LIMIT_S: Final = 60
 """From that line to the first counters: CQL and JMX answer, a Java machine starts."""
 
-TELL_LIMIT_S: Final = 10.0
+COUNTERS_LIMIT_S: Final = 10.0
 """Beyond the interval, for counters to come from a host under full load."""
 
 STOP_LIMIT_S: Final = 120.0
@@ -46,7 +50,7 @@ STOP_LIMIT_S: Final = 120.0
 FILE_MODE: Final = 0o644
 PUT_LIMIT_S: Final = 60.0
 
-CORRECT: Final = "Correct what it says and run again."
+CORRECT_HINT: Final = "Correct what it says and run again."
 
 LOOPBACK: Final = "127.0.0.1"
 """Where a node speaks to other nodes, of which it has none, and answers to JMX."""
@@ -59,12 +63,12 @@ LIFE_LIMIT_S: Final = 30 * 86400.0
 LOG_LIMIT_BYTES: Final = 64 << 20
 """What a node may say of itself; beyond it is read and thrown away."""
 
-OFF_HEAP_LEAST_BYTES: Final = 256 << 20
+OFF_HEAP_MIN_BYTES: Final = 256 << 20
 
-BESIDE_HEAP_BYTES: Final = 512 << 20
+NON_HEAP_BYTES: Final = 512 << 20
 """What a node needs beside its heap: code, threads, and its buffers before they are full."""
 
-OPENED: Final = (
+OPENED_PACKAGES: Final = (
     "java.base/java.io",
     "java.base/java.lang",
     "java.base/java.lang.module",
@@ -85,7 +89,7 @@ OPENED: Final = (
     "jdk.management/com.sun.management.internal",
 )
 
-EXPORTED: Final = (
+EXPORTED_PACKAGES: Final = (
     "java.base/jdk.internal.misc",
     "java.base/jdk.internal.perf",
     "java.base/jdk.internal.ref",
@@ -121,17 +125,17 @@ class CassandraNode:
         plan: NodePlan,
         tools: CassandraTools,
         interval_ms: int,
-        heard: Callable[[CountersReply], None],
+        on_counters: Callable[[CountersReply], None],
     ) -> None:
         self.plan = plan
         self.newest: CountersReply | None = None
         self._tools = tools
-        self._heard = heard
+        self._on_counters = on_counters
         self._interval_s = interval_ms / 1000
-        self._serving = asyncio.Event()
-        self._counted = asyncio.Event()
+        self._is_serving = asyncio.Event()
+        self._counters_queue = asyncio.Event()
         self._daemon = ServerProcess(tools.host, node_command(plan), self._read_log)
-        watch = tools.watch_command(plan.jmx_port, ANSWER_LIMIT_S, interval_ms)
+        watch = tools.counters_command(plan.jmx_port, ANSWER_LIMIT_S, interval_ms)
         self._reader = ServerProcess(tools.host, watch, self._read_counters)
         self._ready = False
         self._no_room = ""
@@ -155,10 +159,10 @@ class CassandraNode:
                 mode=FILE_MODE,
             )
         await self._daemon.start()
-        if not await _event_before_exit(self._serving, self._daemon, START_LIMIT_S):
+        if not await wait_for_event_or_exit(self._is_serving, self._daemon, START_LIMIT_S):
             raise await self._start_error(f"did not begin to serve within {START_LIMIT_S} s")
         await self._reader.start()
-        if not await _event_before_exit(self._counted, self._reader, ANSWER_LIMIT_S):
+        if not await wait_for_event_or_exit(self._counters_queue, self._reader, ANSWER_LIMIT_S):
             raise await self._start_error(f"did not answer within {ANSWER_LIMIT_S} s")
         self._ready = True
 
@@ -168,19 +172,21 @@ class CassandraNode:
             return None
         if self._no_room:
             return f"{self._display_name} could not write to its target any more ({self._no_room})."
-        return None if self._daemon.alive else f"{self._display_name} {self._daemon.end_text()}."
+        return None if self._daemon.is_alive else f"{self._display_name} {self._daemon.end_text()}."
 
     @property
     def has_counters(self) -> bool:
         """Whether its counters still come."""
-        return self._reader.alive
+        return self._reader.is_alive
 
     async def next_counters(self) -> CountersReply | None:
         """The next ones that it tells; None when it tells none any more."""
-        self._counted.clear()
-        limit_s = self._interval_s + TELL_LIMIT_S
+        self._counters_queue.clear()
+        limit_s = self._interval_s + COUNTERS_LIMIT_S
         return (
-            self.newest if await _event_before_exit(self._counted, self._reader, limit_s) else None
+            self.newest
+            if await wait_for_event_or_exit(self._counters_queue, self._reader, limit_s)
+            else None
         )
 
     async def stop(self) -> None:
@@ -194,7 +200,7 @@ class CassandraNode:
                 died
                 or f"{self._display_name} did not end within {STOP_LIMIT_S:g} s, and was killed."
             )
-            raise EngineError(message, CORRECT)
+            raise EngineError(message, CORRECT_HINT)
 
     async def kill(self) -> None:
         """End it at once with all that it started."""
@@ -208,10 +214,10 @@ class CassandraNode:
 
     async def _start_error(self, late: str) -> HostError | EngineError:
         """Why it is not there; nothing of it is left."""
-        alive = self._daemon.alive
+        alive = self._daemon.is_alive
         if not alive:
             message = f"{self._display_name} died at its start: it {self._daemon.end_text()}."
-        elif not self._reader.alive and self._serving.is_set():
+        elif not self._reader.is_alive and self._is_serving.is_set():
             message = (
                 f"The counters of {self._display_name} cannot be read: it "
                 f"{self._reader.end_text()}."
@@ -220,14 +226,14 @@ class CassandraNode:
             message = f"{self._display_name} {late}; {self._daemon.end_text()}."
         await self.kill()
         lost = self._tools.host.lost_reason
-        return HostError(lost, CORRECT) if lost else EngineError(message, CORRECT)
+        return HostError(lost, CORRECT_HINT) if lost else EngineError(message, CORRECT_HINT)
 
     def _read_log(self, line: bytes) -> None:
-        if MARKER in line:
-            self._serving.set()
-        if not self._no_room and NO_ROOM.search(line):
+        if READY_MARKER in line:
+            self._is_serving.set()
+        if not self._no_room and DISK_FULL_PATTERN.search(line):
             text = line.decode("utf-8", "replace")
-            self._no_room = excerpt(text, SAID_LIMIT).rstrip(".")
+            self._no_room = excerpt(text, OUTPUT_CHARACTERS_MAX).rstrip(".")
 
     def _read_counters(self, line: bytes) -> None:
         try:
@@ -236,11 +242,13 @@ class CassandraNode:
             # The reader's own sentence: it ends now, and that is told by its end.
             return
         self.newest = counters
-        self._counted.set()
-        self._heard(counters)
+        self._counters_queue.set()
+        self._on_counters(counters)
 
 
-async def _event_before_exit(event: asyncio.Event, daemon: ServerProcess, limit_s: float) -> bool:
+async def wait_for_event_or_exit(
+    event: asyncio.Event, daemon: ServerProcess, limit_s: float
+) -> bool:
     """Whether the event comes before the process ends, within a time."""
     waiting = asyncio.create_task(event.wait())
     ending = asyncio.create_task(daemon.wait_for_end(limit_s))
@@ -303,13 +311,13 @@ def node_command(plan: NodePlan) -> Command:
 
 def direct_memory_bytes(settings: ServerSettings) -> int:
     """Memory for buffers outside of the heap: half as much as in it, as was seen to serve."""
-    return max(OFF_HEAP_LEAST_BYTES, settings.heap_bytes // 2)
+    return max(OFF_HEAP_MIN_BYTES, settings.heap_bytes // 2)
 
 
 def require_memory(settings: ServerSettings) -> None:
     """EngineError when the bound on all memory leaves no room beside the heap."""
     bound = settings.memory_bytes
-    least = settings.heap_bytes + BESIDE_HEAP_BYTES
+    least = settings.heap_bytes + NON_HEAP_BYTES
     if bound is not None and bound < least:
         raise EngineError(
             f"A node with a heap of {format_bytes(settings.heap_bytes)} does not fit into "
@@ -374,8 +382,8 @@ def _jvm_options(plan: NodePlan) -> Sequence[str]:
         f"-Djava.io.tmpdir={library_unpack_folder(plan)}",
         f"-Djna.tmpdir={library_unpack_folder(plan)}",
         *(f"-javaagent:{jar}" for jar in agents),
-        *(f"--add-exports={part}=ALL-UNNAMED" for part in EXPORTED),
-        *(f"--add-opens={part}=ALL-UNNAMED" for part in OPENED),
+        *(f"--add-exports={part}=ALL-UNNAMED" for part in EXPORTED_PACKAGES),
+        *(f"--add-opens={part}=ALL-UNNAMED" for part in OPENED_PACKAGES),
         "-Djdk.attach.allowAttachSelf=true",
         f"-Dcassandra.config=file://{quote(plan.config_folder)}/cassandra.yaml",
         f"-Dcassandra.storagedir={plan.data_folder}",

@@ -22,7 +22,14 @@ from iolab.loads.keyvalue.cassandra.tools import (
     CassandraTools,
     PreflightReply,
 )
-from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, find_java
+from iolab.loads.keyvalue.java import (
+    INSTALL_JAVA,
+    YCSB_VERSION,
+    InstallKit,
+    Java,
+    KitName,
+    find_java,
+)
 from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -35,7 +42,7 @@ SUFFIX: Final = "-server"
 
 OLDEST_JAVA: Final = 11
 
-STARTS_ON: Final = frozenset({11, 17})
+STARTABLE_JAVA_RELEASES: Final = frozenset({11, 17})
 """Releases of Java on which every version below was seen to start, with the options of `node`. Java
 18 and later refuse the security manager that Cassandra sets."""
 
@@ -60,13 +67,13 @@ TAIL_BYTES: Final = 32 << 10
 SPAWN_LIMIT_S: Final = 30.0
 """For the agent to start a process, on a host under full load."""
 
-TOLD_LINES: Final = 3
+EXPLAINING_LINES: Final = 3
 """Lines of its log that a sentence on its end repeats."""
 
-SAID_LIMIT: Final = 600
+OUTPUT_CHARACTERS_MAX: Final = 600
 """Characters of them."""
 
-_BAD: Final = ("ERROR", "Exception", "Error:", "FATAL")
+_ERROR_WORDS: Final = ("ERROR", "Exception", "Error:", "FATAL")
 """What a line has in it that tells why a Java program ended."""
 
 
@@ -101,7 +108,7 @@ async def node_folder_for_run(
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],
     settings: ServerSettings,
-    before: NodeFolder | None,
+    earlier: NodeFolder | None,
 ) -> NodeFolder:
     """Where the node of a run lies; the same as before where nothing has changed.
 
@@ -119,8 +126,8 @@ async def node_folder_for_run(
         )
     if host.lost_reason:
         raise HostError(host.lost_reason, "Reach it again, and resume the session.")
-    if before is not None and before.workdir.host is host:
-        return before
+    if earlier is not None and earlier.workdir.host is host:
+        return earlier
     return await _take_folder(session, run, host)
 
 
@@ -174,7 +181,7 @@ def parse_supported_version(text: str) -> CassandraVersion:
 
 def require_java(java: Java, version: CassandraVersion, host: str) -> None:
     """EngineError for a Java on which Cassandra dies at its start."""
-    if java.release not in STARTS_ON:
+    if java.release not in STARTABLE_JAVA_RELEASES:
         raise EngineError(
             f"Java {excerpt(java.version, 40)} on host '{host}' cannot run Apache Cassandra "
             f"{version.text}, which starts on Java 11 and 17 alone.",
@@ -206,7 +213,7 @@ async def _prepare_host(
     workdir: WorkDirectory,
     settings: ServerSettings,
     version: CassandraVersion,
-    kits: Kits,
+    kits: InstallKit,
 ) -> NodeHostTools:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
     host = workdir.host
@@ -282,12 +289,12 @@ class ServerProcess:
         self._line = b""
         self._tail = b""
         self._run_id = 0
-        self._begun = asyncio.Event()
+        self._has_begun = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failure: HostError | None = None
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether it was started and has not ended."""
         return self._task is not None and not self._task.done()
 
@@ -299,7 +306,7 @@ class ServerProcess:
     async def start(self) -> None:
         """Start it. AgentRefusal when it cannot be started, HostError when the host fails."""
         self._task = asyncio.create_task(self._follow_output(), name=f"daemon on {self.host.name}")
-        begun = asyncio.create_task(self._begun.wait())
+        begun = asyncio.create_task(self._has_begun.wait())
         try:
             await asyncio.wait(
                 {self._task, begun},
@@ -311,18 +318,18 @@ class ServerProcess:
             await asyncio.gather(begun, return_exceptions=True)
         if self._failure:
             raise self._failure
-        if not self._begun.is_set() and self.alive:
+        if not self._has_begun.is_set() and self.is_alive:
             raise self.host.mark_lost(f"started no process within {SPAWN_LIMIT_S:g} s")
 
     async def wait_for_end(self, limit_s: float) -> bool:
         """Whether it ends within that time; True at once when it has."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=limit_s)
-        return not self.alive
+        return not self.is_alive
 
     async def stop(self, limit_s: float) -> bool:
         """Ask it to end, kill it when it does not; whether it ended by itself."""
-        if self.alive and not self.host.lost_reason:
+        if self.is_alive and not self.host.lost_reason:
             await self._send_signal("TERM")
             if await self.wait_for_end(limit_s):
                 return True
@@ -331,7 +338,7 @@ class ServerProcess:
 
     async def kill(self) -> None:
         """Kill it and all that it started; returns when the host has seen it gone."""
-        if self.alive and not self.host.lost_reason:
+        if self.is_alive and not self.host.lost_reason:
             await self._send_signal("KILL")
             if not await self.wait_for_end(KILL_LIMIT_S + SPAWN_LIMIT_S):
                 self.host.mark_lost("did not end a process that it was asked to kill")
@@ -344,7 +351,7 @@ class ServerProcess:
         # Who is killed has no say in it: his last words tell of something else.
         struck = self.exited is not None and self.exited.signal is not None
         last_words = excerpt(
-            "; ".join(_explaining_lines(self.tail, struck=struck)), SAID_LIMIT
+            "; ".join(_telling_output_lines(self.tail, struck=struck)), OUTPUT_CHARACTERS_MAX
         ).rstrip(".")
         return f"{self._exit_text()}{f' ({last_words})' if last_words else ''}"
 
@@ -387,7 +394,7 @@ class ServerProcess:
         if message.is_ == "started":
             pid = message.header.get("pid")
             self.pid = pid if isinstance(pid, int) else None
-            self._begun.set()
+            self._has_begun.set()
         elif message.is_ == "output":
             self._tail = (self._tail + message.payload)[-TAIL_BYTES:]
             if self._on_line and message.header.get("stream") == "stdout":
@@ -397,9 +404,9 @@ class ServerProcess:
                     self._on_line(line)
 
 
-def _explaining_lines(output: str, *, struck: bool) -> list[str]:
+def _telling_output_lines(output: str, *, struck: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    bad = [line for line in lines if any(word in line for word in _BAD)]
+    bad = [line for line in lines if any(word in line for word in _ERROR_WORDS)]
     bad = [line for line in bad if not line.startswith("at ")]
-    return (bad if bad or struck else lines)[-TOLD_LINES:]
+    return (bad if bad or struck else lines)[-EXPLAINING_LINES:]

@@ -22,7 +22,7 @@ from iolab.text import excerpt, list_text
 
 PRODUCT: Final = "Apache Cassandra"
 
-Load = Callable[[], Awaitable[None]]
+LoadStep = Callable[[], Awaitable[None]]
 """Writes all records into the store, by way of its `addresses`, which answer by then."""
 
 COUNT_ALL_MAX: Final = 250_000
@@ -44,10 +44,10 @@ are not met by chance."""
 COUNT: Final = "count"
 ESTIMATE: Final = "estimate"
 
-MADE_BY: Final = "made by iolab"
+COMMENT_PREFIX: Final = "made by iolab"
 """How the comment of a table begins that iolab made and may drop."""
 
-KEY: Final = ("y_id",)
+KEY_COLUMNS: Final = ("y_id",)
 
 SHOWN: Final = 5
 """Columns that a sentence names at most."""
@@ -84,7 +84,7 @@ class Server(ABC):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: Load,
+        load: LoadStep,
     ) -> None:
         """Everything up to a server that answers in the start state of the run.
 
@@ -117,7 +117,7 @@ class Server(ABC):
     async def stop(self) -> tuple[str, ...]:
         """Stop what iolab started and drop what iolab made there; what could not be ended."""
 
-    def record(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
+    def update_server_run(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
         """Add to what is recorded of the present run."""
         self.server_run = replace(self.server_run, **more)
 
@@ -155,7 +155,7 @@ def record_set_of_run(run: PlannedRun) -> RecordSet:
     return RecordSet(job.records, job.fields, job.field_bytes)
 
 
-Ask = Callable[[int, int], Awaitable[RowsReply]]
+SampleCounter = Callable[[int, int], Awaitable[RowsReply]]
 """Counts rows in a sample of ranges: (ranges, sample)."""
 
 
@@ -171,17 +171,17 @@ class RowCount(Record):
         """The number for people."""
         return f"{self.rows:,}" if self.method == COUNT else f"about {self.rows:,}"
 
-    def may_equal(self, records: int) -> bool:
+    def may_be_equal_to(self, records: int) -> bool:
         """Whether there may be so many, for all that was counted."""
         return abs(self.rows - records) <= self.error
 
 
-async def count_rows(ask: Ask, records: int) -> RowCount:
+async def count_rows_adaptively(count_sample: SampleCounter, records: int) -> RowCount:
     """The rows of a table that should hold so many records."""
     if records <= COUNT_ALL_MAX:
-        answer = await ask(COUNTED_RANGES, COUNTED_RANGES)
+        answer = await count_sample(COUNTED_RANGES, COUNTED_RANGES)
         return RowCount(answer.rows, COUNT)
-    answer = await ask(RANGES, sampled_range_count(records))
+    answer = await count_sample(RANGES, sampled_range_count(records))
     scale = answer.ranges / answer.sample
     error = SIGMAS * scale * math.sqrt(max(answer.rows, 1))
     return RowCount(round(answer.rows * scale), ESTIMATE, math.ceil(error))
@@ -191,7 +191,7 @@ async def count_table_rows(
     tools: CassandraTools, addresses: tuple[str, ...], records: int
 ) -> RowCount:
     """The rows of the cluster's table."""
-    return await count_rows(
+    return await count_rows_adaptively(
         lambda ranges, sample: tools.count_rows(addresses, ranges, sample), records
     )
 
@@ -204,7 +204,7 @@ def sampled_range_count(records: int) -> int:
 
 def require_rows(counted: RowCount, records: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
-    if not counted.may_equal(records):
+    if not counted.may_be_equal_to(records):
         message = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
         raise EngineError(message, hint)
 
@@ -218,18 +218,18 @@ async def create_table(
         "create",
         replication=tools.settings.replication,
         fields=records.fields,
-        comment=MADE_BY,
+        comment=COMMENT_PREFIX,
     )
 
 
 def table_comment(records: RecordSet) -> str:
     """The comment of a table that iolab made and filled: so it is found again."""
-    return f"{MADE_BY}, holds {records}"
+    return f"{COMMENT_PREFIX}, holds {records}"
 
 
 def is_created_by_iolab(schema: SchemaReply) -> bool:
     """Whether the table was made by iolab, in this session or another."""
-    return schema.comment is not None and schema.comment.startswith(MADE_BY)
+    return schema.comment is not None and schema.comment.startswith(COMMENT_PREFIX)
 
 
 def holds_records(schema: SchemaReply, records: RecordSet) -> bool:
@@ -272,8 +272,10 @@ def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSet
         kind = "text" if has[name] == "varchar" else has[name]
         if kind != wants[name]:
             differs.append(f"{excerpt(name, 60)} is {excerpt(kind, 60)}, not {wants[name]}")
-    if schema.key != KEY:
-        differs.append(f"its key is {_quoted_names(schema.key or ())}, not {', '.join(KEY)}")
+    if schema.key != KEY_COLUMNS:
+        differs.append(
+            f"its key is {_quoted_names(schema.key or ())}, not {', '.join(KEY_COLUMNS)}"
+        )
     if differs:
         raise EngineError(
             f"The table {settings.keyspace}.{TABLE} exists with other columns: "

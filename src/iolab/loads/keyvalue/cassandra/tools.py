@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.workload import ServerSettings, Statistic
 from iolab.record import Record
 from iolab.text import excerpt
 
-REPORT: Final = "This is a fault of iolab; please report it with the command that led here."
+BUG_HINT: Final = "This is a fault of iolab; please report it with the command that led here."
 
 LINE_LIMIT_BYTES: Final = 1 << 20
 """An answer has a few hundred bytes; a table of a thousand columns has some ten thousand."""
@@ -134,14 +134,14 @@ def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
         raise _protocol_error(line, where) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
         message = excerpt(document["refused"]).rstrip(".")
-        raise EngineError(f"{message} (asked on host '{where}').", _remedy_text(message))
+        raise EngineError(f"{message} (asked on host '{where}').", _remedy_for_refusal(message))
     try:
         return convert(document, model)
     except ValidationError:
         raise _protocol_error(line, where) from None
 
 
-def _remedy_text(message: str) -> str:
+def _remedy_for_refusal(message: str) -> str:
     if "No Cassandra answers" in message or "No address" in message:
         return "Start the cluster, or correct server.addresses, and run again."
     return "Correct it in the cluster or in the study, and run again."
@@ -150,7 +150,7 @@ def _remedy_text(message: str) -> str:
 def _protocol_error(line: bytes, where: str) -> EngineError:
     shown = excerpt(line[:200].decode("utf-8", "replace"), 100)
     return EngineError(
-        f"A tool of iolab on host '{where}' said what cannot be read: {shown}.", REPORT
+        f"A tool of iolab on host '{where}' said what cannot be read: {shown}.", BUG_HINT
     )
 
 
@@ -241,7 +241,7 @@ class CassandraTools(Record):
         words = {"do": "settle", "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table_arguments}
         return await self._run_tool("Statistics", words, CountersReply, WORK_LIMIT_S)
 
-    def watch_command(self, jmx_port: int, wait_s: int, interval_ms: int) -> Command:
+    def counters_command(self, jmx_port: int, wait_s: int, interval_ms: int) -> Command:
         """A process that waits for a node here and then tells its counters, a line each time."""
         words = {
             "do": "watch",
@@ -257,15 +257,19 @@ class CassandraTools(Record):
         return Command(argv, "/", b"", " ".join(argv), WATCH_LIMIT_S, limit_bytes)
 
     async def _run_tool(
-        self, tool: str, words: Mapping[str, object], model: type[ReplyModel], limit_s: float
+        self, tool: str, arguments: Mapping[str, object], model: type[ReplyModel], limit_s: float
     ) -> ReplyModel:
-        argv = self._tool_argv(tool, words)
+        argv = self._tool_argv(tool, arguments)
         line = await run_and_get_output(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
         return read_reply(line.strip(), model, self.host.name)
 
-    def _tool_argv(self, tool: str, words: Mapping[str, object]) -> tuple[str, ...]:
+    def _tool_argv(self, tool: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
         java = (self.settings.java, *SMALL_JAVA, "-cp", ":".join(self.jars))
-        return (*java, f"{PACKAGE}.{tool}", *(f"{name}={value}" for name, value in words.items()))
+        return (
+            *java,
+            f"{PACKAGE}.{tool}",
+            *(f"{name}={value}" for name, value in arguments.items()),
+        )
 
     @property
     def _table_arguments(self) -> Mapping[str, object]:

@@ -37,8 +37,8 @@ from iolab.loads.keyvalue.workload import (
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
-from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import HostStartTime, drive_then_snapshot, require_clock_offset
+from iolab.session.process_driver import out_of_memory_error, process_ending_error
+from iolab.session.start import HostStartTime, require_clock_offset, run_process_then_snapshot
 from iolab.targets.work_directory import WorkDirectory
 
 START_LIMIT_S: Final = 300.0
@@ -85,7 +85,7 @@ _ANSWERS: Final = frozenset({0, 1})
 REPORT_LIMIT_BYTES: Final = 4 << 20
 """A row of some 15 bytes each second, for three days."""
 
-GIVE_MEMORY: Final = "Give it more by workload.*.memory, or a smaller cache_size."
+MEMORY_HINT: Final = "Give it more by workload.*.memory, or a smaller cache_size."
 STDERR: Final = "db_bench.stderr"
 STORED_REPORT: Final = "db_bench.report.csv"
 
@@ -101,12 +101,12 @@ class SeedRange(Record):
         return self.first < other.first + other.streams and other.first < self.first + self.streams
 
 
-def load_seeds(seed: int) -> SeedRange:
+def load_seed_range(seed: int) -> SeedRange:
     """The streams of a load."""
     return SeedRange(seed, LOAD_STREAMS)
 
 
-def bench_seeds(job: KeyValueJob, seed: int) -> SeedRange:
+def bench_seed_range(job: KeyValueJob, seed: int) -> SeedRange:
     """The streams of a cell."""
     return SeedRange(seed, job.seed_stream_count)
 
@@ -121,11 +121,11 @@ def derived_seed(study_seed: int, *names: object) -> int:
     return 1 + slot * SEED_STEP
 
 
-def next_free_seed(used: Iterable[SeedRange], wanted: SeedRange) -> int:
-    """The first seed from `wanted` on with whose streams, as many as there, `used` has none."""
-    seed = wanted.first
-    for other in sorted(used, key=lambda seeds: seeds.first):
-        if SeedRange(seed, wanted.streams).overlaps(other):
+def next_free_seed(used_ranges: Iterable[SeedRange], wanted_range: SeedRange) -> int:
+    """The first seed at or after the `wanted_range` whose streams no `used_ranges` overlap."""
+    seed = wanted_range.first
+    for other in sorted(used_ranges, key=lambda seeds: seeds.first):
+        if SeedRange(seed, wanted_range.streams).overlaps(other):
             seed = other.first + other.streams
     return seed
 
@@ -154,7 +154,7 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
         *_common_flags(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
         *("--histogram=1", "--progress_reports=0", f"--seed={_seed_in_range(seed)}"),
-        *_option_flags(options, but="disable_wal"),
+        *_option_flags(options, excluded="disable_wal"),
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
     return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
@@ -166,12 +166,12 @@ def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
     argv = [
         *_common_flags(options, "levelstats,stats", database, job.loaded),
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
-        *_option_flags(options, but="disable_auto_compactions"),
+        *_option_flags(options, excluded="disable_auto_compactions"),
     ]
     return _command(argv, directory, START_LIMIT_S)
 
 
-def shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
+def table_shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
     """Ask sst_dump for the properties of every table file; it opens and writes no database."""
     program = _program_path(_allowed_options(job.options), "sst_dump")
     argv = (program, f"--file={database}", "--command=none", "--show_properties")
@@ -236,9 +236,9 @@ def _workload_flags(job: KeyValueJob) -> Iterator[str]:
         yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
 
 
-def _option_flags(options: dict[str, str], but: str = "") -> Iterator[str]:
+def _option_flags(options: dict[str, str], excluded: str = "") -> Iterator[str]:
     for name, text in sorted(options.items()):
-        if name not in (*PROGRAMS, but):
+        if name not in (*PROGRAMS, excluded):
             yield f"--{name}={text}"
 
 
@@ -324,14 +324,14 @@ async def run_bench(
     heard = _OutputReader(session, run, share, cell)
     report: bytes | None = None
     try:
-        ending = await drive_then_snapshot(
+        ending = await run_process_then_snapshot(
             share, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
         )
         report = await fetch_file(share.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
-    killed = killed_for_memory("db_bench", share.name, cell.command, ending, GIVE_MEMORY)
-    if fault := killed or ending_fault(DB_BENCH_ENGINE, share):
+    killed = out_of_memory_error("db_bench", share.name, cell.command, ending, MEMORY_HINT)
+    if fault := killed or process_ending_error(DB_BENCH_ENGINE, share):
         raise fault
 
 

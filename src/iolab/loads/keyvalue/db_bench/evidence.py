@@ -13,7 +13,7 @@ from iolab.loads.keyvalue.db_bench.output import (
     parse_db_bench_output,
 )
 from iolab.loads.keyvalue.db_bench.run import (
-    Totals,
+    BenchTotals,
     bench_intervals,
     bench_seconds,
     block_size_fault,
@@ -50,7 +50,12 @@ OPERATIONS: Final = {
 is left out by db_bench itself."""
 
 
-ABSENT_BY_DESIGN: Final = ("readmissing", "readrandomfast", "randomwithverify", "appendrandom")
+BENCHMARKS_OF_ABSENT_KEYS: Final = (
+    "readmissing",
+    "readrandomfast",
+    "randomwithverify",
+    "appendrandom",
+)
 """What looks for keys that are not there, or changes the size of values, by which found keys are
 counted."""
 
@@ -76,7 +81,7 @@ COUNTS: Final = (
     "rocksdb.bloom.filter.useful",
 )
 
-STALLED: Final = "rocksdb.stall.micros"
+STALL_COUNTER: Final = "rocksdb.stall.micros"
 
 
 def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
@@ -169,7 +174,7 @@ def _key_count_faults(
     output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob
 ) -> Iterator[str]:
     """Keys that were not there: reading what is absent costs next to nothing."""
-    if job.workload in ABSENT_BY_DESIGN:
+    if job.workload in BENCHMARKS_OF_ABSENT_KEYS:
         return
     reads = output.tickers.get("rocksdb.number.keys.read")
     read_bytes = output.tickers.get("rocksdb.bytes.read")
@@ -272,26 +277,27 @@ class BenchRunRequest(Record):
 class BenchRunOutput(Record):
     """What a cell left behind.
 
-    `report` is None for a file that is not there. `heard_ns` is the latest moment of its start by
-    when its lines came, `exited_ns` when it was gone, both on the host's clock; None if unknown.
+    `report` is None for a file that is not there. `start_heard_ns` is the latest moment of its
+    start by when its lines came, `exited_ns` when it was gone, both on the host's clock; None if
+    unknown.
     """
 
     stdout: bytes
     stderr: bytes
     report: bytes | None
-    heard_ns: int | None
+    start_heard_ns: int | None
     exited_ns: int | None
 
 
 def read_bench_run(
-    asked: BenchRunRequest, left: BenchRunOutput, *, halted: bool
+    request: BenchRunRequest, left: BenchRunOutput, *, halted: bool
 ) -> tuple[EngineReading, KeyValueRun]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
-    job = asked.job
+    job = request.job
     output = parse_db_bench_output(left.stdout, left.stderr)
     rows = parse_report_rows(left.report) if left.report is not None else None
-    faults = () if halted else _bench_run_faults(output, asked, rows)
-    totals = _job_totals(output, job)
+    faults = () if halted else _bench_run_faults(output, request, rows)
+    totals = _bench_totals(output, job)
     start_ns = _threads_start_ns(output, totals, left)
     seconds = bench_seconds(rows or (), output.progress, job, totals)
     heard_s = max((line.elapsed_s for line in output.progress), default=None)
@@ -301,7 +307,7 @@ def read_bench_run(
     if not (halted or faults or intervals):
         faults = ("db_bench told nothing of when it ran",)
     reading = EngineReading(
-        version=f"db_bench {output.version or asked.version}".strip(),
+        version=f"db_bench {output.version or request.version}".strip(),
         start_real_ns=start_ns if is_timed else None,
         end_real_ns=start_ns + round(length_s * NS_PER_S) if start_ns and length_s else None,
         intervals=intervals,
@@ -311,11 +317,11 @@ def read_bench_run(
     result = output.result(job.workload)
     run = KeyValueRun(
         counts=tuple(_operation_counts(output, job)),
-        seed=asked.seed,
-        load_seed=asked.load_seed,
-        build=_build_remark(output),
-        copied_by=asked.copied_by,
-        start=asked.start,
+        seed=request.seed,
+        load_seed=request.load_seed,
+        build=_build_warning_text(output),
+        copied_by=request.copied_by,
+        start=request.start,
         latencies=result.latencies if result else (),
         statistics=tuple(_engine_statistics(output)),
         reported_ops_per_s=float(result.ops_per_s) if result else None,
@@ -326,43 +332,45 @@ def read_bench_run(
 
 
 def _bench_run_faults(
-    output: DbBenchOutput, asked: BenchRunRequest, rows: tuple[tuple[int, int], ...] | None
+    output: DbBenchOutput, request: BenchRunRequest, rows: tuple[tuple[int, int], ...] | None
 ) -> tuple[str, ...]:
-    faults = bench_run_faults(output, asked.job, asked.seconds, asked.loaded_bytes)
-    if rows is None and output.result(asked.job.workload) is not None:
+    faults = bench_run_faults(output, request.job, request.seconds, request.loaded_bytes)
+    if rows is None and output.result(request.job.workload) is not None:
         return (*faults, "db_bench left no report of its seconds")
     return faults
 
 
-def _job_totals(output: DbBenchOutput, job: KeyValueJob) -> Totals:
+def _bench_totals(output: DbBenchOutput, job: KeyValueJob) -> BenchTotals:
     result = output.result(job.workload)
     if result is None:
-        return Totals(None, None, None)
+        return BenchTotals(None, None, None)
     timed = sum(latency.count for latency in result.latencies)
     writes = output.timed.get(WRITES)
     beside = (writes.count if writes else None) if job.has_writer else None
-    return Totals(result.seconds, result.operations or timed or None, beside)
+    return BenchTotals(result.seconds, result.operations or timed or None, beside)
 
 
-def _threads_start_ns(output: DbBenchOutput, totals: Totals, left: BenchRunOutput) -> int | None:
+def _threads_start_ns(
+    output: DbBenchOutput, totals: BenchTotals, left: BenchRunOutput
+) -> int | None:
     """When the threads began.
 
     Lines are heard some ms after they are printed at most, and the stamps in them, of whole
     seconds, say that they were not heard before. A cell too slow for any line ends with its
     process, but for what closing the database takes.
     """
-    if left.heard_ns is not None:
+    if left.start_heard_ns is not None:
         bounds = start_bounds_s(output.progress)
         if bounds is None:
-            return left.heard_ns
+            return left.start_heard_ns
         low_ns, high_ns = (round(bound * NS_PER_S) for bound in bounds)
-        return min(max(left.heard_ns, low_ns), high_ns)
+        return min(max(left.start_heard_ns, low_ns), high_ns)
     if left.exited_ns is not None and totals.seconds is not None:
         return left.exited_ns - round(totals.seconds * NS_PER_S)
     return None
 
 
-def _build_remark(output: DbBenchOutput) -> str:
+def _build_warning_text(output: DbBenchOutput) -> str:
     """What is to be remarked of the build: nothing of a release."""
     build = output.header.build
     return "" if build is None or build is BuildKind.RELEASE else build.value
@@ -373,7 +381,7 @@ def _operation_counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[Opera
     reads = output.tickers.get("rocksdb.number.keys.read")
     read_bytes = output.tickers.get("rocksdb.bytes.read")
     absent = None
-    if reads and read_bytes is not None and job.workload not in ABSENT_BY_DESIGN:
+    if reads and read_bytes is not None and job.workload not in BENCHMARKS_OF_ABSENT_KEYS:
         absent = max(reads - read_bytes // job.loaded.value_bytes, 0)
     for latency in result.latencies if result else ():
         reading = latency.operation is KeyOperation.READ
@@ -384,7 +392,7 @@ def _operation_counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[Opera
 
 
 def _engine_statistics(output: DbBenchOutput) -> Iterator[Statistic]:
-    for names, unit in ((BYTES, "B"), (COUNTS, ""), ((STALLED,), "us")):
+    for names, unit in ((BYTES, "B"), (COUNTS, ""), ((STALL_COUNTER,), "us")):
         for name in names:
             if name in output.tickers:
                 yield Statistic(name, float(output.tickers[name]), unit)

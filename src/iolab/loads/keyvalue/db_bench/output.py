@@ -132,7 +132,7 @@ class HistogramParser:
             return line.startswith(("Percentiles:", "-----"))
         return True
 
-    def latency(self) -> BinnedLatency | None:
+    def build_latency(self) -> BinnedLatency | None:
         """The histogram is read; None when it is not whole, which `faults` then says."""
         word = self.operation.display_name
         if self._counted is None or self._extremes is None or not self._bins:
@@ -310,7 +310,7 @@ class DbBenchHeader(Record):
     build: BuildKind | None
 
 
-class FirstThreadReads(Record):
+class FirstThreadCounts(Record):
     """What the first thread alone says that it did; db_bench drops the words of the others."""
 
     reads: int
@@ -330,7 +330,7 @@ class BenchmarkOutput(Record):
     seconds: float | None
     operations: int | None
     mib_per_s: float | None
-    first_thread: FirstThreadReads | None
+    first_thread: FirstThreadCounts | None
     latencies: tuple[BinnedLatency, ...]
 
     def latency(self, operation: KeyOperation) -> BinnedLatency | None:
@@ -371,14 +371,14 @@ def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
             draft.faults.append(f"db_bench's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
     for line in _terminal_lines(stdout):
         draft.take_line(line)
-    draft.end_result()
+    draft.end_histogram()
     version = ""
     for line in _terminal_lines(stderr):
         if match := _VERSION.match(line):
             version = match[1]
         else:
             _add_message(draft.messages, line)
-    return draft.output(version, parse_progress(_terminal_lines(stderr)))
+    return draft.build_output(version, parse_progress(_terminal_lines(stderr)))
 
 
 def parse_build_kind(text: str) -> BuildKind:
@@ -412,11 +412,11 @@ class _DbBenchParser:
     def take_line(self, line: str) -> None:
         """One line, in order."""
         if not self._header_ended:
-            self._take_header(line)
+            self._take_header_line(line)
         if self._open is not None:
             if self._open.take_line(line):
                 return
-            self.end_result()
+            self.end_histogram()
         if match := _RESULT.fullmatch(line):
             self._begin_result(match)
         elif match := _PER.fullmatch(line):
@@ -424,27 +424,27 @@ class _DbBenchParser:
         elif line == "STATISTICS:":
             self._in_statistics = True
         elif self._in_statistics:
-            self._take_statistic(line)
-        elif not self._take_table(line):
+            self._take_statistic_line(line)
+        elif not self._take_table_line(line):
             _add_message(self.messages, line)
 
-    def end_result(self) -> None:
+    def end_histogram(self) -> None:
         """End the histogram that is being read, if one is."""
         draft, self._open = self._open, None
         if draft is None:
             return
-        latency = draft.latency()
+        latency = draft.build_latency()
         self.faults += draft.faults
         if latency is not None:
             last = self._results[-1]
             self._results[-1] = replace(last, latencies=(*last.latencies, latency))
 
-    def output(self, version: str, progress: tuple[ThreadProgress, ...]) -> DbBenchOutput:
+    def build_output(self, version: str, progress: tuple[ThreadProgress, ...]) -> DbBenchOutput:
         """All lines are read."""
         stalled = self._stalled or (None, None)
         return DbBenchOutput(
             version=version,
-            header=self._header(),
+            header=self._build_header(),
             results=tuple(self._results),
             levels=tuple(self._levels),
             compaction=tuple(self._rows),
@@ -458,7 +458,7 @@ class _DbBenchParser:
             faults=tuple(dict.fromkeys(self.faults)),
         )
 
-    def _take_header(self, line: str) -> None:
+    def _take_header_line(self, line: str) -> None:
         if line.startswith(_HEADER_END):
             self._header_ended = True
         elif line.startswith("WARNING: "):
@@ -466,7 +466,7 @@ class _DbBenchParser:
         elif match := _HEADER.match(line):
             self._head.setdefault(match[1], match[2])
 
-    def _header(self) -> DbBenchHeader:
+    def _build_header(self) -> DbBenchHeader:
         numbers = {name: int(text) for name, text in self._head.items() if text.isdecimal()}
         return DbBenchHeader(
             key_bytes=numbers.get("Keys"),
@@ -508,7 +508,7 @@ class _DbBenchParser:
         if operation is not None and self._results:
             self._open = HistogramParser(operation)
 
-    def _take_statistic(self, line: str) -> None:
+    def _take_statistic_line(self, line: str) -> None:
         entry = parse_ticker(line)
         if entry is None or len(self._tickers) + len(self._timed) >= TICKERS_LIMIT:
             return
@@ -518,7 +518,7 @@ class _DbBenchParser:
         else:
             self._timed[name] = count
 
-    def _take_table(self, line: str) -> bool:
+    def _take_table_line(self, line: str) -> bool:
         """Whether the line belongs to a table or sentence about the tree."""
         words = tuple(line.split())
         if words[:2] == ("Level", "Files"):
@@ -542,12 +542,12 @@ class _DbBenchParser:
         return True
 
 
-def _parse_first_thread(tail: str) -> FirstThreadReads | None:
+def _parse_first_thread(tail: str) -> FirstThreadCounts | None:
     """What the end of a result line says of reads, in either form."""
     if match := _FOUND.search(tail):
-        return FirstThreadReads(reads=int(match[2]), found_count=int(match[1]))
+        return FirstThreadCounts(reads=int(match[2]), found_count=int(match[1]))
     if match := _MIXED.search(tail):
-        return FirstThreadReads(reads=int(match[1]), found_count=int(match[2]))
+        return FirstThreadCounts(reads=int(match[1]), found_count=int(match[2]))
     return None
 
 

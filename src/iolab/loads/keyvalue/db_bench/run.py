@@ -51,7 +51,7 @@ _COMPRESSION: Final = re.compile(r"SST file compression algo: ([A-Za-z0-9]{1,30}
 LINES_LIMIT: Final = 500_000
 """Lines taken: two hours of 64 threads."""
 
-APART_S: Final = 0.1
+START_SPREAD_S: Final = 0.1
 """How far apart hundreds of threads begin on a busy host."""
 
 REPORT_LIMIT: Final = 100_000
@@ -68,7 +68,7 @@ _ROW: Final = re.compile(r"(\d{1,9}),(\d{1,18})")
 WRITER_THREAD: Final = 0
 """The writer's number where there is one; those that count follow it."""
 
-LEAST_LAST_S: Final = 0.5
+LAST_S_MIN: Final = 0.5
 """What a cell did after the last row of its report is an interval if it is at least so long: the
 rate of a few ms is noise."""
 
@@ -168,7 +168,7 @@ def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | 
     if not spans:
         return None
     low, high = max(low for low, _ in spans), min(high for _, high in spans)
-    return (min(low, high), max(low, high)) if low <= high + APART_S else None
+    return (min(low, high), max(low, high)) if low <= high + START_SPREAD_S else None
 
 
 def parse_report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
@@ -188,7 +188,7 @@ def parse_report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
     return tuple(rows)
 
 
-class Totals(Record):
+class BenchTotals(Record):
     """A cell at its end: after how long, operations of the threads that count, and the writer's.
 
     None for what is not known: all of it when db_bench was killed.
@@ -200,19 +200,22 @@ class Totals(Record):
 
 
 class BenchSecond(Record):
-    """What was done from `end_s - span_s` to `end_s` after the start; `written` beside it."""
+    """What was done from `end_s - span_s` to `end_s` after the start.
+
+    `writer_operations` beside it.
+    """
 
     end_s: float
     span_s: float
-    done: int
-    written: int | None
+    completed: int
+    writer_operations: int | None
 
 
 def bench_seconds(
     rows: Sequence[tuple[int, int]],
     progress: Iterable[ThreadProgress],
     job: KeyValueJob,
-    totals: Totals,
+    totals: BenchTotals,
 ) -> tuple[BenchSecond, ...]:
     """The rows of the report file as operations that count, and the writer's beside them.
 
@@ -231,7 +234,7 @@ def bench_seconds(
     points = _writer_operations_by_time(writer, totals)
     seconds: list[BenchSecond] = []
     for (start_s, start), (end_s, end) in pairwise(marks):
-        before, after = _operations_done_at(points, start_s), _operations_done_at(points, end_s)
+        before, after = _operations_until(points, start_s), _operations_until(points, end_s)
         if before is None or after is None:
             break
         written = round(after) - round(before)
@@ -281,10 +284,10 @@ class LiveProgress:
                 if self._rates:
                     reports.append((int(progress.elapsed_s) - 1, sum(self._rates.values())))
                 self._second = int(progress.elapsed_s)
-            self._take(progress)
+            self._rate_since_last_line(progress)
         return reports
 
-    def _take(self, progress: ThreadProgress) -> None:
+    def _rate_since_last_line(self, progress: ThreadProgress) -> None:
         """How fast that thread was since it last spoke."""
         before_s, before = self._last.get(progress.thread, (0.0, 0))
         if progress.elapsed_s > before_s:
@@ -294,7 +297,9 @@ class LiveProgress:
             self._last[progress.thread] = progress.elapsed_s, progress.operations
 
 
-def _operations_by_time(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float, int]]:
+def _operations_by_time(
+    rows: Sequence[tuple[int, int]], totals: BenchTotals
+) -> list[tuple[float, int]]:
     """How much all threads had done by when, from nothing at the start on."""
     marks: list[tuple[float, int]] = [(0.0, 0)]
     for second, count in rows:
@@ -307,13 +312,13 @@ def _operations_by_time(rows: Sequence[tuple[int, int]], totals: Totals) -> list
     at_s, done = marks[-1]
     if totals.seconds is not None and totals.operations is not None:
         missing = totals.operations + (totals.writes or 0) - done
-        if totals.seconds - at_s >= LEAST_LAST_S and missing >= 0:
+        if totals.seconds - at_s >= LAST_S_MIN and missing >= 0:
             marks.append((totals.seconds, done + missing))
     return marks
 
 
 def _writer_operations_by_time(
-    writer: Iterable[ThreadProgress], totals: Totals
+    writer: Iterable[ThreadProgress], totals: BenchTotals
 ) -> list[tuple[float, int]]:
     """What the writer had done by when; lines that go back count as never said."""
     points: list[tuple[float, int]] = [(0.0, 0)]
@@ -328,7 +333,7 @@ def _writer_operations_by_time(
     return points
 
 
-def _operations_done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
+def _operations_until(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
     """Operations done by then; None when it is past all that is known."""
     index = bisect_left(points, at_s, key=lambda point: point[0])
     if index == len(points):
@@ -340,6 +345,6 @@ def _operations_done_at(points: Sequence[tuple[float, int]], at_s: float) -> flo
 
 
 def _direction_intervals(second: BenchSecond) -> Iterable[DirectionInterval]:
-    yield DirectionInterval(KeyOperation.ALL, second.done, 0, 0.0, _NONE, _NONE)
-    if second.written is not None:
-        yield DirectionInterval(KeyOperation.WRITE, second.written, 0, 0.0, _NONE, _NONE)
+    yield DirectionInterval(KeyOperation.ALL, second.completed, 0, 0.0, _NONE, _NONE)
+    if second.writer_operations is not None:
+        yield DirectionInterval(KeyOperation.WRITE, second.writer_operations, 0, 0.0, _NONE, _NONE)

@@ -23,17 +23,17 @@ from iolab.core.compressed import CompressedBytes
 from iolab.core.events import IntervalReported, Phase
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, Interrupted
-from iolab.hosts.barrier import cancel_on_halt, run_with
+from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import (
     STDERR_TAIL_BYTES,
-    Ending,
+    ProcessEnding,
     exit_fault,
     fetch_file,
-    require_success,
     run_and_get_output,
+    run_installed_process,
 )
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
@@ -47,9 +47,9 @@ from iolab.loads.keyvalue.databases import (
 from iolab.loads.keyvalue.java import (
     INSTALL_JAVA,
     YCSB_VERSION,
+    InstallKit,
     Java,
     KitName,
-    Kits,
     find_java,
     install_kit,
 )
@@ -75,13 +75,13 @@ from iolab.loads.keyvalue.ycsb.output import (
     YcsbStatus,
     load_faults,
     parse_ycsb_output,
-    without_status,
+    text_without_status_lines,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
-from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import HostStartTime, drive_then_snapshot, start_load_together
+from iolab.session.process_driver import out_of_memory_error, process_ending_error
+from iolab.session.start import HostStartTime, run_process_then_snapshot, start_load_together
 from iolab.targets.work_directory import WorkDirectory
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
@@ -93,7 +93,7 @@ KEPT_BYTES: Final = 16 << 20
 StatusCallback = Callable[[YcsbStatus], None]
 """Takes each status line when it comes."""
 
-GIVE_MEMORY: Final = (
+MEMORY_HINT: Final = (
     "Give it more by workload.*.memory, or a smaller heap or cache_bytes by workload.*.ycsb."
 )
 
@@ -113,12 +113,12 @@ SLOWEST_INSERTS_PER_S: Final = 100.0
 PROGRESS_S: Final = 10
 """Between two words on how far a load has come."""
 
-LOAD_AGAIN: Final = "See that the store has room and answers; the records are loaded again then."
+RELOAD_HINT: Final = "See that the store has room and answers; the records are loaded again then."
 
 OLDEST_JAVA: Final = 8
 """What YCSB 0.17.0 and iolab's bindings for it are compiled for."""
 
-WORK: Final = "ycsb.run"
+WORK_FOLDER: Final = "ycsb.run"
 """The folder in which a run's processes work and leave their logs, below the session's folder."""
 
 _CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
@@ -139,16 +139,16 @@ LOADED_BY: Final = LOAD_ONLY | {
 }
 """Options that decide what a loaded database holds."""
 
-RUN_AGAIN: Final = "Run again: the records are loaded again then."
+RERUN_HINT: Final = "Run again: the records are loaded again then."
 
 
 class YcsbStreams:
     """Keeps both streams of a process, and reads its status lines while they come."""
 
-    def __init__(self, hear: StatusCallback) -> None:
+    def __init__(self, on_status: StatusCallback) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()
-        self._hear = hear
+        self._on_status = on_status
         self._status = StatusReader()
 
     def feed_stdout(self, piece: bytes) -> None:
@@ -159,11 +159,11 @@ class YcsbStreams:
         """Take the next bytes of standard error."""
         self.stderr += piece[: KEPT_BYTES - len(self.stderr)]
         for status in self._status.feed(piece):
-            self._hear(status)
+            self._on_status(status)
 
-    def without_status_lines(self, ending: Ending) -> Ending:
+    def ending_without_status_lines(self, ending: ProcessEnding) -> ProcessEnding:
         """How the process ended, with the last words that are no status line."""
-        words = without_status(bytes(self.stderr))[-STDERR_TAIL_BYTES:]
+        words = text_without_status_lines(bytes(self.stderr))[-STDERR_TAIL_BYTES:]
         return replace(ending, stderr_tail=words.decode("utf-8", "replace"))
 
     @property
@@ -178,7 +178,7 @@ FailureProbe = Callable[[], str | None]
 """A sentence once the server has died, None while it lives."""
 
 
-def no_failure_probe() -> str | None:
+def never_failing_probe() -> str | None:
     """Where there is no server."""
     return None
 
@@ -202,12 +202,12 @@ class YcsbClients:
         self._shares = shares
         self._counters = counters
         self._halt = asyncio.Event()
-        self.printed = {
+        self.streams_by_host = {
             share.name: YcsbStreams(status_listener(session, run, share.name, record_bytes))
             for share in shares
         }
 
-    async def measure(self, died: FailureProbe = no_failure_probe) -> None:
+    async def measure(self, failure_probe: FailureProbe = never_failing_probe) -> None:
         """From the start of all processes to the end of the last.
 
         Raises HostError or EngineError when any host failed or the server died; the others are then
@@ -217,11 +217,11 @@ class YcsbClients:
             self._session, self._shares, self._counters, self._run_client, self._halt
         )
         try:
-            await run_with(load, self._halt_on_failure(died))
+            await run_with_background(load, self._halt_on_failure(failure_probe))
         except EngineError:
-            if died() is None:
+            if failure_probe() is None:
                 raise
-        if fault := died():
+        if fault := failure_probe():
             # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
             for share in self._shares:
                 share.error = None
@@ -250,22 +250,22 @@ class YcsbClients:
         """One client's process between two looks at its devices."""
         if share.command is None:
             raise ValueError("a client has its command before the run is measured")
-        printed = self.printed[share.name]
+        printed = self.streams_by_host[share.name]
         try:
-            ending = await drive_then_snapshot(
+            ending = await run_process_then_snapshot(
                 share, share.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
             )
         finally:
             if share.ending is not None:
-                share.ending = printed.without_status_lines(share.ending)
+                share.ending = printed.ending_without_status_lines(share.ending)
             share.output, share.files[STDERR] = printed.compressed
-        killed = killed_for_memory("YCSB", share.name, share.command, ending, GIVE_MEMORY)
-        if fault := killed or ending_fault(YCSB_ENGINE, share):
+        killed = out_of_memory_error("YCSB", share.name, share.command, ending, MEMORY_HINT)
+        if fault := killed or process_ending_error(YCSB_ENGINE, share):
             raise fault
 
-    async def _halt_on_failure(self, died: FailureProbe) -> None:
+    async def _halt_on_failure(self, failure_probe: FailureProbe) -> None:
         """Halt all clients when the server has died."""
-        while not died():  # noqa: ASYNC110 - a process elsewhere sets no event
+        while not failure_probe():  # noqa: ASYNC110 - a process elsewhere sets no event
             await asyncio.sleep(DEATH_WATCH_S)
         self._halt.set()
         await asyncio.Event().wait()
@@ -291,17 +291,17 @@ def status_listener(
     return emit_interval
 
 
-class RecordShare(Record):
+class RecordRange(Record):
     """The records that one client loads: `count` of them from number `first` on."""
 
     first: int
     count: int
 
 
-def record_shares(records: int, clients: int) -> tuple[RecordShare, ...]:
+def split_records(records: int, clients: int) -> tuple[RecordRange, ...]:
     """The records in parts as equal as can be, in order, none left out."""
     edges = [records * index // clients for index in range(clients + 1)]
-    return tuple(RecordShare(low, high - low) for low, high in pairwise(edges))
+    return tuple(RecordRange(low, high - low) for low, high in pairwise(edges))
 
 
 def load_limit_s(count: int) -> int:
@@ -312,7 +312,7 @@ def load_limit_s(count: int) -> int:
 async def load_records(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[tuple[HostRunState, RecordShare]],
+    shares: Sequence[tuple[HostRunState, RecordRange]],
     kit_on: Callable[[WorkDirectory], JavaKit],
     store_on: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
@@ -344,13 +344,13 @@ async def load_records(
     async def load_on_client(share: HostRunState) -> None:
         command, records = work[share.name]
         printed = YcsbStreams(progress.listener_for_host(share.name))
-        with cancel_on_halt(halt):
+        with set_event_on_failure(halt):
             await _load_records_of_client(share, command, records, printed, halt)
 
     loading = run_on_each_host(
         [share for share, records in shares if records.count], load_on_client
     )
-    await run_with(loading, session.stop.forward_to(halt))
+    await run_with_background(loading, session.stop.forward_to_event(halt))
     if session.stop.is_requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 
@@ -382,12 +382,12 @@ class _LoadProgress:
 async def _load_records_of_client(
     share: HostRunState,
     command: Command,
-    records: RecordShare,
+    records: RecordRange,
     printed: YcsbStreams,
     halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
-    ending = await require_success(
+    ending = await run_installed_process(
         share.workdir.host,
         command,
         halt,
@@ -397,14 +397,14 @@ async def _load_records_of_client(
     )
     if ending.halted:
         return
-    if killed := killed_for_memory("YCSB", share.name, command, ending, GIVE_MEMORY):
+    if killed := out_of_memory_error("YCSB", share.name, command, ending, MEMORY_HINT):
         raise killed
-    if fault := exit_fault(printed.without_status_lines(ending), command):
-        raise EngineError(f"YCSB on host '{share.name}' {fault}.", LOAD_AGAIN)
+    if fault := exit_fault(printed.ending_without_status_lines(ending), command):
+        raise EngineError(f"YCSB on host '{share.name}' {fault}.", RELOAD_HINT)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
         reason = excerpt("; ".join(faults)).rstrip(".")
-        raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", LOAD_AGAIN)
+        raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", RELOAD_HINT)
 
 
 class YcsbInstall(Record):
@@ -423,7 +423,7 @@ class YcsbInstall(Record):
 class YcsbTools:
     """The tools of each host that was asked about, as long as its connection holds."""
 
-    def __init__(self, kits: Kits = install_kit) -> None:
+    def __init__(self, kits: InstallKit = install_kit) -> None:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
@@ -432,31 +432,33 @@ class YcsbTools:
         return self._found[workdir.host]
 
     async def find_or_install(
-        self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
+        self, workdir: WorkDirectory, settings: ServerSettings, notify: Callable[[str], None]
     ) -> YcsbInstall:
         """The tools on its host. EngineError when they cannot be had, HostError of a host."""
         install = self._found.get(workdir.host)
         if install is None:
-            install = self._found[workdir.host] = await self._install(workdir, settings, say)
+            install = self._found[workdir.host] = await self._install(workdir, settings, notify)
         return install
 
     async def _install(
-        self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
+        self, workdir: WorkDirectory, settings: ServerSettings, notify: Callable[[str], None]
     ) -> YcsbInstall:
         java = await find_java(workdir.host, settings.java, oldest=OLDEST_JAVA)
         version = (
-            await _core_version(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
+            await _ycsb_version_of_folder(workdir.host, settings.ycsb)
+            if settings.ycsb
+            else YCSB_VERSION
         )
-        jars = await self._kits(workdir.host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
+        jars = await self._kits(workdir.host, KitName.YCSB, YCSB_VERSION, workdir.dir, notify)
         return YcsbInstall(build_java_kit(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
 def work_folder(workdir: WorkDirectory) -> str:
     """Where a run's processes work on that client."""
-    return f"{workdir.dir}/{WORK}"
+    return f"{workdir.dir}/{WORK_FOLDER}"
 
 
-async def _core_version(host: Host, folder: str) -> str:
+async def _ycsb_version_of_folder(host: Host, folder: str) -> str:
     """The version of the user's own YCSB, by the name of its core. EngineError without one."""
     hint = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
     try:
@@ -603,7 +605,7 @@ async def _load_databases(
     tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
-    all_records = RecordShare(0, job.records)
+    all_records = RecordRange(0, job.records)
 
     async def clear_host(share: HostRunState) -> None:
         await remove_folder(share.workdir.host, golden_database_folder(share.workdir, job))
@@ -641,7 +643,7 @@ async def _settle_database(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInst
     if database is None or (faults := database_shape_faults(database, job.records)):
         reason = "; ".join(faults) if database else "it does not tell what it holds"
         message = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
-        raise EngineError(message, RUN_AGAIN)
+        raise EngineError(message, RERUN_HINT)
     marker = {**_database_marker(job, tools), "shape": to_builtins(database.shape)}
     await mark_folder_complete(workdir.host, golden_database_folder(workdir, job), marker)
     return database.shape

@@ -45,7 +45,7 @@ HEAP_BYTES: Final = 512 << 20
 HEAP_SHARE: Final = 4
 """Of bounded memory a quarter is the heap: the rest is for the store, its cache and Java itself."""
 
-LEAST_HEAP_BYTES: Final = 64 << 20
+HEAP_BYTES_MIN: Final = 64 << 20
 
 PERCENTILES: Final = "50,90,95,99,99.9,99.99"
 """What YCSB itself prints, for comparison alone."""
@@ -59,7 +59,7 @@ SLOWEST_SETTLING_BYTES_PER_S: Final = 5_000_000.0
 _BINDING_CLASSES: Final = {
     ServerKind.EMBEDDED: "iolab.ycsb.RocksBinding",
     ServerKind.MANAGED: "iolab.ycsb.CqlBinding",
-    ServerKind.GIVEN: "iolab.ycsb.CqlBinding",
+    ServerKind.EXTERNAL: "iolab.ycsb.CqlBinding",
 }
 
 _PROPORTIONS: Final = {
@@ -316,7 +316,7 @@ def _java_heap_bytes(job: YcsbJob) -> int:
         return int(stated[:-1]) << (20 if stated.endswith("m") else 30)
     if job.memory_bytes is None:
         return HEAP_BYTES
-    return min(HEAP_BYTES, max(job.memory_bytes // HEAP_SHARE, LEAST_HEAP_BYTES))
+    return min(HEAP_BYTES, max(job.memory_bytes // HEAP_SHARE, HEAP_BYTES_MIN))
 
 
 def _java_command(

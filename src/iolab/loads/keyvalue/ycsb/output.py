@@ -23,7 +23,7 @@ from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_US, parse_finite
 
-SAID_LIMIT: Final = 8
+MESSAGES_MAX: Final = 8
 """Error lines kept: every thread fails with the same words."""
 
 SECTIONS_LIMIT: Final = 200
@@ -66,34 +66,34 @@ _OPERATION: Final = re.compile(
     rb"\[(?P<name>READ|UPDATE|INSERT|SCAN): Count=(?P<count>\d+), [^\]]*?Avg=(?P<mean>[\d.]+)[,\]]"
 )
 
-CRUMB_NS: Final = 200_000_000
+SHORT_GROUP_NS: Final = 200_000_000
 """An interval that is shorter is joined to its neighbour: YCSB writes one at its very beginning and
 two at its end, whose rates would be noise."""
 
-TOGETHER_NS: Final = 500_000_000
+SAME_MOMENT_NS: Final = 500_000_000
 """Logs are written one after the other; half a second apart is another interval of a second."""
 
 
 class YcsbSection(Record):
     """One section of the summary: an operation as YCSB names it.
 
-    `done` are all that were timed under this name. `returned` are those by the status that the
-    binding gave; failed ones stand here and are timed under another name (`READ-FAILED`).
+    `timed_count` are all that were timed under this name. `return_counts` are those by the status
+    that the binding gave; failed ones stand here and are timed under another name (`READ-FAILED`).
     """
 
     name: str
-    done: int
-    returned: tuple[tuple[str, int], ...]
+    timed_count: int
+    return_counts: tuple[tuple[str, int], ...]
 
     @property
     def ok_count(self) -> int:
         """How many returned OK."""
-        return dict(self.returned).get(OK, 0)
+        return dict(self.return_counts).get(OK, 0)
 
     @property
     def other_return_counts(self) -> tuple[tuple[str, int], ...]:
         """Statuses other than OK, with how many returned them."""
-        return tuple((name, count) for name, count in self.returned if name != OK and count)
+        return tuple((name, count) for name, count in self.return_counts if name != OK and count)
 
 
 class YcsbOutput(Record):
@@ -122,7 +122,7 @@ class YcsbOutput(Record):
         return tuple(
             OperationCount(
                 operation=operation,
-                completed=section.done,
+                completed=section.timed_count,
                 failed=sum(count for _, count in section.other_return_counts),
                 absent=_absent_count(operation, section),
             )
@@ -193,7 +193,7 @@ class _YcsbParser:
         """A line of standard error, or one of standard output that is no result."""
         if match := _VERSION.match(line):
             self._version = match[1]
-        elif _ERROR.match(line) and len(self._messages) < SAID_LIMIT:
+        elif _ERROR.match(line) and len(self._messages) < MESSAGES_MAX:
             message = excerpt(line, 300).removeprefix("iolab: ").rstrip(".")
             # What the binding told once is told again by every thread, with its cause.
             reason = message.partition(": ")[2] or message
@@ -239,15 +239,17 @@ class _YcsbParser:
             self._sections.setdefault(section, {})[field] = int(text)
 
 
-def _build_section(name: str, held: dict[str, int]) -> YcsbSection:
+def _build_section(name: str, fields: dict[str, int]) -> YcsbSection:
     returned = tuple(
-        (field.removeprefix("Return="), count) for field, count in held.items() if field[:1] == "R"
+        (field.removeprefix("Return="), count)
+        for field, count in fields.items()
+        if field[:1] == "R"
     )
-    return YcsbSection(name, held.get("Operations", 0), returned)
+    return YcsbSection(name, fields.get("Operations", 0), returned)
 
 
 def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
-    return dict(section.returned).get(NOT_FOUND, 0) if operation is KeyOperation.READ else None
+    return dict(section.return_counts).get(NOT_FOUND, 0) if operation is KeyOperation.READ else None
 
 
 def _status_faults(output: YcsbOutput) -> Iterator[str]:
@@ -258,10 +260,10 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
                 yield f"{count} {word} operations found no record of their key"
             else:
                 yield f"{count} {word} operations returned {excerpt(status, 40)}"
-        named = section.name.endswith(FAILED) and section.done
+        named = section.name.endswith(FAILED) and section.timed_count
         if named and not _has_statuses(output, section.name.removesuffix(FAILED)):
             yield (
-                f"{section.done} {_operation_text(section.name.removesuffix(FAILED))} "
+                f"{section.timed_count} {_operation_text(section.name.removesuffix(FAILED))} "
                 "operations failed"
             )
 
@@ -279,12 +281,12 @@ def _operation_text(name: str) -> str:
 def _missing_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
     for operation in timed_operations(job):
         section = output.section(_NAMES[operation])
-        if section is None or not section.done:
+        if section is None or not section.timed_count:
             yield f"YCSB did no {operation.display_name}, which the mix asks for"
         # A read-modify-write as a whole has no status; its read and its update have.
-        elif operation is not _RMW and section.ok_count != section.done:
+        elif operation is not _RMW and section.ok_count != section.timed_count:
             yield (
-                f"YCSB timed {section.done} {operation.display_name} operations, and "
+                f"YCSB timed {section.timed_count} {operation.display_name} operations, and "
                 f"{section.ok_count} "
                 "returned OK"
             )
@@ -306,11 +308,11 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
             log = by_operation.get(timed)
             if log is None:
                 yield f"there is no latency log of {timed.display_name}"
-            elif log.total != section.done:
+            elif log.total != section.timed_count:
                 yield (
                     f"the latency log of {timed.display_name} holds {log.total} operations, and "
                     "YCSB "
-                    f"counted {section.done}"
+                    f"counted {section.timed_count}"
                 )
 
 
@@ -344,7 +346,7 @@ class StatusReader:
         return [status for status in map(_parse_status, lines) if status]
 
 
-def without_status(text: bytes) -> bytes:
+def text_without_status_lines(text: bytes) -> bytes:
     """What YCSB said beside its status lines: where a reason is, it stands there."""
     return b"\n".join(line for line in text.split(b"\n") if not _STAMP.match(line))
 
@@ -376,7 +378,7 @@ def log_intervals(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     by_operation = {
         log.operation: log for log in logs if log.operation is not None and log.intervals
     }
-    groups = _join_small_groups(_group_by_end(list(by_operation.values())))
+    groups = _join_short_groups(_group_by_end(list(by_operation.values())))
     intervals: list[Interval] = []
     end_ns = min((interval.start_real_ns for _, interval in groups[0]), default=0) if groups else 0
     for seq, group in enumerate(groups):
@@ -406,7 +408,7 @@ def _group_by_end(logs: Sequence[HdrLog]) -> list[Group]:
         if log.operation is None:
             continue
         # A log that was cut short lacks its last ones.
-        last_ns = log.intervals[-1].end_real_ns + TOGETHER_NS
+        last_ns = log.intervals[-1].end_real_ns + SAME_MOMENT_NS
         lacking = sum(end_ns > last_ns for end_ns in ends_ns)
         for place, interval in enumerate(reversed(log.intervals)):
             at = len(groups) - 1 - place - lacking
@@ -414,21 +416,21 @@ def _group_by_end(logs: Sequence[HdrLog]) -> list[Group]:
     return groups
 
 
-def _join_small_groups(groups: Sequence[Group]) -> list[Group]:
+def _join_short_groups(groups: Sequence[Group]) -> list[Group]:
     """The groups with crumbs joined to the one before, the first one's to the one after."""
     joined: list[Group] = []
     for group in groups:
-        if joined and (_is_small_group(group) or _is_small_group(joined[-1])):
+        if joined and (_is_short_group(group) or _is_short_group(joined[-1])):
             joined[-1] = [*joined[-1], *group]
         else:
             joined.append(list(group))
     return joined
 
 
-def _is_small_group(group: Group) -> bool:
+def _is_short_group(group: Group) -> bool:
     start_ns = min((interval.start_real_ns for _, interval in group), default=0)
     end_ns = max((interval.end_real_ns for _, interval in group), default=0)
-    return end_ns - start_ns < CRUMB_NS
+    return end_ns - start_ns < SHORT_GROUP_NS
 
 
 def _direction_interval(

@@ -21,7 +21,7 @@ DIGITS_MAX: Final = 9
 
 _PIECE: Final = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _STEP: Final = re.compile(r"(\d+)(?:-(\d+))?")
-_DO: Final = "Write ranges as in client[01-12] or node[1-3,7]."
+_HINT: Final = "Write ranges as in client[01-12] or node[1-3,7]."
 
 RANGED: Final = ("name", "address", "storage_address", "node")
 """Keys of a host that may hold ranges; the others are the same for all of them."""
@@ -33,7 +33,7 @@ LISTS: Final = ("hosts", "storage")
 """Keys of a configuration that list hosts."""
 
 
-class HostsFault(ValueError):
+class HostNamesError(ValueError):
     """Text that names no hosts: what is wrong with it, of a range after its key, and what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -54,7 +54,7 @@ def expand_names(text: str) -> tuple[str, ...]:
     name make a product, the first varies slowest.
     """
     if len(text) > TEXT_CHARACTERS:
-        raise HostsFault(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
+        raise HostNamesError(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
     names: list[str] = []
     for part in _split_at_commas(text):
         names += _expand_name(text, part, HOSTS_MAX - len(names))
@@ -76,7 +76,7 @@ def _split_at_commas(text: str) -> list[str]:
 def _expand_name(text: str, part: str, room: int) -> list[str]:
     pieces = list(_PIECE.finditer(part))
     if not part or "".join(piece.group() for piece in pieces) != part:
-        raise HostsFault(f"is {quote_value(text)}", _DO)
+        raise HostNamesError(f"is {quote_value(text)}", _HINT)
     choices = [
         [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], room)
         for piece in pieces
@@ -93,22 +93,24 @@ def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
     for step in ranges.split(","):
         match = _STEP.fullmatch(step.strip())
         if match is None or max(len(match[1]), len(match[2] or "")) > DIGITS_MAX:
-            raise HostsFault(f"is {quote_value(text)}", _DO)
+            raise HostNamesError(f"is {quote_value(text)}", _HINT)
         first, last = match[1], match[2] or match[1]
         if int(last) < int(first):
-            hint = f"Write [{last}-{first}]." if len(first) == len(last) else _DO
-            raise HostsFault(f"is {quote_value(text)}, whose range runs backwards", hint)
+            hint = f"Write [{last}-{first}]." if len(first) == len(last) else _HINT
+            raise HostNamesError(f"is {quote_value(text)}, whose range runs backwards", hint)
         if last[0] == "0" and len(last) != len(first):
             hint = "Write as many digits on both sides, as in [01-12]."
-            raise HostsFault(f"is {quote_value(text)}, whose zeros do not agree", hint)
+            raise HostNamesError(f"is {quote_value(text)}, whose zeros do not agree", hint)
         if int(last) - int(first) + 1 > room:
             raise _too_many_fault(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
 
-def _too_many_fault(text: str) -> HostsFault:
-    return HostsFault(f"is {quote_value(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
+def _too_many_fault(text: str) -> HostNamesError:
+    return HostNamesError(
+        f"is {quote_value(text)}, more than {HOSTS_MAX} hosts", "Correct the range."
+    )
 
 
 def expand_hosts(document: StudyDocument) -> None:
@@ -117,7 +119,7 @@ def expand_hosts(document: StudyDocument) -> None:
     Every host keeps the lines of what it was written as. What is no range at all is left for the
     tables to judge.
     """
-    _expand_elements(document)
+    _expand_host_tables(document)
     configurations = document.tree.get("configuration")
     for index, element in enumerate(configurations if isinstance(configurations, list) else ()):
         for key in LISTS:
@@ -125,7 +127,7 @@ def expand_hosts(document: StudyDocument) -> None:
                 _expand_list(document, ("configuration", index, key), key, element)
 
 
-def _expand_elements(document: StudyDocument) -> None:
+def _expand_host_tables(document: StudyDocument) -> None:
     written = document.tree.get("host")
     if not isinstance(written, list) or not any(_has_range_keys(element) for element in written):
         return
@@ -133,7 +135,7 @@ def _expand_elements(document: StudyDocument) -> None:
     origins: dict[Path, ValueOrigin] = {("host",): document.origin_of(("host",))}
     for index, element in enumerate(written):
         path: Path = ("host", index)
-        for copy in _host_copies(document, path, element):
+        for copy in _expanded_host_tables(document, path, element):
             here: Path = ("host", len(hosts))
             origins[here] = document.origin_of(path)
             for key in copy if isinstance(copy, dict) else ():
@@ -153,14 +155,14 @@ def _has_range_keys(element: object) -> bool:
     )
 
 
-def _host_copies(document: StudyDocument, path: Path, element: object) -> list[object]:
+def _expanded_host_tables(document: StudyDocument, path: Path, element: object) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
         return [element]
     lists: dict[str, tuple[str, ...]] = {}
     for key in RANGED:
         if isinstance(element.get(key), str) and has_ranges(element[key]):
-            if (values := _expanded_names(document, (*path, key), element[key])) is None:
+            if (values := _expanded_names_or_none(document, (*path, key), element[key])) is None:
                 return []
             lists[key] = values
     names = lists.get("name", (element["name"],))
@@ -203,7 +205,7 @@ def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[st
     origins: dict[Path, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
-        copies = _expanded_names(document, (*path, index), name) if ranged else (name,)
+        copies = _expanded_names_or_none(document, (*path, index), name) if ranged else (name,)
         for copy in copies or ():
             origins[(*path, len(names))] = document.origin_of((*path, index))
             names.append(copy)
@@ -212,10 +214,12 @@ def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[st
         document.overrides.update({path: document.origin_of(path), **origins})
 
 
-def _expanded_names(document: StudyDocument, path: Path, text: str) -> tuple[str, ...] | None:
+def _expanded_names_or_none(
+    document: StudyDocument, path: Path, text: str
+) -> tuple[str, ...] | None:
     try:
         return expand_names(text)
-    except HostsFault as fault:
+    except HostNamesError as fault:
         section, index, key = path[0], path[1], path[2]
         number = index + 1 if isinstance(index, int) else 0
         document.add_fault(path, f"{key} of {section} {number} {fault.message}.", fault.hint)

@@ -11,7 +11,7 @@ from iolab.analysis.busy import ALWAYS_BUSY, job_core_share
 from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import LOOPBACK, deltas_of_lowest_devices, lowest_device_names
 from iolab.analysis.sums import DIRECTIONS
-from iolab.analysis.view import NOTHING, RunView, io_time_in_window
+from iolab.analysis.view import NO_IO_TIME, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts, Role
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
@@ -21,7 +21,7 @@ from iolab.hosts.rates import ALL_CORES, derive_series
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
 
-EVERY_CORE_HOSTS_MOST: Final = 64
+EVERY_CORE_HOSTS_MAX: Final = 64
 """Hosts of which every core is looked at; of more, all cores of each together: a thousand hosts of
 a hundred cores are 100,000 series."""
 
@@ -43,10 +43,10 @@ QUIET_BYTES_PER_S: Final = 1e6
 LOAD_SHARE: Final = 0.5
 """Of a client's port at least this share must be its own load, or others fill it."""
 
-WAYS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
+PORT_DIRECTIONS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
 """Both ways of a port: a link carries its speed in each of them."""
 
-HELD: Final = 0.5
+QUEUE_SHARE: Final = 0.5
 """Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
 
 
@@ -54,7 +54,7 @@ def view_with_all_resources(
     record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds
 ) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
-    is_large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
+    is_large = len(record.host_names) > EVERY_CORE_HOSTS_MAX
     wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
     telemetry = derive_series(record.counters, record.host_names, wanted)
     return kinds.build_view(record, facts, telemetry)
@@ -88,7 +88,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         window = view.measured_window(index)
         if window is None:
             continue
-        jobs = None if view.job.busy_polls else job_core_share(host)
+        jobs = None if view.job.has_busy_polling else job_core_share(host)
         yield from _processor_uses(
             view, host.host, Role.CLIENT, window, _load_processor_share(view, host)
         )
@@ -122,11 +122,13 @@ def _node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
 
 
 def _processor_uses(
-    view: RunView, host: str, role: Role, window: Window, own: float | None = None
+    view: RunView, host: str, role: Role, window: Window, load_share: float | None = None
 ) -> Iterator[ResourceUse]:
     busy = device_means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
-        yield ResourceUse(Resource.PROCESSORS, host, role, "", busy[ALL_CORES], is_own_load=own)
+        yield ResourceUse(
+            Resource.PROCESSORS, host, role, "", busy[ALL_CORES], is_own_load=load_share
+        )
     cores = {name: share for name, share in busy.items() if "@" in name}
     if cores:
         name = max(cores, key=lambda core: cores[core])
@@ -136,7 +138,7 @@ def _processor_uses(
 def _load_processor_share(view: RunView, host: HostRun) -> float | None:
     """What all jobs of a host used of its processors; not of those that poll all the time."""
     facts, totals, job = view.facts_of_host(host), host.totals, view.job
-    if totals is None or not job.total_iodepth or job.busy_polls:
+    if totals is None or not job.total_iodepth or job.has_busy_polling:
         return None
     if facts is None or facts.cpu.threads < 1:
         return None
@@ -204,7 +206,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
             for node in view.record.bystanders
             if node.role is Role.STORAGE
         ]
-    total = NOTHING
+    total = NO_IO_TIME
     for host_name, devices in places:
         for way in DIRECTIONS:
             if not view.load.ios[:, way].any():
@@ -244,7 +246,7 @@ def network_port_uses(
 ) -> Iterator[ResourceUse]:
     """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
     speeds = _port_speeds(facts)
-    for metric, way in WAYS.items():
+    for metric, way in PORT_DIRECTIONS.items():
         for port, rate in device_means(view, host, "nic", metric, window).items():
             if port == LOOPBACK or (flow is not None and flow < LOAD_SHARE * rate):
                 continue
@@ -300,6 +302,7 @@ def _most_waited_for_device(uses: Sequence[ResourceUse], leaves: int) -> Resourc
     full = [
         use
         for use in uses
-        if (use.share or 0.0) >= ALWAYS_BUSY and (use.queue or 0.0) >= HELD * longest / leaves
+        if (use.share or 0.0) >= ALWAYS_BUSY
+        and (use.queue or 0.0) >= QUEUE_SHARE * longest / leaves
     ]
     return full[-1] if full else max(uses, key=lambda use: use.severity_key)

@@ -29,7 +29,7 @@ from iolab.hosts.remote_process import run_and_get_output
 from iolab.record import Record
 from iolab.text import excerpt
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 TOKEN: Final = "iolab-kit"  # noqa: S105 - by which an agent is known to see this machine's files
 """A file in every kit, of random content; the last one written, so that a kit with it is whole."""
@@ -39,7 +39,7 @@ LOCK_LIMIT_S: Final = 1800.0
 
 LOCK_RETRY_S: Final = 0.2
 
-KEPT: Final = 5
+KITS_KEPT: Final = 5
 """Kits of a family that stay: as many versions of a server as one compares, some 100 MB each."""
 
 DIGEST_SHOWN: Final = 16
@@ -47,9 +47,9 @@ DIGEST_SHOWN: Final = 16
 
 _NAME: Final = re.compile(rf".+-[0-9a-f]{{{DIGEST_SHOWN}}}")
 
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_taken: Final[dict[Path, int]] = {}
+_kit_locks: Final[dict[Path, int]] = {}
 """Descriptors that hold the kits of this process until it ends, however it ends."""
 
 PIECE_BYTES: Final = 1 << 20
@@ -87,21 +87,21 @@ class KitCache(Record):
 
     folder: Path
 
-    async def get_or_build(self, plan: KitPlan, say: Say) -> Path:
+    async def get_or_build_kit(self, plan: KitPlan, notify: Notify) -> Path:
         """The kit's folder, made if it is not there; it stays at least until this process ends.
 
         EngineError when it cannot be made.
         """
         folder = self.folder / plan.name
-        _require_own(self.folder)
-        if _mark_used(folder):
+        _require_folder_of_user(self.folder)
+        if _lock_complete_kit(folder):
             return folder
         _create_folder(self.folder)
         try:
-            async with _lock_file(folder.with_name(f".{folder.name}.lock"), say):
-                if not _mark_used(folder):
-                    say(plan.message)
-                    await _require_complete(plan, folder)
+            async with _exclusive_file_lock(folder.with_name(f".{folder.name}.lock"), notify):
+                if not _lock_complete_kit(folder):
+                    notify(plan.message)
+                    await _build_and_name_kit(plan, folder)
                     await asyncio.to_thread(_remove_old_kits, folder, plan.kit_family)
         except OSError as fault:
             raise _cannot_write_error(self.folder, fault) from None
@@ -114,7 +114,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
 
 
-async def _require_complete(plan: KitPlan, folder: Path) -> None:
+async def _build_and_name_kit(plan: KitPlan, folder: Path) -> None:
     """Make a kit where nobody looks, then give it its name."""
     await asyncio.to_thread(_remove_abandoned_folder, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
@@ -122,7 +122,7 @@ async def _require_complete(plan: KitPlan, folder: Path) -> None:
         made = await plan.build(aside)
         (made / TOKEN).write_text(secrets.token_hex(32))
         made.rename(folder)
-        _mark_used(folder)
+        _lock_complete_kit(folder)
     finally:
         await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
@@ -137,7 +137,7 @@ def _create_folder(folder: Path) -> None:
         ) from None
 
 
-def _require_own(folder: Path) -> None:
+def _require_folder_of_user(folder: Path) -> None:
     """EngineError for a cache that another user made or may write to: what is in it is executed."""
     try:
         found = folder.stat()
@@ -155,7 +155,7 @@ def _require_own(folder: Path) -> None:
     )
 
 
-def _is_own(folder: Path) -> bool:
+def _is_folder_of_user(folder: Path) -> bool:
     """Whether a kit is a folder of this user's, and no link to another folder."""
     try:
         found = folder.lstat()
@@ -165,7 +165,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _cannot_write_error(folder: Path, fault: OSError) -> EngineError:
-    if fault.errno in _NO_ROOM:
+    if fault.errno in _DISK_FULL_ERRNOS:
         return EngineError(
             f"There is no room left in {folder} ({fault.strerror}).",
             "Make room there, or set XDG_CACHE_HOME to a folder with 500 MB free.",
@@ -176,13 +176,13 @@ def _cannot_write_error(folder: Path, fault: OSError) -> EngineError:
     )
 
 
-def _mark_used(folder: Path) -> bool:
+def _lock_complete_kit(folder: Path) -> bool:
     """Whether the kit is there and whole; from then on no other session removes it.
 
     Who removes it has the token's lock alone, and renames the folder before letting go.
     """
     token = folder / TOKEN
-    if not _is_own(folder):
+    if not _is_folder_of_user(folder):
         return False
     try:
         descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -193,9 +193,9 @@ def _mark_used(folder: Path) -> bool:
         return False
     with suppress(OSError):
         os.utime(token)
-    if (before := _taken.get(folder)) is not None:
+    if (before := _kit_locks.get(folder)) is not None:
         os.close(before)
-    _taken[folder] = descriptor
+    _kit_locks[folder] = descriptor
     return True
 
 
@@ -222,15 +222,17 @@ def _remove_old_kits(newest: Path, family: str) -> None:
     kits = [
         (token.stat().st_mtime, token.parent)
         for token in newest.parent.glob(f"{family}-*/{TOKEN}")
-        if token.parent != newest and _NAME.fullmatch(token.parent.name) and _is_own(token.parent)
+        if token.parent != newest
+        and _NAME.fullmatch(token.parent.name)
+        and _is_folder_of_user(token.parent)
     ]
-    for _, folder in sorted(kits, reverse=True)[KEPT - 1 :]:
-        _remove_unused(folder)
+    for _, folder in sorted(kits, reverse=True)[KITS_KEPT - 1 :]:
+        _remove_kit_if_unused(folder)
 
 
-def _remove_unused(folder: Path) -> None:
+def _remove_kit_if_unused(folder: Path) -> None:
     """Remove a kit that no process has taken."""
-    if folder in _taken:
+    if folder in _kit_locks:
         return
     with suppress(OSError), (folder / TOKEN).open() as token:
         fcntl.flock(token.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -241,7 +243,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _lock_file(path: Path, say: Say) -> AsyncIterator[None]:
+async def _exclusive_file_lock(path: Path, notify: Notify) -> AsyncIterator[None]:
     """Alone with that file; the lock goes with the process, however it ends."""
     with path.open("w") as lock:
         waiting = False
@@ -249,7 +251,7 @@ async def _lock_file(path: Path, say: Say) -> AsyncIterator[None]:
             async with asyncio.timeout(LOCK_LIMIT_S):
                 while not _try_lock(lock.fileno()):
                     if not waiting:
-                        say("another session builds the same kit")
+                        notify("another session builds the same kit")
                     waiting = True
                     await asyncio.sleep(LOCK_RETRY_S)
         except TimeoutError:
@@ -273,11 +275,11 @@ def _remove_abandoned_folder(folder: Path) -> None:
     for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
         if left.is_symlink():
             left.unlink()  # And not what it leads to.
-        elif left.is_dir() and _is_own(left):
+        elif left.is_dir() and _is_folder_of_user(left):
             shutil.rmtree(left, ignore_errors=True)
 
 
-async def is_file_visible_to(host: Host, token: Path) -> bool:
+async def is_file_visible_on_host(host: Host, token: Path) -> bool:
     """Whether that host's agent finds the same file, of random content, at the same path.
 
     So it is for this machine, its network namespaces and a shared home. HostError when the host is

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from iolab.analysis.points import Axis, PointSummary
-from iolab.analysis.value import (
+from iolab.analysis.quotients import (
     TERABYTES,
-    Maximum,
+    BestValue,
     Quotient,
     SizeMeasure,
     capacity_quotients,
@@ -39,21 +39,25 @@ from iolab.published.audit.document import (
 from iolab.published.sets import PublishedFigure, PublishedSystem, comparable_figures
 from iolab.record import Record
 
-CLIENTS_MOST: Final = 100_000
+CLIENTS_MAX: Final = 100_000
 """Clients of a published configuration; a number above is none that can be."""
 
 _CLUSTER: Final = re.compile(r"-(?:single-client|cluster)$")
 """Names of one system measured from one client and from all."""
 
 _FIGURES: Final = frozenset({"iops", "bw_bytes_per_s", "lat_ns_mean", OPS_PER_S})
-_APART: Final = ("block_size",)
+_SEPARATE_AXES: Final = ("block_size",)
 """Axes that make another workload: operations on other blocks are other operations."""
 
 _DERIVED: Final = re.compile(r"(?:(read|write)_)?(iops|gb_s|tb)_per_(tb|usable_tb|node)")
 """`read_iops_per_tb`, `gb_s_per_usable_tb`, `tb_per_node`."""
 
 _METRICS: Final = {"iops": ("iops", 1.0), "gb_s": ("bw_bytes_per_s", 1e9), "tb": ("raw_tb", 1.0)}
-_OVERS: Final = {"tb": SizeMeasure.RAW, "usable_tb": SizeMeasure.USABLE, "node": SizeMeasure.NODE}
+_SIZE_MEASURES: Final = {
+    "tb": SizeMeasure.RAW,
+    "usable_tb": SizeMeasure.USABLE,
+    "node": SizeMeasure.NODE,
+}
 _ACCESS: Final = {"read": ("randread", "read"), "write": ("randwrite", "write")}
 _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
 
@@ -64,13 +68,13 @@ class _ClaimedGain(Record):
     `metric` is the key that results have such figures under.
     """
 
-    of: str
+    of_figures: str
     metric: str
     quantity: str
     unit: str
 
 
-_GAINS: Final = {
+_CLAIMED_GAINS: Final = {
     "gain_ops": _ClaimedGain("ops_s", OPS_PER_S, "gain in operations a second", "times"),
     "gain_latency": _ClaimedGain(
         "p99_99_read_ms", "read_lat_ns_p99_99", "gain in p99.99 latency", "times"
@@ -99,7 +103,7 @@ class PrintedClaim(Record):
     unit: str
 
     @property
-    def agrees(self) -> bool:
+    def can_both_be_true(self) -> bool:
         """Whether both can be true: what both roundings leave open meets."""
         return self.computed_range is not None and self.stated_range.overlaps(self.computed_bounds)
 
@@ -117,7 +121,9 @@ class PrintedClaim(Record):
 def published_configurations(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
     owners = {figure.owner.name: figure for figure in comparable_figures(published)}
-    tables = {str(table.get("id", "")): table for table in published.tables_named("configuration")}
+    tables = {
+        str(table.get("id", "")): table for table in published.tables_of_array("configuration")
+    }
     return tuple(
         Configuration(
             id=name,
@@ -135,10 +141,10 @@ def published_configurations(published: PublishedSet) -> tuple[Configuration, ..
     )
 
 
-def published_maxima(published: PublishedSet) -> tuple[Maximum, ...]:
+def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
     """The printed bests of each workload; other figures, as percentiles, are none."""
     return tuple(
-        Maximum(
+        BestValue(
             configuration=figure.owner.name,
             workload=_workload_of_figure(figure),
             metric=figure.metric,
@@ -182,7 +188,7 @@ def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Raw capacity, where the drives were told as well."""
     tables = [
         (element_label(table), table.get("raw_tb"), table)
-        for table in published.tables_named("configuration")
+        for table in published.tables_of_array("configuration")
     ]
     hardware = published.table("hardware").get("cluster_raw_tb")
     for subject, value, table in (*tables, ("the cluster", hardware, {})):
@@ -197,9 +203,9 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     owners, maxima = published_configurations(published), published_maxima(published)
     derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(SizeMeasure)))
     access = {
-        str(table.get("id", "")): table.get("rw") for table in published.tables_named("workload")
+        str(table.get("id", "")): table.get("rw") for table in published.tables_of_array("workload")
     }
-    for table in published.tables_named("printed_derivation"):
+    for table in published.tables_of_array("printed_derivation"):
         subject = str(table.get("configuration", ""))
         own = [quotient for quotient in derived if quotient.maximum.configuration == subject]
         for name, value in table.items():
@@ -214,17 +220,19 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
                 if allowed is None or access.get(quotient.maximum.workload) in allowed
             ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
-            best = _best_quotient(kept, metric, _OVERS[over])
-            quantity = f"{way or ''} {unit} for each {_OVERS[over]}".strip()
+            best = _best_quotient(kept, metric, _SIZE_MEASURES[over])
+            quantity = f"{way or ''} {unit} for each {_SIZE_MEASURES[over]}".strip()
             computed = None if best is None else _metric_in_unit(best, _METRICS[kind][1], unit)
             yield PrintedClaim(subject, quantity, str(value), stated, computed, unit)
 
 
-def _best_quotient(candidates: Iterable[Quotient], metric: str, over: SizeMeasure) -> Metric | None:
+def _best_quotient(
+    candidates: Iterable[Quotient], metric: str, size_measure: SizeMeasure
+) -> Metric | None:
     values = [
         quotient.value
         for quotient in candidates
-        if (quotient.maximum.metric, quotient.size.size_measure) == (metric, over)
+        if (quotient.maximum.metric, quotient.size.size_measure) == (metric, size_measure)
     ]
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
@@ -240,12 +248,12 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
-    for table in published.tables_named("result"):
-        for key, gain in _GAINS.items():
+    for table in published.tables_of_array("result"):
+        for key, gain in _CLAIMED_GAINS.items():
             stated = positive_range(table.get(key))
             if stated is None:
                 continue
-            both = table.get(gain.of)
+            both = table.get(gain.of_figures)
             sides = both if isinstance(both, dict) else {}
             ours, other = (
                 _gain_metric(sides.get(side), gain) for side in ("measured", "competitor")
@@ -275,19 +283,19 @@ def _gain_metric(value: object, gain: _ClaimedGain) -> Metric | None:
 
 def _workload_of_figure(figure: PublishedFigure) -> str:
     return " ".join(
-        [figure.workload, *(str(value) for name, value in figure.axis if name in _APART)]
+        [figure.workload, *(str(value) for name, value in figure.axis if name in _SEPARATE_AXES)]
     )
 
 
 def _point_axis(published: PublishedSet, figure: PublishedFigure) -> Axis:
     """The depth, threads or guests at which a best was reached, as far as that was printed."""
-    own = tuple(pair for pair in figure.axis if pair[0] not in _APART)
-    for table in published.tables_named("configuration"):
+    own = tuple(pair for pair in figure.axis if pair[0] not in _SEPARATE_AXES)
+    for table in published.tables_of_array("configuration"):
         depths = table.get("peak_at_iodepth")
         if table.get("id") == figure.owner.name and isinstance(depths, dict):
             depth = depths.get(figure.workload)
             own += (("iodepth", depth),) if isinstance(depth, int) else ()
-    for table in published.tables_named("result"):
+    for table in published.tables_of_array("result"):
         guests = table.get("vms")
         if f"write-{table.get('write_percent')}" == figure.workload and isinstance(guests, int):
             own += (("vms", guests),)
@@ -296,14 +304,14 @@ def _point_axis(published: PublishedSet, figure: PublishedFigure) -> Axis:
 
 def _client_count(figure: PublishedFigure) -> int:
     count = figure.owner.clients or 0
-    return count if count <= CLIENTS_MOST else 0
+    return count if count <= CLIENTS_MAX else 0
 
 
 def _terabytes(size: FigureRange | None) -> float | None:
     return None if size is None else size.middle
 
 
-class Basis(StrEnum):
+class ComparisonBasis(StrEnum):
     """What figures are told for."""
 
     WHOLE = "whole"
@@ -331,7 +339,7 @@ class MatchedFigure(Record):
     printed: PublishedFigure
     axis: Axis
     level: Level
-    shares: Mapping[Basis, FigureRatio]
+    shares: Mapping[ComparisonBasis, FigureRatio]
     run: Result | None
 
 
@@ -385,7 +393,9 @@ def _match_best_point(
         basis: _size_ratio(best.metrics[figure.metric], figure.value, own_size, there_size)
         for basis, there_size in _published_sizes(figure.owner)
         if (own_size := ours.get(basis))
-        and (basis is Basis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
+        and (
+            basis is ComparisonBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE
+        )
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
 
@@ -397,25 +407,31 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
 
 def _size_by_basis(
     study: Study, configuration: Configuration, run: Result | None
-) -> dict[Basis, float | None]:
+) -> dict[ComparisonBasis, float | None]:
     """What a figure here is divided by for each basis."""
     homes = {spec.name: spec.node for spec in study.hosts}
     guests = {home for host in configuration.hosts if (home := homes.get(host))}
     return {
-        Basis.WHOLE: 1.0,
-        Basis.HOST: float(len(run.hosts)) if run is not None else None,
-        Basis.NODE: configuration.nodes or len(guests) or None,
-        Basis.RAW_TB: configuration.capacity.raw_tb,
-        Basis.USABLE_TB: configuration.capacity.usable_tb,
+        ComparisonBasis.WHOLE: 1.0,
+        ComparisonBasis.HOST: float(len(run.hosts)) if run is not None else None,
+        ComparisonBasis.NODE: configuration.nodes or len(guests) or None,
+        ComparisonBasis.RAW_TB: configuration.capacity.raw_tb,
+        ComparisonBasis.USABLE_TB: configuration.capacity.usable_tb,
     }
 
 
-def _published_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
-    yield Basis.WHOLE, exact_range(1.0)
-    for basis, count in ((Basis.HOST, owner.clients), (Basis.NODE, owner.nodes)):
+def _published_sizes(owner: PublishedSystem) -> Iterator[tuple[ComparisonBasis, FigureRange]]:
+    yield ComparisonBasis.WHOLE, exact_range(1.0)
+    for basis, count in (
+        (ComparisonBasis.HOST, owner.clients),
+        (ComparisonBasis.NODE, owner.nodes),
+    ):
         if count:
             yield basis, exact_range(float(count))
-    for basis, size in ((Basis.RAW_TB, owner.raw_tb), (Basis.USABLE_TB, owner.usable_tb)):
+    for basis, size in (
+        (ComparisonBasis.RAW_TB, owner.raw_tb),
+        (ComparisonBasis.USABLE_TB, owner.usable_tb),
+    ):
         if size is not None:
             yield basis, size
 

@@ -35,7 +35,7 @@ from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import WHOLE, Access, Job, split_shares
+from iolab.loads.fileio.workload import WHOLE_PERCENT, Access, Job, split_shares
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
@@ -45,14 +45,14 @@ SIGMAS: Final = 6.0
 ENOUGH_BIOS: Final = 200
 """Sampled I/Os from which a share is known to a few per cent."""
 
-CENSORED_MOST: Final = 0.25
+CENSORED_MAX: Final = 0.25
 """Share of the sampled I/Os whose end may be missing. Beyond it the ends of others on the same
 place may have been taken for theirs, and windows without any end are not counted."""
 
-FLUSHING: Final = ("fsync", "fdatasync", "sync", "write_barrier")
+FLUSHING_OPTIONS: Final = ("fsync", "fdatasync", "sync", "write_barrier")
 """Options by which a file system writes of its own for each I/O, in the engine's name."""
 
-PLACES_ITSELF: Final = frozenset({"btrfs", "f2fs", "bcachefs", "zfs", "nilfs2"})
+RELOCATING_FILE_SYSTEMS: Final = frozenset({"btrfs", "f2fs", "bcachefs", "zfs", "nilfs2"})
 """File systems that write in other places than they are asked to, and may buffer direct I/O."""
 
 SURELY_WHOLE_BYTES: Final = 64 << 10
@@ -123,12 +123,12 @@ SLOWER_GOOD: Final = 0.2
 """Share by which more of the device's I/Os may be slower than of the engine's, beyond chance: a
 sample of windows is no sample of I/Os where the rate changes within one."""
 
-SLOWER_GOOD_MOST: Final = 0.05
+SLOWER_GOOD_MAX: Final = 0.05
 """The same where many are slower: a twentieth of all."""
 
 SLOWER_BAD: Final = 0.5
 
-SLOWER_BAD_MOST: Final = 0.10
+SLOWER_BAD_MAX: Final = 0.10
 """From half as many again, or a tenth of all, on it is no matter of sampling."""
 
 ENOUGH_WINDOWS: Final = 5
@@ -137,7 +137,7 @@ ENOUGH_WINDOWS: Final = 5
 FEW: Final = 5
 """Slower bios that may be other than the engine's I/O: pages of its program that are read in."""
 
-MISTAKEN: Final = 0.05
+CHANCE_OF_ERROR: Final = 0.05
 """Of the sampled I/Os without a recorded end so many may have been given that of a later one on the
 same place, and look slow."""
 
@@ -162,28 +162,30 @@ def missing_sample_answer(host: HostRun, subject: str, where: str) -> CheckAnswe
     )
 
 
-def ios_of_direction_text(way: Direction) -> str:
+def ios_of_direction_text(direction: Direction) -> str:
     """I/Os of a direction, for a sentence."""
-    return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(way, "trims")
+    return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(direction, "trims")
 
 
 def causes_flushes(job: Job) -> bool:
     """Whether the job makes the file system write of its own."""
-    return any(value not in ("0", "none") for name, value in job.options if name in FLUSHING)
+    return any(
+        value not in ("0", "none") for name, value in job.options if name in FLUSHING_OPTIONS
+    )
 
 
 def file_system_relocates_writes(view: RunView, host: HostRun) -> bool:
     """Whether the file system decides where writes go."""
     target = view.target_of_host(host)
-    return target is not None and target.fs_type in PLACES_ITSELF
+    return target is not None and target.fs_type in RELOCATING_FILE_SYSTEMS
 
 
-def has_too_many_missing_ends(trace: DirectionTrace) -> bool:
+def has_too_many_unfinished_ios(trace: DirectionTrace) -> bool:
     """Whether too many sampled I/Os have no recorded end for times and windows to be trusted."""
-    return trace.censored > CENSORED_MOST * (trace.censored + trace.timed)
+    return trace.censored > CENSORED_MAX * (trace.censored + trace.timed)
 
 
-def block_size_shares(job: Job, way: Direction) -> tuple[tuple[int, float], ...]:
+def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float], ...]:
     """The block sizes that I/Os of one direction have, each with its share, which sum to 1."""
     split = dict(job.options).get("bssplit")
     if split is None:
@@ -191,19 +193,19 @@ def block_size_shares(job: Job, way: Direction) -> tuple[tuple[int, float], ...]
     reads, _, others = split.partition(",")
     used = [
         (size, share)
-        for size, share in split_shares(_part_for_direction(reads, others, way))
+        for size, share in split_shares(_value_for_direction(reads, others, direction))
         if share
     ]
     sizes = {size: 0.0 for size, _ in used}
     for size, share in used:
-        sizes[size] += share / WHOLE
+        sizes[size] += share / WHOLE_PERCENT
     # What is left of a hundred percent goes to the last size.
     sizes[used[-1][0]] += 1 - sum(sizes.values())
     return tuple(sizes.items())
 
 
-def _part_for_direction(reads: str, others: str, way: Direction) -> str:
-    return reads if way is Direction.READ or not others else others
+def _value_for_direction(reads: str, other_directions: str, direction: Direction) -> str:
+    return reads if direction is Direction.READ or not other_directions else other_directions
 
 
 @check("block-size", "Block size")
@@ -236,14 +238,14 @@ def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
 
 
 def _claimed_size_answer(
-    job: Job, way: Direction, ios: int, moved: int, short: int, name: str, where: str
+    job: Job, direction: Direction, ios: int, moved: int, short: int, name: str, where: str
 ) -> CheckAnswer:
-    sizes = block_size_shares(job, way)
+    sizes = block_size_shares(job, direction)
     low, high = _mean_io_size_bounds(job, sizes, ios)
     slack = short * max(size for size, _ in sizes)
     evidence: Numbers = {
         "host": name,
-        "direction": way.key,
+        "direction": direction.key,
         "claimed_ios": ios,
         "claimed_bytes": moved,
         "bytes_per_io": moved / ios,
@@ -256,7 +258,7 @@ def _claimed_size_answer(
         else f"{format_bytes(min(s for s, _ in sizes))} to {format_bytes(max(s for s, _ in sizes))}"
     )
     message = (
-        f"The engine claims {format_bytes(moved)} {_WORDS[way]} in {format_count(ios)} "
+        f"The engine claims {format_bytes(moved)} {_WORDS[direction]} in {format_count(ios)} "
         f"I/Os{where}, {moved / ios:,.0f} B each"
     )
     if low * ios - slack <= moved <= high * ios:
@@ -299,22 +301,22 @@ def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
 
 
 def _device_io_count_answers_of_group(
-    view: RunView, group: DeviceByteCounts, members: list[int], way: Direction, claimed: int
+    view: RunView, group: DeviceByteCounts, members: list[int], direction: Direction, claimed: int
 ) -> Iterator[CheckAnswer]:
     names = group.device.split("+")
-    done, merged = _ios_and_merges(view, members, names, way)
+    done, merged = _ios_and_merges(view, members, names, direction)
     if not done:
         return  # The bytes say so already.
-    of_bytes = (group.claimed_bytes(way), group.moved_bytes(way))
+    of_bytes = (group.claimed_bytes(direction), group.moved_bytes(direction))
     evidence: Numbers = {
         "device": group.device,
-        "direction": way.key,
+        "direction": direction.key,
         "claimed_ios": claimed,
         "device_ios": done,
         "device_merges": merged,
     }
     message = (
-        f"{group.device} did {format_count(done + (merged or 0))} I/Os {_WORDS[way]} for the "
+        f"{group.device} did {format_count(done + (merged or 0))} I/Os {_WORDS[direction]} for the "
         f"{format_count(claimed)} claimed"
     )
     if merged is not None:
@@ -328,7 +330,7 @@ def _device_io_count_answers_of_group(
                 verdict = invalid if done + merged < FEWER_BAD * arrived else indicative
                 yield verdict(f"{message}: the engine counts I/Os that were none.", **evidence)
     yield from _excess_io_answers(
-        view, group, members, way, message, evidence, done + (merged or 0)
+        view, group, members, direction, message, evidence, done + (merged or 0)
     )
     yield valid(f"{message}.", **evidence)
 
@@ -337,16 +339,19 @@ def _excess_io_answers(
     view: RunView,
     group: DeviceByteCounts,
     members: list[int],
-    way: Direction,
+    direction: Direction,
     message: str,
     evidence: Numbers,
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
     job, claimed = Job.require_type(view.job), int(evidence["claimed_ios"] or 0)
-    moved, reported = group.moved_bytes(way) - group.probe_bytes(way), group.claimed_bytes(way)
+    moved, reported = (
+        group.moved_bytes(direction) - group.probe_bytes(direction),
+        group.claimed_bytes(direction),
+    )
     limit = _largest_unsplit_io_bytes(view, group)
-    largest = max(size for size, _ in block_size_shares(job, way))
+    largest = max(size for size, _ in block_size_shares(job, direction))
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * group.seconds)
     if causes_flushes(job) or limit is None or moved - reported > foreign:
@@ -355,7 +360,7 @@ def _excess_io_answers(
     probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
     if largest > min(limit, SURELY_WHOLE_BYTES):
         return
-    own = done - (probes if way is Direction.READ else 0) - OTHERS_IOS_PER_S * group.seconds
+    own = done - (probes if direction is Direction.READ else 0) - OTHERS_IOS_PER_S * group.seconds
     if own > MORE_GOOD * claimed:
         layered = any(name.startswith(_LAYERED) for name in group.device.split("+"))
         verdict = invalid if own > MORE_BAD * claimed and not layered else indicative
@@ -407,20 +412,20 @@ def _largest_unsplit_io_bytes(view: RunView, group: DeviceByteCounts) -> int | N
 
 
 def _ios_and_merges(
-    view: RunView, members: list[int], names: list[str], way: Direction
+    view: RunView, members: list[int], names: list[str], direction: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""
     counts = [
         _sum_ios_and_merges(
-            [delta for delta in view.hosts[index].devices if delta.device in names], way
+            [delta for delta in view.hosts[index].devices if delta.device in names], direction
         )
         for index in members
     ]
     return max(counts, key=lambda pair: pair[0] + (pair[1] or 0))
 
 
-def _sum_ios_and_merges(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
-    moved = [delta.direction_delta(way) for delta in deltas]
+def _sum_ios_and_merges(deltas: list[DeviceDelta], direction: Direction) -> tuple[int, int | None]:
+    moved = [delta.direction_delta(direction) for delta in deltas]
     merges = [part.merges for part in moved if part.merges is not None]
     return sum(part.ios for part in moved), sum(merges) if len(merges) == len(moved) else None
 
@@ -486,7 +491,7 @@ def _sequential_answer(
     revisited = job.block_bytes / max(job.file_bytes, 1)
     expected = 1 - starts / bios - revisited
     evidence: Numbers = {"host": host, "bios": bios, "sequential_share": share, "streams": streams}
-    if any(has_too_many_missing_ends(trace) for trace in traces.values()):
+    if any(has_too_many_unfinished_ios(trace) for trace in traces.values()):
         return not_applicable(
             f"The ends of too many sampled I/Os{where} were not recorded to tell streams apart.",
             **evidence,
@@ -513,12 +518,12 @@ def _sequential_answer(
 
 
 def _random_answers(
-    job: Job, way: Direction, trace: DirectionTrace, host: str, where: str
+    job: Job, direction: Direction, trace: DirectionTrace, host: str, where: str
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
-    share = options.get("percentage_random", str(WHOLE))
-    if share != str(WHOLE):
+    share = options.get("percentage_random", str(WHOLE_PERCENT))
+    if share != str(WHOLE_PERCENT):
         yield not_applicable(
             f"Only {share} % of the I/Os go to random places, as asked.", host=host
         )
@@ -528,7 +533,7 @@ def _random_answers(
             f"Places of {kind} draws are as unequal as they were asked to be.", host=host
         )
         return
-    sizes = block_size_shares(job, way)
+    sizes = block_size_shares(job, direction)
     grain = parse_size(options.get("blockalign", str(min(size for size, _ in sizes))))
     blocks = job.numjobs * job.files_per_job * (job.file_bytes // grain)
     zones = _zone_shares(values) if kind == "zoned" else ((1.0, 1.0),)
@@ -536,18 +541,18 @@ def _random_answers(
     if job.files_per_job > 1 and (order.startswith("sequential") or ":" in order):
         yield not_applicable("Files are served one after the other, as was asked.", host=host)
     else:
-        yield _coverage_answer(way, trace, grain, blocks, zones, (host, where))
-    yield _not_sequential_answer(way, trace, sizes, blocks, zones, (host, where))
+        yield _coverage_answer(direction, trace, grain, blocks, zones, (host, where))
+    yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host, where))
 
 
 def _zone_shares(values: str) -> tuple[tuple[float, float], ...]:
     """Shares of I/O and of the data of each of fio's zones."""
     pairs = (zone.split("/") for zone in values.split(":"))
-    return tuple((int(ios) / WHOLE, int(size) / WHOLE) for ios, size in pairs)
+    return tuple((int(ios) / WHOLE_PERCENT, int(size) / WHOLE_PERCENT) for ios, size in pairs)
 
 
 def _not_sequential_answer(
-    way: Direction,
+    direction: Direction,
     trace: DirectionTrace,
     sizes: tuple[tuple[int, float], ...],
     blocks: int,
@@ -569,14 +574,14 @@ def _not_sequential_answer(
     allowed = expected + SIGMAS * math.sqrt(max(expected, 1 / trace.bios) / trace.bios)
     evidence: Numbers = {
         "host": host,
-        "direction": way.key,
+        "direction": direction.key,
         "bios": trace.bios,
         "sequential_share": share,
         "expected_share": expected,
     }
     message = (
         f"{percent_text(share)} of {format_count(trace.bios)} sampled "
-        f"{ios_of_direction_text(way)}{where} "
+        f"{ios_of_direction_text(direction)}{where} "
         "followed "
         "another"
     )
@@ -590,7 +595,7 @@ def _not_sequential_answer(
 
 
 def _coverage_answer(
-    way: Direction,
+    direction: Direction,
     trace: DirectionTrace,
     grain: int,
     blocks: int,
@@ -603,14 +608,14 @@ def _coverage_answer(
     mean, deviation = _expected_distinct_blocks(drawn, blocks, zones)
     evidence: Numbers = {
         "host": host,
-        "direction": way.key,
+        "direction": direction.key,
         "places": drawn,
         "distinct_places": distinct,
         "expected_places": mean,
         "data_bytes": blocks * grain,
     }
     message = (
-        f"{format_count(drawn)} sampled {ios_of_direction_text(way)}{where} began at "
+        f"{format_count(drawn)} sampled {ios_of_direction_text(direction)}{where} began at "
         f"{format_count(distinct)} "
         "places"
     )
@@ -628,12 +633,12 @@ def _coverage_answer(
 
 
 def _expected_distinct_blocks(
-    drawn: int, blocks: float, zones: tuple[tuple[float, float], ...]
+    draw_count: int, blocks: float, zones: tuple[tuple[float, float], ...]
 ) -> tuple[float, float]:
     """How many places so many draws meet, and by how much that varies (occupancy problem)."""
     mean = variance = 0.0
     for ios, size in zones:
-        cells, load = blocks * size, drawn * ios
+        cells, load = blocks * size, draw_count * ios
         if cells < 1:
             continue
         empty = math.exp(-load / cells)
@@ -643,7 +648,7 @@ def _expected_distinct_blocks(
 
 
 def _block_count_for_distinct(
-    drawn: int, distinct: int, blocks: int, zones: tuple[tuple[float, float], ...]
+    draw_count: int, distinct: int, blocks: int, zones: tuple[tuple[float, float], ...]
 ) -> int:
     """Of how many blocks so many draws would meet so many places, at most all."""
     low, high = 1.0, float(blocks)
@@ -651,7 +656,7 @@ def _block_count_for_distinct(
         middle = (low + high) / 2
         low, high = (
             (middle, high)
-            if _expected_distinct_blocks(drawn, middle, zones)[0] < distinct
+            if _expected_distinct_blocks(draw_count, middle, zones)[0] < distinct
             else (low, middle)
         )
     return round(high)
@@ -773,7 +778,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         trace = host.trace.direction_trace(way) if host.trace else None
         if not counts.sum():
             continue
-        if trace is None or has_too_many_missing_ends(trace):
+        if trace is None or has_too_many_unfinished_ios(trace):
             yield _compare_mean_latencies(view, index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
             yield not_applicable(
@@ -789,7 +794,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
 
 
 def _compare_distributions(
-    host: HostRun, way: Direction, counts: Ints, trace: DirectionTrace, where: str
+    host: HostRun, direction: Direction, counts: Ints, trace: DirectionTrace, where: str
 ) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
     total = int(counts.sum())
@@ -800,14 +805,16 @@ def _compare_distributions(
         # The next bin too: clocks differ, and a bin's edge is no wall.
         slower = _slower_bio_statistics(trace, at + 1, _unsampled_deviation(trace, total))
         answers.append(
-            _slower_device_answer(host, way, trace, slower, (rank, at, above[at] / total), where)
+            _slower_device_answer(
+                host, direction, trace, slower, (rank, at, above[at] / total), where
+            )
         )
-    return worst_answer(answers, most="excess")
+    return worst_answer(answers, max_key="excess")
 
 
 def _slower_device_answer(
     host: HostRun,
-    way: Direction,
+    direction: Direction,
     trace: DirectionTrace,
     slower: tuple[int, float, float, float],
     rank: tuple[float, int, float],
@@ -818,7 +825,7 @@ def _slower_device_answer(
     bound = int(UPPER_NS[at])
     evidence: Numbers = {
         "host": host.host,
-        "direction": way.key,
+        "direction": direction.key,
         "percent": percentile,
         "lat_ns": bound,
         "engine_share": engine,
@@ -831,14 +838,15 @@ def _slower_device_answer(
     }
     how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
     message = (
-        f"The engine says that {how_many} {ios_of_direction_text(way)}{where} took longer than "
+        f"The engine says that {how_many} {ios_of_direction_text(direction)}{where} took longer "
+        "than "
         f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
     )
     probes = host.totals.generator.probe_reads if host.totals and host.totals.generator else 0
-    others = FEW + MISTAKEN * trace.censored + (probes if way is Direction.READ else 0)
+    others = FEW + CHANCE_OF_ERROR * trace.censored + (probes if direction is Direction.READ else 0)
     if bios < others:
-        return _latency_agrees_answer(way, trace, where, evidence)
+        return _latency_agrees_answer(direction, trace, where, evidence)
     if engine == 0:
         # No chance makes an I/O faster than its own parts; but one window may be another's.
         return (
@@ -848,20 +856,20 @@ def _slower_device_answer(
         )
     by_chance = engine + SIGMAS * error
     good, bad = (
-        min(SLOWER_GOOD * engine, SLOWER_GOOD_MOST),
-        min(SLOWER_BAD * engine, SLOWER_BAD_MOST),
+        min(SLOWER_GOOD * engine, SLOWER_GOOD_MAX),
+        min(SLOWER_BAD * engine, SLOWER_BAD_MAX),
     )
     if share > by_chance + good:
         verdict = invalid if share > by_chance + bad else indicative
         return verdict(f"{message} ({percent_text(share)} of all).", **evidence)
-    return _latency_agrees_answer(way, trace, where, evidence)
+    return _latency_agrees_answer(direction, trace, where, evidence)
 
 
 def _latency_agrees_answer(
-    way: Direction, trace: DirectionTrace, where: str, evidence: Numbers
+    direction: Direction, trace: DirectionTrace, where: str, evidence: Numbers
 ) -> CheckAnswer:
     return valid(
-        f"{format_count(trace.timed)} sampled {ios_of_direction_text(way)}{where} took the "
+        f"{format_count(trace.timed)} sampled {ios_of_direction_text(direction)}{where} took the "
         "block layer no "
         "longer than the engine says, beyond what chance allows.",
         **evidence,
@@ -878,16 +886,16 @@ def _unsampled_deviation(trace: DirectionTrace, ios: int) -> float:
 
 
 def _slower_bio_statistics(
-    trace: DirectionTrace, at: int, left: float
+    trace: DirectionTrace, bin_index: int, remaining_weight: float
 ) -> tuple[int, float, float, float]:
-    """Of bios in bins above `at`: how many, their share, its standard error, effective windows.
+    """Of bios above that bin: how many, their share, its standard error, effective windows.
 
     Windows are the clusters of the sample; of those that hold slow bios, equal ones count as one
     each, and one with nearly all as little more than one.
     """
-    bios = sum(row.bios for row in trace.latencies if row.bin > at)
-    weight = sum(row.weight for row in trace.latencies if row.bin > at)
-    below = [row for row in trace.latencies if row.bin <= at]
+    bios = sum(row.bios for row in trace.latencies if row.bin > bin_index)
+    weight = sum(row.weight for row in trace.latencies if row.bin > bin_index)
+    below = [row for row in trace.latencies if row.bin <= bin_index]
     squares, products = (
         (below[-1].tail_squares, below[-1].tail_products)
         if below
@@ -897,21 +905,24 @@ def _slower_bio_statistics(
         return 0, 0.0, 0.0, 0.0
     share = weight / trace.weight
     variance = squares - 2 * share * products + share * share * trace.weight_squares
-    error = left * math.sqrt(max(variance, 0.0)) / trace.weight
+    error = remaining_weight * math.sqrt(max(variance, 0.0)) / trace.weight
     return bios, share, error, weight * weight / squares if squares else 0.0
 
 
-def _compare_mean_latencies(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnswer:
+def _compare_mean_latencies(
+    view: RunView, index: int, direction: Direction, counts: Ints
+) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
     host = view.hosts[index]
     where = view.host_suffix_text(host)
-    trace = host.trace.direction_trace(way) if host.trace else None
+    trace = host.trace.direction_trace(direction) if host.trace else None
     unknown = (
         missing_sample_answer(host, "How long the device took for each I/O", where)
         if trace is None
         else not_applicable(
             f"{percent_text(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
-            f"{ios_of_direction_text(way)}{where} have no recorded end, too many to tell times.",
+            f"{ios_of_direction_text(direction)}{where} have no recorded end, too many to tell "
+            "times.",
             host=host.host,
         )
     )
@@ -919,7 +930,7 @@ def _compare_mean_latencies(view: RunView, index: int, way: Direction, counts: I
     delta = next((d for d in host.devices if target and d.device == target.device), None)
     if delta is None or len(view.hosts) > 1:
         return unknown
-    moved = delta.direction_delta(way)
+    moved = delta.direction_delta(direction)
     total = int(counts.sum())
     # With merges a request is of several I/Os, and more than claimed are not all the engine's.
     if not moved.ios or moved.merges or not moved.time_ns:
@@ -929,13 +940,14 @@ def _compare_mean_latencies(view: RunView, index: int, way: Direction, counts: I
     engine, device = float(counts @ UPPER_NS) / total, moved.time_ns / moved.ios
     evidence: Numbers = {
         "host": host.host,
-        "direction": way.key,
+        "direction": direction.key,
         "engine_ns_mean": engine,
         "device_ns_mean": device,
         "excess": device / engine - 1,
     }
     message = (
-        f"The mean of the engine's {ios_of_direction_text(way)}{where} is {format_ns(engine)}, "
+        f"The mean of the engine's {ios_of_direction_text(direction)}{where} is "
+        f"{format_ns(engine)}, "
         "that of the "
         f"device's {format_ns(device)}"
     )

@@ -1,7 +1,7 @@
 """What configurations give for their size and their cost: best figures over TB, nodes, money. Pure.
 
-Measured and published results go through the same functions: a `Maximum` of either kind has a value
-with an interval, of chance or of rounding, and what is made of it inherits that interval.
+Measured and published results go through the same functions: a `BestValue` of either kind has a
+value with an interval, of chance or of rounding, and what is made of it inherits that interval.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SizeMeasure(StrEnum):
     COST = "cost"
 
 
-class Maximum(Record):
+class BestValue(Record):
     """The best figure of a workload in a configuration, and the place of the axes where it was.
 
     `level` is the worst verdict behind it, None for a published figure, which nobody judged.
@@ -94,12 +94,12 @@ class Quotient(Record):
     Of capacity the workload is empty and the metric `raw_tb` or `usable_tb`.
     """
 
-    maximum: Maximum
+    maximum: BestValue
     size: ConfigurationSize
     value: Metric
 
     @property
-    def kind(self) -> tuple[str, str, str]:
+    def ranking_group(self) -> tuple[str, str, str]:
         """What can be ranked together: one workload, one metric, one measure, one currency."""
         return self.maximum.workload, self.maximum.metric, self.size.unit_text
 
@@ -122,7 +122,7 @@ def configuration_sizes(configuration: Configuration) -> tuple[ConfigurationSize
 
 
 def rate_quotients(
-    configurations: Iterable[Configuration], maxima: Iterable[Maximum]
+    configurations: Iterable[Configuration], maxima: Iterable[BestValue]
 ) -> tuple[Quotient, ...]:
     """Every rate over every size of its configuration."""
     measures = {
@@ -156,14 +156,14 @@ def divide_metric(metric: Metric, size: float) -> Metric:
     return Metric(value, metric.unit, low, high, metric.n)
 
 
-def per_host_rate(maximum: Maximum) -> Metric | None:
+def per_host_rate(maximum: BestValue) -> Metric | None:
     """A rate of a fleet as the mean of its hosts; None where it is nobody's share."""
     return (
         divide_metric(maximum.value, maximum.hosts) if maximum.hosts and maximum.is_rate else None
     )
 
 
-def improvement_over(best: Maximum, base: Maximum | None) -> Metric | None:
+def improvement_over(best: BestValue, base: BestValue | None) -> Metric | None:
     """A maximum's factor over another; None over itself, over none, or where either is invalid."""
     if base is None or base is best or not (best.has_valid_level and base.has_valid_level):
         return None
@@ -199,16 +199,16 @@ class FleetAndSingleClient(Record):
     client, 1 where nothing is lost, None where the number of hosts is not known.
     """
 
-    single_client: Maximum
-    fleet: Maximum
+    single_client: BestValue
+    fleet: BestValue
     speedup: Metric
     scaling_efficiency: Metric | None
 
 
 def fleets_with_single_client(
     configurations: Iterable[Configuration],
-    maxima: Sequence[Maximum],
-    singles: Sequence[Maximum] = (),
+    maxima: Sequence[BestValue],
+    singles: Sequence[BestValue] = (),
 ) -> tuple[FleetAndSingleClient, ...]:
     """Each fleet beside a single client of it.
 
@@ -235,7 +235,7 @@ def without_host_subsets(configurations: Sequence[Configuration]) -> tuple[Confi
 
 
 def _fleet_with_single_client(
-    owners: Mapping[str, Configuration], fleet: Maximum, singles: Iterable[Maximum]
+    owners: Mapping[str, Configuration], fleet: BestValue, singles: Iterable[BestValue]
 ) -> Iterator[FleetAndSingleClient]:
     for single in singles:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
@@ -289,11 +289,11 @@ def cost_currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _capacity_maxima(configuration: Configuration) -> Iterator[Maximum]:
+def _capacity_maxima(configuration: Configuration) -> Iterator[BestValue]:
     for name, terabytes in (
         ("raw_tb", configuration.capacity.raw_tb),
         ("usable_tb", configuration.capacity.usable_tb),
     ):
         if terabytes:
             exact = Metric(terabytes, TERABYTES, terabytes, terabytes)
-            yield Maximum(configuration.id, "", name, exact)
+            yield BestValue(configuration.id, "", name, exact)

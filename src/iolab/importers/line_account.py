@@ -19,13 +19,13 @@ from typing import Final
 
 from iolab.record import Record
 
-UNMARKED: Final = "Nothing is known of the format of these lines."
+UNMARKED_REASON: Final = "Nothing is known of the format of these lines."
 """The reason of a remainder."""
 
 PLACES_SHOWN: Final = 3
 """Places with one reason that a sentence names; more are counted."""
 
-LEFT_OUT_MOST: Final = 1000
+LEFT_OUT_MAX: Final = 1000
 """Entries kept for one file; the last one stands for all that follow."""
 
 
@@ -49,7 +49,7 @@ class UnreadLines(Record):
         return f"{self.place_text}: {self.reason}"
 
 
-def left_out_messages(entries: Sequence[UnreadLines]) -> list[str]:
+def left_out_line_messages(entries: Sequence[UnreadLines]) -> list[str]:
     """A sentence for each reason, with the places that it is of."""
     places: dict[str, list[str]] = {}
     for entry in entries:
@@ -62,7 +62,7 @@ def _places_text(places: Sequence[str]) -> str:
     return "; ".join(places[:PLACES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-class FileAccount:
+class LineAccount:
     """The marks of one file; see the module."""
 
     def __init__(self, file: str, lines: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class FileAccount:
         """These lines are in no run, for a reason that the user is told."""
         self.mark_read(first, last)
         entry = UnreadLines(self._file, first, last, reason)
-        if len(self._left_out) < LEFT_OUT_MOST:
+        if len(self._left_out) < LEFT_OUT_MAX:
             self._left_out.append(entry)
         elif entry.last_line > self._left_out[-1].last_line:
             before = self._left_out[-1]
@@ -105,7 +105,7 @@ class FileAccount:
         while first >= 0:
             last = self._unmarked.find(0, first)
             last = len(self._unmarked) if last < 0 else last
-            entries.append(UnreadLines(self._file, first + 1, last, UNMARKED))
+            entries.append(UnreadLines(self._file, first + 1, last, UNMARKED_REASON))
             first = self._unmarked.find(1, last)
         return entries
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from iolab.record import Record
 
 if TYPE_CHECKING:
-    from iolab.importers.files import ForeignFile, Sourced
-    from iolab.importers.model import ForeignRun
+    from iolab.importers.files import ForeignFile, RunWithFiles
+    from iolab.importers.foreign_run import ForeignRun
 
 
 class DuplicateRuns(Record):
@@ -33,12 +33,12 @@ class DuplicateRuns(Record):
 
 
 def remove_duplicate_runs(
-    runs: Sequence[Sourced],
-) -> tuple[tuple[Sourced, ...], tuple[DuplicateRuns, ...]]:
+    runs: Sequence[RunWithFiles],
+) -> tuple[tuple[RunWithFiles, ...], tuple[DuplicateRuns, ...]]:
     """The runs, each once, in their order; and what else was a copy of which file."""
     originals: dict[object, str] = {}
     counts: dict[tuple[str, str], int] = {}
-    kept: list[Sourced] = []
+    kept: list[RunWithFiles] = []
     for files, run in runs:
         identity, label = _run_identity(files[0], run), files[0].label
         original = originals.get(identity)
@@ -64,4 +64,4 @@ def _run_identity(file: ForeignFile, run: ForeignRun) -> object:
     name = run.name.removeprefix(file.path.stem)
     details = run.details
     claims = (details.tool, details.version, details.claimed)
-    return claims, name, run.access_kind, run.settings, run.moment_ns, clients
+    return claims, name, run.access_kind, run.settings, run.timestamp_ns, clients

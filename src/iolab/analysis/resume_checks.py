@@ -8,19 +8,19 @@ from typing import Final, Protocol
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level, Result
-from iolab.study.guard import host_changes
+from iolab.study.readiness import host_change_faults
 
-CODE: Final = "resumed-on-changed-host"
+RESUME_CHECK_CODE: Final = "resumed-on-changed-host"
 """The check's code; docs/reference/checks/resumed-on-changed-host.md says what it means."""
 
 
-OF_SESSION: Final = 1000
+SEGMENTS_PER_SESSION: Final = 1000
 """Segments of the n-th of several sessions count from n times this on; no session has as many."""
 
 
 def session_index(result: Result) -> int:
     """Which of several sessions that are looked at together made a result; 0 where there is one."""
-    return result.segment // OF_SESSION
+    return result.segment // SEGMENTS_PER_SESSION
 
 
 class SessionStart(Protocol):
@@ -81,12 +81,12 @@ def _changed_host_check(
     changed = [
         fault.message
         for before, after in pairwise(present)
-        for fault in host_changes(before, after)
+        for fault in host_change_faults(before, after)
     ]
     text = ", ".join(str(segment) for segment in segments)
     evidence: dict[str, int | str] = {"segments": text, "changes": len(changed)}
     if not changed:
         message = f"Measured over several starts ({text}) of the session, on unchanged hosts."
-        return CheckResult(CODE, Level.VALID, message, evidence)
+        return CheckResult(RESUME_CHECK_CODE, Level.VALID, message, evidence)
     message = f"Measured over several starts ({text}), and hosts had changed: {changed[0]}"
-    return CheckResult(CODE, Level.INDICATIVE, message, evidence)
+    return CheckResult(RESUME_CHECK_CODE, Level.INDICATIVE, message, evidence)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from iolab.core.host import HostKind, HostSpec
-from iolab.core.leftovers import report_leftovers
+from iolab.core.leftover_texts import report_leftover_texts
 from iolab.hosts.answers import Remnant, RemnantKind
 from iolab.hosts.host import Host
 from iolab.text import excerpt
@@ -48,19 +48,19 @@ async def close_hosts(hosts: Iterable[Host]) -> tuple[str, ...]:
     endings = await asyncio.gather(*(host.close() for host in every), return_exceptions=True)
     sentences = []
     for host, ending in zip(every, endings, strict=True):
-        sentences += _sentences(host)
+        sentences += _leftover_texts_of_host(host)
         if isinstance(ending, BaseException):
             sentences.append(f"Host '{host.name}' could not be closed: {ending!r}.")
-    report_leftovers(sentences)
+    report_leftover_texts(sentences)
     return tuple(sentences)
 
 
-def _sentences(host: Host) -> list[str]:
+def _leftover_texts_of_host(host: Host) -> list[str]:
     if host.spec.kind is HostKind.VM:
         return []  # A guest's disk goes with the guest, and its node says what stays of that.
     remnant_texts = [remnant_text(host.spec, remnant) for remnant in host.remnants]
     return remnant_texts + [
-        uncertain_text(host.spec, folder) for folder in sorted(host.open_folders)
+        unreachable_folder_text(host.spec, folder) for folder in sorted(host.open_folders)
     ]
 
 
@@ -75,7 +75,7 @@ def remnant_text(spec: HostSpec, remnant: Remnant) -> str:
     return f"Host '{spec.name}' still has {kind} {name}: {reason}. {hint.format(clean=clean)}"
 
 
-def uncertain_text(spec: HostSpec, folder: str) -> str:
+def unreachable_folder_text(spec: HostSpec, folder: str) -> str:
     """What to do about a folder on a host that could not be asked any more."""
     clean = clean_command(spec, posixpath.dirname(folder))
     folder = excerpt(folder, TEXT_CHARACTERS)

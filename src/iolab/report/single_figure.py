@@ -23,8 +23,8 @@ from iolab.report.best import (
     best_point_headlines,
     operation_latencies_text,
 )
-from iolab.report.brief import Charts, LatencyCurves, LoadReport, Measurements
-from iolab.report.numbers import metric_text
+from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
+from iolab.report.numbers import metric_value_text
 from iolab.report.results import POINT_METRICS, points_and_runs_markdown
 from iolab.report.runs import SHOWN_METRICS, all_runs_table, io_metric_columns
 from iolab.report.table import Table
@@ -52,8 +52,12 @@ class SingleFigureReport(LoadReport):
 
     def figure_text(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
-        figure = metric_text(result.metrics.get(workload.figure_metric))
-        return f"{figure} mean" if metric_spec(workload.figure_metric).statistic == MEAN else figure
+        figure = metric_value_text(result.metrics.get(workload.headline_or_rate_metric))
+        return (
+            f"{figure} mean"
+            if metric_spec(workload.headline_or_rate_metric).statistic == MEAN
+            else figure
+        )
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """See `io_metric_columns`."""
@@ -101,7 +105,7 @@ class SingleFigureReport(LoadReport):
         """Every workload in every configuration that has results."""
         return best_point_headlines(study, points, self.job_types)
 
-    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the mean latency and p99.5."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
@@ -155,7 +159,7 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     latencies = []
     for name, key in _LATENCY_METRICS:
         parts = [
-            (way, metric_text(metric))
+            (way, metric_value_text(metric))
             for way in ways
             if (metric := best.metrics[f"{way}_{key}"]).value is not None
         ]
@@ -163,5 +167,5 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
         if mixed and parts:
             latencies.append((name, operation_latencies_text(parts)))
         elif overall.value is not None and key != headline.workload.headline_metric:
-            latencies.append((name, metric_text(overall)))
+            latencies.append((name, metric_value_text(overall)))
     return tuple(latencies)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.importers.files import ForeignFault, ForeignFile, ImportedFiles
-from iolab.importers.model import ForeignRun
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder
+from iolab.importers.foreign_run import ForeignRun
 from iolab.record import Record
 
 
@@ -54,11 +54,11 @@ class UnreadImporter:
         """By the beginning of the file."""
         return any(unread.mark.search(file.first_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: ImportedFiles) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """ForeignFault with what to do."""
         del folder
         unread = next(unread for unread in UNREAD if unread.mark.search(file.first_bytes))
         # Of a log that another tool's format was read from, only what that one left is this.
         for entry in file.line_account.unmarked_lines():
             file.line_account.mark_left_out(entry.first_line, entry.last_line, unread.message)
-        raise ForeignFault(unread.message, unread.hint)
+        raise ForeignFileError(unread.message, unread.hint)

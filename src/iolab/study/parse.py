@@ -14,9 +14,9 @@ from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileForm
+from iolab.study.host_ranges import expand_hosts
 from iolab.study.inventory import Inventory, read_inventory, replace_hosts
 from iolab.study.kinds import StudyKinds
-from iolab.study.names import expand_hosts
 from iolab.study.overrides import (
     apply_scale,
     apply_set,
@@ -35,7 +35,7 @@ INVENTORY_NAME: Final = "inventory"
 """What a session calls the inventory that it began with."""
 
 
-class LoadOptions(Record):
+class StudyOverrides(Record):
     """What the command line sets over the file.
 
     `sets` are `--set` arguments and win over the scale; `path` is `--path`, `device` and `serial`
@@ -54,7 +54,7 @@ class LoadOptions(Record):
     engine: EngineName | None = None
 
 
-def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKinds) -> Study:
+def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: StudyKinds) -> Study:
     """The study that `text` describes; StudyError with every fault, each with file and line.
 
     Faults of every scale are found, not only of the one asked for.
@@ -73,18 +73,18 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
     )
     for other in scales:
         if other != options.scale:
-            plain = LoadOptions(scale=other, path_required=False, inventory=options.inventory)
+            plain = StudyOverrides(scale=other, path_required=False, inventory=options.inventory)
             _build_study_at_scale(_copy_document(document), text, plain, scales[other], kinds)
     if faults.all_faults or study is None:
         raise StudyError(faults.all_faults)
     return study
 
 
-def options_for_resume(study: Study) -> LoadOptions:
+def options_for_resume(study: Study) -> StudyOverrides:
     """The options under which `study.text` gives the same study again, for a resumed session."""
     required = all(configuration.path for configuration in study.configurations)
     inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
-    return LoadOptions(
+    return StudyOverrides(
         scale=study.scale, sets=study.overrides, path_required=required, inventory=inventory
     )
 
@@ -101,7 +101,7 @@ def scale_names(text: str) -> tuple[str, ...]:
 def _build_study_at_scale(
     document: StudyDocument,
     text: str,
-    options: LoadOptions,
+    options: StudyOverrides,
     scale: dict[str, Any] | None,
     kinds: StudyKinds,
 ) -> Study | None:
@@ -139,7 +139,7 @@ def _build_study_at_scale(
 
 
 def _apply_overrides(
-    document: StudyDocument, options: LoadOptions, form: StudyFileForm
+    document: StudyDocument, options: StudyOverrides, form: StudyFileForm
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)

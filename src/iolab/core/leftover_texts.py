@@ -1,6 +1,6 @@
 """Sentences on what stays on hosts, collected for the end of whatever closes hosts.
 
-`iolab.hosts.leftovers` makes them; a command prints them (`iolab.cli.output`), and the Python
+`iolab.hosts.remnants` makes them; a command prints them (`iolab.cli.output`), and the Python
 interface warns of them (`iolab.api`).
 """
 
@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-SENTENCES_MOST: Final = 100
+SENTENCES_MAX: Final = 100
 """Sentences that one command tells; of a fleet that was left in a mess the first are enough."""
 
 _collected: ContextVar[list[str] | None] = ContextVar("leftovers", default=None)
 
 
 @contextmanager
-def collect_leftovers() -> Iterator[list[str]]:
+def collect_leftover_texts() -> Iterator[list[str]]:
     """A list that gets a sentence for each thing that stays on a host closed within the block."""
     sentences: list[str] = []
     token = _collected.set(sentences)
@@ -28,9 +28,9 @@ def collect_leftovers() -> Iterator[list[str]]:
         _collected.reset(token)
 
 
-def report_leftovers(sentences: Iterable[str]) -> None:
+def report_leftover_texts(texts: Iterable[str]) -> None:
     """Have them told at the end, each once."""
     collected = _collected.get()
     if collected is not None:
-        fresh = [sentence for sentence in sentences if sentence not in collected]
-        collected += fresh[: SENTENCES_MOST - len(collected)]
+        fresh = [sentence for sentence in texts if sentence not in collected]
+        collected += fresh[: SENTENCES_MAX - len(collected)]

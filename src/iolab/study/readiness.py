@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from iolab.core.host import DeviceFacts, HostFacts, NoTarget, TargetFacts, TargetFault, TargetProbe
+from iolab.core.host import (
+    DeviceFacts,
+    HostFacts,
+    TargetFacts,
+    TargetFault,
+    TargetFaultCode,
+    TargetProbe,
+)
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
@@ -53,7 +60,7 @@ _REMEDIES: Final = {
     "missing": "See how the device is called there: 'lsblk -o NAME,SERIAL,SIZE' lists them.",
 }
 
-LEAST_IMAGE_BYTES: Final = 300 << 20
+IMAGE_BYTES_MIN: Final = 300 << 20
 """mkfs.xfs makes nothing smaller since xfsprogs 5.19."""
 
 XFS_OVERHEAD: Final = 1.05
@@ -94,21 +101,23 @@ def device_faults(
         faults.append(Fault(f"{message}.", hint))
     faults += _purge_faults(study.precondition.purge, where, device, facts)
     faults += _trim_faults(plan, target, where, device)
-    return faults + _block_faults(plan, target, where, device)
+    return faults + _block_alignment_faults(plan, target, where, device)
 
 
-def _purge_faults(purge: Purge, where: str, device: DeviceFacts, facts: HostFacts) -> list[Fault]:
+def _purge_faults(
+    purge: Purge, device_text: str, device: DeviceFacts, facts: HostFacts
+) -> list[Fault]:
     if purge is Purge.DISCARD and not device.discards:
-        return [Fault(f"{where} takes no discards.", "Leave precondition.purge out.")]
+        return [Fault(f"{device_text} takes no discards.", "Leave precondition.purge out.")]
     if purge not in NVME_PURGES:
         return []
     faults = []
     if not device.name.startswith(NVME):
-        message = f"{where} is no NVMe device, and has no purge {quote_value(purge.value)}."
+        message = f"{device_text} is no NVMe device, and has no purge {quote_value(purge.value)}."
         faults.append(Fault(message, "Set precondition.purge to 'discard' or leave it out."))
     tool = facts.tool_facts(NVME)
     if tool is None or tool.path is None:
-        message = f"There is no nvme-cli on the host of {uncapitalised(where)}."
+        message = f"There is no nvme-cli on the host of {uncapitalised(device_text)}."
         faults.append(Fault(message, "Install it there, as with 'apt-get install nvme-cli'."))
     return faults
 
@@ -121,10 +130,12 @@ def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) ->
     return [Fault(message, "Name a device that does, or leave those workloads out.")]
 
 
-def _block_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
+def _block_alignment_faults(
+    plan: Plan, target: Target, where: str, device: DeviceFacts
+) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
     align = device.logical_block_bytes
-    odd = sorted({job.io_multiple_bytes for job in jobs if job.io_multiple_bytes % align})
+    odd = sorted({job.io_alignment_bytes for job in jobs if job.io_alignment_bytes % align})
     if not odd:
         return []
     message = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
@@ -185,9 +196,9 @@ def filesystem_faults(
     if image is None:
         message = f"The XFS in {where} has no size."
         return [*faults, Fault(message, "Set target.image, or name a device.")]
-    if image < LEAST_IMAGE_BYTES:
+    if image < IMAGE_BYTES_MIN:
         message = f"An image of {format_bytes(image)} is too small for an XFS in {where}."
-        hint = f"Set target.image to at least {format_bytes(LEAST_IMAGE_BYTES)}."
+        hint = f"Set target.image to at least {format_bytes(IMAGE_BYTES_MIN)}."
         return [*faults, Fault(message, hint)]
     files = sum(item.bytes_per_host for item in data_sets_at(plan, target))
     if files * XFS_OVERHEAD > image:
@@ -295,29 +306,29 @@ def missing_target_fault(facts: HostFacts, where: str) -> Fault:
 
     `where` names the directory and the host within a sentence.
     """
-    fault = facts.target_fault or TargetFault(NoTarget.MISSING, "")
+    fault = facts.target_fault or TargetFault(TargetFaultCode.MISSING, "")
     match fault.code:
-        case NoTarget.NO_MOUNT:
+        case TargetFaultCode.NO_MOUNT:
             return Fault(
                 f"The file system of {where} is not known: /proc/self/mountinfo has no mount of "
                 "it, as where the root directory is no mount point.",
                 "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' "
                 "does; else see that /proc is mounted.",
             )
-        case NoTarget.NO_DIRECTORY:
+        case TargetFaultCode.NO_DIRECTORY:
             return Fault(f"{where} is not a directory.", "Give a directory with --path.")
-        case NoTarget.NOT_FOR_FILES:
+        case TargetFaultCode.NOT_FOR_FILES:
             return Fault(
                 f"{where} is no place for load: its file system is {fault.message}, which is the "
                 "kernel's own and holds no files of users.",
                 "Give a directory on storage with --path.",
             )
-        case NoTarget.UNREACHABLE:
+        case TargetFaultCode.UNREACHABLE:
             hint = "Let the user who runs iolab reach it, or give another with --path."
             return Fault(
                 f"The directory {where} cannot be reached: {quote_value(fault.message)}.", hint
             )
-        case NoTarget.MISSING:
+        case TargetFaultCode.MISSING:
             hint = "Make the directory, or give another with --path."
             return Fault(f"There is no directory {where}.", hint)
 
@@ -326,7 +337,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
-        point.job_on(target.host).total_iodepth * point.job.io_multiple_bytes: point
+        point.job_on(target.host).total_iodepth * point.job.io_alignment_bytes: point
         for point in plan.points
         if point.configuration in here
     }
@@ -388,7 +399,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         faults.append(Fault(message, hint))
     align = probe.direct_align_bytes
     odd = sorted(
-        {job.io_multiple_bytes for job in direct if align and job.io_multiple_bytes % align}
+        {job.io_alignment_bytes for job in direct if align and job.io_alignment_bytes % align}
     )
     if odd and probe.direct_error is None:
         message = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
@@ -396,7 +407,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     return faults
 
 
-def host_changes(
+def host_change_faults(
     before: Mapping[str, HostFacts], now: Mapping[str, HostFacts]
 ) -> tuple[Fault, ...]:
     """What differs on the hosts in ways that change results; empty when nothing does."""
@@ -413,7 +424,7 @@ def host_changes(
     )
 
 
-def version_changes(began: str, now: str = __version__) -> tuple[Fault, ...]:
+def version_change_faults(began: str, now: str = __version__) -> tuple[Fault, ...]:
     """The fault of an iolab that may measure otherwise than the one that the session began with.
 
     Releases that differ in the last number alone measure alike.
@@ -424,7 +435,7 @@ def version_changes(began: str, now: str = __version__) -> tuple[Fault, ...]:
     return (Fault(message, NOT_COMPARABLE),)
 
 
-def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
+def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
     """Each part of the study that is another than it was, by its table."""
     parts = ("method", "telemetry", "target")
     changed = [
@@ -473,7 +484,7 @@ def _shortened_value_text(value: object) -> str:
 
 def _host_differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:
     """What matters of a host, as it was and as it is."""
-    for name, fact_of in _MATTERS.items():
+    for name, fact_of in _COMPARED_FACTS.items():
         yield name, fact_of(before), fact_of(now)
     names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
     for name in names:
@@ -491,7 +502,7 @@ def _file_system_and_devices_text(facts: HostFacts) -> str:
     return f"{target.fs_type} on {', '.join(target.devices) or target.mount_source}"
 
 
-_MATTERS: Final[dict[str, Callable[[HostFacts], str]]] = {
+_COMPARED_FACTS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
     "target": _file_system_and_devices_text,

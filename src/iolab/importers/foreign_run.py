@@ -23,7 +23,7 @@ MIXED: Final = "mixed"
 
 _WHOLE_NUMBER: Final = re.compile(r"(-?\d{1,18})(?:\.0{1,9})?")
 
-OTHERS_FROM: Final = 16
+FIRST_OTHER_OPERATION: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
 
 REACHED_SHARE: Final = 0.95
@@ -84,7 +84,7 @@ class ImportedJob(AnyJob, Record, tag="imported"):
     def operation_number(self, operation: str) -> int:
         """The number by which an operation stands in the tables of a run."""
         own = IO_OPERATIONS.get(operation)
-        return OTHERS_FROM + self.operations.index(operation) if own is None else own
+        return FIRST_OTHER_OPERATION + self.operations.index(operation) if own is None else own
 
     def operation_name(self, number: int) -> str:
         """The operation that stands there by that number."""
@@ -200,7 +200,7 @@ Settings = tuple[tuple[str, int | str], ...]
 """Settings of a load, each by its name."""
 
 
-def is_held_to_rate(target_per_s: float | None, reached_per_s: float | None) -> bool:
+def is_limited_by_target_rate(target_per_s: float | None, reached_per_s: float | None) -> bool:
     """Whether a rate that was set is why a load was no faster."""
     if not target_per_s:
         return False
@@ -218,7 +218,7 @@ class ForeignRun(Record):
     `name` is the job's own, `access_kind` what of it makes another workload (its access pattern).
     `settings` are all that the file tells of the load, whole numbers as such or as text; `ignored`
     are those of them that cannot matter, each with the reason. Two runs are repeats of one point
-    only where all others agree, and each that differs is an axis. `moment_ns` is when it
+    only where all others agree, and each that differs is an axis. `timestamp_ns` is when it
     ended, since 1970, None where the file does not tell. `headline` is the metric that it is for.
     """
 
@@ -228,7 +228,7 @@ class ForeignRun(Record):
     settings: Settings = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
     in_flight: int | None = None
-    moment_ns: int | None = None
+    timestamp_ns: int | None = None
     headline: str = "iops"
     failure: str | None = None
     access_kind: str = ""

@@ -14,13 +14,13 @@ from iolab.analysis.points import (
     results_by_point,
     results_with_sentinel_checks,
 )
-from iolab.analysis.resumed import SessionWithStarts, results_with_resume_checks
+from iolab.analysis.resume_checks import SessionWithStarts, results_with_resume_checks
 from iolab.core.configuration import Configuration
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
 from iolab.text import percent_text
 
-CODE: Final = "repeats-disagree"
+REPEATS_CHECK_CODE: Final = "repeats-disagree"
 """The check's code; docs/reference/checks/repeats-disagree.md says what it means."""
 
 RANGE_GOOD: Final = 0.20
@@ -157,8 +157,8 @@ def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
         message = (
             f"{text}, the highest is {ratio:.3g} times the lowest: no value stands for all of them."
         )
-        return CheckResult(CODE, Level.INVALID, message, evidence)
+        return CheckResult(REPEATS_CHECK_CODE, Level.INVALID, message, evidence)
     if spread > RANGE_GOOD:
         message = f"{text}; {percent_text(RANGE_GOOD)} are allowed."
-        return CheckResult(CODE, Level.INDICATIVE, message, evidence)
+        return CheckResult(REPEATS_CHECK_CODE, Level.INDICATIVE, message, evidence)
     return None
