@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import LOAD, AsJson, HostActivity, IoEngine, require_sensible_path
+from iolab.cli.options import (
+    LOAD,
+    HostActivity,
+    IoEngine,
+    OutputFormat,
+    require_sensible_path,
+    with_output_format,
+)
 from iolab.cli.output import (
     open_session,
     print_result,
@@ -29,6 +36,7 @@ ID_LENGTH_MAX: Final = 32
 """Characters of a configuration's id, which is in every row."""
 
 
+@with_output_format
 def bench(
     paths: Annotated[
         list[str],
@@ -77,7 +85,7 @@ def bench(
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: HostActivity = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Compare directories under one load, without a study.
 
@@ -107,9 +115,9 @@ def bench(
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", StudyOverrides(), study_kinds())
     directory, request = create_session_request(study, out)
-    options = RunOptions(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     code = run_and_report(request, options)
-    if len(paths) > 1 and not as_json and is_session(directory):
+    if len(paths) > 1 and output is OutputFormat.TABLE and is_session(directory):
         for sentence in _ratio_sentences(open_session(directory)):
             print_result(sentence)
     raise typer.Exit(code)

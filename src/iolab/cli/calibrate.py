@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec.structs import replace
 
-from iolab.cli.options import AsJson, read_hosts
-from iolab.cli.output import print_json, print_message, print_renderables
+from iolab.cli.options import OutputFormat, read_hosts, with_output_format
+from iolab.cli.output import print_document, print_message, print_renderables
 from iolab.errors import Fault, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ SECONDS_MAX: Final = 3600.0
 """Longer is a study."""
 
 
+@with_output_format
 def calibrate(
     *,
     path: Annotated[
@@ -56,7 +57,7 @@ def calibrate(
     seconds: Annotated[
         float, typer.Option("--seconds", min=1, max=SECONDS_MAX, help="Length of a run.")
     ] = 3.0,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Compare the native engine with fio on a target."""
     import asyncio
@@ -71,8 +72,9 @@ def calibrate(
         job_from_options(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds
     )
     calibration = asyncio.run(run_all(_host_specs(path, hosts), wish, print_message))
-    if as_json:
-        print_json(calibration_document(calibration))
+    if output is not OutputFormat.TABLE:
+        document = calibration_document(calibration)
+        print_document(output, document, document["rows"])
     else:
         print_renderables(*calibration_lines(calibration))
 

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import AsJson, session_path, unknown_name_faults
-from iolab.cli.output import open_session, print_json, print_renderables
+from iolab.cli.options import (
+    OutputFormat,
+    session_path,
+    unknown_name_faults,
+    with_output_format,
+)
+from iolab.cli.output import open_session, print_document, print_renderables
 from iolab.errors import Fault, UsageError
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 
@@ -44,6 +49,7 @@ _STYLES: Final = {
 _BUDGET: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,4})?)\s*([A-Za-z$€£¥]{0,16})\s*")
 
 
+@with_output_format
 def choose(
     sets: Annotated[
         list[str],
@@ -78,7 +84,7 @@ def choose(
             help="What an added node gives, as a share of a measured one.",
         ),
     ] = DEFAULT_SCALING,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Rank configurations against a need."""
     from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
@@ -87,9 +93,15 @@ def choose(
     offers = [offer for name in sets for offer in _offers_of_set(name)]
     _require_known_workloads(needs, offers)
     fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
-    if as_json:
+    if output is not OutputFormat.TABLE:
         document = {"format": 1, "scaling": scaling, "currencies": list(known_currencies(fits))}
-        print_json({**document, "fits": [_choice_document(fitted) for fitted in fits]})
+        choices = [_choice_document(fitted) for fitted in fits]
+        rows = [
+            {"configuration": choice["configuration"], "source": choice["source"], **part}
+            for choice in choices
+            for part in choice["parts"]
+        ]
+        print_document(output, {**document, "fits": choices}, rows)
     else:
         print_renderables(*_choice_lines(fits, scaling))
 

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, Workloads, session_path, unknown_name_faults
+from iolab.cli.options import (
+    AsJson,
+    OutputFormat,
+    Workloads,
+    session_path,
+    unknown_name_faults,
+    with_output_format,
+)
 from iolab.cli.output import (
     open_session,
+    print_document,
     print_json,
     print_message,
     print_raw,
@@ -127,8 +135,9 @@ class FailOnComparison(StrEnum):
 
 
 class CompareFormat(StrEnum):
-    """What other programs read."""
+    """What it prints: the table, or what other programs read."""
 
+    TABLE = "table"
     CSV = "csv"
     JSON = "json"
     MARKDOWN = "markdown"
@@ -171,9 +180,11 @@ def compare(
         typer.Option("--fail-on", help="Exit with 1 when any row is 'worse'.", show_default=False),
     ] = None,
     kind: Annotated[
-        CompareFormat | None,
-        typer.Option("--format", "-f", help="Print it for other programs.", show_default=False),
-    ] = None,
+        CompareFormat,
+        typer.Option(
+            "--format", "-f", help="The table, or for other programs.", show_default=False
+        ),
+    ] = CompareFormat.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Compare two sessions, or the configurations of one, point by point with intervals."""
@@ -211,7 +222,7 @@ def _sides_of_one_session(name: str) -> tuple[str, str]:
     return f"{directory}:{first}", f"{directory}:{next(item for item in ids if item != first)}"
 
 
-def _print_comparison(compared: ComparisonResult, kind: CompareFormat | None) -> None:
+def _print_comparison(compared: ComparisonResult, kind: CompareFormat) -> None:
     from iolab.report.comparison import (
         comparison_bmf_document,
         comparison_csv,
@@ -423,6 +434,7 @@ def _verdict_style(verdict: ComparisonVerdict) -> str:
     }.get(verdict, "yellow")
 
 
+@with_output_format
 def history(
     directories: Annotated[
         list[str],
@@ -453,7 +465,7 @@ def history(
     details: Annotated[
         bool, typer.Option("--details", help="Also every session's value with its interval.")
     ] = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Find where results changed over many sessions."""
     from iolab.analysis.comparison import forbidding_differences_by_session, track_history
@@ -469,8 +481,18 @@ def history(
         raise UsageError(
             "No session has a value that could be tracked.", "Give other sessions or metrics."
         )
-    if as_json:
-        print_json(history_document(tracked))
+    if output is not OutputFormat.TABLE:
+        document = history_document(tracked)
+        rows = [
+            {
+                **{name: series[name] for name in ("workload", "axis", "metric", "unit")},
+                **value,
+                "session": document["sessions"][value["session"]]["name"],
+            }
+            for series in document["series"]
+            for value in series["values"]
+        ]
+        print_document(output, document, rows)
     else:
         print_renderables(*history_lines(tracked, details=details))
 

@@ -359,6 +359,23 @@ ServerOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+class OutputFormat(StrEnum):
+    """What a command that prints results takes for `--format`."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+OutputOption = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help="table, json, csv or markdown.", show_default=False
+    ),
+]
 HostActivity = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the summary.")]
 Workloads = Annotated[
     list[str] | None,
@@ -388,6 +405,28 @@ def require_sensible_path(path: str) -> None:
             f"--path {path} is the root of the file system.",
             "Name a directory below it that is made for the load.",
         )
+
+
+def with_output_format(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with `--format` and `--json` in place of its last parameter, `output`."""
+    *own, last = inspect.signature(command, eval_str=True).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shared = (
+        inspect.Parameter(
+            "output_format", keyword, default=OutputFormat.TABLE, annotation=OutputOption
+        ),
+        inspect.Parameter("as_json", keyword, default=False, annotation=AsJson),
+    )
+
+    def command_with_format(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as the signature says
+        output = options.pop("output_format", OutputFormat.TABLE)
+        if options.pop("as_json", False):
+            output = OutputFormat.JSON
+        command(*arguments, **{**options, last.name: output})
+
+    command_with_format.__doc__ = command.__doc__
+    vars(command_with_format)["__signature__"] = inspect.Signature([*own, *shared])
+    return command_with_format
 
 
 class StudyOptions(Record):

@@ -19,9 +19,10 @@ import subprocess
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -40,6 +41,7 @@ from iolab.version import __version__
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from iolab.cli.options import OutputFormat
     from iolab.store.reader import SessionReader
     from iolab.store.verify import Damage
 
@@ -213,6 +215,26 @@ codecs.register_error(_AS_PLAIN_CHARACTERS, _plain_character_handler)
 def print_raw(text: str) -> None:
     """Print a result exactly as it is: a file that goes through a pipe."""
     _write(sys.stdout, text)
+
+
+def print_document(
+    output: OutputFormat,
+    document: Mapping[str, object],
+    rows: Iterable[Mapping[str, object]],
+) -> None:
+    """Print a document as JSON, or its `rows` as CSV or Markdown, a column for each of their keys.
+
+    What lies deeper in a row is named with dots.
+    """
+    from iolab.report.table import records_csv, records_markdown
+
+    match output.value:
+        case "csv":
+            _write_result(records_csv(rows))
+        case "markdown":
+            _write_result(records_markdown(rows))
+        case _:
+            print_json(document)
 
 
 def print_renderables(*parts: RenderableType) -> None:
@@ -498,16 +520,25 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
 def _run_with_all_errors_told(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
 
-    With `--json` among the arguments standard output gets the error as one JSON object too, so
-    that a program always finds a document there.
+    Where JSON is asked for, standard output gets the error as one JSON object too, so that a
+    program always finds a document there.
     """
     prepare_streams()
     _clear_left_out_sessions()
     with collect_leftover_texts() as leftovers:
-        code = _exit_code_of_command(command, as_json="--json" in argv)
+        code = _exit_code_of_command(command, as_json=_wants_json(argv))
     for sentence in leftovers:
         print_message(wrap_for_terminal(f"Left behind: {sentence}"))
     return ExitCode.HOST if leftovers and code in _CLEAN_ENDS else code
+
+
+def _wants_json(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, by its words: it may be what cannot be parsed."""
+    pairs = {*pairwise(argv)}
+    return bool(
+        {"--json", "--format=json", "-fjson"} & {*argv}
+        or {("--format", "json"), ("-f", "json")} & pairs
+    )
 
 
 def _exit_code_of_command(command: Callable[[], object], *, as_json: bool) -> int:

@@ -13,6 +13,7 @@ from iolab.cli.options import (
     AsJson,
     EngineOption,
     HostsFile,
+    OutputFormat,
     Scale,
     ServerOption,
     Sets,
@@ -20,9 +21,11 @@ from iolab.cli.options import (
     StudyOptions,
     TargetPath,
     load_study,
+    with_output_format,
     with_study_options,
 )
 from iolab.cli.output import (
+    print_document,
     print_json,
     print_message,
     print_renderables,
@@ -45,13 +48,14 @@ if TYPE_CHECKING:
     from iolab.store.reader import SessionReader
 
 
-def studies(*, as_json: AsJson = False) -> None:
+@with_output_format
+def studies(*, output: OutputFormat) -> None:
     """List the bundled studies."""
     from iolab.study.parse import scale_names
 
     listed = bundled_studies()
     scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in listed}
-    if as_json:
+    if output is not OutputFormat.TABLE:
         listing = [
             {
                 "id": study.id,
@@ -61,7 +65,7 @@ def studies(*, as_json: AsJson = False) -> None:
             }
             for study in listed
         ]
-        print_json({"format": 1, "studies": listing})
+        print_document(output, {"format": 1, "studies": listing}, listing)
         return
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
@@ -202,6 +206,7 @@ def check(
 
 
 @with_study_options
+@with_output_format
 def plan(
     options: StudyOptions,
     *,
@@ -211,7 +216,7 @@ def plan(
     summary: Annotated[
         bool, typer.Option("--summary", help="A row per workload instead of run.")
     ] = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Show what a study would run, write and need, and for how long.
 
@@ -227,10 +232,11 @@ def plan(
     plan = with_new_cost(read, reader.plan) if reader else make_plan(read, study_kinds())
     results = reader.results() if reader else ()
     facts, refusal = (None, None) if offline or reader else _facts_and_refusal(read, plan)
-    if as_json:
+    if output is not OutputFormat.TABLE:
         if refusal is not None:
             raise refusal
-        print_json(plan_document(read, plan, facts, results))
+        document = plan_document(read, plan, facts, results)
+        print_document(output, document, document["runs"])
         return
     is_refused = refusal is not None
     screen = plan_lines(read, plan, facts, summary=summary, refused=is_refused, results=results)

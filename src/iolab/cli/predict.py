@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import AsJson, SessionDirectory, Workloads
-from iolab.cli.output import open_session, print_json, print_renderables
+from iolab.cli.options import OutputFormat, SessionDirectory, Workloads, with_output_format
+from iolab.cli.output import open_session, print_document, print_renderables
 from iolab.errors import UsageError
 from iolab.text import list_text, quote_value
 
@@ -32,6 +32,7 @@ AXES: Final = {
 """What loads are called on the command line, and the axis of each in a study."""
 
 
+@with_output_format
 def predict(
     session: SessionDirectory,
     *,
@@ -52,7 +53,7 @@ def predict(
         bool,
         typer.Option("--extrapolate", help="Also beyond twice the largest measured load."),
     ] = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Predict the rate at a load that was not measured.
 
@@ -95,8 +96,13 @@ def predict(
             f"No workload of the session varies {quote_value(axis)}.",
             "Ask for an axis that its study has.",
         )
-    if as_json:
-        print_json(prediction_document(axis, load, predicted))
+    if output is not OutputFormat.TABLE:
+        document = prediction_document(axis, load, predicted)
+        rows = [
+            {"axis": axis, "load": load, **{k: v for k, v in row.items() if k != "measured"}}
+            for row in document["predictions"]
+        ]
+        print_document(output, document, rows)
     else:
         print_renderables(*_prediction_lines(axis, load, predicted))
 

@@ -13,10 +13,10 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from iolab.cli.options import AsJson
+from iolab.cli.options import OutputFormat, with_output_format
 from iolab.cli.output import (
     output_width,
-    print_json,
+    print_document,
     print_raw,
     print_renderables,
     report_damage_and_remedy,
@@ -45,6 +45,7 @@ _STYLES: Final = {"agrees": "green", "doubtful": "yellow", "contradicts": "bold 
 _NO_FIGURES: Final = "It has no figures that could be computed from others."
 
 
+@with_output_format
 def reference(
     name: Annotated[
         str | None,
@@ -52,31 +53,28 @@ def reference(
     ] = None,
     *,
     toml: Annotated[bool, typer.Option("--toml", help="Print the set's file.")] = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Show the published results that come with iolab."""
     if name is None:
         if toml:
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
         sets = [open_published(set_id) for set_id in published_ids()]
-        if as_json:
-            print_json(
-                {
-                    "format": 1,
-                    "sets": [_set_heading_document(published_set) for published_set in sets],
-                }
-            )
+        if output is not OutputFormat.TABLE:
+            headings = [_set_heading_document(published_set) for published_set in sets]
+            print_document(output, {"format": 1, "sets": headings}, headings)
         else:
             print_renderables(*_set_list_lines(sets))
         return
     published = open_published(name)
     if toml:
         print_raw(find_published(name).text)
-    elif as_json:
+    elif output is not OutputFormat.TABLE:
         from iolab.published.report import computed_document
 
         parts = {"content": _json_value(published.tree), "computed": computed_document(published)}
-        print_json({"format": 1, **_set_heading_document(published), **parts})
+        document = {"format": 1, **_set_heading_document(published), **parts}
+        print_document(output, document, _figure_rows(published))
     else:
         print_renderables(*_set_lines(published))
 
@@ -84,6 +82,14 @@ def reference(
 def _set_heading_document(published: PublishedSet) -> dict[str, Any]:
     figures = sum(1 for _ in published.figures())
     return {"id": published.id, "source": published.source, "figures": figures}
+
+
+def _figure_rows(published: PublishedSet) -> list[dict[str, object]]:
+    """Every number of a set by its place in the file."""
+    return [
+        {"figure": ".".join(map(str, path)), "value": str(value)}
+        for path, value in published.figures()
+    ]
 
 
 def _set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableType]:
@@ -200,6 +206,7 @@ class AuditedSet(Record):
     damage: tuple[str, ...] = ()
 
 
+@with_output_format
 def audit(
     sets: Annotated[
         list[str] | None,
@@ -222,14 +229,20 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Check whether the figures of a set of results agree."""
     from iolab.published.audit.relations import Agreement
 
     audits = _audit_all(sets or published_ids())
-    if as_json:
-        print_json({"format": 1, "sets": [_audit_document(audited) for audited in audits]})
+    if output is not OutputFormat.TABLE:
+        documents = [_audit_document(audited) for audited in audits]
+        rows = [
+            {"set": document["name"], **outcome}
+            for document in documents
+            for outcome in document["outcomes"]
+        ]
+        print_document(output, {"format": 1, "sets": documents}, rows)
     else:
         print_renderables(*_audit_lines(audits, details=details))
     worst = max(

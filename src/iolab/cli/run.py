@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iolab.cli.options import (
-    AsJson,
     HostActivity,
     IoEngine,
+    OutputFormat,
     SessionDirectory,
     StudyOptions,
     TargetPath,
     load_study,
+    with_output_format,
     with_study_options,
 )
 from iolab.cli.output import print_message, require_directory_or_nothing, require_valid_output_path
@@ -51,6 +52,7 @@ OutOption = Annotated[
 
 
 @with_study_options
+@with_output_format
 def run(
     options: StudyOptions,
     *,
@@ -58,7 +60,7 @@ def run(
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: HostActivity = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Measure a study into a session."""
     if out is not None:
@@ -69,9 +71,7 @@ def run(
     from iolab.cli.session import RunOptions, run_and_report
 
     directory, request = create_session_request(study, out)
-    run_options = RunOptions(
-        directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on
-    )
+    run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
 
 
@@ -135,6 +135,7 @@ def _new_session_id(study_id: str, stamp: str) -> str:
     return f"{study_id}-{stamp}-{secrets.token_hex(3)}"
 
 
+@with_output_format
 def resume(
     session: SessionDirectory,
     *,
@@ -148,7 +149,7 @@ def resume(
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: HostActivity = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import adaptive_queue_factory
@@ -186,7 +187,7 @@ def resume(
         queue=queue,
         results=tuple(stored),
     )
-    run_options = RunOptions(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
+    run_options = RunOptions(session, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
 
 

@@ -19,12 +19,18 @@ from iolab.analysis.steady import FleetStoppingRule
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.invocation import command_line
 from iolab.cli.live import LiveView, choose_view
-from iolab.cli.output import open_session, print_json, print_message, wrap_for_terminal
+from iolab.cli.options import OutputFormat
+from iolab.cli.output import open_session, print_message, wrap_for_terminal
 from iolab.cli.output import print_result as result_line
 from iolab.cli.progress import LoadHosts, SessionProgress
 from iolab.cli.report import REPORT_FILE, write_report
 from iolab.cli.results import resume_command
-from iolab.cli.show import FailOnLevel, exit_code_of_results, print_session
+from iolab.cli.show import (
+    FailOnLevel,
+    exit_code_of_results,
+    print_results_in_format,
+    print_session,
+)
 from iolab.core.events import (
     Event,
     FilesystemsCreated,
@@ -48,11 +54,9 @@ from iolab.hosts.intervals import return_free_memory
 from iolab.record import Record
 from iolab.registry import (
     analysis_kinds,
-    report_kinds,
     session_kinds,
     study_kinds,
 )
-from iolab.report.results import session_document
 from iolab.session.context import StoppingRule, StoppingRuleFactory
 from iolab.session.session import EarlierSegments, run_session
 from iolab.session.times import COMMIT, JUDGE, PhaseTimer, engine_seconds
@@ -276,7 +280,7 @@ class RunOptions(Record):
 
     directory: Path
     quiet: bool
-    as_json: bool
+    output: OutputFormat
     report: bool
     fail_on: FailOnLevel | None
 
@@ -313,8 +317,8 @@ def _print_results(
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
     study, results = results_with_session_checks(reader)
-    if options.as_json:
-        print_json(session_document(report_kinds(), study, results, damaged=reader.all_damage()))
+    if options.output is not OutputFormat.TABLE:
+        print_results_in_format(options.output, reader, study, results)
     else:
         advice = repeats_advice(study, study_kinds())
         print_session(reader, study, results, advise=False, repeats_advice=advice)
@@ -354,7 +358,7 @@ def _print_partial_results(options: RunOptions) -> None:
     """What remains of a session that an error ended, if it had begun."""
     try:
         reader = open_session(options.directory)
-        if not options.as_json and not options.quiet:
+        if options.output is OutputFormat.TABLE and not options.quiet:
             print_session(reader, *results_with_session_checks(reader), advise=False)
     except IolabError:
         return

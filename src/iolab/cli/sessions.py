@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import LAST_SESSION, AsJson, SkipQuestion, session_names, session_path
+from iolab.cli.options import (
+    LAST_SESSION,
+    OutputFormat,
+    SkipQuestion,
+    session_names,
+    session_path,
+    with_output_format,
+)
 from iolab.cli.output import (
     is_removal_confirmed,
-    print_json,
+    print_document,
     print_message,
     print_renderables,
     print_result,
@@ -33,6 +40,7 @@ SHOWN_MAX: Final = 20
 """Sessions that are listed without --all: one screen."""
 
 
+@with_output_format
 def ls(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="Where to look, four levels deep.")
@@ -41,7 +49,7 @@ def ls(
     every: Annotated[
         bool, typer.Option("--all", "-a", help=f"Not only the newest {SHOWN_MAX}.")
     ] = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """List the sessions below a directory, each with its answer."""
     from iolab.registry import report_kinds
@@ -52,8 +60,9 @@ def ls(
     listing = SessionLibrary(directory.resolve(), time.monotonic, report_kinds()).list_sessions(
         READ_TIMEOUT_S
     )
-    if as_json:
-        print_json(_listing_document(listing, directory))
+    if output is not OutputFormat.TABLE:
+        document = _listing_document(listing, directory)
+        print_document(output, document, document["sessions"])
         return
     if not listing.lines:
         print_result(f"There is no session below {quote_value(str(directory))}.")

@@ -13,8 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, SessionDirectory, Workloads, unknown_name_faults
-from iolab.cli.output import open_session, print_json, print_renderables, print_result
+from iolab.cli.options import (
+    OutputFormat,
+    SessionDirectory,
+    Workloads,
+    unknown_name_faults,
+    with_output_format,
+)
+from iolab.cli.output import (
+    open_session,
+    print_document,
+    print_json,
+    print_raw,
+    print_renderables,
+    print_result,
+)
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
 
@@ -61,6 +74,7 @@ FailOnOption = Annotated[
 ]
 
 
+@with_output_format
 def show(
     session: SessionDirectory,
     *,
@@ -87,15 +101,14 @@ def show(
         typer.Option("--summary", help="Only how many runs ended how, of each workload."),
     ] = False,
     fail_on: FailOnOption = None,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import results_with_session_checks
-    from iolab.registry import report_kinds
-    from iolab.report.results import session_document
 
-    views = {"--time": time, "--summary": summary, "--json": as_json}
+    is_document = output is not OutputFormat.TABLE
+    views = {"--time": time, "--summary": summary, f"--format {output.value}": is_document}
     if len(chosen := [name for name, is_chosen in views.items() if is_chosen]) > 1:
         raise UsageError(
             f"{list_text(chosen)} print different things.", "Give one of them at a time."
@@ -116,11 +129,37 @@ def show(
         for point in summarise_points(every, study)
         if (point.key.workload, point.digest) in printed
     ]
-    if as_json:
-        print_json(session_document(report_kinds(), study, results, points, reader.all_damage()))
+    if is_document:
+        print_results_in_format(output, reader, study, results, points)
     else:
         print_session(reader, study, results, details=details, repeats=repeats, points=points)
     raise typer.Exit(exit_code_of_results(results, fail_on))
+
+
+def print_results_in_format(
+    output: OutputFormat,
+    reader: SessionReader,
+    study: Study,
+    results: Sequence[Result],
+    points: Sequence[PointSummary] | None = None,
+) -> None:
+    """Print results for other programs, in the tables that `iolab export` has."""
+    from iolab.registry import report_kinds
+    from iolab.report.results import (
+        columns_csv,
+        result_columns,
+        session_document,
+        session_markdown,
+    )
+
+    match output:
+        case OutputFormat.CSV:
+            print_raw(columns_csv(result_columns(results)))
+        case OutputFormat.MARKDOWN:
+            print_raw(session_markdown(report_kinds(), study, results))
+        case _:
+            damaged = reader.all_damage()
+            print_json(session_document(report_kinds(), study, results, points, damaged))
 
 
 def print_session(
@@ -314,30 +353,30 @@ _PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "referenc
 """Where the wheel puts the pages, and where a checkout has them."""
 
 
+@with_output_format
 def explain(
     code: Annotated[
         str | None,
         typer.Argument(metavar="CODE", help="A check's code; without, all are listed."),
     ] = None,
     *,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Explain what a check means and what to do."""
     pages = _check_pages()
     if code is None:
         titles = {name: _page_title(text) for name, text in pages.items()}
-        if as_json:
+        if output is not OutputFormat.TABLE:
             listed = [{"code": name, "title": title} for name, title in titles.items()]
-            print_json({"format": 1, "checks": listed})
+            print_document(output, {"format": 1, "checks": listed}, listed)
             return
         print_renderables(_check_list(titles))
         return
     if code not in pages:
         raise _unknown_check_error(code, list(pages))
-    if as_json:
-        print_json(
-            {"format": 1, "code": code, "title": _page_title(pages[code]), "page": pages[code]}
-        )
+    if output is not OutputFormat.TABLE:
+        page = {"code": code, "title": _page_title(pages[code]), "page": pages[code]}
+        print_document(output, {"format": 1, **page}, [page])
         return
     print_renderables(*_page_lines(pages[code]))
 

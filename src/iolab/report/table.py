@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
@@ -312,6 +312,40 @@ def rows_csv(headings: Sequence[str], rows: Iterable[Iterable[ExportValue]]) -> 
     writer.writerow([_csv_cell(name) for name in headings])
     writer.writerows([_csv_cell(value) for value in row] for row in rows)
     return out.getvalue()
+
+
+def records_csv(records: Iterable[Mapping[str, object]]) -> str:
+    """Records as CSV, a column for each key of any of them."""
+    return rows_csv(*_columns_of_records(records))
+
+
+def records_markdown(records: Iterable[Mapping[str, object]]) -> str:
+    """The same in Markdown."""
+    names, rows = _columns_of_records(records)
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    return f"{table_markdown(untitled_text_table(names, texts))}\n"
+
+
+def _columns_of_records(
+    records: Iterable[Mapping[str, object]],
+) -> tuple[list[str], list[list[ExportValue]]]:
+    flat = [dict(_flat_items(record, "")) for record in records]
+    names = list(dict.fromkeys(name for record in flat for name in record))
+    return names, [[record.get(name) for name in names] for record in flat]
+
+
+def _flat_items(record: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ExportValue]]:
+    """Scalars by their dotted names; a list of them is one text."""
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            yield from _flat_items(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{key}", "; ".join(map(str, value))
+        else:
+            yield (
+                f"{prefix}{key}",
+                value if isinstance(value, int | float | str | None) else str(value),
+            )
 
 
 def _csv_cell(value: ExportValue) -> str | int | float:

@@ -16,8 +16,14 @@ from iolab.cli.doctor.findings import (
     machine_findings,
     readiness,
 )
-from iolab.cli.options import AsJson, OtherHosts, read_hosts, require_absolute
-from iolab.cli.output import print_json, print_message, print_renderables
+from iolab.cli.options import (
+    OtherHosts,
+    OutputFormat,
+    read_hosts,
+    require_absolute,
+    with_output_format,
+)
+from iolab.cli.output import print_document, print_message, print_renderables
 from iolab.errors import ExitCode
 from iolab.text import counted_noun, one_line
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@with_output_format
 def doctor(
     *,
     path: Annotated[
@@ -44,13 +51,13 @@ def doctor(
             "and the volumes.",
         ),
     ] = False,
-    as_json: AsJson = False,
+    output: OutputFormat,
 ) -> None:
     """Check whether this machine, or a fleet, is ready to measure."""
     if hosts is None:
-        findings = _check_this_machine(path or ".", cloud=cloud_metadata, as_json=as_json)
+        findings = _check_this_machine(path or ".", cloud=cloud_metadata, output=output)
     else:
-        findings = _check_fleet(hosts, path, cloud=cloud_metadata, as_json=as_json)
+        findings = _check_fleet(hosts, path, cloud=cloud_metadata, output=output)
     report_readiness_and_exit(findings, list_leftovers_command(path, hosts))
 
 
@@ -62,7 +69,7 @@ def list_leftovers_command(path: str | None, hosts: str | None) -> str:
     return shlex.join(words)
 
 
-def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
+def _check_this_machine(path: str, *, cloud: bool, output: OutputFormat) -> Sequence[Finding]:
     import asyncio
 
     from rich.text import Text
@@ -71,7 +78,7 @@ def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Fi
     from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 
     findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
-    if as_json:
+    if output is not OutputFormat.TABLE:
         answers = [
             {
                 "what": item.topic,
@@ -82,7 +89,7 @@ def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Fi
             for item in findings
         ]
         verdict = readiness(findings).value
-        print_json({"format": 1, "verdict": verdict, "findings": answers})
+        print_document(output, {"format": 1, "verdict": verdict, "findings": answers}, answers)
         return findings
     styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
@@ -101,7 +108,9 @@ def _check_this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Fi
     return findings
 
 
-def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
+def _check_fleet(
+    hosts: str, path: str | None, *, cloud: bool, output: OutputFormat
+) -> Sequence[Finding]:
     import asyncio
 
     from iolab.cli.doctor.fleet import (
@@ -114,8 +123,9 @@ def _check_fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) ->
     require_absolute(path)
     specs = read_hosts(hosts)
     inspected = asyncio.run(inspect_fleet(specs, path, cloud=cloud))
-    if as_json:
-        print_json(fleet_document(specs, inspected))
+    if output is not OutputFormat.TABLE:
+        document = fleet_document(specs, inspected)
+        print_document(output, document, document["findings"])
     else:
         print_renderables(*fleet_lines(specs, inspected))
     return [item.finding for item in fleet_findings(inspected)]
