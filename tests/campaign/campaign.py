@@ -59,9 +59,9 @@ LONG, LONG_SHARE = "35s", 0.15
 SURROUNDED_SHARE = 0.4
 """How many trials begin where something is missing, limited, or lies."""
 
-FAULTS_MOST = 3
-SHRUNK_MOST = 5
-SHRINKING_MOST = 6
+FAULTS_MAX = 3
+SHRUNK_MAX = 5
+SHRINKING_MAX = 6
 """Failures that are played again, one of a sort, and how often each."""
 
 
@@ -105,7 +105,7 @@ def trial_of(seed: int, number: int) -> Trial:
         runtime=LONG if long else "1s",
         rate="rate_iops = 100" if long else "",
     )
-    faults = [draw(dice, where, hosts) for _ in range(dice.randint(1, FAULTS_MOST))]
+    faults = [draw(dice, where, hosts) for _ in range(dice.randint(1, FAULTS_MAX))]
     surroundings = dice.choice(list(SURROUNDINGS)) if dice.random() < SURROUNDED_SHARE else ""
     if long:
         surroundings = ""
@@ -355,14 +355,14 @@ def one_of_each(failures: Sequence[Outcome]) -> list[Outcome]:
     found: dict[str, Outcome] = {}
     for outcome in sorted(failures, key=lambda one: len(one.trial.faults)):
         found.setdefault(outcome.trouble.split(":")[0], outcome)
-    return list(found.values())[:SHRUNK_MOST]
+    return list(found.values())[:SHRUNK_MAX]
 
 
 def shrink(pool: ProcessPoolExecutor, outcome: Outcome) -> Outcome:
     """The same with fewer faults, and those with fewer processes, as long as it fails."""
     tries = 0
     smaller = fewer(outcome.trial)
-    while (trial := next(smaller, None)) is not None and tries < SHRINKING_MOST:
+    while (trial := next(smaller, None)) is not None and tries < SHRINKING_MAX:
         tries += 1
         again = pool.submit(play, trial).result()
         if again.trouble:

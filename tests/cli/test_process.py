@@ -425,8 +425,8 @@ def test_a_place_that_is_closed_is_told(session: Path, tmp_path: Path) -> None:
 
 SLOW = """
 import os, sys, time
-from iolab.cli.app import announce_slow_command
-with announce_slow_command(sys.argv[1:], silent_s=0.01):
+from iolab.cli.app import notice_for_slow_command
+with notice_for_slow_command(sys.argv[1:], silent_s=0.01):
     time.sleep(0.5)
 """
 """A command that shows nothing for longer than it may."""

@@ -24,7 +24,7 @@ async def make(aside):
     raise SystemExit("it is there")
 
 shelf = KitCache(pathlib.Path(sys.argv[1]))
-asyncio.run(shelf.get_or_build(KitPlan(sys.argv[2], "", make), print))
+asyncio.run(shelf.get_or_build_kit(KitPlan(sys.argv[2], "", make), print))
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -137,8 +137,11 @@ def test_a_link_in_the_place_of_a_kit_is_not_followed(tmp_path: Path) -> None:
     (elsewhere / name / "content").write_text("not ours")
     (cache / name).symlink_to(elsewhere / name)
     (cache / f".{name}.dead").symlink_to(elsewhere)
-    get_or_build = asyncio.run(KitCache(cache).get_or_build_kit(plan(name), print))
-    assert (get_or_build.is_symlink(), (get_or_build / "content").read_text()) == (False, name)
+    get_or_build_kit = asyncio.run(KitCache(cache).get_or_build_kit(plan(name), print))
+    assert (get_or_build_kit.is_symlink(), (get_or_build_kit / "content").read_text()) == (
+        False,
+        name,
+    )
     assert (elsewhere / name / "content").read_text() == "not ours"
 
 

@@ -164,7 +164,7 @@ class SessionProgress(Record):
                 names = frozenset(name for name, _ in event.facts)
                 return replace(moved, host_count=len(event.facts), present_hosts=names)
             case GuestBooted():
-                return replace(moved, guests_up=self.booted_guest_count | {event.guest})
+                return replace(moved, booted_guest_count=self.booted_guest_count | {event.guest})
             case RunPreparing():
                 makers = self.load_hosts_of_run(event.run)
                 return replace(

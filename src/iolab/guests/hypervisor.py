@@ -286,7 +286,8 @@ async def boot_qemu(
 ) -> BootedQemu:
     """Start a guest and wait for its first word; its socket is in `folder`.
 
-    Raises BootHung when there is none in time, HostError when it ends; nothing of it is left then.
+    Raises BootHungError when there is none in time, HostError when it ends; nothing of it is left
+    then.
     """
     began_s = asyncio.get_running_loop().time()
     qemu = QemuRun.start(node, argv, folder)

@@ -294,7 +294,10 @@ class GuestMonitor:
         writer: FrameWriter,
         limit_s: float = GREETING_LIMIT_S,
     ) -> Self:
-        """A monitor that takes commands, over a connection to its socket. HostLost without one."""
+        """A monitor that takes commands, over a connection to its socket.
+
+        HostLostError without one.
+        """
         monitor = cls(guest, reader, writer)
         try:
             async with asyncio.timeout(limit_s):
@@ -317,10 +320,10 @@ class GuestMonitor:
     async def run_command(
         self, name: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float
     ) -> object:
-        """What QEMU returns, any JSON. MonitorRefusal when it answers with an error.
+        """What QEMU returns, any JSON. MonitorRefusalError when it answers with an error.
 
-        HostLost when the monitor is lost, HostError when the answer misses the deadline: it may be
-        asked again, and what comes late is dropped.
+        HostLostError when the monitor is lost, HostError when the answer misses the deadline: it
+        may be asked again, and what comes late is dropped.
         """
         try:
             async with asyncio.timeout(deadline_s), self._turn:
@@ -378,7 +381,7 @@ class GuestMonitor:
             self._waiting.set_result(message)
 
     async def _read_message(self) -> dict[str, Any]:
-        """The next line; HostLost when there is none, or none that makes sense."""
+        """The next line; HostLostError when there is none, or none that makes sense."""
         try:
             line = await self._reader.readline()
         except ValueError:

@@ -87,7 +87,7 @@ def encode_frame(header: Mapping[str, object], payload: bytes = b"") -> bytes:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame; None at a clean end between two frames. Raises ProtocolFault."""
+    """The next frame; None at a clean end between two frames. Raises ProtocolError."""
     try:
         lengths = await reader.readexactly(_LENGTHS.size)
     except asyncio.IncompleteReadError as cut:
@@ -177,7 +177,10 @@ class Channel:
             self.silent_s += passed_s
 
     async def hello(self, limit_s: float) -> Message:
-        """The agent's first message; from then on the channel reads by itself. HostLost else."""
+        """The agent's first message.
+
+        From then on the channel reads by itself. HostLostError else.
+        """
         try:
             async with asyncio.timeout(limit_s):
                 frame = await read_frame(self._reader)
@@ -197,7 +200,7 @@ class Channel:
         return Request(self, self._host, request_id, verb, payload, arguments)
 
     async def send(self, request: Request, frame: bytes) -> None:
-        """Enter a request into the table and send it. Raises HostLost."""
+        """Enter a request into the table and send it. Raises HostLostError."""
         if self.lost:
             raise HostLostError(self.lost.message, self.lost.hint)
         if len(self._requests) >= REQUESTS_MAX:
@@ -320,7 +323,7 @@ class Request:
         return self
 
     async def __anext__(self) -> Message:
-        """The next reply; AgentRefusal, HostLost or the end."""
+        """The next reply; AgentRefusal, HostLostError or the end."""
         if self._frame is not None:
             frame, self._frame = self._frame, None
             await self._channel.send(self, frame)

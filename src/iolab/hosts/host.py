@@ -111,8 +111,8 @@ class Host(ABC):
     ) -> Message:
         """The final answer to a request; messages before it are dropped.
 
-        Raises AgentRefusal on an error, else HostLost. A host that misses the deadline is given
-        up, because nobody knows what it is doing.
+        Raises AgentRefusal on an error, else HostLostError. A host that misses the deadline is
+        given up, because nobody knows what it is doing.
         """
         stream = self.stream(verb, payload, **arguments)
         answer: Message | None = None

@@ -139,7 +139,7 @@ def _join_runs(members: Sequence[RunWithFiles]) -> RunWithFiles:
         first,
         details=details,
         clients=tuple(_clients_with_file_names(members)),
-        moment_ns=max(moments, default=None),
+        timestamp_ns=max(moments, default=None),
         failure=next((run.failure for _, run in members if run.failure), None),
     )
 

@@ -79,7 +79,7 @@ class DiskspdImporter:
         return b"<Results>" in file.first_bytes and b"<Tool>" in file.first_bytes
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
-        """The spans. ForeignFault where there is no whole document."""
+        """The spans. ForeignFileError where there is no whole document."""
         del folder
         try:
             result = parse_diskspd_xml(file.utf8_bytes)

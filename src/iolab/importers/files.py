@@ -170,7 +170,7 @@ class Importer(Protocol):
         """Whether a file is of this format, be it one that `read` refuses with what to do."""
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
-        """The runs that it tells of, with what lies beside it. ForeignFault with a sentence.
+        """The runs that it tells of, with what lies beside it. ForeignFileError with a sentence.
 
         It marks every line in `file.account`, see `iolab.importers.line_account`; of files beside
         it those that it uses by `folder.use`, those that it does not by `folder.leave_out`.
@@ -344,7 +344,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
 
 
 def _require_possible_figures(run: ForeignRun) -> None:
-    """ForeignFault where a run claims more than a run can be."""
+    """ForeignFileError where a run claims more than a run can be."""
     for message in _out_of_range_texts(run):
         if message:
             raise ForeignFileError(f"{excerpt(run.name, NAME_CHARACTERS)} claims {message}.")

@@ -196,5 +196,5 @@ def _with_tool_output(run: ForeignRun, figures: Figures, tool_file: ForeignFile)
         clients=clients,
         settings=same[-1].settings,
         ignored=same[-1].ignored,
-        moment_ns=same[-1].timestamp_ns,
+        timestamp_ns=same[-1].timestamp_ns,
     )

@@ -153,7 +153,7 @@ def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
 
 
 def _benchmark_runs(part: OutputSection, stderr: str) -> list[ForeignRun]:
-    """The results of one invocation. ForeignFault where there is none."""
+    """The results of one invocation. ForeignFileError where there is none."""
     output = db_bench_output.parse_db_bench_output(part.text.encode(), stderr.encode())
     # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
     if "LevelDB:" in part.text and " ops/sec" not in part.text:

@@ -81,7 +81,7 @@ class MdtestImporter:
         return _LAUNCHED.search(file.utf8_bytes) is not None
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
-        """The rows of every summary. ForeignFault where there is none."""
+        """The rows of every summary. ForeignFileError where there is none."""
         del folder
         runs: list[ForeignRun] = []
         refused = ""

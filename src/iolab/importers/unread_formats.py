@@ -55,7 +55,7 @@ class UnreadImporter:
         return any(unread.mark.search(file.first_bytes) for unread in UNREAD)
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
-        """ForeignFault with what to do."""
+        """ForeignFileError with what to do."""
         del folder
         unread = next(unread for unread in UNREAD if unread.mark.search(file.first_bytes))
         # Of a log that another tool's format was read from, only what that one left is this.

@@ -48,7 +48,7 @@ def has_ranges(text: str) -> bool:
 
 
 def expand_names(text: str) -> tuple[str, ...]:
-    """Every name that `text` stands for, in the order written. Raises HostsFault.
+    """Every name that `text` stands for, in the order written. Raises HostNamesError.
 
     Zeros in front of a range's start are kept: `[01-12]` is 01, 02 ... 12. Several ranges in one
     name make a product, the first varies slowest.

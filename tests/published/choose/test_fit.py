@@ -178,7 +178,7 @@ def test_a_latency_alone_is_met_at_the_best_place() -> None:
     assert part.axis == (("iodepth", 1),)
     assert part.margin == 2.0
     assert evaluate_offer(
-        Requirements(latencies=(replace(LIMIT, most_ns=1e5),)), offer(*places), 1.0
+        Requirements(latencies=(replace(LIMIT, max_ns=1e5),)), offer(*places), 1.0
     ).status_when_scaled is (RequirementStatus.NO)
 
 

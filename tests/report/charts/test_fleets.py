@@ -155,7 +155,7 @@ def test_hostile_names_of_devices_are_text() -> None:
     seen = node()
     (first, *_) = seen.panels
     traces = tuple(replace(trace, name=EVERY) for trace in first.panel.lines[:1])
-    nasty = replace(first, panel=replace(first.panel, traces=traces))
+    nasty = replace(first, panel=replace(first.panel, lines=traces))
     drawn = draw_inline_svg(node_timeline_chart(EVERY, EVERY, replace(seen, panels=(nasty,))))
     assert "<script" not in drawn.svg + drawn.marks_json
     assert "\u202e" not in drawn.svg + drawn.marks_json

@@ -334,7 +334,7 @@ class FioDocument(Record):
     def totals(self, jobs: int, directions: Sequence[Direction]) -> EngineTotals:
         """The engine's own figures for the run that ends with this document.
 
-        Raises DocumentFault when one of them is a number that cannot be kept.
+        Raises DocumentError when one of them is a number that cannot be kept.
         """
         printed = _job_blocks(_parse_with_separate_bins(self.text)[0])
         parts: dict[Direction, DirectionTotals | None] = {}
@@ -347,7 +347,7 @@ class FioDocument(Record):
 
 
 def read_document(text: bytes) -> FioDocument:
-    """The document in `text`. Raises DocumentFault with a sentence."""
+    """The document in `text`. Raises DocumentError with a sentence."""
     try:
         return _build_document(text, *_parse_with_separate_bins(text))
     except _OddBinsError:
@@ -510,7 +510,7 @@ def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
 
 
 def _bin_pairs_from_dict(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
-    """The same of an object that was parsed. Raises DocumentFault."""
+    """The same of an object that was parsed. Raises DocumentError."""
     try:
         where = np.fromiter(
             map(_BIN_BY_MIDPOINT_TEXT.__getitem__, bins), dtype=np.int64, count=len(bins)

@@ -251,7 +251,7 @@ def _merged_direction_interval(
 def _progress_difference(
     direction: Direction, before: DirectionProgress | None, now: DirectionProgress
 ) -> DirectionInterval:
-    """What completed between two documents. Raises DocumentFault when a count went back."""
+    """What completed between two documents. Raises DocumentError when a count went back."""
     counts = now.counts - before.counts if before else now.counts
     moved = now.bytes - (before.bytes if before else 0)
     lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)

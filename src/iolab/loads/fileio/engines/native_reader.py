@@ -39,14 +39,14 @@ class LineError(Exception):
 
 
 def require_object(value: object) -> dict[str, Any]:
-    """A JSON object. LineFault for anything else."""
+    """A JSON object. LineError for anything else."""
     if not isinstance(value, dict):
         raise LineError("it printed a line that is no object")
     return value
 
 
 def require_count(table: Mapping[str, Any], key: str) -> int:
-    """A whole number that is not negative. LineFault for anything else, or nothing."""
+    """A whole number that is not negative. LineError for anything else, or nothing."""
     value = table.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= limits.NUMBER_MAX:
         raise LineError(f"it told no {key}")
@@ -54,7 +54,7 @@ def require_count(table: Mapping[str, Any], key: str) -> int:
 
 
 def require_direction(table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What a line says of a direction that the job has. LineFault where it says nothing."""
+    """What a line says of a direction that the job has. LineError where it says nothing."""
     part = table.get(name)
     if not isinstance(part, dict):
         raise LineError(f"it told nothing of '{name}'")
@@ -62,7 +62,7 @@ def require_direction(table: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def parse_bins(document: Mapping[str, Any]) -> tuple[SignedInts, Ints]:
-    """The bins in use and their counts, each a column. LineFault for what cannot be that."""
+    """The bins in use and their counts, each a column. LineError for what cannot be that."""
     rows = document.get("bins", [])
     try:
         table = np.array(rows)
@@ -81,7 +81,7 @@ def parse_bins(document: Mapping[str, Any]) -> tuple[SignedInts, Ints]:
 def parse_totals(
     head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
 ) -> EngineTotals:
-    """The totals; LineFault when the line lacks what every run has."""
+    """The totals; LineError when the line lacks what every run has."""
     measured_ns = require_count(end, "measured_ns")
     drain_ns = require_count(end, "drain_ns")
     wall_ns = measured_ns + drain_ns
@@ -171,7 +171,7 @@ def _parse_direction_totals(table: Mapping[str, Any], wall_ns: int, short: int) 
 
 
 def _dense_bin_counts(table: Mapping[str, Any], ios: int) -> Ints:
-    """Dense counts; LineFault where they are not those of the I/Os."""
+    """Dense counts; LineError where they are not those of the I/Os."""
     bins, counts = parse_bins(table)
     if int(counts.sum()) != ios:
         raise LineError(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
@@ -248,7 +248,7 @@ def _inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _optional_count(table: Mapping[str, Any], key: str) -> int:
-    """A whole number, 0 where there is none. LineFault for anything else that stands there."""
+    """A whole number, 0 where there is none. LineError for anything else that stands there."""
     return 0 if table.get(key) is None else require_count(table, key)
 
 
