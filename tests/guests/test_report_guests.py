@@ -61,7 +61,7 @@ def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
         (load,) = charts[mix]
         assert load.title == mix
         heads = " ".join(column.title for column in load.table.columns)
-        assert tells(heads, "IOPS", "mean latency", "tail latency", "VMs per node")
+        assert tells(heads, "VMs per node", "IOPS", "mean latency", "tail latency")
         assert more[mix] == ["Where the latency arises"]
     (inside,) = charts["One node from inside"]
     assert inside.title == "node-1 from inside over time"

@@ -254,7 +254,7 @@ def test_configurations_at_one_load_alone_are_drawn_too() -> None:
     page = build_report_page(build_brief(replace(source, results_given=once)))
     charts = page.workload_charts[0]
     heads = [column.title for column in charts.figures[0].table.columns]
-    assert tells(" ".join(heads), "Operations", "read mean", "block_size")
+    assert tells(" ".join(heads), "block_size", "Operations", "read mean")
     assert tells(charts.appendix_figures[0].title, "Read mean", "operations")
     few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
     page = build_report_page(build_brief(replace(source, results_given=few)))
