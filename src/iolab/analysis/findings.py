@@ -443,7 +443,10 @@ def _mean_latency_metric(point: PointSummary) -> Metric | None:
 def _first_unprofitable_step(
     curve: Sequence[PointSummary], name: str, rate: str
 ) -> tuple[PointSummary, PointSummary, float, float] | None:
-    """The first step after the first load that no longer pays; None where the first does not."""
+    """The points around the step with its ratios of rate and latency; None where every step pays.
+
+    Where the first one does not, either, the bend lies below all that was measured.
+    """
     if len(curve) < BEND_LOADS_MIN:
         return None
     for point, next_point in pairwise(curve):
@@ -452,11 +455,9 @@ def _first_unprofitable_step(
         if not (low and high and short and long):
             continue
         more = math.log(next_point.axis_load(name) / point.axis_load(name))
-        if (
-            math.log(high / low) < WORTHWHILE_GAIN_SHARE * more
-            and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more
-        ):
-            return None if point is curve[0] else (point, next_point, high / low, long / short)
+        if math.log(high / low) < WORTHWHILE_GAIN_SHARE * more and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more:
+            is_first = point is curve[0]
+            return None if is_first else (point, next_point, high / low, long / short)
     return None
 
 

@@ -24,7 +24,7 @@ from iolab.analysis.quotients import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import common_metric_label
-from iolab.report.charts.chart import ChartGroup, ReportSection
+from iolab.report.charts.chart import ChartGroup, ReportSection, fill_page_width
 from iolab.report.charts.cost import procurement_cost_chart, value_for_money_chart
 from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
 from iolab.report.charts.series import RunAnchors
@@ -102,11 +102,10 @@ def _purchase_charts(
         for currency in cost_currencies(configurations)
         for figure in _money_charts(currency, configurations, peaks, styles, anchors, table)
     ]
-    columns = {1: 12, 2: 6}.get(len(figures), 4)
     every = rates_per_size_table(configurations, peaks, anchors)
     return ChartGroup(
         "Cost and capacity",
-        tuple(replace(figure, columns=columns) for figure in figures),
+        fill_page_width(figures),
         table,
         _purchase_note(configurations),
         () if every is None else ((every, ""),),

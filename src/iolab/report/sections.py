@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import positive_values, sentinel_alarms, sentinel_point
 from iolab.analysis.scaling import HostScaling, host_scalings
@@ -12,7 +15,12 @@ from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
 from iolab.report.bottleneck import bottlenecks_section
 from iolab.report.brief import Brief, SectionMaker
-from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
+from iolab.report.charts.chart import (
+    ChartGroup,
+    ReportSection,
+    SeriesStyles,
+    fill_page_width,
+)
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
 from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_state_rounds_chart
@@ -80,7 +88,11 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
         for of_kind in by_kind
         for group in of_kind.get(workload.id, ())
     )
-    return (*charts, *brief.kinds.booted_hosts.node_timeline_charts(brief))
+    groups = (*charts, *brief.kinds.booted_hosts.node_timeline_charts(brief))
+    wide = iter(fill_page_width([figure for group in groups for figure in group.figures]))
+    return tuple(
+        replace(group, figures=tuple(islice(wide, len(group.figures)))) for group in groups
+    )
 
 
 def stability_section(brief: Brief) -> ReportSection | None:

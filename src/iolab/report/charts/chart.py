@@ -56,6 +56,7 @@ FEW_METRICS: Final = 3
 NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
 """How a note begins on values without an interval."""
 
+OF_POINTS: Final = "Uprights: 95 % intervals over the runs."
 RUN_INTERVAL_NOTE: Final = "Bars: 95 % interval over the runs, which are the small marks."
 BIN_EDGE_NOTE: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
@@ -266,6 +267,16 @@ class Figure(Record):
     def heading(self) -> str:
         """Subject and title, once where they are the same."""
         return self.title if self.title == self.subject else f"{self.subject}: {self.title}"
+
+
+def fill_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+    """The figures so wide that rows of three, of two at the end, leave nothing of a page free."""
+    pairs = {0: 0, 1: 4, 2: 2}[len(figures) % 3]  # of four figures two rows, not three and one
+    thirds = max(len(figures) - pairs, 0)
+    columns = [4] * thirds + [6] * (len(figures) - thirds) if len(figures) > 1 else [12]
+    return tuple(
+        replace(figure, columns=wide) for figure, wide in zip(figures, columns, strict=False)
+    )
 
 
 def spread_positions(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -23,6 +23,8 @@ from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
     LABEL_CHARACTERS,
+    OF_POINTS,
+    OVER_RUNS,
     Band,
     Bars,
     Figure,
@@ -290,13 +292,15 @@ def _lines_plot(
     tails: list[LineEndLabel] = []
     for line in drawn:
         own = solid.label if alone else line.full_name
-        marks += line_and_point_marks(line, axis, solid.key, scale, own)
+        marks += line_and_point_marks(line, axis, solid.key, scale, own, with_runs=height == HEIGHT)
         if dashed or not alone:
             ends += line_end_labels(line, axis, solid.key, scale, own if alone else line.name)
         for tail in dashed:
             thin = replace(line, dash=(4, 3), curve=None)
             name = tail.label if alone else f"{line.full_name}, {tail.label}"
-            marks += line_and_point_marks(thin, axis, tail.key, scale, name)
+            marks += line_and_point_marks(
+                thin, axis, tail.key, scale, name, with_runs=height == HEIGHT
+            )
             tails += line_end_labels(thin, axis, tail.key, scale, tail.label)
     highest = max(tails, key=lambda end: end.value, default=None)
     if highest is not None:  # one name for all that are dashed
@@ -337,7 +341,8 @@ def _line_chart_notes(
     levels = {point.level for line in drawn for point in line.points}
     yield from not_valid_notes(levels, has_bars=has_bars)
     yield from error_bar_notes(
-        p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities
+        (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
+        OVER_RUNS if len(panels) == 1 else OF_POINTS,
     )
     curves = [line.curve for line in drawn if line.curve is not None]
     yield from (text for one in quantities if (text := prediction_note(curves, one.key)))
@@ -367,7 +372,13 @@ def load_axis_of_lines(
 
 
 def line_and_point_marks(
-    line: ChartLine, axis: str, metric_key: str, scale: Scale, name: str = ""
+    line: ChartLine,
+    axis: str,
+    metric_key: str,
+    scale: Scale,
+    name: str = "",
+    *,
+    with_runs: bool = True,
 ) -> list[Mark]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict.
 
@@ -381,7 +392,7 @@ def line_and_point_marks(
     levels = [level for _, _, _, level in points]
     marks += connecting_line(token, places, levels, line.dash)
     runs = _single_run_points(line, axis, metric_key)
-    if runs:
+    if runs and with_runs:
         marks.append(
             Markers(
                 token=token,

@@ -29,9 +29,11 @@ from iolab.report.charts.chart import (
     Plot,
     Rectangles,
     TextMark,
+    fill_page_width,
     missing_interval_notes,
     not_valid_notes,
     plot_label,
+    spread_positions,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
 from iolab.report.charts.scale import (
@@ -75,6 +77,8 @@ POINTS_HEIGHT: Final = 190
 PIECE_LEAST: Final = 0.002
 """The least share of a bar that is drawn."""
 
+UNITS_FIRST: Final = ("1/s", "ops/s", "bytes/s")
+
 T = TypeVar("T")
 K = TypeVar("K")
 
@@ -90,12 +94,11 @@ def rows_by_key(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 def figures_by_unit(
     rows: Iterable[T], unit: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
 ) -> tuple[Figure, ...]:
-    """A chart for each unit that rows have, side by side over the width of a page."""
-    drawn = [
-        figure for own in rows_by_key(rows, unit).values() if (figure := draw(own)) is not None
-    ]
-    columns = {1: 12, 2: 6}.get(len(drawn), 4)
-    return tuple(replace(figure, columns=columns) for figure in drawn)
+    """A chart for each unit that rows have, those of rates first, over the width of a page."""
+    by_unit = rows_by_key(rows, unit)
+    units = sorted(by_unit, key=lambda one: UNITS_FIRST.index(one) if one in UNITS_FIRST else 9)
+    drawn = (draw(by_unit[one]) for one in units)
+    return fill_page_width([figure for figure in drawn if figure is not None])
 
 
 class Dot(Record):
@@ -377,23 +380,26 @@ def labelled_points(
     """One figure against another, a point a configuration with its name beside it."""
     x_scale = linear_scale(points[0][2].unit, [x.value or 0.0 for _, _, x, _, _ in points], ticks=3)
     y_scale = linear_scale(points[0][3].unit, [y.value or 0.0 for *_, y, _ in points], ticks=3)
+    places = [
+        (x_scale.scaled(x.value or 0.0), y_scale.scaled(y.value or 0.0)) for _, _, x, y, _ in points
+    ]
+    heights = [POINTS_HEIGHT * (1 - y_scale.fraction(y)) for _, y in places]
+    spread = spread_positions(heights, LINE_GAP, 0, POINTS_HEIGHT)
     marks: list[Mark] = []
-    for name, token, x, y, level in points:
-        at = x_scale.to_scale_unit(x.value or 0.0), y_scale.to_scale_unit(y.value or 0.0)
-        left = x_scale.fraction(at[0]) > 0.5
-        marks.append(
-            Markers(token=token, places=[at], levels=[level or Level.VALID], tip=MarkTooltip(name))
+    for (name, token, _, _, level), place, height, label in zip(
+        points, places, heights, spread, strict=True
+    ):
+        is_right = x_scale.fraction(place[0]) > 0.5
+        dots = Markers(token=token, places=[place], levels=[level or Level.VALID], tip=MarkTooltip(name))
+        words = TextMark(
+            token=token,
+            places=[(*place, plot_label(name))],
+            align="end" if is_right else "start",
+            dx=-BESIDE if is_right else BESIDE,
+            dy=MIDDLE + label - height,
+            has_rim=True,
         )
-        marks.append(
-            TextMark(
-                token=token,
-                places=[(*at, plot_label(name))],
-                align="end" if left else "start",
-                dx=-BESIDE if left else BESIDE,
-                dy=MIDDLE,
-                has_rim=True,
-            )
-        )
+        marks += [dots, words]
     across = replace(
         value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}"
     )

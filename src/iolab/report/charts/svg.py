@@ -53,7 +53,7 @@ _TICK_GAP: Final = 9.0
 """The least room between two names of ticks."""
 _BAR_GAP: Final = 0.24
 """The part of the room of an x that its bars leave free."""
-_BAR_MOST: Final = 34.0
+_BAR_MOST: Final = 48.0
 _SMALL: Final = 0.55
 """How strong single runs stand behind what is published of them."""
 
