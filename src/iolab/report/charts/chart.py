@@ -218,7 +218,7 @@ class Figure(Record):
 
     `subject` is what it is a chart of, `finding` what it shows, `note` how to read it. With
     `by_configuration` its colours tell configurations apart. It is as wide as `columns` of the 12
-    that a page has.
+    that a page has, or has a `fixed_width` in units.
     """
 
     subject: str
@@ -229,11 +229,12 @@ class Figure(Record):
     table: Table
     by_configuration: bool = False
     columns: int = 4
+    fixed_width: int = 0
 
     @property
     def width(self) -> int:
-        """Units of its columns."""
-        return COLUMN_WIDTHS[self.columns]
+        """How many units wide it is drawn."""
+        return self.fixed_width or COLUMN_WIDTHS[self.columns]
 
     @property
     def height(self) -> int:
@@ -254,7 +255,7 @@ class Figure(Record):
         """Its plots as wide as the figure and the labels beside them allow."""
         labels = [plot_label(end.text) for plot in self.plots for end in plot.end_labels]
         longest = max(map(len, labels), default=0)
-        right = LABEL_GAP + CHARACTER * longest if labels else LEAST_RIGHT
+        right = LABEL_GAP + CHARACTER * (longest + 1) if labels else LEAST_RIGHT
         right = max((plot.right for plot in self.plots if plot.right is not None), default=right)
         return tuple(plot.resized(self.width - plot.left - right) for plot in self.plots)
 

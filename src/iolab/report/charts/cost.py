@@ -69,7 +69,7 @@ def _cost_row(style: ConfigurationStyle, cost: ProcurementCost) -> StackRow:
         StackPiece(amount, style.token, format_count(amount), shade)
         for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True)
     )
-    return StackRow(tuple(pieces), escape_invisible(style.title), total=format_count(cost.total))
+    return StackRow(tuple(pieces), escape_invisible(style.label), total=format_count(cost.total))
 
 
 def _cost_sentence(priced: Sequence[tuple[ConfigurationStyle, ProcurementCost]]) -> str:

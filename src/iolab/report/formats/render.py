@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 import fontpkg_ibm_plex_sans as sans
 import typst
+from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
@@ -39,6 +40,7 @@ from iolab.report.blocks import (
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.palette import INK
+from iolab.report.charts.scale import WIDTH
 from iolab.report.charts.svg import svg_document
 from iolab.report.numbers import DASH
 from iolab.report.page import (
@@ -69,6 +71,9 @@ SANS: Final = "IBM Plex Sans"
 
 PNG_SCALE: Final = 3.0
 """Pixels for each unit of a chart: sharp at the width of a page."""
+
+PAPER_WIDTHS: Final = {4: 250, 6: WIDTH, 12: 790}
+"""Units of a chart on paper by its columns of the 12 of the text: all letters have one size."""
 
 _PICTURES_TEMPLATE: Final = """#for picture in json(bytes(sys.inputs.doc)) {
   page(width: picture.width * 1pt, height: picture.height * 1pt, margin: 0pt, image(picture.file))
@@ -210,8 +215,8 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
         case FigureGroup():
-            found = figures.add_figures(block.figures, without_finding=not block.is_detailed)
-            yield {"kind": "charts", "figures": found, "centred": block.has_table_before}
+            found = figures.add_figures(block.figures, is_detailed=block.is_detailed)
+            yield {"kind": "charts", "figures": found, "detailed": block.is_detailed}
         case TopologyBlock():
             yield {"kind": "drawing", "alt": block.alt_text, "file": DRAWING}
         case Landscape() | FastFacts() | Columns():
@@ -258,21 +263,23 @@ class _FigureFiles:
         self.files: dict[str, bytes] = {}
 
     def add_figures(
-        self, figures: Iterable[Figure], *, without_finding: bool = False
-    ) -> list[dict[str, str]]:
-        """What the template says of each, with its file drawn.
+        self, figures: Iterable[Figure], *, is_detailed: bool
+    ) -> list[dict[str, str | int]]:
+        """What the template says of each, with its file drawn; in detail with what it shows.
 
-        Of `without_finding` ones nothing twice.
+        Those stand in two columns, and others in rows of as many columns as they have.
         """
-        drawn = []
+        drawn: list[dict[str, str | int]] = []
         for figure in figures:
+            columns = 6 if is_detailed else figure.columns
             name = f"figure-{len(self.files)}.svg"
-            self.files[name] = _paper_svg(figure)
+            self.files[name] = _paper_svg(replace(figure, fixed_width=PAPER_WIDTHS[columns]))
             drawn.append(
                 {
                     "file": name,
+                    "columns": columns,
                     "title": figure.title,
-                    "finding": "" if without_finding else figure.finding,
+                    "finding": figure.finding if is_detailed else "",
                     "note": figure.note,
                     "alt": figure.alt_text,
                 }

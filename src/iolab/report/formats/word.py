@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from docx.enum.text import WD_ALIGN_PARAGRAPH
 from docx.shared import Inches, Pt
+from msgspec.structs import replace
 
 from iolab.errors import ReportError
 from iolab.report.blocks import (
@@ -28,7 +29,7 @@ from iolab.report.blocks import (
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.formats.render import figure_pngs
+from iolab.report.formats.render import PAPER_WIDTHS, figure_pngs
 from iolab.report.numbers import verdict_mark
 from iolab.report.page import build_report_page
 from iolab.report.table import Cell, Table
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from docx.document import Document
     from docx.text.paragraph import Paragraph as WordParagraph
 
-FIGURE_INCHES: Final = 4.6
+PAGE_INCHES: Final = 6.0
+GUTTER_INCHES: Final = 0.15
 SMALL_POINTS: Final = 8
 WIDE_TABLE_COLUMNS: Final = 7
 """Columns from which on the type of a table is small."""
@@ -91,12 +93,18 @@ def _add_block(document: Document, block: BasicBlock) -> None:
 
 
 def _add_figures(document: Document, figures: Sequence[Figure]) -> None:
-    for figure, png in zip(figures, figure_pngs(figures), strict=True):
-        document.add_paragraph().add_run(escape_invisible(figure.title)).bold = True
-        picture = document.add_picture(io.BytesIO(png), width=Inches(FIGURE_INCHES))
+    columns = 1 if len(figures) == 1 else 2
+    drawn = [replace(figure, fixed_width=PAPER_WIDTHS[12 // columns]) for figure in figures]
+    grid = document.add_table(rows=-(-len(drawn) // columns), cols=columns)
+    for place, (figure, png) in enumerate(zip(drawn, figure_pngs(drawn), strict=True)):
+        cell = grid.cell(*divmod(place, columns))
+        cell.paragraphs[0].add_run(escape_invisible(figure.title)).bold = True
+        width = Inches(PAGE_INCHES / columns - GUTTER_INCHES)
+        picture = cell.add_paragraph().add_run().add_picture(io.BytesIO(png), width=width)
         picture._inline.docPr.set("descr", escape_invisible(figure.alt_text))
         if figure.note:
-            document.add_paragraph(escape_invisible(figure.note))
+            cell.add_paragraph(escape_invisible(figure.note))
+    document.add_paragraph()
 
 
 def _add_user_text(document: Document, markdown: str) -> None:
