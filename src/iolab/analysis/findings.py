@@ -455,7 +455,10 @@ def _first_unprofitable_step(
         if not (low and high and short and long):
             continue
         more = math.log(next_point.axis_load(name) / point.axis_load(name))
-        if math.log(high / low) < WORTHWHILE_GAIN_SHARE * more and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more:
+        if (
+            math.log(high / low) < WORTHWHILE_GAIN_SHARE * more
+            and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more
+        ):
             is_first = point is curve[0]
             return None if is_first else (point, next_point, high / low, long / short)
     return None

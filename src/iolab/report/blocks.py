@@ -225,7 +225,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     figures = tuple(figure for group in groups for figure in group.figures)
     if figures:
         yield FigureGroup(figures)
-        yield from _notes(page.chart_notes)
+        yield from _note_paragraphs(page.chart_notes)
 
 
 def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:

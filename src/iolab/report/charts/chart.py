@@ -56,7 +56,7 @@ FEW_METRICS: Final = 3
 NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
 """How a note begins on values without an interval."""
 
-OF_POINTS: Final = "Uprights: 95 % intervals over the runs."
+POINT_INTERVAL_NOTE: Final = "Uprights: 95 % intervals over the runs."
 RUN_INTERVAL_NOTE: Final = "Bars: 95 % interval over the runs, which are the small marks."
 BIN_EDGE_NOTE: Final = "Bars of percentiles: the engine’s own bin that holds it."
 

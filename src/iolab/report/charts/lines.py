@@ -23,8 +23,8 @@ from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
     LABEL_CHARACTERS,
-    OF_POINTS,
-    OVER_RUNS,
+    POINT_INTERVAL_NOTE,
+    RUN_INTERVAL_NOTE,
     Band,
     Bars,
     Figure,
@@ -342,7 +342,7 @@ def _line_chart_notes(
     yield from not_valid_notes(levels, has_bars=has_bars)
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
-        OVER_RUNS if len(panels) == 1 else OF_POINTS,
+        RUN_INTERVAL_NOTE if len(panels) == 1 else POINT_INTERVAL_NOTE,
     )
     curves = [line.curve for line in drawn if line.curve is not None]
     yield from (text for one in quantities if (text := prediction_note(curves, one.key)))

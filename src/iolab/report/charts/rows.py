@@ -381,7 +381,8 @@ def labelled_points(
     x_scale = linear_scale(points[0][2].unit, [x.value or 0.0 for _, _, x, _, _ in points], ticks=3)
     y_scale = linear_scale(points[0][3].unit, [y.value or 0.0 for *_, y, _ in points], ticks=3)
     places = [
-        (x_scale.scaled(x.value or 0.0), y_scale.scaled(y.value or 0.0)) for _, _, x, y, _ in points
+        (x_scale.to_scale_unit(x.value or 0.0), y_scale.to_scale_unit(y.value or 0.0))
+        for _, _, x, y, _ in points
     ]
     heights = [POINTS_HEIGHT * (1 - y_scale.fraction(y)) for _, y in places]
     spread = spread_positions(heights, LINE_GAP, 0, POINTS_HEIGHT)
@@ -390,7 +391,9 @@ def labelled_points(
         points, places, heights, spread, strict=True
     ):
         is_right = x_scale.fraction(place[0]) > 0.5
-        dots = Markers(token=token, places=[place], levels=[level or Level.VALID], tip=MarkTooltip(name))
+        dots = Markers(
+            token=token, places=[place], levels=[level or Level.VALID], tip=MarkTooltip(name)
+        )
         words = TextMark(
             token=token,
             places=[(*place, plot_label(name))],
