@@ -380,7 +380,7 @@ def percentile_support(view: ImportedView) -> CheckAnswer:
     return valid(f"{format_count(total)} operations support every percentile told.", **evidence)
 
 
-@check("percentiles-contradicted", "Percentiles that cannot be")
+@check("percentiles-contradicted", "Impossible percentiles")
 def percentiles_contradicted(view: ImportedView) -> CheckAnswer:
     """Whether percentiles ascend, none is beyond the extremes, and bins give the same."""
     return worst_answer(_percentile_contradiction_answers(view))

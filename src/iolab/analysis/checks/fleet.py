@@ -47,7 +47,7 @@ has half of what the others have; this does."""
 _ONE: Final = "One host: there is nothing to compare."
 
 
-@check("start-skew", "Hosts that started apart")
+@check("start-skew", "Hosts that did not start together")
 def start_skew(view: RunView) -> CheckAnswer:
     """Whether the first I/Os of all hosts came at about the same time."""
     if len(view.hosts) == 1:
@@ -125,7 +125,7 @@ def clock_step(view: RunView, index: int) -> CheckAnswer:
     return verdict(f"{text} during the run.", **evidence)
 
 
-@check("uneven-fleet", "Hosts that did unlike amounts")
+@check("uneven-fleet", "Hosts with unequal rates")
 def uneven_fleet(view: RunView) -> CheckAnswer:
     """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
     point = view.record.run.point

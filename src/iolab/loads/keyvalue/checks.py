@@ -465,7 +465,7 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
             yield valid(f"{text}.", **evidence)
 
 
-@check("writer-rate", "Writer beside readers without its rate")
+@check("writer-rate", "Concurrent writer without its rate")
 @per_host(min_key="achieved", good=WRITER_MIN)
 def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
