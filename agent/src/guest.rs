@@ -70,7 +70,7 @@ pub fn is_data(path: &Path) -> bool {
 /// Make the guest's system; returns in the child that is to serve over standard input and output.
 ///
 /// To be called first of all, while the process has one thread.
-pub fn stand_under() {
+pub fn become_init() {
     let begun = catch_unwind(begin)
         .unwrap_or_else(|_| Err(Error::bug("the agent failed; see the lines above")));
     match begun {

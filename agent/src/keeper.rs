@@ -20,14 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// Split off the keeper: returns in the agent, which has its own session and no terminal.
 ///
 /// To be called first of all, while the process has one thread.
-pub fn stand_under() -> io::Result<()> {
+pub fn fork_supervisor() -> io::Result<()> {
     signal::block();
     process::leave_terminal();
     process::adopt_orphans()?;
     let _ = own_sign(); // Made now, it is the keeper's as well.
     let keeper = process::own_pid();
     if let Some(agent) = process::fork()? {
-        keep(agent);
+        supervise(agent);
     }
     process::leave_terminal();
     process::adopt_orphans()?;
@@ -38,13 +38,13 @@ pub fn stand_under() -> io::Result<()> {
     stand_by()
 }
 
-fn keep(agent: Pid) -> ! {
+fn supervise(agent: Pid) -> ! {
     let_go_of_the_channel();
     loop {
         match signal::wait(PATIENCE) {
             Seen::End(_) => process::kill(agent, libc::SIGTERM),
             Seen::Child | Seen::Nothing => {
-                if let Some(ended) = end_of(agent) {
+                if let Some(ended) = reap_agent(agent) {
                     let _ = tree::kill_all(); // Nobody hears of it any more.
                     if ended.signal.is_some() {
                         // It could not remove them itself. They bear the sign that both have.
@@ -57,6 +57,6 @@ fn keep(agent: Pid) -> ! {
     }
 }
 
-fn end_of(agent: Pid) -> Option<Reaped> {
+fn reap_agent(agent: Pid) -> Option<Reaped> {
     std::iter::from_fn(process::reap).find(|reaped| reaped.pid == agent)
 }

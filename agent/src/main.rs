@@ -29,10 +29,10 @@ fn main() -> ExitCode {
         }
     }
     if env::args_os().next().is_some_and(|name| guest::is_first_process(&name)) {
-        guest::stand_under();
+        guest::become_init();
     }
     let _ = own_file(); // Now, while the root is that of whoever started it.
-    if let Err(error) = keeper::stand_under() {
+    if let Err(error) = keeper::fork_supervisor() {
         eprintln!("iolab-agent: cannot start: {}", error::sentence(&error));
         return ExitCode::from(70);
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::clock::Reading;
 use crate::connection::{self, Connections, Leaving, Queued, Socket};
-use crate::device::{Devices, Hold, Wish, look, trim};
+use crate::device::{Devices, Hold, DeviceOptions, look, trim};
 use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::{Lease, Reached};
@@ -320,11 +320,11 @@ impl Service {
                 self.outbox.say(id, "evicted", &pages::evict(&self.reach(paths)?, system)?);
             }
             Request::Device { path, serial, overwrite } => {
-                let wish = Wish { serial: serial.as_deref(), overwrite };
+                let wish = DeviceOptions { serial: serial.as_deref(), overwrite };
                 self.outbox.say(id, "device", &look(&roots, &path, wish, Hold::No)?.0);
             }
             Request::DeviceOpen { path, serial, overwrite } => {
-                let wish = Wish { serial: Some(&serial), overwrite };
+                let wish = DeviceOptions { serial: Some(&serial), overwrite };
                 self.outbox.say(id, "device", &self.devices.take(&path, wish)?);
             }
             Request::Discard { path } => {

@@ -38,7 +38,7 @@ pub struct Devices(Mutex<HashMap<PathBuf, (File, u64)>>);
 
 impl Devices {
     /// Take a device if nothing objects. It can then be neither mounted nor taken by anybody else.
-    pub fn take(&self, path: &Path, wish: Wish) -> Result<DeviceFacts> {
+    pub fn take(&self, path: &Path, wish: DeviceOptions) -> Result<DeviceFacts> {
         let mut held = self.held();
         if held.contains_key(path) {
             return Err(Error::busy(format!("{} is held here already", path.display())));
@@ -94,7 +94,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// What is wanted of a device: `serial` must be its own; `overwrite` permits a file system on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct DeviceOptions<'a> {
     /// The serial that the user named.
     pub serial: Option<&'a str>,
     /// Whether a file system there may be lost.
@@ -135,7 +135,7 @@ pub struct DeviceFacts {
 pub fn look(
     roots: &Roots,
     path: &Path,
-    wish: Wish,
+    wish: DeviceOptions,
     hold: Hold,
 ) -> Result<(DeviceFacts, Option<File>)> {
     let real = block_device(path)?;
@@ -179,7 +179,7 @@ pub fn look(
 }
 
 /// The same of one that is to be held and nothing else, by this agent alone, or why it is not.
-pub fn hold(path: &Path, wish: Wish) -> Result<(DeviceFacts, File)> {
+pub fn hold(path: &Path, wish: DeviceOptions) -> Result<(DeviceFacts, File)> {
     let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
     let Some(file) = file else {
         let reasons: Vec<&str> = facts.objections.iter().map(|one| one.message.as_str()).collect();
@@ -211,7 +211,7 @@ fn closed(name: &str, error: &io::Error) -> Objection {
     Objection::new("closed", format!("{name} cannot be opened: {}", sentence(error)))
 }
 
-fn identity(facts: &DeviceFacts, wish: Wish) -> Option<Objection> {
+fn identity(facts: &DeviceFacts, wish: DeviceOptions) -> Option<Objection> {
     let name = &facts.name;
     match (&facts.serial, wish.serial) {
         (None, _) => {
@@ -225,7 +225,7 @@ fn identity(facts: &DeviceFacts, wish: Wish) -> Option<Objection> {
     }
 }
 
-fn content(facts: &DeviceFacts, wish: Wish) -> Vec<Objection> {
+fn content(facts: &DeviceFacts, wish: DeviceOptions) -> Vec<Objection> {
     let name = &facts.name;
     // Random bytes can look like anything; nothing else was ever on the disk of our own guest.
     let is_ours = wish.overwrite && guest::is_data(Path::new(&facts.path));
@@ -350,12 +350,12 @@ mod tests {
 
     #[test]
     fn what_is_no_block_device_cannot_be_taken() {
-        let wish = Wish { serial: Some("x"), overwrite: true };
+        let wish = DeviceOptions { serial: Some("x"), overwrite: true };
         let error = Devices::default().take(Path::new("/dev/null"), wish).unwrap_err();
         assert_eq!(error.code, "ENOTBLK");
     }
 
-    const ANY: Wish = Wish { serial: None, overwrite: false };
+    const ANY: DeviceOptions = DeviceOptions { serial: None, overwrite: false };
 
     #[test]
     fn what_is_no_block_device_is_an_error() {
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn the_serial_must_be_its_own() {
         let code = |own, named| {
-            let wish = Wish { serial: named, overwrite: true };
+            let wish = DeviceOptions { serial: named, overwrite: true };
             identity(&facts(own, &[]), wish).map(|objection| objection.code)
         };
         assert_eq!(code(Some("a"), Some("a")), None);
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn only_a_file_system_may_be_overwritten() {
         let codes = |overwrite| {
-            let wish = Wish { serial: None, overwrite };
+            let wish = DeviceOptions { serial: None, overwrite };
             let all = content(&facts(None, &[Kind::Member, Kind::FileSystem]), wish);
             all.into_iter().map(|one| one.code).collect::<Vec<_>>()
         };

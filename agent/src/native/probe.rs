@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::aio;
 use super::plan::MAX_LANES;
 use super::queue::{Act, Queue, Request, Wait};
-use super::ring::{self, Ring, Wish};
+use super::ring::{self, Ring, RingOptions};
 use super::spec::{JobSpec, Method, Spec, Wanted};
 use super::target::{Target, Targets};
 use crate::error::sentence;
@@ -30,7 +30,7 @@ const MAX_TRIAL_BYTES: u32 = 1 << 20;
 const ADVANTAGE: f64 = 1.02;
 
 /// What is wanted of a ring in a trial.
-const TRIAL: Wish = Wish { depth: 1, poll: false, sqpoll: false };
+const TRIAL: RingOptions = RingOptions { depth: 1, poll: false, sqpoll: false };
 
 /// What was found out.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ const SQPOLL_IDLE_MS: u32 = 2000;
 
 /// What is wanted of a ring.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish {
+pub struct RingOptions {
     /// I/Os under way at a time.
     pub depth: u32,
     /// Completions are polled for.
@@ -94,7 +94,7 @@ impl Ring {
     /// A ring of the calling thread, which no other may use; what could not be had is noted. The
     /// targets stay open longer than it.
     pub fn new(
-        wish: Wish,
+        wish: RingOptions,
         targets: &[&Target],
         buffers: &[Block],
         notes: &mut Vec<String>,
@@ -296,7 +296,7 @@ impl Drop for Ring {
     }
 }
 
-fn build(wish: Wish) -> io::Result<IoUring> {
+fn build(wish: RingOptions) -> io::Result<IoUring> {
     // The kernel's thread tells that it has taken I/Os only when it is done with all that it found:
     // as many as are under way may then be in the ring beside those that follow them.
     let room = if wish.sqpoll { 2 * wish.depth } else { wish.depth };
@@ -402,7 +402,7 @@ mod tests {
         let all: Vec<&Target> = targets.all.iter().collect();
         let region = Region::new(2 * BLOCK as usize).unwrap();
         let block = |slot| region.block(slot as usize * BLOCK as usize, BLOCK as usize);
-        let wish = Wish { depth: 2, poll: false, sqpoll: true };
+        let wish = RingOptions { depth: 2, poll: false, sqpoll: true };
         let buffers = [region.block(0, 2 * BLOCK as usize)];
         let mut ring = Ring::new(wish, &all, &buffers, &mut Vec::new()).unwrap();
         let mut ended = Vec::new();

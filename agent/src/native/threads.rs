@@ -10,7 +10,7 @@ use super::counts::{Counted, Scores, Timed};
 use super::halt::Halt;
 use super::plan::{Plan, ThreadPlan};
 use super::queue::{OneByOne, Queue};
-use super::ring::{Ring, Wish};
+use super::ring::{Ring, RingOptions};
 use super::slot::Memory;
 use super::spec::{Method, Spec};
 use super::target::Target;
@@ -166,7 +166,7 @@ fn work(shared: &Shared, seat: Seat, line: Line) {
         Method::IoUring => {
             let Spec { poll, sqpoll, .. } = *shared.spec;
             let all: Vec<&Target> = targets.iter().collect();
-            let ring = Ring::new(Wish { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
+            let ring = Ring::new(RingOptions { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
             line.live(shared, seat, memory, ring, notes);
         }
     }

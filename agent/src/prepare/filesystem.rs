@@ -13,7 +13,7 @@ use std::{io, thread};
 use serde::Serialize;
 
 use super::scratch::{Anchor, Leave, Place};
-use crate::device::{Wish, hold};
+use crate::device::{DeviceOptions, hold};
 use crate::error::{Context, Error, Result, sentence};
 use crate::remnant::{Kind, Remnant};
 use crate::roots::{Roots, number};
@@ -126,7 +126,7 @@ impl FileSystem {
         let made = match backing {
             Backing::Image(bytes) => in_image(scratch, *bytes, &mount_point, steps),
             Backing::Device { path, serial, overwrite } => {
-                let wish = Wish { serial: Some(serial), overwrite: *overwrite };
+                let wish = DeviceOptions { serial: Some(serial), overwrite: *overwrite };
                 on_device(path, wish, &mount_point, steps)
             }
         };
@@ -231,7 +231,7 @@ fn in_image(
 
 fn on_device(
     path: &Path,
-    wish: Wish,
+    wish: DeviceOptions,
     mount_point: &Path,
     steps: Steps,
 ) -> Result<(FileSystem, Opened)> {
@@ -308,7 +308,7 @@ fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
 /// Zeros in the place of the superblock of a device that must be nobody's, and still the one with
 /// that serial: its name may be another's by now.
 fn wipe(device: &Path, serial: &str) -> Result<()> {
-    let (_, file) = hold(device, Wish { serial: Some(serial), overwrite: true })?;
+    let (_, file) = hold(device, DeviceOptions { serial: Some(serial), overwrite: true })?;
     let doing = format_args!("wipe {}", device.display());
     file.write_all_at(&vec![0; WIPE_BYTES], 0).and_then(|()| file.sync_all()).context(doing)
 }
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_device_with_objections_is_refused() {
-        let wish = Wish { serial: Some("x"), overwrite: true };
+        let wish = DeviceOptions { serial: Some("x"), overwrite: true };
         let at = Path::new("/nowhere");
         let error = on_device(Path::new("/dev/null"), wish, at, NOTHING).map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOTBLK");
