@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use iolab_agent::error::{Context, Result};
 use iolab_agent::latency::upper_ns;
-use iolab_agent::metadata::{Load, Measured, Phase, Phases, measure};
+use iolab_agent::metadata::{Phase, PhaseResult, PhaseSpec, Phases, run_phase};
 use iolab_agent::prepare::scratch::Scratch;
 use iolab_agent::sys::file::open_folder;
 
@@ -60,7 +60,7 @@ fn measure_all(dir: &Path) -> Result<u64> {
     for iteration in 0..ROUNDS {
         for phase in PHASES {
             let load = one_rank(dir, phase, files, bytes, iteration);
-            let measured = measure(&load, &mut Phases::default().reserve(1)?, &open, |_| {})?;
+            let measured = run_phase(&load, &mut Phases::default().reserve(1)?, &open, |_| {})?;
             errors += measured.errors.values().sum::<u64>();
             print(iteration, &measured);
         }
@@ -68,8 +68,8 @@ fn measure_all(dir: &Path) -> Result<u64> {
     Ok(errors)
 }
 
-fn one_rank(dir: &Path, phase: Phase, files: u32, bytes: u32, iteration: u32) -> Load {
-    Load {
+fn one_rank(dir: &Path, phase: Phase, files: u32, bytes: u32, iteration: u32) -> PhaseSpec {
+    PhaseSpec {
         dir: dir.to_owned(),
         phase,
         first_rank: 0,
@@ -89,7 +89,7 @@ fn one_rank(dir: &Path, phase: Phase, files: u32, bytes: u32, iteration: u32) ->
     }
 }
 
-fn print(iteration: u32, measured: &Measured) {
+fn print(iteration: u32, measured: &PhaseResult) {
     let (Some(start), Some(end)) = (measured.first_start_real_ns, measured.last_end_real_ns) else {
         return;
     };
@@ -103,7 +103,7 @@ fn print(iteration: u32, measured: &Measured) {
     );
 }
 
-fn p99_ns(measured: &Measured) -> u64 {
+fn p99_ns(measured: &PhaseResult) -> u64 {
     let mut below = 0;
     let bin = measured.bins.iter().find(|(_, count)| {
         below += count;

@@ -16,7 +16,7 @@ use std::{io, thread};
 use serde::Serialize;
 
 use crate::error::{Context, Error, Result};
-use crate::facts::disks::mounts;
+use crate::facts::disks::visible_mounts;
 use crate::probe::mountinfo::tree_of;
 use crate::probe::process::{self, value_of};
 use crate::roots::{Roots, names, number, text};
@@ -29,18 +29,18 @@ use crate::tree::{kill_same, lives, place_of_pid};
 /// What version 1 calls the controller.
 const CONTROLLER: &str = "memory";
 /// No program starts in less.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// The limit of a group that is only tried.
-const TRIED_BYTES: u64 = 1 << 30;
+const TRIAL_LIMIT_BYTES: u64 = 1 << 30;
 /// How long killed processes may take to leave their group.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
 /// Between two tries to remove a group.
-const PAUSE: Duration = Duration::from_millis(4);
+const REMOVAL_PAUSE: Duration = Duration::from_millis(4);
 /// Groups looked at for those of a dead agent: a host with thousands of containers has fewer.
 const MAX_GROUPS: usize = 50_000;
 
 /// Groups that this agent has made and not removed yet; None once it ends: then none is made.
-static HELD: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
+static CREATED_GROUPS: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
 
 /// What the processes of a bounded run used together; null what the kernel does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,27 +52,27 @@ pub struct MemoryUse {
 }
 
 /// A group with a limit. Dropped, it is removed with all that is still in it.
-pub struct Bound {
+pub struct MemoryLimit {
     folder: PathBuf,
-    version: Version,
-    door: File,
+    version: CgroupVersion,
+    join_file: File,
 }
 
 /// The two interfaces of the memory controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
+enum CgroupVersion {
+    V1,
+    V2,
 }
 
-impl Bound {
+impl MemoryLimit {
     /// Make the group `name` for at most `bytes`; an error where this host or user cannot.
     pub fn make(roots: &Roots, name: &str, bytes: u64) -> Result<Self> {
-        if bytes < LEAST_BYTES {
-            let message = format!("memory_limit_bytes {bytes} is less than {LEAST_BYTES}");
+        if bytes < MIN_BYTES {
+            let message = format!("memory_limit_bytes {bytes} is less than {MIN_BYTES}");
             return Err(Error::bad_request(message));
         }
-        show_groups(roots);
+        mount_hidden_hierarchy(roots);
         let (version, parent) = parent_of_groups(roots).ok_or_else(|| {
             let message = "cannot bound memory: no control group above the agent hands the memory \
                         controller on";
@@ -81,86 +81,86 @@ impl Bound {
         let folder = parent.join(name);
         let doing = format!("bound memory by the control group {}", folder.display());
         {
-            let mut held = held();
+            let mut held = created_groups();
             let Some(made) = held.as_mut() else {
                 return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
             };
             fs::create_dir(&folder).context(&doing)?;
             made.push(folder.clone());
         }
-        let furnished = furnish(&folder, version, bytes);
+        let furnished = set_limits(&folder, version, bytes);
         if furnished.is_err() {
-            forget(&folder);
+            forget_group(&folder);
         }
-        Ok(Self { door: furnished.context(&doing)?, folder, version })
+        Ok(Self { join_file: furnished.context(&doing)?, folder, version })
     }
 
     /// A process that writes `0` here joins the group.
     #[must_use]
     pub fn door(&self) -> BorrowedFd<'_> {
-        self.door.as_fd()
+        self.join_file.as_fd()
     }
 
     /// What its processes used so far.
     #[must_use]
-    pub fn used(&self) -> MemoryUse {
+    pub fn read_memory_use(&self) -> MemoryUse {
         used(&self.folder, self.version)
     }
 }
 
-impl Drop for Bound {
+impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        forget(&self.folder);
+        forget_group(&self.folder);
     }
 }
 
 /// Why memory cannot be bounded here, None when it can: tried with an empty group of that name.
 #[must_use]
-pub fn objection(roots: &Roots, name: &str) -> Option<String> {
-    Bound::make(roots, name, TRIED_BYTES).err().map(|error| error.message)
+pub fn unsupported_reason(roots: &Roots, name: &str) -> Option<String> {
+    MemoryLimit::make(roots, name, TRIAL_LIMIT_BYTES).err().map(|error| error.message)
 }
 
 /// How the group of a run of an agent is named.
 #[must_use]
-pub fn group_of(sign: &str, id: u64) -> String {
-    format!("{}{id}", groups_of(sign))
+pub fn group_name(sign: &str, id: u64) -> String {
+    format!("{}{id}", group_prefix(sign))
 }
 
 /// Remove all groups of this agent, which ends: no further one is made. Those that are left.
 #[must_use]
-pub fn remove_own() -> Vec<PathBuf> {
-    let mut all = held().take().unwrap_or_default();
+pub fn remove_own_groups() -> Vec<PathBuf> {
+    let mut all = created_groups().take().unwrap_or_default();
     for folder in &all {
-        remove(folder);
+        remove_group(folder);
     }
     all.retain(|folder| folder.exists());
     all
 }
 
 /// Remove the groups of agents that are surely dead.
-pub fn remove_of_dead(roots: &Roots) {
-    for folder in groups_of_dead(roots) {
-        remove(&folder);
+pub fn remove_groups_of_dead_agents(roots: &Roots) {
+    for folder in groups_of_dead_agents(roots) {
+        remove_group(&folder);
     }
 }
 
 /// Remove the groups of an agent that died without doing it, wherever it had made them.
-pub fn remove_of(roots: &Roots, sign: &str) {
-    for folder in groups_whose(roots, |other| other == sign) {
-        remove(&folder);
+pub fn remove_groups_of_agent(roots: &Roots, sign: &str) {
+    for folder in groups_where(roots, |other| other == sign) {
+        remove_group(&folder);
     }
 }
 
 /// The groups of agents that are surely dead.
 #[must_use]
-pub fn groups_of_dead(roots: &Roots) -> Vec<PathBuf> {
-    groups_whose(roots, |sign| !lives(sign))
+pub fn groups_of_dead_agents(roots: &Roots) -> Vec<PathBuf> {
+    groups_where(roots, |sign| !lives(sign))
 }
 
 /// Those that this user made: another may name a group as he likes, and have his own processes in it.
-fn groups_whose(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    show_groups(roots);
-    let tops = hierarchies(roots).into_iter().map(|hierarchy| hierarchy.top);
+fn groups_where(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    mount_hidden_hierarchy(roots);
+    let tops = hierarchies(roots).into_iter().map(|hierarchy| hierarchy.root);
     let all = tops.flat_map(|top| folders_below(&top, MAX_GROUPS));
     all.filter(|folder| {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -171,17 +171,17 @@ fn groups_whose(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf>
     .collect()
 }
 
-fn groups_of(sign: &str) -> String {
+fn group_prefix(sign: &str) -> String {
     format!("iolab-{sign}.")
 }
 
-fn held() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
-    lock(&HELD)
+fn created_groups() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
+    lock(&CREATED_GROUPS)
 }
 
-fn forget(folder: &Path) {
-    remove(folder);
-    if let Some(made) = held().as_mut() {
+fn forget_group(folder: &Path) {
+    remove_group(folder);
+    if let Some(made) = created_groups().as_mut() {
         made.retain(|other| other != folder);
     }
 }
@@ -189,21 +189,21 @@ fn forget(folder: &Path) {
 /// One tree of control groups that has the memory controller, or may have it.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
-    version: Version,
+    version: CgroupVersion,
     /// Its highest group that can be seen here.
-    top: PathBuf,
+    root: PathBuf,
     /// The group that this process is in.
-    own: PathBuf,
+    own_group: PathBuf,
 }
 
 /// Mount a tree of groups for this agent alone where none with the memory controller is to be seen,
 /// though the kernel has one: `ip netns exec` hides all of them, as do some containers.
-fn show_groups(roots: &Roots) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = lock(&ONE_AT_A_TIME);
-    let Some((kind, options)) = hidden_groups(roots) else { return };
+fn mount_hidden_hierarchy(roots: &Roots) {
+    static MOUNT_LOCK: Mutex<()> = Mutex::new(());
+    let _turn = lock(&MOUNT_LOCK);
+    let Some((kind, options)) = missing_hierarchy(roots) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
-    if seclude().is_ok() && hidden_groups(roots).is_some() {
+    if seclude().is_ok() && missing_hierarchy(roots).is_some() {
         let at = roots.sys.join("fs/cgroup");
         let _ = mount_device(Path::new("cgroup"), &at, kind, options);
     }
@@ -211,36 +211,36 @@ fn show_groups(roots: &Roots) {
 
 /// The kind and options of the mount that would show the memory controller; None where it is shown,
 /// or where the kernel has none.
-fn hidden_groups(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
+fn missing_hierarchy(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
     let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let is_of_one = process::group_of(&groups, CONTROLLER).is_some();
     let is_there = !groups.is_empty();
     let shown = hierarchies(roots);
     let is_shown = |version| shown.iter().any(|hierarchy| hierarchy.version == version);
     if is_of_one {
-        return (!is_shown(Version::One)).then_some((c"cgroup", c"memory"));
+        return (!is_shown(CgroupVersion::V1)).then_some((c"cgroup", c"memory"));
     }
-    (is_there && !is_shown(Version::Two)).then_some((c"cgroup2", c""))
+    (is_there && !is_shown(CgroupVersion::V2)).then_some((c"cgroup2", c""))
 }
 
 /// Where a group with a limit of memory may be made.
-fn parent_of_groups(roots: &Roots) -> Option<(Version, PathBuf)> {
+fn parent_of_groups(roots: &Roots) -> Option<(CgroupVersion, PathBuf)> {
     hierarchies(roots).into_iter().find_map(|hierarchy| match hierarchy.version {
-        Version::One => Some((Version::One, hierarchy.own)),
+        CgroupVersion::V1 => Some((CgroupVersion::V1, hierarchy.own_group)),
         // A group with processes hands no controller on, but for the root; so groups are made
         // beside the agent's own, or higher up.
-        Version::Two => hierarchy
-            .own
+        CgroupVersion::V2 => hierarchy
+            .own_group
             .ancestors()
-            .take_while(|group| group.starts_with(&hierarchy.top))
+            .take_while(|group| group.starts_with(&hierarchy.root))
             .find(|group| has_word(&group.join("cgroup.subtree_control"), "memory"))
-            .map(|group| (Version::Two, group.to_owned())),
+            .map(|group| (CgroupVersion::V2, group.to_owned())),
     })
 }
 
 /// The tree of version 1 first: where there is one with memory, version 2 does not have it.
 fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
-    let mounts = mounts(roots);
+    let mounts = visible_mounts(roots);
     let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let hierarchy = |(version, controller)| {
         let mount = tree_of(&mounts, controller)?;
@@ -248,9 +248,12 @@ fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
         // The highest group that can be seen, if that of this process is elsewhere.
         let below = path.and_then(|path| Path::new(path).strip_prefix(&mount.root).ok());
         let own = below.map_or_else(|| top.clone(), |below| top.join(below));
-        Some(Hierarchy { version, top, own })
+        Some(Hierarchy { version, root: top, own_group: own })
     };
-    [(Version::One, CONTROLLER), (Version::Two, "")].into_iter().filter_map(hierarchy).collect()
+    [(CgroupVersion::V1, CONTROLLER), (CgroupVersion::V2, "")]
+        .into_iter()
+        .filter_map(hierarchy)
+        .collect()
 }
 
 fn has_word(file: &Path, word: &str) -> bool {
@@ -258,7 +261,7 @@ fn has_word(file: &Path, word: &str) -> bool {
 }
 
 /// Set the limits of a new group, and open the file by which it is joined.
-fn furnish(folder: &Path, version: Version, bytes: u64) -> io::Result<File> {
+fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<File> {
     let set = |name: &str, value: &str| {
         OpenOptions::new()
             .write(true)
@@ -271,12 +274,12 @@ fn furnish(folder: &Path, version: Version, bytes: u64) -> io::Result<File> {
     };
     let limit = bytes.to_string();
     match version {
-        Version::One => {
+        CgroupVersion::V1 => {
             set("memory.limit_in_bytes", &limit)?;
             set_if_there("memory.memsw.limit_in_bytes", &limit)?;
             set_if_there("memory.swappiness", "0")?;
         }
-        Version::Two => {
+        CgroupVersion::V2 => {
             set("memory.max", &limit)?;
             set_if_there("memory.swap.max", "0")?;
         }
@@ -284,18 +287,18 @@ fn furnish(folder: &Path, version: Version, bytes: u64) -> io::Result<File> {
     OpenOptions::new().write(true).open(folder.join("cgroup.procs"))
 }
 
-fn used(folder: &Path, version: Version) -> MemoryUse {
+fn used(folder: &Path, version: CgroupVersion) -> MemoryUse {
     let events = |folder: &Path, file: &str| value_of(&text(&folder.join(file))?, "oom_kill");
     match version {
         // Of version 1 each group counts its own kills alone; the use is that of all below it.
-        Version::One => MemoryUse {
+        CgroupVersion::V1 => MemoryUse {
             memory_peak_bytes: number(&folder.join("memory.max_usage_in_bytes")),
             oom_kills: folders_below(folder, MAX_GROUPS)
                 .iter()
                 .map(|group| events(group, "memory.oom_control"))
                 .sum(),
         },
-        Version::Two => MemoryUse {
+        CgroupVersion::V2 => MemoryUse {
             memory_peak_bytes: number(&folder.join("memory.peak")),
             oom_kills: events(folder, "memory.events"),
         },
@@ -303,24 +306,24 @@ fn used(folder: &Path, version: Version) -> MemoryUse {
 }
 
 /// Kill what is left in a group and in those below it, and remove them, until patience ends.
-pub fn remove(folder: &Path) {
+pub fn remove_group(folder: &Path) {
     let deadline = Instant::now() + REMOVAL_PATIENCE;
     loop {
         let mut groups = folders_below(folder, MAX_GROUPS);
         groups.reverse(); // A group is removed after those below it.
         for group in &groups {
             if fs::remove_dir(group).is_err() {
-                kill_all_in(group);
+                kill_group(group);
             }
         }
         if !folder.exists() || Instant::now() >= deadline {
             return;
         }
-        thread::sleep(PAUSE);
+        thread::sleep(REMOVAL_PAUSE);
     }
 }
 
-fn kill_all_in(group: &Path) {
+fn kill_group(group: &Path) {
     for place in processes_in(group).into_iter().filter_map(place_of_pid) {
         let is_in = processes_in(group).contains(&place.pid); // And not only was when it was read.
         if is_in && place.pid != own_pid() {
@@ -372,16 +375,22 @@ mod tests {
     fn of_version_one_a_group_is_made_in_the_own() {
         let (tree, roots) = machine(ONE, "4:memory:/app/7\n1:cpu:/\n0::/\n");
         let own = tree.path().join("cg/memory/app/7");
-        assert_eq!(parent_of_groups(&roots), Some((Version::One, own)));
+        assert_eq!(parent_of_groups(&roots), Some((CgroupVersion::V1, own)));
     }
 
     #[test]
     fn what_a_container_sees_of_its_group_is_the_top() {
         let mounts = "35 31 0:32 /docker/7 {}/cg/memory rw - cgroup cgroup rw,memory\n";
         let (tree, roots) = machine(mounts, "4:memory:/docker/7\n");
-        assert_eq!(parent_of_groups(&roots), Some((Version::One, tree.path().join("cg/memory/"))));
+        assert_eq!(
+            parent_of_groups(&roots),
+            Some((CgroupVersion::V1, tree.path().join("cg/memory/")))
+        );
         let (tree, roots) = machine(mounts, "4:memory:/elsewhere\n");
-        assert_eq!(parent_of_groups(&roots), Some((Version::One, tree.path().join("cg/memory"))));
+        assert_eq!(
+            parent_of_groups(&roots),
+            Some((CgroupVersion::V1, tree.path().join("cg/memory")))
+        );
     }
 
     #[test]
@@ -392,30 +401,36 @@ mod tests {
         tree.put("cg/user.slice/user-0.slice/cgroup.subtree_control", "pids\n");
         tree.put("cg/user.slice/user-0.slice/session-5.scope/cgroup.subtree_control", "\n");
         let slice = tree.path().join("cg/user.slice");
-        assert_eq!(parent_of_groups(&roots), Some((Version::Two, slice)));
+        assert_eq!(parent_of_groups(&roots), Some((CgroupVersion::V2, slice)));
     }
 
     #[test]
     fn a_host_without_the_controller_says_so() {
         let (tree, roots) = machine(TWO, "0::/\n");
         tree.put("cg/cgroup.subtree_control", "cpu hugetlb\n");
-        let error = Bound::make(&roots, "iolab-x.1", 1 << 30).map(|_| ()).unwrap_err();
+        let error = MemoryLimit::make(&roots, "iolab-x.1", 1 << 30).map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOTSUP");
         assert!(error.message.starts_with("cannot bound memory"), "{}", error.message);
         let (_tree, roots) = machine("", "");
-        assert_eq!(Bound::make(&roots, "x", 1 << 30).map(|_| ()).unwrap_err().code, "ENOTSUP");
+        assert_eq!(
+            MemoryLimit::make(&roots, "x", 1 << 30).map(|_| ()).unwrap_err().code,
+            "ENOTSUP"
+        );
     }
 
     #[test]
     fn a_bound_that_nothing_fits_in_is_a_bad_request() {
         let (_tree, roots) = machine(ONE, "4:memory:/\n");
-        assert_eq!(Bound::make(&roots, "x", 4096).map(|_| ()).unwrap_err().code, "bad-request");
+        assert_eq!(
+            MemoryLimit::make(&roots, "x", 4096).map(|_| ()).unwrap_err().code,
+            "bad-request"
+        );
     }
 
     #[test]
     fn a_group_that_cannot_be_made_names_itself() {
         let (_tree, roots) = machine(ONE, "4:memory:/nowhere\n");
-        let error = Bound::make(&roots, "iolab-x.1", 1 << 30).map(|_| ()).unwrap_err();
+        let error = MemoryLimit::make(&roots, "iolab-x.1", 1 << 30).map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOENT");
         assert!(error.message.contains("/nowhere/iolab-x.1"), "{}", error.message);
     }
@@ -427,14 +442,14 @@ mod tests {
         for file in files.into_iter().chain(["cgroup.procs"]) {
             tree.put(file, "");
         }
-        furnish(tree.path(), Version::One, 1 << 26).unwrap();
-        furnish(tree.path(), Version::Two, 1 << 27).unwrap();
+        set_limits(tree.path(), CgroupVersion::V1, 1 << 26).unwrap();
+        set_limits(tree.path(), CgroupVersion::V2, 1 << 27).unwrap();
         let told: Vec<String> =
             files.iter().map(|file| text(&tree.path().join(file)).unwrap()).collect();
         assert_eq!(told, ["67108864", "0", "134217728", "0"]);
         assert!(!tree.path().join("memory.memsw.limit_in_bytes").exists());
         fs::remove_file(tree.path().join("memory.max")).unwrap();
-        assert!(furnish(tree.path(), Version::Two, 1 << 27).is_err());
+        assert!(set_limits(tree.path(), CgroupVersion::V2, 1 << 27).is_err());
     }
 
     #[test]
@@ -446,10 +461,10 @@ mod tests {
         tree.put("memory.peak", "2000\n");
         tree.put("memory.events", "low 0\noom 7\noom_kill 5\noom_group_kill 0\n");
         let told = |peak, kills| MemoryUse { memory_peak_bytes: peak, oom_kills: kills };
-        assert_eq!(used(tree.path(), Version::One), told(Some(1000), Some(3)));
-        assert_eq!(used(tree.path(), Version::Two), told(Some(2000), Some(5)));
-        assert_eq!(used(Path::new("/nowhere"), Version::Two), told(None, None));
-        assert_eq!(used(Path::new("/nowhere"), Version::One), told(None, None));
+        assert_eq!(used(tree.path(), CgroupVersion::V1), told(Some(1000), Some(3)));
+        assert_eq!(used(tree.path(), CgroupVersion::V2), told(Some(2000), Some(5)));
+        assert_eq!(used(Path::new("/nowhere"), CgroupVersion::V2), told(None, None));
+        assert_eq!(used(Path::new("/nowhere"), CgroupVersion::V1), told(None, None));
     }
 
     #[test]
@@ -462,7 +477,7 @@ mod tests {
         ] {
             fs::create_dir_all(tree.path().join("cg").join(group)).unwrap();
         }
-        remove_of(&roots, "1-00000000deadbeef");
+        remove_groups_of_agent(&roots, "1-00000000deadbeef");
         assert_eq!(names(&tree.path().join("cg/memory")), ["a", "iolab-1-00000000deadbee0.1"]);
         assert!(names(&tree.path().join("cg/memory/a")).is_empty());
         assert!(names(&tree.path().join("cg/unified")).is_empty());
@@ -472,14 +487,14 @@ mod tests {
     fn a_controller_that_is_hidden_is_known_by_the_own_group() {
         let of_one = "4:memory:/app\n0::/\n";
         let (_tree, roots) = machine("", of_one);
-        assert_eq!(hidden_groups(&roots), Some((c"cgroup", c"memory")));
+        assert_eq!(missing_hierarchy(&roots), Some((c"cgroup", c"memory")));
         let (_tree, roots) = machine(ONE, of_one);
-        assert_eq!(hidden_groups(&roots), None);
+        assert_eq!(missing_hierarchy(&roots), None);
         let (_tree, roots) = machine("", "0::/app\n");
-        assert_eq!(hidden_groups(&roots), Some((c"cgroup2", c"")));
+        assert_eq!(missing_hierarchy(&roots), Some((c"cgroup2", c"")));
         let (_tree, roots) = machine(TWO, "0::/app\n");
-        assert_eq!(hidden_groups(&roots), None);
+        assert_eq!(missing_hierarchy(&roots), None);
         let (_tree, roots) = machine("", "");
-        assert_eq!(hidden_groups(&roots), None);
+        assert_eq!(missing_hierarchy(&roots), None);
     }
 }

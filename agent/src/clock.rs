@@ -9,7 +9,7 @@ use crate::sys::time;
 /// `CLOCK_REALTIME` and `CLOCK_BOOTTIME` are slewed alike and both count a suspended host's time, so
 /// their difference changes only when somebody sets the clock, by as much as it was set.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Stamp {
+pub struct ClockStamp {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub mono_ns: u64,
     /// `CLOCK_REALTIME`, nanoseconds since 1970.
@@ -18,11 +18,11 @@ pub struct Stamp {
     pub boot_ns: u64,
 }
 
-impl Stamp {
+impl ClockStamp {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        let looks = (0..LOOKS).map(|_| {
+        let looks = (0..READ_ATTEMPTS).map(|_| {
             let before_ns = time::boot_ns();
             let (mono_ns, real_ns) = (time::mono_ns(), time::real_ns());
             let width_ns = time::boot_ns().saturating_sub(before_ns);
@@ -34,11 +34,11 @@ impl Stamp {
 }
 
 /// Looks for one reading: the fastest was not put aside between two clocks.
-const LOOKS: u32 = 8;
+const READ_ATTEMPTS: u32 = 8;
 
 /// Both clocks, and what the processor counts: two readings tell how fast that is.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Reading {
+pub struct ClockReading {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub mono_ns: u64,
     /// `CLOCK_REALTIME`, nanoseconds since 1970.
@@ -48,11 +48,11 @@ pub struct Reading {
     pub tsc: Option<u64>,
 }
 
-impl Reading {
+impl ClockReading {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        let counted = (0..LOOKS).filter_map(|_| {
+        let counted = (0..READ_ATTEMPTS).filter_map(|_| {
             let before_ns = time::mono_ns();
             let tsc = time::stamp_counter()?;
             Some((time::mono_ns() - before_ns, before_ns, tsc))
@@ -72,10 +72,10 @@ mod tests {
 
     #[test]
     fn the_clocks_of_a_stamp_keep_their_distance() {
-        let distance = |stamp: Stamp| stamp.real_ns.wrapping_sub(stamp.boot_ns).cast_signed();
-        let first = distance(Stamp::now());
+        let distance = |stamp: ClockStamp| stamp.real_ns.wrapping_sub(stamp.boot_ns).cast_signed();
+        let first = distance(ClockStamp::now());
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let moved_ns = distance(Stamp::now()) - first;
+        let moved_ns = distance(ClockStamp::now()) - first;
         // Nobody sets the clock here; each look may have been put aside, though not by this much.
         assert!(moved_ns.abs() < 1_000_000, "{moved_ns} ns");
     }
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn two_readings_tell_the_rate_of_the_counter() {
-        let first = Reading::now();
+        let first = ClockReading::now();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let later = Reading::now();
+        let later = ClockReading::now();
         let passed_ns = later.mono_ns - first.mono_ns;
         let counted = later.tsc.unwrap() - first.tsc.unwrap();
         assert!(passed_ns >= 20_000_000);

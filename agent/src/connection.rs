@@ -24,15 +24,15 @@ const MAX_CONNECTIONS: usize = 2 * MAX_RUNS;
 /// What may wait for one peer: the largest frame of the wire, which is 5 MiB, and more to come.
 const QUEUE_BYTES: usize = 8 << 20;
 /// `done` is told when no more than this waits: who waits for it never meets a full queue.
-const SETTLED_BYTES: usize = 1 << 20;
+const ROOM_BYTES: usize = 1 << 20;
 /// Bytes in one message, as of a run's output.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Between two tries to connect: a machine makes its socket in its first tenth of a second.
-const PAUSE: Duration = Duration::from_millis(20);
+const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 /// A machine that has made no socket after ten minutes never will.
-const LONGEST_WAIT_S: f64 = 600.0;
+const MAX_WAIT_S: f64 = 600.0;
 /// What was sent before a `disconnect` is written for so long; who does not read loses it.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
 /// An address has room for 107 bytes, of which the folder's descriptor takes up to 24.
 const MAX_NAME_BYTES: usize = 80;
 /// Every connection has its socket twice, every run two pipes and an event.
@@ -40,7 +40,7 @@ const OPEN_FILES: u64 = (2 * MAX_CONNECTIONS + 4 * MAX_RUNS + 128) as u64;
 
 /// What a connection tells before it ends.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum ConnectionEvent<'a> {
     /// The socket is there and took us.
     Connected,
     /// Bytes that came.
@@ -63,8 +63,8 @@ impl Socket {
             let message = format!("a socket's name is a file's, of at most 80 bytes, not {name:?}");
             return Err(Error::bad_request(message));
         }
-        if !(0.0..=LONGEST_WAIT_S).contains(&wait_s) {
-            let message = format!("wait_s {wait_s} is not 0 to {LONGEST_WAIT_S} s");
+        if !(0.0..=MAX_WAIT_S).contains(&wait_s) {
+            let message = format!("wait_s {wait_s} is not 0 to {MAX_WAIT_S} s");
             return Err(Error::bad_request(message));
         }
         Ok(Self { dir, name, wait: Duration::from_secs_f64(wait_s) })
@@ -73,43 +73,43 @@ impl Socket {
 
 /// All connections of this agent, by their request's id.
 #[derive(Default)]
-pub struct Connections(Arc<Mutex<HashMap<u64, Arc<Line>>>>);
+pub struct Connections(Arc<Mutex<HashMap<u64, Arc<Connection>>>>);
 
 /// One connection, shared by its reader, its writer and those who send.
 #[derive(Default)]
-struct Line {
-    state: Mutex<State>,
+struct Connection {
+    state: Mutex<ConnectionState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionState {
     queue: VecDeque<Vec<u8>>,
     /// Of the queue and of what is being written.
     waiting_bytes: usize,
     /// No more is taken; it ends when what waits is written.
-    ending: bool,
+    is_ending: bool,
     /// Nothing is written any more.
-    over: bool,
+    is_closed: bool,
     stream: Option<UnixStream>,
 }
 
 /// The place of a connection in the table; its end takes it out.
-pub struct Place {
+pub struct Reservation {
     id: u64,
-    line: Arc<Line>,
-    table: Arc<Mutex<HashMap<u64, Arc<Line>>>>,
+    connection: Arc<Connection>,
+    table: Arc<Mutex<HashMap<u64, Arc<Connection>>>>,
 }
 
 /// Bytes that stand in the queue of a connection.
-pub struct Queued(u64, Arc<Line>);
+pub struct QueuedBytes(u64, Arc<Connection>);
 
 /// A connection that is asked to end.
-pub struct Leaving(Arc<Line>);
+pub struct Disconnecting(Arc<Connection>);
 
 impl Connections {
     /// Take a place; from now on what is sent to it is queued.
-    pub fn reserve(&self, id: u64) -> Result<Place> {
+    pub fn reserve(&self, id: u64) -> Result<Reservation> {
         let mut table = lock(&self.0);
         if table.len() >= MAX_CONNECTIONS {
             let message = format!("{MAX_CONNECTIONS} connections are open, the most there may be");
@@ -118,17 +118,17 @@ impl Connections {
         if table.contains_key(&id) {
             return Err(Error::bad_request(format!("a connection with id {id} is open")));
         }
-        let line = Arc::new(Line::default());
+        let line = Arc::new(Connection::default());
         table.insert(id, Arc::clone(&line));
-        Ok(Place { id, line, table: Arc::clone(&self.0) })
+        Ok(Reservation { id, connection: line, table: Arc::clone(&self.0) })
     }
 
     /// Queue bytes behind all that were queued before.
-    pub fn queue(&self, id: u64, bytes: Vec<u8>) -> Result<Queued> {
+    pub fn queue(&self, id: u64, bytes: Vec<u8>) -> Result<QueuedBytes> {
         let line = self.line(id)?;
         let mut state = lock(&line.state);
-        if state.ending || state.over {
-            return Err(not_open(id));
+        if state.is_ending || state.is_closed {
+            return Err(not_open_error(id));
         }
         if state.waiting_bytes + bytes.len() > QUEUE_BYTES {
             let waiting = state.waiting_bytes;
@@ -138,38 +138,38 @@ impl Connections {
         state.queue.push_back(bytes);
         drop(state);
         line.changed.notify_all();
-        Ok(Queued(id, line))
+        Ok(QueuedBytes(id, line))
     }
 
     /// Have a connection take no more, and end when what was queued is written.
-    pub fn leave(&self, id: u64) -> Result<Leaving> {
+    pub fn leave(&self, id: u64) -> Result<Disconnecting> {
         let line = self.line(id)?;
-        lock(&line.state).ending = true;
+        lock(&line.state).is_ending = true;
         line.changed.notify_all();
-        Ok(Leaving(line))
+        Ok(Disconnecting(line))
     }
 
-    fn line(&self, id: u64) -> Result<Arc<Line>> {
-        lock(&self.0).get(&id).cloned().ok_or_else(|| not_open(id))
+    fn line(&self, id: u64) -> Result<Arc<Connection>> {
+        lock(&self.0).get(&id).cloned().ok_or_else(|| not_open_error(id))
     }
 }
 
-impl Queued {
+impl QueuedBytes {
     /// Wait until there is room for more; an error when the connection ended before.
     pub fn settled(&self) -> Result<()> {
         let Self(id, line) = self;
-        let state = line.wait_while(|state| !state.over && state.waiting_bytes > SETTLED_BYTES);
-        if state.over && state.waiting_bytes > 0 { Err(not_open(*id)) } else { Ok(()) }
+        let state = line.wait_while(|state| !state.is_closed && state.waiting_bytes > ROOM_BYTES);
+        if state.is_closed && state.waiting_bytes > 0 { Err(not_open_error(*id)) } else { Ok(()) }
     }
 }
 
-impl Leaving {
+impl Disconnecting {
     /// Wait for the end, which is forced when the peer does not read.
     pub fn end(&self) {
         let line = &self.0;
-        let deadline = Instant::now() + LAST_WORDS;
+        let deadline = Instant::now() + FLUSH_PATIENCE;
         let mut state = lock(&line.state);
-        while !state.over {
+        while !state.is_closed {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return state.close();
@@ -179,9 +179,14 @@ impl Leaving {
     }
 }
 
-impl Place {
+impl Reservation {
     /// Connect to a socket in its folder, and tell what comes until either side ends it.
-    pub fn serve(&self, folder: &File, socket: &Socket, mut tell: impl FnMut(Event)) -> Result<()> {
+    pub fn serve(
+        &self,
+        folder: &File,
+        socket: &Socket,
+        mut tell: impl FnMut(ConnectionEvent),
+    ) -> Result<()> {
         let _ = allow_open_files(OPEN_FILES); // Where that is denied, the sockets will tell.
         let reached = self.reach(folder, socket);
         let reached = reached.context(format_args!("connect to {}", socket.name))?;
@@ -190,14 +195,14 @@ impl Place {
             .try_clone()
             .and_then(|copy| Ok((stream.try_clone()?, copy)))
             .context("keep a socket open")?;
-        lock(&self.line.state).hold(stream);
-        let line = Arc::clone(&self.line);
+        lock(&self.connection.state).hold(stream);
+        let line = Arc::clone(&self.connection);
         let writer = thread::Builder::new().name(format!("writer-{}", self.id));
         let writer = writer.spawn(move || line.write_all(&mut output)).context("start a thread")?;
-        tell(Event::Connected);
-        read_all(&mut input, |bytes| tell(Event::Received(bytes)));
-        lock(&self.line.state).close();
-        self.line.changed.notify_all();
+        tell(ConnectionEvent::Connected);
+        read_all(&mut input, |bytes| tell(ConnectionEvent::Received(bytes)));
+        lock(&self.connection.state).close();
+        self.connection.changed.notify_all();
         let _ = writer.join(); // It cannot fail: nothing in it panics.
         Ok(())
     }
@@ -205,34 +210,36 @@ impl Place {
     /// The socket once it is there; None when the connection is called off meanwhile.
     fn reach(&self, folder: &File, socket: &Socket) -> io::Result<Option<UnixStream>> {
         let deadline = Instant::now() + socket.wait;
-        let mut state = lock(&self.line.state);
-        while !state.ending {
+        let mut state = lock(&self.connection.state);
+        while !state.is_ending {
             match connect_in(folder, &socket.name) {
                 Ok(stream) => return Ok(Some(stream)),
-                Err(error) if may_come(&error) && Instant::now() < deadline => {}
+                Err(error) if may_appear_later(&error) && Instant::now() < deadline => {}
                 Err(error) => return Err(error),
             }
-            state = wait_for(&self.line.changed, state, PAUSE);
+            state = wait_for(&self.connection.changed, state, CONNECT_PAUSE);
         }
         Ok(None)
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         lock(&self.table).remove(&self.id);
-        lock(&self.line.state).close();
-        self.line.changed.notify_all();
+        lock(&self.connection.state).close();
+        self.connection.changed.notify_all();
     }
 }
 
-impl Line {
+impl Connection {
     /// Write what is queued until the end of the connection, which this brings when it was asked.
     fn write_all(&self, output: &mut UnixStream) {
         loop {
-            let idle = |state: &State| !state.over && !state.ending && state.queue.is_empty();
+            let idle = |state: &ConnectionState| {
+                !state.is_closed && !state.is_ending && state.queue.is_empty()
+            };
             let mut state = self.wait_while(idle);
-            let Some(bytes) = state.queue.pop_front().filter(|_| !state.over) else { break };
+            let Some(bytes) = state.queue.pop_front().filter(|_| !state.is_closed) else { break };
             drop(state);
             let written = output.write_all(&bytes);
             let mut state = lock(&self.state);
@@ -247,24 +254,27 @@ impl Line {
         self.changed.notify_all();
     }
 
-    fn wait_while(&self, holds: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+    fn wait_while(
+        &self,
+        holds: impl Fn(&ConnectionState) -> bool,
+    ) -> MutexGuard<'_, ConnectionState> {
         let state = lock(&self.state);
         self.changed.wait_while(state, |state| holds(state)).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ConnectionState {
     /// Keep the socket, to end it; at once where that was asked before there was one.
     fn hold(&mut self, stream: UnixStream) {
         self.stream = Some(stream);
-        if self.over {
+        if self.is_closed {
             self.close();
         }
     }
 
     /// End both directions: who reads or writes then stops.
     fn close(&mut self) {
-        self.over = true;
+        self.is_closed = true;
         if let Some(stream) = self.stream.take() {
             let _ = stream.shutdown(Shutdown::Both); // The peer may have done it.
         }
@@ -284,11 +294,11 @@ fn read_all(input: &mut UnixStream, mut tell: impl FnMut(&[u8])) {
 }
 
 /// Whether a socket may be there later: it is not made yet, nobody listens yet, or all have come.
-fn may_come(error: &io::Error) -> bool {
+fn may_appear_later(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ECONNREFUSED | libc::EAGAIN))
 }
 
-fn not_open(id: u64) -> Error {
+fn not_open_error(id: u64) -> Error {
     Error::errno(libc::ENOTCONN, format!("connection {id} is not open, or not any more"))
 }
 
@@ -324,7 +334,7 @@ mod tests {
             let served = thread::spawn(move || {
                 let socket = Socket::new("/".into(), "s".into(), 5.0)?;
                 place.serve(&folder, &socket, |event| {
-                    if let Event::Received(bytes) = event {
+                    if let ConnectionEvent::Received(bytes) = event {
                         tell.send(bytes.to_vec()).unwrap();
                     }
                 })

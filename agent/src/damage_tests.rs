@@ -8,7 +8,7 @@
 use std::env;
 
 use crate::native::random::Random;
-use crate::native::source::{Op, Source};
+use crate::native::source::{IoOp, OpStream};
 use crate::native::spec::{JobSpec, Spec};
 use crate::native::tsc::Clock;
 use crate::request::{self, take_id};
@@ -240,7 +240,7 @@ fn assert_inside(job: &JobSpec, clock: Clock, text: &[u8]) {
         return;
     }
     let targets: Vec<u32> = (0..job.files.len() as u32).collect();
-    let mut source = match Source::new(job, &targets, clock) {
+    let mut source = match OpStream::new(job, &targets, clock) {
         Ok(source) => source,
         Err(faults) => {
             assert!(!faults.is_empty(), "{}", told());
@@ -249,7 +249,7 @@ fn assert_inside(job: &JobSpec, clock: Clock, text: &[u8]) {
     };
     let mut before = 0;
     for _ in 0..DRAWS {
-        let Some(Op { target, offset, bytes, due, .. }) = source.next() else { return };
+        let Some(IoOp { target, offset, bytes, due, .. }) = source.next() else { return };
         let file = &job.files[target as usize];
         assert!(offset >= job.offset_bytes || bytes == 0, "{offset}: {}", told());
         let end = offset.checked_add(u64::from(bytes));

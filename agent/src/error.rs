@@ -47,7 +47,10 @@ impl Error {
 
     /// An operating system error; `doing` completes the sentence "cannot …".
     pub fn io(doing: impl Display, error: &io::Error) -> Self {
-        Self { code: code_of(error), message: format!("cannot {doing}: {}", sentence(error)) }
+        Self {
+            code: error_code(error),
+            message: format!("cannot {doing}: {}", io_error_text(error)),
+        }
     }
 
     /// The same for an errno that no `io::Error` came with.
@@ -71,7 +74,7 @@ impl<T> Context<T> for io::Result<T> {
 /// The message of an operating system error with the errno's name: `No such file… (ENOENT)`; with
 /// its number where it has none here.
 #[must_use]
-pub fn sentence(error: &io::Error) -> String {
+pub fn io_error_text(error: &io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error().and_then(errno_name) {
         // What file systems say of damage; musl has no words for it.
@@ -81,7 +84,7 @@ pub fn sentence(error: &io::Error) -> String {
     }
 }
 
-fn code_of(error: &io::Error) -> String {
+fn error_code(error: &io::Error) -> String {
     error.raw_os_error().and_then(errno_name).unwrap_or("EIO").to_owned()
 }
 
@@ -163,11 +166,11 @@ mod tests {
     #[test]
     fn every_named_error_has_words() {
         for &(number, name) in ERRNO_NAMES {
-            let message = sentence(&io::Error::from_raw_os_error(number));
+            let message = io_error_text(&io::Error::from_raw_os_error(number));
             assert!(message.ends_with(&format!(" ({name})")), "{message}");
             assert!(!message.starts_with("No error information"), "{message}");
         }
-        let message = sentence(&io::Error::from_raw_os_error(libc::EBADE));
+        let message = io_error_text(&io::Error::from_raw_os_error(libc::EBADE));
         assert!(message.contains("52"), "{message}");
     }
 

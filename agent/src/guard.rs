@@ -15,14 +15,14 @@ struct Guard {
     pid: Pid,
     namespace: PidNamespace,
     /// Its other end is the guard's: at the end of the agent, that reads the end.
-    _tie: File,
+    _lifeline: File,
 }
 
 /// Start the guard, where the kernel and the user's rights allow one.
 ///
 /// To be called in the agent, while the process has one thread. An error is one after which no
 /// thread could be started.
-pub fn stand_by() -> io::Result<()> {
+pub fn start_guard() -> io::Result<()> {
     let Ok((tie, agents_end)) = process::pipe() else { return Ok(()) };
     let Ok(outside) = File::open("/proc/self/ns/pid") else { return Ok(()) };
     // In a user namespace there may be a way into a new one, but none back.
@@ -33,7 +33,7 @@ pub fn stand_by() -> io::Result<()> {
     let forked = match process::fork() {
         Ok(None) => {
             drop(agents_end);
-            guard(agent, tie)
+            run_guard(agent, tie)
         }
         Ok(Some(pid)) => File::open(format!("/proc/{pid}/ns/pid")).map(|inside| (pid, inside)),
         Err(error) => Err(error),
@@ -41,25 +41,25 @@ pub fn stand_by() -> io::Result<()> {
     process::fork_into(&outside)?;
     if let Ok((pid, inside)) = forked {
         let namespace = PidNamespace { inside, outside };
-        let _ = GUARD.set(Guard { pid, namespace, _tie: agents_end });
+        let _ = GUARD.set(Guard { pid, namespace, _lifeline: agents_end });
     }
     Ok(())
 }
 
 /// The guard's process id; None where there is none.
 #[must_use]
-pub fn pid() -> Option<Pid> {
+pub fn guard_pid() -> Option<Pid> {
     GUARD.get().map(|guard| guard.pid)
 }
 
 /// Where runs are started; None where the agent has no other place than its own.
 #[must_use]
-pub fn namespace() -> Option<&'static PidNamespace> {
+pub fn run_namespace() -> Option<&'static PidNamespace> {
     GUARD.get().map(|guard| &guard.namespace)
 }
 
-fn guard(agent: Pid, mut tie: File) -> ! {
-    let_go_of_the_channel();
+fn run_guard(agent: Pid, mut tie: File) -> ! {
+    close_inherited_channel();
     signal::never_mind_children();
     // Numbers in here go on from the agent's own: programs name files in /tmp after theirs.
     let _ = fs::write("/proc/sys/kernel/ns_last_pid", agent.to_string());
@@ -70,7 +70,7 @@ fn guard(agent: Pid, mut tie: File) -> ! {
 }
 
 /// Whoever listens must see the end of stdout when the agent ends, not when the keeper does.
-pub fn let_go_of_the_channel() {
+pub fn close_inherited_channel() {
     if let Ok(nothing) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         for standard in [0, 1] {
             let _ = process::replace_standard(standard, nothing.as_fd());

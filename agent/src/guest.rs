@@ -24,20 +24,20 @@ use crate::sys::signal::{self, Seen};
 use crate::sys::time::{mono_ns, real_ns};
 
 /// As what the kernel starts the first process of a first file system.
-const INIT: &str = "/init";
-const MODULES: &str = "/modules";
+const INIT_PATH: &str = "/init";
+const MODULES_FOLDER: &str = "/modules";
 /// Names that the machine's parts bear.
-const PORT: &str = "agent";
-const TOOLS: &str = "tools";
-const DATA: &str = "data";
+const AGENT_PORT: &str = "agent";
+const TOOLS_DISK: &str = "tools";
+const DATA_DISK: &str = "data";
 /// By which the controller calls the disk that load is put on.
 const DATA_LINK: &str = "/dev/guest-data";
 /// Where the tools are until they become the root.
 const NEW_ROOT: &str = "/tools";
 /// Whoever boots a guest speaks to it within seconds; after this long nobody will.
-const CALL_PATIENCE: Duration = Duration::from_secs(600);
+const CONTROLLER_PATIENCE: Duration = Duration::from_secs(600);
 /// Between two looks whether somebody is at the other side.
-const PAUSE: Duration = Duration::from_millis(10);
+const CONTROLLER_PAUSE: Duration = Duration::from_millis(10);
 /// A disk that takes longer to write what is left is stuck, and nothing of it is wanted.
 const SYNC_PATIENCE: Duration = Duration::from_secs(5);
 /// Only signals wake the first process.
@@ -51,94 +51,94 @@ static IS_GUEST: AtomicBool = AtomicBool::new(false);
 /// The first process of a container is another matter: it is started by its own name.
 #[must_use]
 pub fn is_first_process(name: &std::ffi::OsStr) -> bool {
-    process::own_pid() == 1 && name == INIT && Path::new(MODULES).is_dir()
+    process::own_pid() == 1 && name == INIT_PATH && Path::new(MODULES_FOLDER).is_dir()
 }
 
 /// Whether this is a guest that was booted for a session.
 #[must_use]
-pub fn is_ours() -> bool {
+pub fn is_session_guest() -> bool {
     IS_GUEST.load(Ordering::Relaxed)
 }
 
 /// Whether `path` is the data disk of a guest that was booted for a session: it was made for that
 /// session, and what it holds was written by it.
 #[must_use]
-pub fn is_data(path: &Path) -> bool {
-    is_ours() && path == Path::new(DATA_LINK)
+pub fn is_data_disk(path: &Path) -> bool {
+    is_session_guest() && path == Path::new(DATA_LINK)
 }
 
 /// Make the guest's system; returns in the child that is to serve over standard input and output.
 ///
 /// To be called first of all, while the process has one thread.
 pub fn become_init() {
-    let begun = catch_unwind(begin)
+    let begun = catch_unwind(boot_guest)
         .unwrap_or_else(|_| Err(Error::bug("the agent failed; see the lines above")));
     match begun {
-        Ok(Some(child)) => attend(child),
+        Ok(Some(child)) => reap_until_child_ends(child),
         Ok(None) => {}
         Err(error) => {
             eprintln!("iolab-agent: the guest cannot start: {}", error.message);
-            end_machine()
+            sync_and_reboot()
         }
     }
 }
 
 /// The child in the first process, None in the child.
-fn begin() -> Result<Option<Pid>> {
-    mount_kernel(Path::new("/"))?;
-    speak_on_console();
-    settle(&settings()?)?;
-    load_modules(Path::new(MODULES))?;
+fn boot_guest() -> Result<Option<Pid>> {
+    mount_kernel_file_systems(Path::new("/"))?;
+    redirect_to_console();
+    apply_settings(&read_settings()?)?;
+    load_modules(Path::new(MODULES_FOLDER))?;
     let roots = Roots::default();
-    let port = awaited("port named agent", || port(&roots, PORT))?;
-    let tools = awaited("disk with the serial tools", || disk(&roots, TOOLS))?;
-    if let Some(data) = disk(&roots, DATA) {
-        symlink(&data, DATA_LINK).map_err(|error| failed("name the data disk", &error))?;
+    let port = wait_for_part("port named agent", || find_port(&roots, AGENT_PORT))?;
+    let tools = wait_for_part("disk with the serial tools", || find_disk(&roots, TOOLS_DISK))?;
+    if let Some(data) = find_disk(&roots, DATA_DISK) {
+        symlink(&data, DATA_LINK).map_err(|error| boot_error("name the data disk", &error))?;
     }
     let port = OpenOptions::new()
         .read(true)
         .write(true)
         .open(&port)
-        .map_err(|error| failed(&format!("open {}", port.display()), &error))?;
-    enter(&tools)?;
-    await_call(&port)?;
+        .map_err(|error| boot_error(&format!("open {}", port.display()), &error))?;
+    switch_root(&tools)?;
+    wait_for_controller(&port)?;
     signal::block(); // What ends the child is heard from the first moment on.
-    let child = process::fork().map_err(|error| failed("start a process", &error))?;
+    let child = process::fork().map_err(|error| boot_error("start a process", &error))?;
     if child.is_none() {
         IS_GUEST.store(true, Ordering::Relaxed);
         for standard in [0, 1] {
             process::replace_standard(standard, port.as_fd())
-                .map_err(|error| failed("speak over the port", &error))?;
+                .map_err(|error| boot_error("speak over the port", &error))?;
         }
     }
     Ok(child)
 }
 
-fn failed(doing: &str, error: &io::Error) -> Error {
+fn boot_error(doing: &str, error: &io::Error) -> Error {
     Error::io(doing, error)
 }
 
 /// Mount what the kernel tells of itself, in folders below `root`.
-fn mount_kernel(root: &Path) -> Result<()> {
-    mount(c"proc", &root.join("proc"))?;
-    mount(c"sysfs", &root.join("sys"))?;
-    mount(c"devtmpfs", &root.join("dev"))
+fn mount_kernel_file_systems(root: &Path) -> Result<()> {
+    mount_kernel_file_system(c"proc", &root.join("proc"))?;
+    mount_kernel_file_system(c"sysfs", &root.join("sys"))?;
+    mount_kernel_file_system(c"devtmpfs", &root.join("dev"))
 }
 
 /// A kernel may have done it by itself (EBUSY).
-fn mount(kind: &CStr, at: &Path) -> Result<()> {
+fn mount_kernel_file_system(kind: &CStr, at: &Path) -> Result<()> {
     let _ = DirBuilder::new().recursive(true).mode(0o755).create(at); // The mount tells why not.
     let source = Path::new(kind.to_str().unwrap_or("none"));
     match boot::mount(source, at, kind, Access::Full) {
         Err(error) if error.raw_os_error() != Some(libc::EBUSY) => {
-            Err(failed(&format!("mount {} on {}", source.display(), at.display()), &error))
+            Err(boot_error(&format!("mount {} on {}", source.display(), at.display()), &error))
         }
         _ => Ok(()),
     }
 }
 
 /// The kernel gives its first process a console only if the first file system has one.
-fn speak_on_console() {
+fn redirect_to_console() {
     if let Ok(console) = OpenOptions::new().read(true).write(true).open("/dev/console") {
         for standard in [0, 1, 2] {
             let _ = process::replace_standard(standard, console.as_fd()); // Else it is mute.
@@ -146,21 +146,21 @@ fn speak_on_console() {
     }
 }
 
-fn settings() -> Result<Settings> {
+fn read_settings() -> Result<BootSettings> {
     let line = fs::read_to_string("/proc/cmdline")
-        .map_err(|error| failed("read the kernel's parameters", &error))?;
+        .map_err(|error| boot_error("read the kernel's parameters", &error))?;
     parse_settings(&line)
 }
 
 /// The time told is that of the start. A clock that is ahead is left alone: something that knows
 /// better has set it.
-fn settle(settings: &Settings) -> Result<()> {
+fn apply_settings(settings: &BootSettings) -> Result<()> {
     let now = settings.real_ns.map(|start| start.saturating_add(mono_ns()));
     if let Some(now) = now.filter(|&now| now > real_ns()) {
-        boot::set_real_ns(now).map_err(|error| failed("set the clock", &error))?;
+        boot::set_real_ns(now).map_err(|error| boot_error("set the clock", &error))?;
     }
     if let Some(name) = &settings.name {
-        boot::set_host_name(name).map_err(|error| failed("take its name", &error))?;
+        boot::set_host_name(name).map_err(|error| boot_error("take its name", &error))?;
     }
     Ok(())
 }
@@ -169,44 +169,46 @@ fn settle(settings: &Settings) -> Result<()> {
 fn load_modules(folder: &Path) -> Result<()> {
     let order = folder.join("order");
     let text = fs::read_to_string(&order)
-        .map_err(|error| failed(&format!("read {}", order.display()), &error))?;
-    for name in parse_order(&text)? {
+        .map_err(|error| boot_error(&format!("read {}", order.display()), &error))?;
+    for name in parse_module_order(&text)? {
         let loaded = File::open(folder.join(&name)).and_then(|file| boot::load_module(&file));
-        loaded.map_err(|error| failed(&format!("load the module {name}"), &error))?;
+        loaded.map_err(|error| boot_error(&format!("load the module {name}"), &error))?;
     }
     let _ = fs::remove_dir_all(folder);
     Ok(())
 }
 
 /// Make the disk of tools the root, with memory where programs write.
-fn enter(tools: &Path) -> Result<()> {
+fn switch_root(tools: &Path) -> Result<()> {
     let root = PathBuf::from(NEW_ROOT);
-    fs::create_dir(&root).map_err(|error| failed("make a folder", &error))?;
+    fs::create_dir(&root).map_err(|error| boot_error("make a folder", &error))?;
     boot::mount(tools, &root, c"ext4", Access::ReadOnly)
-        .map_err(|error| failed("mount the disk of tools", &error))?;
-    mount_kernel(&root)?;
+        .map_err(|error| boot_error("mount the disk of tools", &error))?;
+    mount_kernel_file_systems(&root)?;
     for folder in ["tmp", "run", "dev/shm"] {
-        mount(c"tmpfs", &root.join(folder))?;
+        mount_kernel_file_system(c"tmpfs", &root.join(folder))?;
     }
-    boot::become_root(&root).map_err(|error| failed("take the disk of tools as root", &error))
+    boot::become_root(&root).map_err(|error| boot_error("take the disk of tools as root", &error))
 }
 
 /// A port at which nobody is yet reads as if it had ended.
-fn await_call(port: &File) -> Result<()> {
-    let deadline = Instant::now() + CALL_PATIENCE;
-    while !boot::is_listened_to(port.as_fd()).map_err(|error| failed("hear the port", &error))? {
+fn wait_for_controller(port: &File) -> Result<()> {
+    let deadline = Instant::now() + CONTROLLER_PATIENCE;
+    while !boot::is_listened_to(port.as_fd())
+        .map_err(|error| boot_error("hear the port", &error))?
+    {
         if Instant::now() >= deadline {
-            let seconds = CALL_PATIENCE.as_secs();
+            let seconds = CONTROLLER_PATIENCE.as_secs();
             let message = format!("nobody called within {seconds} s");
             return Err(Error::errno(libc::ETIMEDOUT, message));
         }
-        thread::sleep(PAUSE);
+        thread::sleep(CONTROLLER_PAUSE);
     }
     Ok(())
 }
 
 /// Reap every process until the child is one of them; then the machine has no more purpose.
-fn attend(child: Pid) -> ! {
+fn reap_until_child_ends(child: Pid) -> ! {
     loop {
         while let Some(ended) = process::reap() {
             if ended.pid != child {
@@ -218,7 +220,7 @@ fn attend(child: Pid) -> ! {
             if let Some(signal) = ended.signal {
                 eprintln!("iolab-agent: the guest ends: its agent was ended by signal {signal}");
             }
-            end_machine();
+            sync_and_reboot();
         }
         if let Seen::End(signal) = signal::wait(SIGNAL_PATIENCE) {
             process::kill(child, signal);
@@ -227,7 +229,7 @@ fn attend(child: Pid) -> ! {
 }
 
 /// Write what is left, for a while, and reboot: a machine that may not reboot ends.
-fn end_machine() -> ! {
+fn sync_and_reboot() -> ! {
     let (done, all) = channel();
     let writer = thread::Builder::new().spawn(move || {
         sync_all();
@@ -244,12 +246,12 @@ fn end_machine() -> ! {
 /// Parts show within milliseconds of their driver; under emulation on a loaded node within seconds.
 const PART_PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
-const LOOK_PAUSE: Duration = Duration::from_millis(5);
+const PART_PAUSE: Duration = Duration::from_millis(5);
 
 /// The device file of the port of that name.
 ///
 /// A port is there before its name is: it is looked for until both are.
-fn port(roots: &Roots, name: &str) -> Option<PathBuf> {
+fn find_port(roots: &Roots, name: &str) -> Option<PathBuf> {
     let folder = "class/virtio-ports";
     roots.sys_names(folder).into_iter().find_map(|port| {
         let own = roots.sys_value(format!("{folder}/{port}/name"))?;
@@ -258,7 +260,7 @@ fn port(roots: &Roots, name: &str) -> Option<PathBuf> {
 }
 
 /// The device file of the virtual disk with that serial.
-fn disk(roots: &Roots, serial: &str) -> Option<PathBuf> {
+fn find_disk(roots: &Roots, serial: &str) -> Option<PathBuf> {
     let disks = roots.sys_names("block").into_iter().filter(|disk| disk.starts_with("vd"));
     disks.into_iter().find_map(|disk| {
         let own = roots.sys_value(format!("block/{disk}/serial"))?;
@@ -267,7 +269,7 @@ fn disk(roots: &Roots, serial: &str) -> Option<PathBuf> {
 }
 
 /// Look for a part until it is there; `what` names it in the error.
-fn awaited(what: &str, look: impl Fn() -> Option<PathBuf>) -> Result<PathBuf> {
+fn wait_for_part(what: &str, look: impl Fn() -> Option<PathBuf>) -> Result<PathBuf> {
     let deadline = Instant::now() + PART_PATIENCE;
     loop {
         if let Some(part) = look().filter(|part| part.exists()) {
@@ -278,7 +280,7 @@ fn awaited(what: &str, look: impl Fn() -> Option<PathBuf>) -> Result<PathBuf> {
             let message = format!("the machine showed no {what} within {seconds} s");
             return Err(Error::errno(libc::ENODEV, message));
         }
-        thread::sleep(LOOK_PAUSE);
+        thread::sleep(PART_PAUSE);
     }
 }
 
@@ -287,7 +289,7 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// The words of the command line that are ours.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Settings {
+struct BootSettings {
     /// `iolab.real_ns`: the time of the node when it started the guest.
     pub real_ns: Option<u64>,
     /// `iolab.name`: what the guest is called.
@@ -295,8 +297,8 @@ struct Settings {
 }
 
 /// Read `/proc/cmdline`. Words of others are theirs; the last of a kind counts, as for the kernel.
-fn parse_settings(command_line: &str) -> Result<Settings> {
-    let mut settings = Settings::default();
+fn parse_settings(command_line: &str) -> Result<BootSettings> {
+    let mut settings = BootSettings::default();
     for word in command_line.split_ascii_whitespace() {
         let Some((key, value)) = word.strip_prefix("iolab.").and_then(|own| own.split_once('='))
         else {
@@ -315,7 +317,7 @@ fn parse_settings(command_line: &str) -> Result<Settings> {
 }
 
 /// The files of modules in the order in which they are loaded: one a line, with or without `.ko`.
-fn parse_order(order: &str) -> Result<Vec<String>> {
+fn parse_module_order(order: &str) -> Result<Vec<String>> {
     let lines = order.lines().map(str::trim).filter(|line| !line.is_empty());
     let file = |line: &str| {
         let name = line.strip_suffix(".ko").unwrap_or(line);
@@ -343,7 +345,7 @@ mod tests {
         tree.put("block/vdb/serial", "data");
         tree.put("block/sda/serial", "other\n");
         tree.put("block/vdc/size", "1\n");
-        let found = |serial: &str| disk(&roots(&tree), serial);
+        let found = |serial: &str| find_disk(&roots(&tree), serial);
         assert_eq!(found("tools"), Some("/dev/vda".into()));
         assert_eq!(found("data"), Some("/dev/vdb".into()));
         assert_eq!((found("other"), found("dat"), found("")), (None, None, None));
@@ -353,9 +355,9 @@ mod tests {
     fn a_port_is_known_by_its_name_once_it_has_one() {
         let tree = Folder::new();
         tree.put("class/virtio-ports/vport0p0/dev", "1:1\n");
-        assert_eq!(port(&roots(&tree), "agent"), None);
+        assert_eq!(find_port(&roots(&tree), "agent"), None);
         tree.put("class/virtio-ports/vport0p1/name", "agent\n");
-        assert_eq!(port(&roots(&tree), "agent"), Some("/dev/vport0p1".into()));
+        assert_eq!(find_port(&roots(&tree), "agent"), Some("/dev/vport0p1".into()));
     }
 
     #[test]
@@ -364,7 +366,7 @@ mod tests {
         let late = tree.path().join("part");
         thread::scope(|scope| {
             scope.spawn(|| tree.put("part", ""));
-            assert_eq!(awaited("part", || Some(late.clone())).unwrap(), late);
+            assert_eq!(wait_for_part("part", || Some(late.clone())).unwrap(), late);
         });
     }
 
@@ -375,7 +377,7 @@ mod tests {
         let settings = parse_settings(line).unwrap();
         assert_eq!(settings.real_ns, Some(1_700_000_000_000_000_001));
         assert_eq!(settings.name.as_deref(), Some("node1-vm03"));
-        assert_eq!(parse_settings("quiet").unwrap(), Settings::default());
+        assert_eq!(parse_settings("quiet").unwrap(), BootSettings::default());
     }
 
     #[test]
@@ -389,10 +391,10 @@ mod tests {
 
     #[test]
     fn modules_keep_their_order() {
-        let order = parse_order("virtio_ring.ko\nvirtio\n\n virtio_blk.ko \n").unwrap();
+        let order = parse_module_order("virtio_ring.ko\nvirtio\n\n virtio_blk.ko \n").unwrap();
         assert_eq!(order, ["virtio_ring.ko", "virtio.ko", "virtio_blk.ko"]);
         for line in ["../x.ko", "/lib/x.ko", ".ko"] {
-            assert!(parse_order(line).unwrap_err().message.contains(line), "{line}");
+            assert!(parse_module_order(line).unwrap_err().message.contains(line), "{line}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bound::{Bound, MemoryUse, group_of};
+use crate::bound::{MemoryLimit, MemoryUse, group_name};
 use crate::error::{Context, Error, Result};
 use crate::processor::{Got, Watcher};
 use crate::roots::Roots;
@@ -34,13 +34,13 @@ const DEFAULT_OUTPUT_LIMIT_BYTES: u64 = 256 << 20;
 /// After the tree was killed its pipes end at once, unless a process outlived it.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// A start further ahead is a wrong clock, not a plan.
-const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
+const MAX_START_DELAY_NS: u64 = 3600 * SECOND_NS;
 /// The environment variable that tells a process when to start.
-pub const START: &str = "IOLAB_START_REAL_NS";
+pub const START_VARIABLE: &str = "IOLAB_START_REAL_NS";
 /// The program's name that means this agent's own file, wherever that lies.
-const OWN_NAME: &str = "iolab-agent";
+const AGENT_PROGRAM_NAME: &str = "iolab-agent";
 /// It is there as long as a process of it is, also when the file was replaced or removed.
-const OWN_FILE: &str = "/proc/self/exe";
+const AGENT_PROGRAM_FILE: &str = "/proc/self/exe";
 /// The search path of a process when the agent itself was given none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -79,7 +79,7 @@ pub struct Job {
 /// Where a piece of output came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -88,7 +88,7 @@ pub enum Stream {
 
 /// What a run tells before it ends.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// The process was started.
     Started {
         /// Its id.
@@ -97,7 +97,7 @@ pub enum Event<'a> {
         real_ns: u64,
     },
     /// A piece of its output.
-    Output(Stream, &'a [u8]),
+    Output(OutputStream, &'a [u8]),
 }
 
 /// The final message of a run.
@@ -134,42 +134,42 @@ pub fn run(
     job: &Job,
     folder: File,
     input: &[u8],
-    mut tell: impl FnMut(Event),
+    mut tell: impl FnMut(RunEvent),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
     let mark = mark_of(id);
-    let bound = bound_of(job, id)?;
-    let mut command = command_of(job, folder, &mark, input, bound.as_ref())?;
+    let bound = memory_limit_of(job, id)?;
+    let mut command = build_command(job, folder, &mark, input, bound.as_ref())?;
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.waits_for_start) {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
-            return Ok(never_started(signal));
+            return Ok(cancelled_before_start(signal));
         }
     }
     let started = runs
         .start(id, &mut command, mark, wall_limit)
         .context(format_args!("start {}", command.get_program().to_string_lossy()))?;
-    tell(Event::Started { pid: started.child.id(), real_ns: started.real_ns });
+    tell(RunEvent::Started { pid: started.child.id(), real_ns: started.real_ns });
     let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
-    let mut pump = Pump::new(started, input, limit).context("read output")?;
+    let mut pump = PipePump::new(started, input, limit).context("read output")?;
     let begins_ns = job.start_at_real_ns.unwrap_or(0);
     let leader = pump.started.family.leader;
     let make = || Watcher::of(Roots::default(), leader, begins_ns);
     let mut watcher = job.watch_processor.then(make);
-    let exit = pump.until_gone(runs, id, &mut tell, &mut watcher);
-    let memory = bound.as_ref().map(Bound::used);
+    let exit = pump.run_until_exit(runs, id, &mut tell, &mut watcher);
+    let memory = bound.as_ref().map(MemoryLimit::read_memory_use);
     let processor = watcher.and_then(|watcher| watcher.got());
     drop(bound); // Nothing of it is left when the end is told.
-    Ok(Exited { processor, ..exited(&exit, pump.truncated, memory) })
+    Ok(Exited { processor, ..exited_message(&exit, pump.truncated, memory) })
 }
 
-fn bound_of(job: &Job, id: u64) -> Result<Option<Bound>> {
-    let make = |bytes| Bound::make(&Roots::default(), &group_of(own_sign(), id), bytes);
+fn memory_limit_of(job: &Job, id: u64) -> Result<Option<MemoryLimit>> {
+    let make = |bytes| MemoryLimit::make(&Roots::default(), &group_name(own_sign(), id), bytes);
     job.memory_limit_bytes.map(make).transpose()
 }
 
 fn check_limits(job: &Job) -> Result<Option<Duration>> {
     if let Some(at_ns) = job.start_at_real_ns {
-        if at_ns > real_ns() + LONGEST_AHEAD_NS {
+        if at_ns > real_ns() + MAX_START_DELAY_NS {
             return Err(Error::bad_request(format!(
                 "start_at_real_ns {at_ns} is more than an hour ahead"
             )));
@@ -184,23 +184,23 @@ fn check_limits(job: &Job) -> Result<Option<Duration>> {
     }
 }
 
-fn command_of(
+fn build_command(
     job: &Job,
     folder: File,
     mark: &str,
     input: &[u8],
-    bound: Option<&Bound>,
+    bound: Option<&MemoryLimit>,
 ) -> Result<Command> {
     let name = job.argv.first().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
     let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
-    let file = if name == OWN_NAME { OWN_FILE } else { name };
+    let file = if name == AGENT_PROGRAM_NAME { AGENT_PROGRAM_FILE } else { name };
     let program = find_program(file, &path).ok_or_else(|| {
         Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
     })?;
     let mut command = Command::new(&program);
     let argv = job.argv.iter().map(String::as_str);
-    let program = Program::new(&program, argv, environment(job, path, mark))
+    let program = Program::new(&program, argv, build_environment(job, path, mark))
         .map_err(|_| Error::bad_request("argv or env has a zero byte in it"))?;
     let door: Option<OwnedFd> = bound
         .map(|bound| bound.door().try_clone_to_owned())
@@ -213,14 +213,14 @@ fn command_of(
 }
 
 /// A minimal environment and what the job adds; the mark stands last and cannot be replaced.
-fn environment(job: &Job, path: String, mark: &str) -> Vec<String> {
+fn build_environment(job: &Job, path: String, mark: &str) -> Vec<String> {
     let home = env::var("HOME").unwrap_or_else(|_| "/".into());
     let minimal = [("PATH", path), ("LANG", "C".into()), ("HOME", home)];
     let mut all: BTreeMap<&str, String> = minimal.into_iter().collect();
     all.extend(job.env.iter().map(|(name, value)| (name.as_str(), value.clone())));
     all.remove(MARK);
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| job.waits_for_start) {
-        all.insert(START, at_ns.to_string());
+        all.insert(START_VARIABLE, at_ns.to_string());
     }
     let settings = all.into_iter().map(|(name, value)| format!("{name}={value}"));
     settings.chain([mark.to_owned()]).collect()
@@ -250,18 +250,18 @@ fn is_executable(program: &Path) -> bool {
 }
 
 /// The three pipes of a process and what is left to do on each.
-struct Pump<'a> {
+struct PipePump<'a> {
     started: Started,
     input: &'a [u8],
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    room_bytes: u64,
+    output_bytes_left: u64,
     truncated: bool,
     buffer: Vec<u8>,
 }
 
-impl<'a> Pump<'a> {
+impl<'a> PipePump<'a> {
     fn new(mut started: Started, input: &'a [u8], limit_bytes: u64) -> io::Result<Self> {
         let (stdin, stdout, stderr) =
             (started.child.stdin.take(), started.child.stdout.take(), started.child.stderr.take());
@@ -279,18 +279,18 @@ impl<'a> Pump<'a> {
             stdin,
             stdout,
             stderr,
-            room_bytes: limit_bytes,
+            output_bytes_left: limit_bytes,
             truncated: false,
             buffer,
         })
     }
 
     /// Move input and output until the leader ended, its tree is killed and the pipes are empty.
-    fn until_gone(
+    fn run_until_exit(
         &mut self,
         runs: &Runs,
         id: u64,
-        tell: &mut impl FnMut(Event),
+        tell: &mut impl FnMut(RunEvent),
         watcher: &mut Option<Watcher>,
     ) -> Exit {
         let mut end: Option<(Exit, Instant)> = None;
@@ -312,15 +312,15 @@ impl<'a> Pump<'a> {
                 watcher.look_if_due();
                 Instant::now() + watcher.patience()
             });
-            self.step(end.map(|(_, deadline)| deadline), look, tell);
+            self.move_bytes(end.map(|(_, deadline)| deadline), look, tell);
         }
     }
 
-    fn step(
+    fn move_bytes(
         &mut self,
         deadline: Option<Instant>,
         look: Option<Instant>,
-        tell: &mut impl FnMut(Event),
+        tell: &mut impl FnMut(RunEvent),
     ) {
         let timeout =
             deadline.or(look).map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -333,46 +333,46 @@ impl<'a> Pump<'a> {
         // A poll that fails has no memory; the pipes are then tried all the same.
         let [stdout, stderr, stdin, _] = poll(wanted, timeout).unwrap_or([true; 4]);
         if stdout {
-            self.take(Stream::Stdout, tell);
+            self.read_output(OutputStream::Stdout, tell);
         }
         if stderr {
-            self.take(Stream::Stderr, tell);
+            self.read_output(OutputStream::Stderr, tell);
         }
         if stdin {
-            self.give();
+            self.write_input();
         }
     }
 
-    fn take(&mut self, stream: Stream, tell: &mut impl FnMut(Event)) {
+    fn read_output(&mut self, stream: OutputStream, tell: &mut impl FnMut(RunEvent)) {
         let read = match stream {
-            Stream::Stdout => self.stdout.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
-            Stream::Stderr => self.stderr.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+            OutputStream::Stdout => self.stdout.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+            OutputStream::Stderr => self.stderr.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
         };
         let count = match read {
             Some(Ok(count)) if count > 0 => count,
-            Some(Err(error)) if may_come_later(&error) => return,
-            _ => return self.drop_pipe(stream),
+            Some(Err(error)) if is_retryable(&error) => return,
+            _ => return self.close_output(stream),
         };
-        let kept = (count as u64).min(self.room_bytes) as usize;
-        self.room_bytes -= kept as u64;
+        let kept = (count as u64).min(self.output_bytes_left) as usize;
+        self.output_bytes_left -= kept as u64;
         self.truncated |= kept < count;
         if kept > 0 {
-            tell(Event::Output(stream, &self.buffer[..kept]));
+            tell(RunEvent::Output(stream, &self.buffer[..kept]));
         }
     }
 
-    fn drop_pipe(&mut self, stream: Stream) {
+    fn close_output(&mut self, stream: OutputStream) {
         match stream {
-            Stream::Stdout => self.stdout = None,
-            Stream::Stderr => self.stderr = None,
+            OutputStream::Stdout => self.stdout = None,
+            OutputStream::Stderr => self.stderr = None,
         }
     }
 
-    fn give(&mut self) {
+    fn write_input(&mut self) {
         let Some(pipe) = self.stdin.as_mut() else { return };
         match pipe.write(self.input) {
             Ok(count) => self.input = &self.input[count..],
-            Err(error) if may_come_later(&error) => return,
+            Err(error) if is_retryable(&error) => return,
             Err(_) => self.input = &[], // It does not read its input; that is its own affair.
         }
         if self.input.is_empty() {
@@ -381,11 +381,11 @@ impl<'a> Pump<'a> {
     }
 }
 
-fn may_come_later(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn exited(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
+fn exited_message(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
     Exited {
         code: exit.reaped.code,
         signal: exit.reaped.signal,
@@ -401,17 +401,17 @@ fn exited(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
 }
 
 /// A run that was cancelled while it waited for its start.
-fn never_started(signal: i32) -> Exited {
+fn cancelled_before_start(signal: i32) -> Exited {
     Exited { signal: Some(signal), real_ns: real_ns(), ..Exited::default() }
 }
 
 /// Enough for a version or a reason; some tools print their whole help.
-const OUTPUT_LIMIT_BYTES: u64 = 64 << 10;
+const PROGRAM_OUTPUT_LIMIT_BYTES: u64 = 64 << 10;
 /// A reason is a part of a sentence.
 const MAX_REASON_CHARS: usize = 300;
 
 /// A program that ended, and what it printed.
-pub struct Ended {
+pub struct ProgramResult {
     /// How it ended.
     pub exited: Exited,
     /// Its standard output.
@@ -420,66 +420,66 @@ pub struct Ended {
     pub stderr: Vec<u8>,
 }
 
-impl Ended {
+impl ProgramResult {
     /// How it failed, with its first words: those on standard error, else those on standard output.
     /// None when it ended with code 0.
     #[must_use]
-    pub fn fault(&self) -> Option<String> {
+    pub fn failure(&self) -> Option<String> {
         let how = match (self.exited.timed_out, self.exited.code, self.exited.signal) {
             (true, ..) => "took too long and was ended".to_owned(),
             (_, Some(0), _) => return None,
             (_, Some(code), _) => format!("ended with code {code}"),
             (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
         };
-        let words = if has_words(&self.stderr) { &self.stderr } else { &self.stdout };
-        Some(format!("{how}: {}", reason(words)))
+        let words = if has_text(&self.stderr) { &self.stderr } else { &self.stdout };
+        Some(format!("{how}: {}", first_error_line(words)))
     }
 }
 
 /// Run a program to its end, or for so many seconds.
-pub fn run_to_end(runs: &Runs, argv: &[String], seconds: f64) -> Result<Ended> {
+pub fn run_program(runs: &Runs, argv: &[String], seconds: f64) -> Result<ProgramResult> {
     let job = Job {
         argv: argv.to_vec(),
         wall_limit_s: Some(seconds),
-        output_limit_bytes: Some(OUTPUT_LIMIT_BYTES),
+        output_limit_bytes: Some(PROGRAM_OUTPUT_LIMIT_BYTES),
         ..Job::default()
     };
-    let id = own_id();
+    let id = next_own_id();
     runs.reserve(id)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let folder = File::open("/").context("open /")?;
     let outcome = run(runs, id, &job, folder, &[], |event| match event {
-        Event::Output(Stream::Stdout, bytes) => stdout.extend_from_slice(bytes),
-        Event::Output(Stream::Stderr, bytes) => stderr.extend_from_slice(bytes),
-        Event::Started { .. } => {}
+        RunEvent::Output(OutputStream::Stdout, bytes) => stdout.extend_from_slice(bytes),
+        RunEvent::Output(OutputStream::Stderr, bytes) => stderr.extend_from_slice(bytes),
+        RunEvent::Started { .. } => {}
     });
     runs.release(id);
-    Ok(Ended { exited: outcome?, stdout, stderr })
+    Ok(ProgramResult { exited: outcome?, stdout, stderr })
 }
 
 /// The same for one that must succeed: what it said on standard error is the reason else.
-pub fn must_succeed(runs: &Runs, argv: &[&str], seconds: f64) -> Result<()> {
+pub fn run_checked(runs: &Runs, argv: &[&str], seconds: f64) -> Result<()> {
     let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
-    let ended = run_to_end(runs, &argv, seconds)?;
-    match ended.fault() {
+    let ended = run_program(runs, &argv, seconds)?;
+    match ended.failure() {
         None => Ok(()),
         Some(fault) => Err(Error::errno(libc::EIO, format!("{} {fault}", argv[0]))),
     }
 }
 
-fn has_words(output: &[u8]) -> bool {
+fn has_text(output: &[u8]) -> bool {
     !String::from_utf8_lossy(output).trim().is_empty()
 }
 
 /// The first line of an error that says something; how the program is to be used often follows.
-fn reason(stderr: &[u8]) -> String {
+fn first_error_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     line.unwrap_or("it gave no reason").chars().take(MAX_REASON_CHARS).collect()
 }
 
 /// A number for a run of the agent's own, above any that a controller may choose.
-fn own_id() -> u64 {
+fn next_own_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(MAX_ID + 1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -490,14 +490,14 @@ mod tests {
 
     #[test]
     fn a_reason_is_one_line_of_limited_length() {
-        assert_eq!(reason(b"\n  no room \nUsage: mkfs\n"), "no room");
-        assert_eq!(reason("x".repeat(900).as_bytes()).len(), MAX_REASON_CHARS);
-        assert_eq!(reason(b""), "it gave no reason");
+        assert_eq!(first_error_line(b"\n  no room \nUsage: mkfs\n"), "no room");
+        assert_eq!(first_error_line("x".repeat(900).as_bytes()).len(), MAX_REASON_CHARS);
+        assert_eq!(first_error_line(b""), "it gave no reason");
     }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
-        let error = must_succeed(&Runs::default(), &["no-such-mkfs"], 1.0).unwrap_err();
+        let error = run_checked(&Runs::default(), &["no-such-mkfs"], 1.0).unwrap_err();
         assert_eq!(error.code, "ENOENT");
         assert!(error.message.contains("no-such-mkfs"), "{}", error.message);
     }

@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::guard::{let_go_of_the_channel, stand_by};
+use crate::guard::{close_inherited_channel, start_guard};
 use crate::roots::Roots;
 use crate::sign::own_sign;
 use crate::sys::process::{self, Pid, Reaped};
@@ -35,11 +35,11 @@ pub fn fork_supervisor() -> io::Result<()> {
     if process::parent_pid() != keeper {
         process::exit_now(128 + libc::SIGTERM);
     }
-    stand_by()
+    start_guard()
 }
 
 fn supervise(agent: Pid) -> ! {
-    let_go_of_the_channel();
+    close_inherited_channel();
     loop {
         match signal::wait(PATIENCE) {
             Seen::End(_) => process::kill(agent, libc::SIGTERM),
@@ -48,7 +48,7 @@ fn supervise(agent: Pid) -> ! {
                     let _ = tree::kill_all(); // Nobody hears of it any more.
                     if ended.signal.is_some() {
                         // It could not remove them itself. They bear the sign that both have.
-                        bound::remove_of(&Roots::default(), own_sign());
+                        bound::remove_groups_of_agent(&Roots::default(), own_sign());
                     }
                     process::exit_now(ended.code.unwrap_or(128 + ended.signal.unwrap_or(0)));
                 }

@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::errno_name;
 
 /// Bins of a power of two, as a power of two itself.
-const BITS: u32 = 6;
+const BINS_PER_OCTAVE_LOG2: u32 = 6;
 /// Powers of two that have bins; the last one's values reach 17 s.
-const GROUPS: usize = 29;
+const OCTAVES: usize = 29;
 /// How many bins there are.
-pub const BINS: usize = GROUPS << BITS;
+pub const BINS: usize = OCTAVES << BINS_PER_OCTAVE_LOG2;
 
 /// The bin of a latency; the last bin takes all that is longer.
 #[inline]
 #[must_use]
 pub fn bin_of_ns(latency_ns: u64) -> usize {
     let top_bit = u64::BITS - (latency_ns | 1).leading_zeros() - 1;
-    if top_bit <= BITS {
+    if top_bit <= BINS_PER_OCTAVE_LOG2 {
         return latency_ns as usize;
     }
-    let octave = top_bit - BITS;
-    let step = (latency_ns >> octave) as usize & ((1 << BITS) - 1);
-    (((octave as usize + 1) << BITS) + step).min(BINS - 1)
+    let octave = top_bit - BINS_PER_OCTAVE_LOG2;
+    let step = (latency_ns >> octave) as usize & ((1 << BINS_PER_OCTAVE_LOG2) - 1);
+    (((octave as usize + 1) << BINS_PER_OCTAVE_LOG2) + step).min(BINS - 1)
 }
 
 /// The smallest nanosecond of a bin.
@@ -34,8 +34,8 @@ pub fn lower_ns(bin: usize) -> u64 {
     match octave_of(bin) {
         0 => bin as u64,
         octave => {
-            let step = bin as u64 & ((1 << BITS) - 1);
-            ((1 << BITS) + step) << octave
+            let step = bin as u64 & ((1 << BINS_PER_OCTAVE_LOG2) - 1);
+            ((1 << BINS_PER_OCTAVE_LOG2) + step) << octave
         }
     }
 }
@@ -54,29 +54,29 @@ pub fn middle_ns(bin: usize) -> u64 {
 
 /// The power of two that is a bin's width.
 fn octave_of(bin: usize) -> u32 {
-    (bin >> BITS).saturating_sub(1) as u32
+    (bin >> BINS_PER_OCTAVE_LOG2).saturating_sub(1) as u32
 }
 
 /// Linux's errnos end at 133; the first slot is for failures that have none.
-const ERRNOS: usize = 134;
+const ERRNO_SLOTS: usize = 134;
 /// What a failure is called that has no errno: fewer bytes were moved than the file has.
-const SHORT: &str = "short";
+const SHORT_TRANSFER: &str = "short";
 
 /// Bins and errors of one thread. Aligned, so that no two threads share a cache line.
 #[repr(align(128))]
-pub struct Counters {
+pub struct LatencyCounters {
     bins: [AtomicU64; BINS],
-    errors: [AtomicU64; ERRNOS],
+    errors: [AtomicU64; ERRNO_SLOTS],
     sum_ns: AtomicU64,
     min_ns: AtomicU64,
     max_ns: AtomicU64,
 }
 
-impl Default for Counters {
+impl Default for LatencyCounters {
     fn default() -> Self {
         Self {
             bins: [const { AtomicU64::new(0) }; BINS],
-            errors: [const { AtomicU64::new(0) }; ERRNOS],
+            errors: [const { AtomicU64::new(0) }; ERRNO_SLOTS],
             sum_ns: AtomicU64::new(0),
             min_ns: AtomicU64::new(u64::MAX),
             max_ns: AtomicU64::new(0),
@@ -84,18 +84,18 @@ impl Default for Counters {
     }
 }
 
-impl Counters {
+impl LatencyCounters {
     /// Count an operation that succeeded.
     #[inline]
     pub fn add(&self, latency_ns: u64) {
-        self.add_alike(latency_ns, 1);
+        self.add_many(latency_ns, 1);
     }
 
     /// The same of so many that took equally long.
     #[inline]
-    pub fn add_alike(&self, latency_ns: u64, count: u64) {
-        raise(&self.bins[bin_of_ns(latency_ns)], count);
-        raise(&self.sum_ns, latency_ns * count);
+    pub fn add_many(&self, latency_ns: u64, count: u64) {
+        add_by_owner(&self.bins[bin_of_ns(latency_ns)], count);
+        add_by_owner(&self.sum_ns, latency_ns * count);
         if latency_ns < self.min_ns.load(Ordering::Relaxed) {
             self.min_ns.store(latency_ns, Ordering::Relaxed);
         }
@@ -108,19 +108,19 @@ impl Counters {
     #[inline]
     pub fn fail(&self, errno: Option<i32>) {
         let slot = errno.map_or(0, |errno| errno as usize);
-        raise(&self.errors[if slot < ERRNOS { slot } else { 0 }], 1);
+        add_by_owner(&self.errors[if slot < ERRNO_SLOTS { slot } else { 0 }], 1);
     }
 }
 
 /// Only one thread writes, so no locked instruction is needed.
 #[inline]
-pub fn raise(counter: &AtomicU64, by: u64) {
+pub fn add_by_owner(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }
 
 /// The counts of all threads together at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counts {
+pub struct LatencyCounts {
     bins: Vec<u64>,
     errors: Vec<u64>,
     /// The sum of all latencies.
@@ -132,13 +132,13 @@ pub struct Counts {
 /// Bins that are not empty: number and count.
 pub type SparseBins = Vec<(usize, u64)>;
 
-impl Counts {
+impl LatencyCounts {
     /// Nothing counted yet.
     #[must_use]
-    pub fn none() -> Self {
+    pub fn empty() -> Self {
         Self {
             bins: vec![0; BINS],
-            errors: vec![0; ERRNOS],
+            errors: vec![0; ERRNO_SLOTS],
             sum_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
@@ -147,11 +147,11 @@ impl Counts {
 
     /// What all of them counted up to now.
     #[must_use]
-    pub fn of<'a>(counters: impl IntoIterator<Item = &'a Counters>) -> Self {
-        let mut all = Self::none();
+    pub fn of<'a>(counters: impl IntoIterator<Item = &'a LatencyCounters>) -> Self {
+        let mut all = Self::empty();
         for counter in counters {
-            gather(&mut all.bins, &counter.bins);
-            gather(&mut all.errors, &counter.errors);
+            add_counts(&mut all.bins, &counter.bins);
+            add_counts(&mut all.errors, &counter.errors);
             all.sum_ns += counter.sum_ns.load(Ordering::Relaxed);
             all.min_ns = all.min_ns.min(counter.min_ns.load(Ordering::Relaxed));
             all.max_ns = all.max_ns.max(counter.max_ns.load(Ordering::Relaxed));
@@ -174,7 +174,7 @@ impl Counts {
     }
 }
 
-fn gather(into: &mut [u64], from: &[AtomicU64]) {
+fn add_counts(into: &mut [u64], from: &[AtomicU64]) {
     for (sum, count) in into.iter_mut().zip(from) {
         *sum += count.load(Ordering::Relaxed);
     }
@@ -187,7 +187,7 @@ fn differences<'a>(now: &'a [u64], then: &'a [u64]) -> impl Iterator<Item = (usi
 
 fn error_name(slot: usize) -> String {
     match slot {
-        0 => SHORT.to_owned(),
+        0 => SHORT_TRANSFER.to_owned(),
         errno => errno_name(errno as i32).map_or_else(|| format!("errno-{errno}"), str::to_owned),
     }
 }
@@ -245,31 +245,31 @@ mod tests {
 
     #[test]
     fn counts_of_ranks_add_up_and_differences_are_exact() {
-        let ranks = vec![Counters::default(), Counters::default()];
+        let ranks = vec![LatencyCounters::default(), LatencyCounters::default()];
         ranks[0].add(100);
         ranks[1].add(100);
         ranks[1].add(5000);
-        let first = Counts::of(&ranks);
-        let (bins, errors) = first.since(&Counts::none());
+        let first = LatencyCounts::of(&ranks);
+        let (bins, errors) = first.since(&LatencyCounts::empty());
         assert_eq!(bins, [(100, 2), (bin_of_ns(5000), 1)]);
         assert!(errors.is_empty());
         assert_eq!((first.sum_ns, first.extremes_ns()), (5200, Some((100, 5000))));
 
         ranks[0].add(100);
         ranks[0].fail(Some(libc::ENOSPC));
-        let (bins, errors) = Counts::of(&ranks).since(&first);
+        let (bins, errors) = LatencyCounts::of(&ranks).since(&first);
         assert_eq!(bins, [(100, 1)]);
         assert_eq!(errors, BTreeMap::from([("ENOSPC".to_owned(), 1)]));
     }
 
     #[test]
     fn every_failure_has_a_name() {
-        let rank = [Counters::default()];
+        let rank = [LatencyCounters::default()];
         for errno in [None, Some(libc::EEXIST), Some(libc::ERFKILL), Some(4095), Some(-1)] {
             rank[0].fail(errno);
         }
-        let counts = Counts::of(&rank);
-        let (_, errors) = counts.since(&Counts::none());
+        let counts = LatencyCounts::of(&rank);
+        let (_, errors) = counts.since(&LatencyCounts::empty());
         let named: Vec<(&str, u64)> = errors.iter().map(|(name, &n)| (name.as_str(), n)).collect();
         assert_eq!(named, [("EEXIST", 1), ("errno-132", 1), ("short", 3)]);
         assert_eq!(counts.extremes_ns(), None);

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::error::{Context, Error, Result, sentence};
+use crate::error::{Context, Error, Result, io_error_text};
 use crate::job::Job;
 use crate::ledgers::Ledgers;
-use crate::metadata::{Phases, Place};
+use crate::metadata::{PhaseReservation, Phases};
 use crate::prepare::filesystem::{Backing, FileSystem, Opened, Steps, mount_xfs};
 use crate::prepare::scratch::{Anchor, Leave, Removed, Scratch, Stays};
-use crate::remnant::{Kind, MAX_REMNANTS, Remnant};
+use crate::remnant::{MAX_REMNANTS, Remnant, RemnantKind};
 use crate::runs::Runs;
 use crate::sys::file::open_beneath;
 use crate::sys::mount;
@@ -32,9 +32,9 @@ use crate::sys::time::SECOND_NS;
 use crate::{bound, tree};
 
 /// Between two looks at wall limits: a limit is kept to a quarter of a second.
-const LIMIT_CHECK: Duration = Duration::from_millis(250);
+const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The most that a look adds to a silence.
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+const MAX_CHECK_GAP: Duration = Duration::from_secs(1);
 /// Scratch folders held at once; a session holds one a target.
 const MAX_SCRATCHES: usize = 16;
 
@@ -44,16 +44,16 @@ const TERM_SECONDS: RangeInclusive<u64> = 1..=86_400;
 const CODE_SILENCE: i32 = 4;
 
 /// A scratch folder and what is mounted in it.
-struct Held {
+struct HeldScratch {
     scratch: Scratch,
-    file_system: Mounted,
+    file_system: MountState,
 }
 
-enum Mounted {
-    Nothing,
+enum MountState {
+    None,
     /// Another thread is at it.
-    Soon,
-    Here(FileSystem),
+    Mounting,
+    Mounted(FileSystem),
 }
 
 /// Everything that the end of the agent must undo.
@@ -65,13 +65,13 @@ pub struct Lease {
     pub phases: Phases,
     /// What engines wrote; the end of this process ends them.
     pub ledgers: Ledgers,
-    ended: AtomicBool,
-    scratches: Mutex<HashMap<PathBuf, Held>>,
+    is_ended: AtomicBool,
+    scratches: Mutex<HashMap<PathBuf, HeldScratch>>,
     /// Those that could not be removed when they were let go, to be tried once more.
-    unremoved: Mutex<Vec<Scratch>>,
+    removal_retries: Mutex<Vec<Scratch>>,
     /// What stays for good.
     remnants: Mutex<Vec<Remnant>>,
-    asides: Mutex<Vec<PathBuf>>,
+    temporary_files: Mutex<Vec<PathBuf>>,
     /// For how long nothing was heard while this agent could have heard it.
     silence_ns: AtomicU64,
     /// 0 while no term was set.
@@ -80,7 +80,7 @@ pub struct Lease {
 
 impl Lease {
     /// Something of the controller arrived: the term begins anew.
-    pub fn heard(&self) {
+    pub fn note_contact(&self) {
         self.silence_ns.store(0, Ordering::Relaxed);
     }
 
@@ -90,35 +90,35 @@ impl Lease {
             let message = format!("a lease of {seconds} s is not 1 s to a day");
             return Err(Error::bad_request(message));
         }
-        self.heard();
+        self.note_contact();
         self.term_ns.store(seconds * SECOND_NS, Ordering::Relaxed);
         Ok(())
     }
 
     /// So much time has passed since the last look. A host that stood still has heard nothing, but
     /// the controller may have spoken all the while.
-    fn age(&self, passed: Duration) {
-        let counted = passed.min(LONGEST_LOOK).as_nanos() as u64;
+    fn add_silence(&self, passed: Duration) {
+        let counted = passed.min(MAX_CHECK_GAP).as_nanos() as u64;
         self.silence_ns.fetch_add(counted, Ordering::Relaxed);
     }
 
     /// For how long the controller has been silent, when the term would be over by the next look.
-    fn overdue(&self) -> Option<Duration> {
+    fn silence_over_term(&self) -> Option<Duration> {
         let term = Duration::from_nanos(self.term_ns.load(Ordering::Relaxed));
         let silence = Duration::from_nanos(self.silence_ns.load(Ordering::Relaxed));
-        (!term.is_zero() && silence + LIMIT_CHECK > term).then_some(silence)
+        (!term.is_zero() && silence + LIMIT_CHECK_INTERVAL > term).then_some(silence)
     }
 
     /// Kill every process, remove what was made, and exit with `code`; `before_exit` is the last
     /// word, and gets what stays. Only the first caller does it.
-    pub fn end(&self, code: i32, before_exit: impl FnOnce(&[Remnant])) -> ! {
-        if self.ended.swap(true, Ordering::SeqCst) {
+    pub fn end_agent(&self, code: i32, before_exit: impl FnOnce(&[Remnant])) -> ! {
+        if self.is_ended.swap(true, Ordering::SeqCst) {
             loop {
                 thread::park();
             }
         }
         self.runs.close();
-        self.phases.close();
+        self.phases.stop_all();
         let remnants = self.remove_all();
         for remnant in &remnants {
             // It may be closed.
@@ -133,33 +133,41 @@ impl Lease {
         let mut remnants = std::mem::take(&mut *lock(&self.remnants));
         for process in tree::kill_all() {
             let reason = format!("{} did not end when it was killed", process.command);
-            remnants.push(Remnant { kind: Kind::Process, name: process.pid.to_string(), reason });
+            remnants.push(Remnant {
+                kind: RemnantKind::Process,
+                name: process.pid.to_string(),
+                reason,
+            });
         }
         let _ = mount::follow(); // To where the groups and files are.
-        for group in bound::remove_own() {
-            remnants.push(Remnant::at(Kind::Group, &group, "it is still in use"));
+        for group in bound::remove_own_groups() {
+            remnants.push(Remnant::of_path(RemnantKind::Group, &group, "it is still in use"));
         }
-        for path in lock(&self.asides).drain(..) {
+        for path in lock(&self.temporary_files).drain(..) {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    remnants.push(Remnant::at(Kind::File, &path, sentence(&error)));
+                    remnants.push(Remnant::of_path(
+                        RemnantKind::File,
+                        &path,
+                        io_error_text(&error),
+                    ));
                 }
                 _ => {}
             }
         }
         for (dir, held) in lock(&self.scratches).drain() {
             match held.file_system {
-                Mounted::Nothing => {}
-                Mounted::Soon => FileSystem::cut_short(&dir),
-                Mounted::Here(file_system) => {
+                MountState::None => {}
+                MountState::Mounting => FileSystem::cut_short(&dir),
+                MountState::Mounted(file_system) => {
                     remnants.extend(file_system.abandon(&dir, &held.scratch.place()));
                 }
             }
-            lock(&self.unremoved).push(held.scratch);
+            lock(&self.removal_retries).push(held.scratch);
         }
-        for scratch in lock(&self.unremoved).drain(..) {
+        for scratch in lock(&self.removal_retries).drain(..) {
             if let Err(Stays { now, error }) = scratch.remove() {
-                remnants.push(Remnant::at(Kind::Folder, &now, error.message));
+                remnants.push(Remnant::of_path(RemnantKind::Folder, &now, error.message));
             }
         }
         remnants.truncate(MAX_REMNANTS);
@@ -168,57 +176,57 @@ impl Lease {
 
     /// Reap children, keep wall limits and the term, hear signals, for ever. Needs a thread of its
     /// own.
-    pub fn attend(&self) -> ! {
+    pub fn run_housekeeping(&self) -> ! {
         let mut looked = Instant::now();
         loop {
-            match signal::wait(LIMIT_CHECK) {
-                Seen::Child if self.runs.reap() => self.end(128 + libc::SIGKILL, |_| {}),
+            match signal::wait(LIMIT_CHECK_INTERVAL) {
+                Seen::Child if self.runs.reap() => self.end_agent(128 + libc::SIGKILL, |_| {}),
                 Seen::Child | Seen::Nothing => {}
-                Seen::End(signal) => self.end(128 + signal, |_| {}),
+                Seen::End(signal) => self.end_agent(128 + signal, |_| {}),
             }
             self.runs.enforce_limits();
             let now = Instant::now();
-            self.age(now - looked);
+            self.add_silence(now - looked);
             looked = now;
-            if let Some(silence) = self.overdue() {
+            if let Some(silence) = self.silence_over_term() {
                 let seconds = silence.as_secs_f64().round();
                 eprintln!("iolab-agent: nothing was heard for {seconds} s: the lease is over");
-                self.end(CODE_SILENCE, |_| {});
+                self.end_agent(CODE_SILENCE, |_| {});
             }
         }
     }
 
     /// Hold a scratch folder until it is closed or the agent ends.
-    pub fn hold(&self, scratch: Scratch) -> Result<()> {
+    pub fn hold_scratch(&self, scratch: Scratch) -> Result<()> {
         let mut held = lock(&self.scratches);
         if held.len() >= MAX_SCRATCHES {
             let _ = scratch.remove();
             return Err(Error::busy(format!("{MAX_SCRATCHES} scratch folders are held already")));
         }
-        let file_system = Mounted::Nothing;
-        held.insert(scratch.dir().to_owned(), Held { scratch, file_system });
+        let file_system = MountState::None;
+        held.insert(scratch.dir().to_owned(), HeldScratch { scratch, file_system });
         Ok(())
     }
 
     /// Have a metadata phase work in a scratch folder, which cannot be closed meanwhile.
-    pub fn lend(&self, dir: &Path, place: &Place) -> Result<()> {
+    pub fn start_phase_in(&self, dir: &Path, place: &PhaseReservation) -> Result<()> {
         let held = lock(&self.scratches);
         if !held.contains_key(dir) {
-            return Err(not_held(dir));
+            return Err(not_held_error(dir));
         }
-        place.works_in(dir);
+        place.add_folder(dir);
         Ok(())
     }
 
     /// A scratch folder that is held, open.
-    pub fn folder(&self, dir: &Path) -> Result<File> {
+    pub fn open_scratch(&self, dir: &Path) -> Result<File> {
         let anchor = lock(&self.scratches).get(dir).map(|held| held.scratch.anchor());
-        anchor.ok_or_else(|| not_held(dir))?.open()
+        anchor.ok_or_else(|| not_held_error(dir))?.open()
     }
 
     /// The scratch folders that a job works in or names.
     #[must_use]
-    pub fn concerned_by(&self, job: &Job) -> Vec<Anchor> {
+    pub fn scratches_used_by(&self, job: &Job) -> Vec<Anchor> {
         let names = |dir: &Path| {
             let text = dir.display().to_string();
             let words = job.argv.iter().chain(job.env.values());
@@ -235,7 +243,7 @@ impl Lease {
     /// Open a folder; below a scratch folder that is held, through that and by no link.
     pub fn open_folder(&self, path: &Path) -> Result<File> {
         let flags = OFlags::DIRECTORY;
-        match self.below_held(path)? {
+        match self.split_at_held_folder(path)? {
             None => OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path),
             Some((folder, rest)) if rest.as_os_str().is_empty() => Ok(folder),
             Some((folder, rest)) => open_beneath(Some(&folder), &rest, flags),
@@ -244,9 +252,9 @@ impl Lease {
     }
 
     /// A file to be opened; below a scratch folder that is held, through that and by no link.
-    pub fn reach(&self, path: PathBuf) -> Result<Reached> {
-        let Some((folder, rest)) = self.below_held(&path)? else {
-            return Ok(Reached { real: path.clone(), name: path, _folder: None });
+    pub fn resolve_file(&self, path: PathBuf) -> Result<ResolvedFile> {
+        let Some((folder, rest)) = self.split_at_held_folder(&path)? else {
+            return Ok(ResolvedFile { real: path.clone(), name: path, _folder: None });
         };
         let above = rest.parent().filter(|above| !above.as_os_str().is_empty());
         let doing = format_args!("reach {}", path.display()).to_string();
@@ -261,17 +269,17 @@ impl Lease {
                 format!("{} is a symbolic link, which iolab did not make", path.display());
             return Err(Error::replaced(message));
         }
-        Ok(Reached { real, name: path, _folder: Some(folder) })
+        Ok(ResolvedFile { real, name: path, _folder: Some(folder) })
     }
 
     /// The held folder that a path lies in, or the file system in that, and the rest of the path.
-    fn below_held(&self, path: &Path) -> Result<Option<(File, PathBuf)>> {
+    fn split_at_held_folder(&self, path: &Path) -> Result<Option<(File, PathBuf)>> {
         let found = {
             let held = lock(&self.scratches);
             let around = held.iter().find(|(dir, _)| path.starts_with(dir));
             around.map(|(_, held)| {
                 let mounted = match &held.file_system {
-                    Mounted::Here(file_system) => file_system.root_of(path),
+                    MountState::Mounted(file_system) => file_system.root_of(path),
                     _ => None,
                 };
                 (held.scratch.anchor(), mounted)
@@ -289,23 +297,23 @@ impl Lease {
     /// Let go of a scratch folder: remove it, or keep its files.
     ///
     /// The table stays locked meanwhile, so that an end of the agent waits for a removal under way.
-    pub fn let_go(&self, dir: &Path, leave: Leave) -> Result<()> {
+    pub fn release_scratch(&self, dir: &Path, leave: Leave) -> Result<()> {
         let mut held = lock(&self.scratches);
-        if self.phases.is_in(dir) {
+        if self.phases.has_phase_in(dir) {
             return Err(Error::busy(format!("a metadata phase works in {}", dir.display())));
         }
-        unmount(held.get_mut(dir).ok_or_else(|| not_held(dir))?, leave)?;
-        let Held { scratch, .. } = held.remove(dir).ok_or_else(|| not_held(dir))?;
+        unmount_held(held.get_mut(dir).ok_or_else(|| not_held_error(dir))?, leave)?;
+        let HeldScratch { scratch, .. } = held.remove(dir).ok_or_else(|| not_held_error(dir))?;
         match leave {
             Leave::Files => scratch.keep().inspect_err(|error| {
                 let why = format!("its files could not be marked as kept: {}", error.message);
-                lock(&self.remnants).push(Remnant::at(Kind::Folder, dir, why));
+                lock(&self.remnants).push(Remnant::of_path(RemnantKind::Folder, dir, why));
             }),
             Leave::Nothing => match scratch.remove() {
                 Ok(Removed::InPlace) => Ok(()),
                 Ok(Removed::Elsewhere(error)) => Err(error),
                 Err(Stays { error, .. }) => {
-                    lock(&self.unremoved).push(scratch);
+                    lock(&self.removal_retries).push(scratch);
                     Err(error)
                 }
             },
@@ -323,18 +331,18 @@ impl Lease {
     ) -> Result<Opened> {
         {
             let mut held = lock(&self.scratches);
-            let held = held.get_mut(dir).ok_or_else(|| not_held(dir))?;
-            if !matches!(held.file_system, Mounted::Nothing) {
+            let held = held.get_mut(dir).ok_or_else(|| not_held_error(dir))?;
+            if !matches!(held.file_system, MountState::None) {
                 let message = format!("there is a file system in {} already", dir.display());
                 return Err(Error::busy(message));
             }
             held.scratch.anchor().open()?;
-            held.file_system = Mounted::Soon;
+            held.file_system = MountState::Mounting;
         }
         let mount_here = |device: &Path, at: &Path| {
             // Nothing is mounted behind the back of an end of the agent, which takes this lock.
             let _held = lock(&self.scratches);
-            if self.ended.load(Ordering::SeqCst) {
+            if self.is_ended.load(Ordering::SeqCst) {
                 return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
             }
             mount_xfs(device, at)
@@ -349,8 +357,8 @@ impl Lease {
             return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
         };
         let (file_system, opened) = match made {
-            Ok((file_system, opened)) => (Mounted::Here(file_system), Ok(opened)),
-            Err(error) => (Mounted::Nothing, Err(error)),
+            Ok((file_system, opened)) => (MountState::Mounted(file_system), Ok(opened)),
+            Err(error) => (MountState::None, Err(error)),
         };
         held.file_system = file_system;
         opened
@@ -359,25 +367,25 @@ impl Lease {
     /// End the file system in a scratch folder, and remove what it was made on.
     pub fn close_file_system(&self, dir: &Path) -> Result<()> {
         let mut held = lock(&self.scratches);
-        let held = held.get_mut(dir).ok_or_else(|| not_held(dir))?;
-        if matches!(held.file_system, Mounted::Nothing) {
+        let held = held.get_mut(dir).ok_or_else(|| not_held_error(dir))?;
+        if matches!(held.file_system, MountState::None) {
             let message = format!("there is no file system in {}", dir.display());
             return Err(Error::bad_request(message));
         }
-        unmount(held, Leave::Nothing)
+        unmount_held(held, Leave::Nothing)
     }
 
     /// Have a half-written file removed, should the agent end before the guard is dropped.
     #[must_use]
-    pub fn aside(self: &Arc<Self>, path: PathBuf) -> Aside {
-        lock(&self.asides).push(path.clone());
-        Aside { lease: Arc::clone(self), path }
+    pub fn temporary_file(self: &Arc<Self>, path: PathBuf) -> TemporaryFile {
+        lock(&self.temporary_files).push(path.clone());
+        TemporaryFile { lease: Arc::clone(self), path }
     }
 }
 
 /// A file that is named and a way to it that nobody can bend, as long as this is kept.
 #[derive(Debug)]
-pub struct Reached {
+pub struct ResolvedFile {
     /// As it was asked for.
     pub name: PathBuf,
     /// By what it is to be opened.
@@ -385,44 +393,44 @@ pub struct Reached {
     _folder: Option<File>,
 }
 
-impl From<PathBuf> for Reached {
+impl From<PathBuf> for ResolvedFile {
     fn from(name: PathBuf) -> Self {
         Self { real: name.clone(), name, _folder: None }
     }
 }
 
 /// End what is mounted in a scratch folder, if anything is.
-fn unmount(held: &mut Held, leave: Leave) -> Result<()> {
+fn unmount_held(held: &mut HeldScratch, leave: Leave) -> Result<()> {
     match &held.file_system {
-        Mounted::Nothing => Ok(()),
-        Mounted::Soon => {
+        MountState::None => Ok(()),
+        MountState::Mounting => {
             let dir = held.scratch.dir().display();
             Err(Error::busy(format!("a file system is being made in {dir}")))
         }
-        Mounted::Here(file_system) => {
+        MountState::Mounted(file_system) => {
             held.scratch.anchor().open()?; // Else other files would be removed by these names.
             file_system.close(leave)?;
-            held.file_system = Mounted::Nothing;
+            held.file_system = MountState::None;
             Ok(())
         }
     }
 }
 
-fn not_held(dir: &Path) -> Error {
+fn not_held_error(dir: &Path) -> Error {
     Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
 }
 
 /// A file that exists only until it is complete; removed when this is dropped.
-pub struct Aside {
+pub struct TemporaryFile {
     lease: Arc<Lease>,
     /// Where it is.
     pub path: PathBuf,
 }
 
-impl Drop for Aside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
-        lock(&self.lease.asides).retain(|path| *path != self.path);
+        lock(&self.lease.temporary_files).retain(|path| *path != self.path);
     }
 }
 
@@ -433,15 +441,15 @@ mod tests {
     #[test]
     fn a_lease_is_over_after_its_term_and_whatever_is_heard_renews_it() {
         let lease = Lease::default();
-        let look = |times: u32| (0..times).for_each(|_| lease.age(LIMIT_CHECK));
+        let look = |times: u32| (0..times).for_each(|_| lease.add_silence(LIMIT_CHECK_INTERVAL));
         look(1000);
-        assert_eq!(lease.overdue(), None);
-        for renew in [|lease: &Lease| lease.set_term(10).unwrap(), Lease::heard] {
+        assert_eq!(lease.silence_over_term(), None);
+        for renew in [|lease: &Lease| lease.set_term(10).unwrap(), Lease::note_contact] {
             renew(&lease);
             look(39);
-            assert_eq!(lease.overdue(), None);
+            assert_eq!(lease.silence_over_term(), None);
             look(1);
-            assert_eq!(lease.overdue(), Some(Duration::from_secs(10)));
+            assert_eq!(lease.silence_over_term(), Some(Duration::from_secs(10)));
         }
     }
 
@@ -449,8 +457,8 @@ mod tests {
     fn a_host_that_stood_still_hears_its_controller_first() {
         let lease = Lease::default();
         lease.set_term(15).unwrap();
-        lease.age(Duration::from_secs(3600));
-        assert_eq!(lease.overdue(), None);
+        lease.add_silence(Duration::from_secs(3600));
+        assert_eq!(lease.silence_over_term(), None);
     }
 
     #[test]

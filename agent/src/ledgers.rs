@@ -31,14 +31,14 @@ pub struct Ledgers {
 
 /// Where an engine finds a ledger.
 #[derive(Debug, Serialize)]
-pub struct Opened {
+pub struct OpenedLedger {
     /// Its path, for processes of this agent.
     pub path: PathBuf,
 }
 
 impl Ledgers {
     /// A new ledger, with nothing in it; one that had the name before is gone.
-    pub fn open(&self, name: String) -> Result<Opened> {
+    pub fn open(&self, name: String) -> Result<OpenedLedger> {
         if name.len() > MAX_NAME_BYTES {
             return Err(Error::bad_request(format!(
                 "a ledger's name of {} bytes is too long",
@@ -52,7 +52,7 @@ impl Ledgers {
         let file = memory_file(c"iolab-ledger").context("make a ledger in memory")?;
         let path = format!("/proc/{}/fd/{}", own_pid(), file.as_raw_fd()).into();
         open.insert(name, file);
-        Ok(Opened { path })
+        Ok(OpenedLedger { path })
     }
 
     /// Keep it no longer.

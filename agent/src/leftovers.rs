@@ -21,10 +21,10 @@ use crate::sys::process::{own_file, own_user};
 use crate::tree::{self, Orphan};
 
 /// A file that is still being sent to this host is not older than that.
-const UPLOAD_AGE: Duration = Duration::from_secs(3600);
+const MAX_UPLOAD_AGE: Duration = Duration::from_secs(3600);
 /// How long the kernel may take to detach a loop device once its last user is gone.
 const DETACH_PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
+const DETACH_PAUSE: Duration = Duration::from_millis(10);
 /// Under what name folders are taken that are removed.
 const OWNER: &str = "iolab clean";
 
@@ -51,7 +51,7 @@ pub struct Leftovers {
 
 /// Look, with `path` for scratch folders in it too; remove nothing.
 #[must_use]
-pub fn find(path: Option<&Path>) -> Leftovers {
+pub fn find_leftovers(path: Option<&Path>) -> Leftovers {
     let roots = Roots::default();
     let all = path.map(scratch::abandoned).unwrap_or_default();
     let Found { own, more_folders, foreign_folders, foreign_folder_count } = all;
@@ -59,29 +59,29 @@ pub fn find(path: Option<&Path>) -> Leftovers {
         own.into_iter().partition(|folder| folder.host.is_empty());
     Leftovers {
         processes: tree::orphans(),
-        groups: bound::groups_of_dead(&roots),
-        loops: loops_over(&roots, &folders),
+        groups: bound::groups_of_dead_agents(&roots),
+        loops: loop_devices_over(&roots, &folders),
         folders,
         elsewhere,
         more_folders,
         foreign_folders,
         foreign_folder_count,
-        agents: idle_agents(),
+        agents: unused_agent_files(),
         faults: Vec::new(),
     }
 }
 
 /// The same, and remove what of it was `shown`, by process id or path; all else is a fault.
 #[must_use]
-pub fn remove(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
-    let mut found = find(path);
-    let mut faults = found.keep_only(shown);
+pub fn remove_leftovers(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
+    let mut found = find_leftovers(path);
+    let mut faults = found.keep_confirmed(shown);
     let pids = found.processes.iter().map(|orphan| orphan.pid).collect();
     for left in tree::kill_these_orphans(&pids) {
         faults.push(format!("process {left} lives on"));
     }
     for group in &found.groups {
-        bound::remove(group);
+        bound::remove_group(group);
         if group.exists() {
             faults.push(format!("the control group {} is still in use", group.display()));
         }
@@ -93,7 +93,7 @@ pub fn remove(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
     }
     let deadline = Instant::now() + DETACH_PATIENCE;
     while found.loops.iter().any(|device| is_attached(device)) && Instant::now() < deadline {
-        thread::sleep(PAUSE);
+        thread::sleep(DETACH_PAUSE);
     }
     for device in found.loops.iter().filter(|device| is_attached(device)) {
         faults.push(format!("{} is still attached: see who has it mounted", device.display()));
@@ -110,7 +110,7 @@ pub fn remove(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
 
 impl Leftovers {
     /// Forget what was not shown; a sentence for each of those.
-    fn keep_only(&mut self, shown: &BTreeSet<String>) -> Vec<String> {
+    fn keep_confirmed(&mut self, shown: &BTreeSet<String>) -> Vec<String> {
         let mut faults = Vec::new();
         let mut is_shown = |name: String| {
             let was_shown = shown.contains(&name);
@@ -142,7 +142,7 @@ fn remove_folder(dir: &Path) -> Result<()> {
     }
 }
 
-fn loops_over(roots: &Roots, folders: &[Abandoned]) -> Vec<PathBuf> {
+fn loop_devices_over(roots: &Roots, folders: &[Abandoned]) -> Vec<PathBuf> {
     let lies_in_one = |name: &String| {
         let file = roots.sys_value(format!("block/{name}/loop/backing_file"));
         file.is_some_and(|file| {
@@ -161,7 +161,7 @@ fn is_attached(device: &Path) -> bool {
 
 /// What lies beside this agent's file in the folder that controllers keep agents in, unless
 /// somebody runs it or is just sending it. This very agent's own is among it.
-fn idle_agents() -> Vec<PathBuf> {
+fn unused_agent_files() -> Vec<PathBuf> {
     let Some(folder) = own_file().and_then(Path::parent) else { return Vec::new() };
     let kept_here = format!("iolab-agent-{}", own_user());
     let is_private = fs::symlink_metadata(folder).is_ok_and(|meta| {
@@ -175,7 +175,7 @@ fn idle_agents() -> Vec<PathBuf> {
         let Ok(meta) = fs::symlink_metadata(file) else { return false };
         let is_sent = file.extension().is_some()
             && meta.modified().is_ok_and(|at| {
-                SystemTime::now().duration_since(at).is_ok_and(|age| age < UPLOAD_AGE)
+                SystemTime::now().duration_since(at).is_ok_and(|age| age < MAX_UPLOAD_AGE)
             });
         meta.is_file() && !is_sent && !in_use.contains(&(meta.dev(), meta.ino()))
     };
@@ -195,7 +195,7 @@ mod tests {
         }
         let shown = target.path().join("iolab-scratch-shown").display().to_string();
         let new = target.path().join("iolab-scratch-new").display().to_string();
-        let left = remove(Some(target.path()), &BTreeSet::from([shown.clone()]));
+        let left = remove_leftovers(Some(target.path()), &BTreeSet::from([shown.clone()]));
         assert!(left.faults.iter().any(|message| message.contains(&new)), "{:?}", left.faults);
         assert_eq!((Path::new(&shown).exists(), Path::new(&new).exists()), (false, true));
     }

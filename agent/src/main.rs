@@ -33,20 +33,20 @@ fn main() -> ExitCode {
     }
     let _ = own_file(); // Now, while the root is that of whoever started it.
     if let Err(error) = keeper::fork_supervisor() {
-        eprintln!("iolab-agent: cannot start: {}", error::sentence(&error));
+        eprintln!("iolab-agent: cannot start: {}", error::io_error_text(&error));
         return ExitCode::from(70);
     }
     let lease = Arc::new(Lease::default());
     let attendant = Arc::clone(&lease);
-    if let Err(error) = thread::Builder::new().spawn(move || attendant.attend()) {
-        eprintln!("iolab-agent: cannot start a thread: {}", error::sentence(&error));
+    if let Err(error) = thread::Builder::new().spawn(move || attendant.run_housekeeping()) {
+        eprintln!("iolab-agent: cannot start a thread: {}", error::io_error_text(&error));
         return ExitCode::from(70);
     }
     // Not through Rust's stdout, which looks for line ends in what is not lines.
     match io::stdout().as_fd().try_clone_to_owned() {
         Ok(output) => serve(&mut io::stdin().lock(), Outbox::new(File::from(output)), lease),
         Err(error) => {
-            eprintln!("iolab-agent: it has no standard output: {}", error::sentence(&error));
+            eprintln!("iolab-agent: it has no standard output: {}", error::io_error_text(&error));
             ExitCode::from(CODE_FAULT as u8)
         }
     }

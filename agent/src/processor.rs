@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::facts::disks::mounts;
+use crate::facts::disks::visible_mounts;
 use crate::probe::counters::parse_pressure;
 use crate::probe::machine::{list_members, setting_of_status};
 use crate::probe::mountinfo::tree_of;
@@ -410,7 +410,7 @@ impl Group {
 /// Of the tree of version 1 where that has the controller, else of version 2.
 fn groups_of(roots: &Roots, pid: Pid) -> Vec<Group> {
     let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
-    let mounts = mounts(roots);
+    let mounts = visible_mounts(roots);
     let found = ["cpu", ""].iter().find_map(|name| Some((*name, group_of(&own, name)?)));
     let Some((controller, path)) = found else { return Vec::new() };
     let Some(mount) = tree_of(&mounts, controller) else { return Vec::new() };

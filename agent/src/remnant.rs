@@ -11,7 +11,7 @@ pub const MAX_REMNANTS: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remnant {
     /// What it is.
-    pub kind: Kind,
+    pub kind: RemnantKind,
     /// Its path where it lies by now, or its process id.
     pub name: String,
     /// Why it stays, one sentence without a stop.
@@ -21,7 +21,7 @@ pub struct Remnant {
 /// What stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum RemnantKind {
     /// A scratch folder.
     Folder,
     /// A process.
@@ -38,7 +38,7 @@ pub enum Kind {
 
 impl Remnant {
     /// One with a path.
-    pub fn at(kind: Kind, path: &Path, reason: impl Into<String>) -> Self {
+    pub fn of_path(kind: RemnantKind, path: &Path, reason: impl Into<String>) -> Self {
         Self { kind, name: path.display().to_string(), reason: reason.into() }
     }
 }

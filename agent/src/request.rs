@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::job::Job;
-use crate::metadata::Load;
+use crate::metadata::PhaseSpec;
 use crate::sys::process::{own_pid, own_user};
 use crate::wire::{MAX_ID, WIRE};
 
@@ -41,7 +41,7 @@ pub enum Request {
         wall_limit_s: f64,
     },
     Run(Job),
-    Metadata(Load),
+    Metadata(PhaseSpec),
     Signal {
         run: u64,
         signal: SignalName,
@@ -199,7 +199,7 @@ impl Hello {
     #[expect(clippy::new_without_default, reason = "no process has other first words")]
     pub fn new() -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        let runs_end_by = guard::pid().map(|_| "pid-namespace");
+        let runs_end_by = guard::guard_pid().map(|_| "pid-namespace");
         let (pid, uid) = (own_pid(), own_user());
         Self { wire: WIRE, version, pid, uid, capabilities: &VERBS, runs_end_by }
     }

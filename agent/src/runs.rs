@@ -125,7 +125,7 @@ impl Runs {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
         let real_ns = time::real_ns();
-        let child = match guard::namespace() {
+        let child = match guard::run_namespace() {
             Some(namespace) => namespace.start(|| command.spawn())?,
             None => command.spawn()?,
         };
@@ -147,7 +147,7 @@ impl Runs {
         let mut table = self.lock();
         let mut guard_ended = false;
         while let Some(reaped) = process::reap() {
-            guard_ended |= Some(reaped.pid) == guard::pid();
+            guard_ended |= Some(reaped.pid) == guard::guard_pid();
             let known = table.entries.values_mut().find(
                 |entry| matches!(entry, Entry::Alive { family, .. } if family.leader == reaped.pid),
             );

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::clock::Stamp;
+use crate::clock::ClockStamp;
 use crate::probe::counters::{
     DiskCounters, Memory, NicRow, Stall, Throttle, parse_diskstats, parse_meminfo, parse_net_dev,
     parse_pressure, parse_stat, throttle_events,
@@ -31,7 +31,7 @@ pub struct Sample {
     pub seq: u64,
     /// When it was begun.
     #[serde(flatten)]
-    pub stamp: Stamp,
+    pub stamp: ClockStamp,
     /// core, node, and eight states in nanoseconds.
     pub cpu: Vec<[u64; 10]>,
     /// Counters of each block device in use.
@@ -147,7 +147,7 @@ impl Sampler {
 
     /// Read everything now. What cannot be read is missing or null, never an error.
     pub fn sample(&mut self) -> Sample {
-        let stamp = Stamp::now();
+        let stamp = ClockStamp::now();
         self.slow.refresh(&self.roots, stamp.mono_ns);
         let [cpu, io, memory] = &mut self.pressure;
         let (cpu, io, memory) = (stall(cpu), stall(io), stall(memory));

@@ -11,13 +11,13 @@ use std::thread;
 
 use serde::Serialize;
 
-use crate::clock::Reading;
-use crate::connection::{self, Connections, Leaving, Queued, Socket};
-use crate::device::{Devices, Hold, DeviceOptions, look, trim};
+use crate::clock::ClockReading;
+use crate::connection::{self, Connections, Disconnecting, QueuedBytes, Socket};
+use crate::device::{DeviceOptions, Devices, OpenMode, inspect_device, trim_file_system};
 use crate::error::{Error, Result};
-use crate::job::{self, Event, Job, Stream};
-use crate::lease::{Lease, Reached};
-use crate::metadata::{self, Load, Place};
+use crate::job::{self, Job, OutputStream, RunEvent};
+use crate::lease::{Lease, ResolvedFile};
+use crate::metadata::{self, PhaseReservation, PhaseSpec};
 use crate::prepare::filesystem::Backing;
 use crate::prepare::pages;
 use crate::prepare::scratch::{self, Leave, Scratch};
@@ -67,7 +67,7 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
     loop {
         match read_frame(&mut input) {
             Ok(Some(frame)) => service.take(frame),
-            Ok(None) => service.lease.end(CODE_DONE, |_| {}),
+            Ok(None) => service.lease.end_agent(CODE_DONE, |_| {}),
             Err(fault) => service.end_by_fault(&fault.0),
         }
     }
@@ -82,7 +82,7 @@ struct Heard<'a, R> {
 impl<R: Read> Read for Heard<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
-        self.lease.heard();
+        self.lease.note_contact();
         Ok(count)
     }
 }
@@ -98,10 +98,10 @@ enum Work {
     Run(Job, Vec<u8>),
     Watch(Watch, Option<PathBuf>),
     Trace(String, Watch),
-    Metadata(Load, Place),
-    Connect(Socket, connection::Place),
-    Send(Queued),
-    Disconnect(Leaving),
+    Metadata(PhaseSpec, PhaseReservation),
+    Connect(Socket, connection::Reservation),
+    Send(QueuedBytes),
+    Disconnect(Disconnecting),
     Other(Request, Vec<u8>),
     Refusal(Error),
 }
@@ -109,7 +109,7 @@ enum Work {
 impl Service {
     fn end_by_fault(&self, fault: &str) -> ! {
         eprintln!("iolab-agent: protocol fault: {fault}");
-        self.lease.end(CODE_FAULT, |_| {})
+        self.lease.end_agent(CODE_FAULT, |_| {})
     }
 
     /// Never blocks on output: only so is the end of the input always seen.
@@ -209,16 +209,16 @@ impl Service {
         }
         #[derive(Serialize)]
         struct Output {
-            stream: Stream,
+            stream: OutputStream,
         }
-        let concerned = self.lease.concerned_by(job);
+        let concerned = self.lease.scratches_used_by(job);
         let in_place = || concerned.iter().try_for_each(|anchor| anchor.open().map(drop));
         let outcome = in_place().and_then(|()| self.folder_of(job)).and_then(|folder| {
             job::run(&self.lease.runs, id, job, folder, input, |event| match event {
-                Event::Started { pid, real_ns } => {
+                RunEvent::Started { pid, real_ns } => {
                     self.outbox.say(id, "started", &Started { pid, real_ns });
                 }
-                Event::Output(stream, bytes) => {
+                RunEvent::Output(stream, bytes) => {
                     self.outbox.send(id, "output", &Output { stream }, bytes);
                 }
             })
@@ -234,7 +234,7 @@ impl Service {
     fn folder_of(&self, job: &Job) -> Result<File> {
         let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
         let folder = self.lease.open_folder(cwd)?;
-        if self.lease.concerned_by(job).iter().any(|anchor| cwd.starts_with(&anchor.dir)) {
+        if self.lease.scratches_used_by(job).iter().any(|anchor| cwd.starts_with(&anchor.dir)) {
             scratch::refuse_links(&folder, cwd)?;
         }
         Ok(folder)
@@ -246,24 +246,24 @@ impl Service {
         self.done(id);
     }
 
-    fn metadata(&self, id: u64, load: &Load, mut place: Place) -> Result<()> {
-        self.lease.lend(&load.dir, &place)?;
+    fn metadata(&self, id: u64, load: &PhaseSpec, mut place: PhaseReservation) -> Result<()> {
+        self.lease.start_phase_in(&load.dir, &place)?;
         let open = |dir: &Path| self.lease.open_folder(dir);
-        let measured = metadata::measure(load, &mut place, &open, |interval| {
+        let measured = metadata::run_phase(load, &mut place, &open, |interval| {
             self.outbox.say(id, "interval", interval);
         });
         drop(place); // Its folder may be closed as soon as the final message is said.
         let measured = measured?;
-        self.lease.folder(&load.dir)?; // Else it may have been measured elsewhere.
+        self.lease.open_scratch(&load.dir)?; // Else it may have been measured elsewhere.
         self.outbox.say(id, "measured", &measured);
         Ok(())
     }
 
-    fn connect(&self, id: u64, socket: &Socket, place: connection::Place) -> Result<()> {
-        let folder = self.lease.folder(&socket.dir)?;
+    fn connect(&self, id: u64, socket: &Socket, place: connection::Reservation) -> Result<()> {
+        let folder = self.lease.open_scratch(&socket.dir)?;
         let ended = place.serve(&folder, socket, |event| match event {
-            connection::Event::Connected => self.outbox.say(id, "connected", &Empty {}),
-            connection::Event::Received(bytes) => {
+            connection::ConnectionEvent::Connected => self.outbox.say(id, "connected", &Empty {}),
+            connection::ConnectionEvent::Received(bytes) => {
                 self.outbox.send(id, "received", &Empty {}, bytes);
             }
         });
@@ -280,7 +280,7 @@ impl Service {
     fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
         let roots = Roots::default();
         match request {
-            Request::Clock {} => self.outbox.say(id, "clock", &Reading::now()),
+            Request::Clock {} => self.outbox.say(id, "clock", &ClockReading::now()),
             Request::Facts { path, tools, cloud } => {
                 self.facts(id, path.as_deref(), &tools, cloud);
             }
@@ -291,13 +291,13 @@ impl Service {
                 self.outbox.say(id, "use", &runs::of_run(&roots, &self.lease.runs, run)?);
             }
             Request::Put { path, mode } => {
-                let path = self.lease.reach(path)?;
-                let aside = self.lease.aside(transfer::beside(&path.real, id)?);
+                let path = self.lease.resolve_file(path)?;
+                let aside = self.lease.temporary_file(transfer::beside(&path.real, id)?);
                 let moved = transfer::put(&path, mode, payload, &aside)?;
                 self.outbox.say(id, "done", &moved);
             }
             Request::Get { path, max_bytes } => {
-                let path = self.lease.reach(path)?;
+                let path = self.lease.resolve_file(path)?;
                 let moved = transfer::get(&path, max_bytes, |chunk| {
                     self.outbox.send(id, "chunk", &Empty {}, chunk);
                 })?;
@@ -321,7 +321,11 @@ impl Service {
             }
             Request::Device { path, serial, overwrite } => {
                 let wish = DeviceOptions { serial: serial.as_deref(), overwrite };
-                self.outbox.say(id, "device", &look(&roots, &path, wish, Hold::No)?.0);
+                self.outbox.say(
+                    id,
+                    "device",
+                    &inspect_device(&roots, &path, wish, OpenMode::Inspect)?.0,
+                );
             }
             Request::DeviceOpen { path, serial, overwrite } => {
                 let wish = DeviceOptions { serial: Some(&serial), overwrite };
@@ -330,24 +334,24 @@ impl Service {
             Request::Discard { path } => {
                 self.outbox.say(id, "purged", &self.devices.discard(&path)?);
             }
-            Request::Trim { path } => self.outbox.say(id, "purged", &trim(&path)?),
+            Request::Trim { path } => self.outbox.say(id, "purged", &trim_file_system(&path)?),
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
                 let backing = Backing::of(image_bytes, path, serial, overwrite)?;
                 let execute =
-                    |argv: &[&str]| job::must_succeed(&self.lease.runs, argv, MKFS_PATIENCE_S);
+                    |argv: &[&str]| job::run_checked(&self.lease.runs, argv, MKFS_PATIENCE_S);
                 let opened = self.lease.open_file_system(&dir, &backing, &execute)?;
                 self.outbox.say(id, "filesystem", &opened);
             }
             Request::Leftovers { path, remove } => {
                 let found = match remove {
-                    Some(shown) => leftovers::remove(path.as_deref(), &shown),
-                    None => leftovers::find(path.as_deref()),
+                    Some(shown) => leftovers::remove_leftovers(path.as_deref(), &shown),
+                    None => leftovers::find_leftovers(path.as_deref()),
                 };
                 self.outbox.say(id, "leftovers", &found);
             }
             Request::Bye {} => {
                 let said = |left: &[Remnant]| self.outbox.say(id, "done", &Goodbye { left });
-                self.lease.end(CODE_DONE, said)
+                self.lease.end_agent(CODE_DONE, said)
             }
             other => {
                 self.obey(other)?;
@@ -365,7 +369,7 @@ impl Service {
             Request::Signal { run, .. } if self.lease.phases.stop(run) => Ok(()),
             Request::Signal { run, signal } => self.lease.runs.signal(run, signal.number()),
             Request::ScratchClose { dir, keep } => {
-                self.lease.let_go(&dir, if keep { Leave::Files } else { Leave::Nothing })
+                self.lease.release_scratch(&dir, if keep { Leave::Files } else { Leave::Nothing })
             }
             Request::DeviceClose { path } => self.devices.let_go(&path),
             Request::FilesystemClose { dir } => self.lease.close_file_system(&dir),
@@ -378,25 +382,25 @@ impl Service {
         }
     }
 
-    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::Asked, cloud: bool) {
-        let facts = facts::gather(&Roots::default(), path, tools, cloud, &self.lease.runs);
+    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::ToolCommands, cloud: bool) {
+        let facts = facts::gather_facts(&Roots::default(), path, tools, cloud, &self.lease.runs);
         self.outbox.say(id, "facts", &BTreeMap::from([("facts", facts)]));
     }
 
     fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {
-        let aside = self.lease.aside(transfer::beside(&path.join("probe"), id)?);
+        let aside = self.lease.temporary_file(transfer::beside(&path.join("probe"), id)?);
         let mut probed = pages::probe(path, aside)?;
         if rights {
             probed.memory_error =
-                bound::objection(&Roots::default(), &bound::group_of(own_sign(), id));
+                bound::unsupported_reason(&Roots::default(), &bound::group_name(own_sign(), id));
             probed.mount_error = mount::objection();
         }
         self.outbox.say(id, "probed", &probed);
         Ok(())
     }
 
-    fn reach(&self, paths: Vec<PathBuf>) -> Result<Vec<Reached>> {
-        paths.into_iter().map(|path| self.lease.reach(path)).collect()
+    fn reach(&self, paths: Vec<PathBuf>) -> Result<Vec<ResolvedFile>> {
+        paths.into_iter().map(|path| self.lease.resolve_file(path)).collect()
     }
 
     fn scratch_open(&self, id: u64, path: &Path, name: &str, owner: &str) -> Result<()> {
@@ -407,7 +411,7 @@ impl Service {
         }
         let (scratch, left_over_bytes) = Scratch::open(path, name, owner)?;
         let dir = scratch.dir().to_owned();
-        self.lease.hold(scratch)?;
+        self.lease.hold_scratch(scratch)?;
         self.outbox.say(id, "scratch", &Opened { dir, left_over_bytes });
         Ok(())
     }

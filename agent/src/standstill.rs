@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::facts::disks::mounts;
+use crate::facts::disks::visible_mounts;
 use crate::probe::mountinfo::{Mount, tree_of};
 use crate::probe::process::{group_of, parse_schedule};
 use crate::roots::{Roots, text};
@@ -134,7 +134,7 @@ impl Freezers {
     /// Those that are mounted.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
-        let mounts = mounts(roots);
+        let mounts = visible_mounts(roots);
         let tree = |&name: &&'static str| Some((name, tree_of(&mounts, name)?.clone()));
         Self(["freezer", ""].iter().filter_map(tree).collect())
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Context, Error, Result};
-use crate::lease::{Aside, Reached};
+use crate::lease::{ResolvedFile, TemporaryFile};
 use crate::sys::process::own_pid;
 
 /// A piece of a file in one message.
@@ -25,7 +25,7 @@ pub struct Moved {
 }
 
 /// Write `bytes` to `path` as a whole or not at all. `aside` is a name beside it.
-pub fn put(path: &Reached, mode: u32, bytes: &[u8], aside: &Aside) -> Result<Moved> {
+pub fn put(path: &ResolvedFile, mode: u32, bytes: &[u8], aside: &TemporaryFile) -> Result<Moved> {
     if mode > 0o7777 {
         return Err(Error::bad_request(format!("a mode of {mode} (decimal) is above 0o7777")));
     }
@@ -45,7 +45,7 @@ fn write_whole(path: &Path, mode: u32, bytes: &[u8], aside: &Path) -> io::Result
 }
 
 /// Read a regular file of at most `max_bytes` in pieces.
-pub fn get(path: &Reached, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Result<Moved> {
+pub fn get(path: &ResolvedFile, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Result<Moved> {
     let failed = |error: &io::Error| Error::io(format_args!("read {}", path.name.display()), error);
     // Opening a pipe without a writer would wait for one.
     let mut file = OpenOptions::new()

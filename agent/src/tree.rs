@@ -184,7 +184,7 @@ fn members(family: &Family) -> Vec<Place> {
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
     for place in &under {
-        let adopted = place.parent == own_pid() || Some(place.parent) == guard::pid();
+        let adopted = place.parent == own_pid() || Some(place.parent) == guard::guard_pid();
         if place.pid == family.leader
             || place.session == family.leader
             || chosen.contains(&place.parent)

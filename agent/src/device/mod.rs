@@ -11,23 +11,23 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
-use crate::error::{Context, Error, Result, sentence};
-use crate::facts::disks::{device_of, mounts, scsi_serial};
-use crate::facts::layers::{Bottom, is_memory_device, stack_below_device};
+use crate::error::{Context, Error, Result, io_error_text};
+use crate::facts::disks::{device_of_mount, scsi_serial, visible_mounts};
+use crate::facts::layers::{StackBottom, is_memory_device, stack_below_device};
 use crate::guest;
 use crate::roots::{Roots, names, number, text, value};
 use crate::sys::block;
 use crate::sys::thread::lock;
-use signature::{Kind, Signature, signatures};
+use signature::{Signature, SignatureKind, signatures};
 
 /// Devices held at once; a session holds one a target.
-const MAX_HELD: usize = 16;
+const MAX_HELD_DEVICES: usize = 16;
 /// Discarded at a time: an end of the agent never waits for more than this.
-const PIECE_BYTES: u64 = 4 << 30;
+const DISCARD_CHUNK_BYTES: u64 = 4 << 30;
 
 /// What a purge did.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Purged {
+pub struct PurgeResult {
     /// Bytes that were given back.
     pub bytes: u64,
 }
@@ -43,35 +43,35 @@ impl Devices {
         if held.contains_key(path) {
             return Err(Error::busy(format!("{} is held here already", path.display())));
         }
-        if held.len() >= MAX_HELD {
-            return Err(Error::busy(format!("{MAX_HELD} devices are held already")));
+        if held.len() >= MAX_HELD_DEVICES {
+            return Err(Error::busy(format!("{MAX_HELD_DEVICES} devices are held already")));
         }
-        let (facts, file) = hold(path, wish)?;
+        let (facts, file) = hold_device(path, wish)?;
         held.insert(path.to_owned(), (file, facts.size_bytes));
         Ok(facts)
     }
 
     /// Let a device go.
     pub fn let_go(&self, path: &Path) -> Result<()> {
-        self.held().remove(path).map(drop).ok_or_else(|| not_held(path))
+        self.held().remove(path).map(drop).ok_or_else(|| not_held_error(path))
     }
 
     /// Discard every block of a held device.
-    pub fn discard(&self, path: &Path) -> Result<Purged> {
+    pub fn discard(&self, path: &Path) -> Result<PurgeResult> {
         let (file, size) = {
             let held = self.held();
-            let (file, size) = held.get(path).ok_or_else(|| not_held(path))?;
+            let (file, size) = held.get(path).ok_or_else(|| not_held_error(path))?;
             let copy = file.try_clone();
             (copy.context("keep the device open")?, *size)
         };
         let mut at = 0;
         while at < size {
-            let length = (size - at).min(PIECE_BYTES);
+            let length = (size - at).min(DISCARD_CHUNK_BYTES);
             block::discard(&file, at, length)
                 .context(format_args!("discard {} at byte {at}", path.display()))?;
             at += length;
         }
-        Ok(Purged { bytes: at })
+        Ok(PurgeResult { bytes: at })
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<PathBuf, (File, u64)>> {
@@ -80,13 +80,13 @@ impl Devices {
 }
 
 /// Tell the devices below a file system what of it is free.
-pub fn trim(folder: &Path) -> Result<Purged> {
+pub fn trim_file_system(folder: &Path) -> Result<PurgeResult> {
     let doing = format_args!("trim the file system of {}", folder.display());
     let bytes = File::open(folder).and_then(|folder| block::trim(&folder));
-    bytes.map(|bytes| Purged { bytes }).context(doing)
+    bytes.map(|bytes| PurgeResult { bytes }).context(doing)
 }
 
-fn not_held(path: &Path) -> Error {
+fn not_held_error(path: &Path) -> Error {
     Error::bad_request(format!("{} is not a device held here", path.display()))
 }
 
@@ -103,11 +103,11 @@ pub struct DeviceOptions<'a> {
 
 /// Whether a device is kept open after the look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum OpenMode {
     /// Only looked at.
-    No,
+    Inspect,
     /// Kept for writing, by this agent alone.
-    Yes,
+    Hold,
 }
 
 /// One block device.
@@ -132,34 +132,34 @@ pub struct DeviceFacts {
 /// Look at the device; one that is to be held comes back open for us alone where nothing objects.
 ///
 /// An error where there is no block device of that path.
-pub fn look(
+pub fn inspect_device(
     roots: &Roots,
     path: &Path,
     wish: DeviceOptions,
-    hold: Hold,
+    hold: OpenMode,
 ) -> Result<(DeviceFacts, Option<File>)> {
-    let real = block_device(path)?;
+    let real = resolve_block_device(path)?;
     let name = real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!");
     let count = |file: &str| number(&roots.block(&name).join(file));
     let size_bytes = count("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
-    let stack = stack_below_device(roots, &mounts(roots), &name);
+    let stack = stack_below_device(roots, &visible_mounts(roots), &name);
     let mut facts = DeviceFacts {
         path: path.display().to_string(),
         real_path: real.display().to_string(),
-        serial: serial(roots, &name),
+        serial: device_serial(roots, &name),
         size_bytes,
         logical_block_bytes: count("queue/logical_block_size").unwrap_or(SECTOR_BYTES),
         discards: count("queue/discard_max_bytes").unwrap_or(0_u64) > 0,
         memory_backed: stack.is_memory_backed(),
         devices: stack.devices,
         layers: stack.layers,
-        hidden: stack.bottom == Bottom::Hidden,
+        hidden: stack.bottom == StackBottom::Hidden,
         signatures: Vec::new(),
         objections: objections(roots, &name),
         name,
     };
-    facts.objections.extend(identity(&facts, wish));
-    let opened = open_alone(&real, hold);
+    facts.objections.extend(serial_objection(&facts, wish));
+    let opened = open_exclusive(&real, hold);
     match &opened {
         Ok(file) => {
             let bytes_at = |offset: u64, length: usize| {
@@ -167,20 +167,20 @@ pub fn look(
                 file.read_exact_at(&mut bytes, offset).ok().map(|()| bytes)
             };
             facts.signatures = signatures(size_bytes, &bytes_at);
-            facts.objections.extend(content(&facts, wish));
+            facts.objections.extend(content_objections(&facts, wish));
         }
-        Err(error) => facts.objections.push(closed(&facts.name, error)),
+        Err(error) => facts.objections.push(open_objection(&facts.name, error)),
     }
     if size_bytes == 0 {
         facts.objections.push(Objection::new("empty", format!("{} has no size", facts.name)));
     }
-    let alone = opened.ok().filter(|_| hold == Hold::Yes && facts.objections.is_empty());
+    let alone = opened.ok().filter(|_| hold == OpenMode::Hold && facts.objections.is_empty());
     Ok((facts, alone))
 }
 
 /// The same of one that is to be held and nothing else, by this agent alone, or why it is not.
-pub fn hold(path: &Path, wish: DeviceOptions) -> Result<(DeviceFacts, File)> {
-    let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
+pub fn hold_device(path: &Path, wish: DeviceOptions) -> Result<(DeviceFacts, File)> {
+    let (facts, file) = inspect_device(&Roots::default(), path, wish, OpenMode::Hold)?;
     let Some(file) = file else {
         let reasons: Vec<&str> = facts.objections.iter().map(|one| one.message.as_str()).collect();
         return Err(Error::refused(reasons.join("; ")));
@@ -188,7 +188,7 @@ pub fn hold(path: &Path, wish: DeviceOptions) -> Result<(DeviceFacts, File)> {
     Ok((facts, file))
 }
 
-fn block_device(path: &Path) -> Result<PathBuf> {
+fn resolve_block_device(path: &Path) -> Result<PathBuf> {
     let found = fs::canonicalize(path).and_then(|real| Ok((fs::metadata(&real)?, real)));
     let (meta, real) = found.context(format_args!("find {}", path.display()))?;
     if meta.file_type().is_block_device() {
@@ -199,19 +199,19 @@ fn block_device(path: &Path) -> Result<PathBuf> {
 
 /// The kernel gives a device with this flag to one opener, and to none while it is mounted, a
 /// member of something, or swap; nor can it become one of these meanwhile.
-fn open_alone(real: &Path, hold: Hold) -> io::Result<File> {
-    let write = hold == Hold::Yes;
+fn open_exclusive(real: &Path, hold: OpenMode) -> io::Result<File> {
+    let write = hold == OpenMode::Hold;
     OpenOptions::new().read(true).write(write).custom_flags(libc::O_EXCL).open(real)
 }
 
-fn closed(name: &str, error: &io::Error) -> Objection {
+fn open_objection(name: &str, error: &io::Error) -> Objection {
     if error.raw_os_error() == Some(libc::EBUSY) {
         return Objection::new("in-use", format!("{name} is in use: it cannot be had alone"));
     }
-    Objection::new("closed", format!("{name} cannot be opened: {}", sentence(error)))
+    Objection::new("closed", format!("{name} cannot be opened: {}", io_error_text(error)))
 }
 
-fn identity(facts: &DeviceFacts, wish: DeviceOptions) -> Option<Objection> {
+fn serial_objection(facts: &DeviceFacts, wish: DeviceOptions) -> Option<Objection> {
     let name = &facts.name;
     match (&facts.serial, wish.serial) {
         (None, _) => {
@@ -225,17 +225,17 @@ fn identity(facts: &DeviceFacts, wish: DeviceOptions) -> Option<Objection> {
     }
 }
 
-fn content(facts: &DeviceFacts, wish: DeviceOptions) -> Vec<Objection> {
+fn content_objections(facts: &DeviceFacts, wish: DeviceOptions) -> Vec<Objection> {
     let name = &facts.name;
     // Random bytes can look like anything; nothing else was ever on the disk of our own guest.
-    let is_ours = wish.overwrite && guest::is_data(Path::new(&facts.path));
+    let is_ours = wish.overwrite && guest::is_data_disk(Path::new(&facts.path));
     let refused = facts.signatures.iter().filter_map(|signature| match signature.kind {
         _ if is_ours => None,
-        Kind::Member => {
+        SignatureKind::Member => {
             Some(Objection::new("signature", format!("{name} holds {}", signature.name)))
         }
-        Kind::FileSystem if wish.overwrite => None,
-        Kind::FileSystem => {
+        SignatureKind::FileSystem if wish.overwrite => None,
+        SignatureKind::FileSystem => {
             let message = format!("{name} holds a file system: {}", signature.name);
             Some(Objection::new("file-system", message))
         }
@@ -281,15 +281,15 @@ pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
     let mut all = vec![name.to_owned()];
     all.extend(partitions);
     for device in &all {
-        objections.extend(uses_of(roots, device));
+        objections.extend(use_objections(roots, device));
     }
     objections
 }
 
-fn uses_of(roots: &Roots, device: &str) -> Vec<Objection> {
+fn use_objections(roots: &Roots, device: &str) -> Vec<Objection> {
     let mut objections = Vec::new();
-    for mount in &mounts(roots) {
-        if device_of(roots, mount).as_deref() == Some(device) {
+    for mount in &visible_mounts(roots) {
+        if device_of_mount(roots, mount).as_deref() == Some(device) {
             let message = format!("{device} is mounted on {}", mount.mount_point.display());
             objections.push(Objection::new("mounted", message));
         }
@@ -299,14 +299,14 @@ fn uses_of(roots: &Roots, device: &str) -> Vec<Objection> {
         let message = format!("{device} is held by {}", holders.join(", "));
         objections.push(Objection::new("held", message));
     }
-    if swaps(roots).iter().any(|swap| swap == device) {
+    if swap_devices(roots).iter().any(|swap| swap == device) {
         objections.push(Objection::new("swap", format!("{device} is swap space in use")));
     }
     objections
 }
 
 /// The devices that are swapped to, by the kernel's names.
-fn swaps(roots: &Roots) -> Vec<String> {
+fn swap_devices(roots: &Roots) -> Vec<String> {
     let table = text(&roots.proc.join("swaps")).unwrap_or_default();
     let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     paths
@@ -322,7 +322,7 @@ fn swaps(roots: &Roots) -> Vec<String> {
 /// A disk has its serial number or its world-wide name; a loop device its file; a device-mapper
 /// device its UUID or name; devices in memory, which lose all with the host, their own name.
 #[must_use]
-pub fn serial(roots: &Roots, name: &str) -> Option<String> {
+pub fn device_serial(roots: &Roots, name: &str) -> Option<String> {
     let folder = roots.block(name);
     let read = |file: &str| value(&folder.join(file));
     read("device/serial")
@@ -359,14 +359,18 @@ mod tests {
 
     #[test]
     fn what_is_no_block_device_is_an_error() {
-        let error = look(&Roots::default(), Path::new("/dev/null"), ANY, Hold::No).unwrap_err();
+        let error =
+            inspect_device(&Roots::default(), Path::new("/dev/null"), ANY, OpenMode::Inspect)
+                .unwrap_err();
         assert_eq!(error.code, "ENOTBLK");
-        let error = look(&Roots::default(), Path::new("/dev/nowhere"), ANY, Hold::No).unwrap_err();
+        let error =
+            inspect_device(&Roots::default(), Path::new("/dev/nowhere"), ANY, OpenMode::Inspect)
+                .unwrap_err();
         assert_eq!(error.code, "ENOENT");
     }
 
-    fn facts(serial: Option<&str>, kinds: &[Kind]) -> DeviceFacts {
-        let made = |kind: &Kind| Signature { kind: *kind, name: "x" };
+    fn facts(serial: Option<&str>, kinds: &[SignatureKind]) -> DeviceFacts {
+        let made = |kind: &SignatureKind| Signature { kind: *kind, name: "x" };
         DeviceFacts {
             path: "/dev/x".into(),
             real_path: "/dev/x".into(),
@@ -388,7 +392,7 @@ mod tests {
     fn the_serial_must_be_its_own() {
         let code = |own, named| {
             let wish = DeviceOptions { serial: named, overwrite: true };
-            identity(&facts(own, &[]), wish).map(|objection| objection.code)
+            serial_objection(&facts(own, &[]), wish).map(|objection| objection.code)
         };
         assert_eq!(code(Some("a"), Some("a")), None);
         assert_eq!(code(Some("a"), Some("b")), Some("other-serial"));
@@ -400,7 +404,10 @@ mod tests {
     fn only_a_file_system_may_be_overwritten() {
         let codes = |overwrite| {
             let wish = DeviceOptions { serial: None, overwrite };
-            let all = content(&facts(None, &[Kind::Member, Kind::FileSystem]), wish);
+            let all = content_objections(
+                &facts(None, &[SignatureKind::Member, SignatureKind::FileSystem]),
+                wish,
+            );
             all.into_iter().map(|one| one.code).collect::<Vec<_>>()
         };
         assert_eq!(codes(false), ["signature", "file-system"]);
@@ -449,7 +456,7 @@ mod tests {
         tree.put("class/block/zram0/size", "8\n");
         tree.put("class/block/vdb/serial", "\n");
         let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-        let told = |name: &str| serial(&roots, name);
+        let told = |name: &str| device_serial(&roots, name);
         assert_eq!(told("nvme0n1").as_deref(), Some("S5"));
         assert_eq!(told("loop3").as_deref(), Some("/srv/image"));
         assert_eq!(told("dm-0").as_deref(), Some("slow"));

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// What a signature stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SignatureKind {
     /// A file system, which one may want to lose.
     FileSystem,
     /// A partition table, swap, or a member of something larger: never overwritten.
@@ -16,7 +16,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Signature {
     /// What it stands for.
-    pub kind: Kind,
+    pub kind: SignatureKind,
     /// Its name, as `ext4` or `GPT partition table`.
     pub name: &'static str,
 }
@@ -25,7 +25,7 @@ pub struct Signature {
 pub type Read<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
 
 /// A name, where its bytes stand, and the bytes.
-type Mark = (Kind, &'static str, u64, &'static [u8]);
+type Magic = (SignatureKind, &'static str, u64, &'static [u8]);
 
 const KIB: u64 = 1 << 10;
 const ZFS_LABEL: u64 = 256 * KIB;
@@ -37,25 +37,25 @@ const MD_MAGIC: u32 = 0xa92b_4efc;
 /// The largest page of an architecture with swap: its signature ends the first page.
 const PAGES: [u64; 4] = [4 * KIB, 8 * KIB, 16 * KIB, 64 * KIB];
 
-const MARKS: &[Mark] = &[
-    (Kind::Member, "GPT partition table", 512, b"EFI PART"),
-    (Kind::Member, "GPT partition table", 4096, b"EFI PART"),
-    (Kind::Member, "LVM2 physical volume", 0, b"LABELONE"),
-    (Kind::Member, "LVM2 physical volume", 512, b"LABELONE"),
-    (Kind::Member, "LVM2 physical volume", 1024, b"LABELONE"),
-    (Kind::Member, "LVM2 physical volume", 1536, b"LABELONE"),
-    (Kind::Member, "LUKS volume", 0, b"LUKS\xba\xbe"),
-    (Kind::Member, "md member", 0, &MD_MAGIC.to_le_bytes()),
-    (Kind::Member, "md member", 4096, &MD_MAGIC.to_le_bytes()),
-    (Kind::Member, "bcache member", 4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca"),
-    (Kind::Member, "bcachefs member", 4096 + 24, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9"),
-    (Kind::Member, "Ceph BlueStore", 0, b"bluestore block device"),
-    (Kind::Member, "boot record", 510, b"\x55\xaa"),
-    (Kind::FileSystem, "ext2, ext3 or ext4", 1024 + 56, b"\x53\xef"),
-    (Kind::FileSystem, "xfs", 0, b"XFSB"),
-    (Kind::FileSystem, "btrfs", 64 * KIB + 64, b"_BHRfS_M"),
-    (Kind::FileSystem, "f2fs", 1024, b"\x10\x20\xf5\xf2"),
-    (Kind::FileSystem, "ntfs", 3, b"NTFS    "),
+const MAGICS: &[Magic] = &[
+    (SignatureKind::Member, "GPT partition table", 512, b"EFI PART"),
+    (SignatureKind::Member, "GPT partition table", 4096, b"EFI PART"),
+    (SignatureKind::Member, "LVM2 physical volume", 0, b"LABELONE"),
+    (SignatureKind::Member, "LVM2 physical volume", 512, b"LABELONE"),
+    (SignatureKind::Member, "LVM2 physical volume", 1024, b"LABELONE"),
+    (SignatureKind::Member, "LVM2 physical volume", 1536, b"LABELONE"),
+    (SignatureKind::Member, "LUKS volume", 0, b"LUKS\xba\xbe"),
+    (SignatureKind::Member, "md member", 0, &MD_MAGIC.to_le_bytes()),
+    (SignatureKind::Member, "md member", 4096, &MD_MAGIC.to_le_bytes()),
+    (SignatureKind::Member, "bcache member", 4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca"),
+    (SignatureKind::Member, "bcachefs member", 4096 + 24, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9"),
+    (SignatureKind::Member, "Ceph BlueStore", 0, b"bluestore block device"),
+    (SignatureKind::Member, "boot record", 510, b"\x55\xaa"),
+    (SignatureKind::FileSystem, "ext2, ext3 or ext4", 1024 + 56, b"\x53\xef"),
+    (SignatureKind::FileSystem, "xfs", 0, b"XFSB"),
+    (SignatureKind::FileSystem, "btrfs", 64 * KIB + 64, b"_BHRfS_M"),
+    (SignatureKind::FileSystem, "f2fs", 1024, b"\x10\x20\xf5\xf2"),
+    (SignatureKind::FileSystem, "ntfs", 3, b"NTFS    "),
 ];
 
 /// Every signature on a device of `size` bytes, each name once.
@@ -67,28 +67,28 @@ pub fn signatures(size: u64, read: Read) -> Vec<Signature> {
             found.push(Signature { kind, name });
         }
     };
-    for (kind, name, offset, bytes) in MARKS {
+    for (kind, name, offset, bytes) in MAGICS {
         if read(*offset, bytes.len()).as_deref() == Some(bytes) {
-            add(*kind, boot_record(name));
+            add(*kind, boot_record_name(name));
         }
     }
     if is_swap(read) {
-        add(Kind::Member, "swap");
+        add(SignatureKind::Member, "swap");
     }
     if is_md_at_end(size, read) {
-        add(Kind::Member, "md member");
+        add(SignatureKind::Member, "md member");
     }
     if size >= 33 * 512 && read(size - 512, 8).as_deref() == Some(b"EFI PART") {
-        add(Kind::Member, "GPT partition table");
+        add(SignatureKind::Member, "GPT partition table");
     }
     if zfs_labels(size).into_iter().any(|label| has_uberblock(label, read)) {
-        add(Kind::Member, "ZFS member");
+        add(SignatureKind::Member, "ZFS member");
     }
     found
 }
 
 /// The two bytes that end a boot record are also those of a FAT file system: both are refused.
-fn boot_record(name: &'static str) -> &'static str {
+fn boot_record_name(name: &'static str) -> &'static str {
     if name.ends_with("boot record") { "MBR partition table or boot record" } else { name }
 }
 
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn every_known_mark_is_found() {
-        for (_, name, offset, bytes) in MARKS {
-            assert_eq!(found(&[(*offset as usize, bytes)]), [boot_record(name)]);
+        for (_, name, offset, bytes) in MAGICS {
+            assert_eq!(found(&[(*offset as usize, bytes)]), [boot_record_name(name)]);
         }
     }
 

@@ -19,11 +19,11 @@ const SERVICE: SocketAddr =
 /// The service is on the same node and answers within milliseconds; all requests together.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The whole description of a machine with its disks has some kilobytes.
-const ANSWER_BYTES_MOST: u64 = 256 << 10;
+const MAX_ANSWER_BYTES: u64 = 256 << 10;
 /// Instance types and names of volumes are shorter.
-const WORD_CHARS_MOST: usize = 80;
+const MAX_WORD_CHARS: usize = 80;
 /// No machine has more volumes.
-const VOLUMES_MOST: usize = 256;
+const MAX_VOLUMES: usize = 256;
 /// How Azure's machines are known by their firmware.
 const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 /// A token is asked for right before it is used.
@@ -50,58 +50,58 @@ pub struct CloudVolume {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cloud {
+enum Provider {
     Aws,
     Gcp,
     Azure,
 }
 
 /// Ask the service of the cloud that the firmware names; None with a fault where that fails.
-pub fn cloud(machine: &MachineFacts, faults: &mut Vec<String>) -> Option<CloudFacts> {
-    let Some(cloud) = named(machine) else {
+pub fn cloud_facts(machine: &MachineFacts, faults: &mut Vec<String>) -> Option<CloudFacts> {
+    let Some(cloud) = detect_provider(machine) else {
         faults.push("The firmware names no cloud whose metadata service is known.".into());
         return None;
     };
-    ask(cloud, SERVICE)
+    query_provider(cloud, SERVICE)
         .map_err(|why| faults.push(format!("The cloud's metadata service did not answer: {why}.")))
         .ok()
 }
 
-fn named(machine: &MachineFacts) -> Option<Cloud> {
+fn detect_provider(machine: &MachineFacts) -> Option<Provider> {
     match (machine.vendor.as_deref(), machine.asset_tag.as_deref()) {
-        (Some("Amazon EC2"), _) => Some(Cloud::Aws),
-        (Some("Google"), _) => Some(Cloud::Gcp),
-        (_, Some(AZURE_TAG)) => Some(Cloud::Azure),
+        (Some("Amazon EC2"), _) => Some(Provider::Aws),
+        (Some("Google"), _) => Some(Provider::Gcp),
+        (_, Some(AZURE_TAG)) => Some(Provider::Azure),
         _ => None,
     }
 }
 
-type Told<T> = Result<T, String>;
+type QueryResult<T> = Result<T, String>;
 
-fn ask(cloud: Cloud, service: SocketAddr) -> Told<CloudFacts> {
-    let service = Service { address: service, until: Instant::now() + PATIENCE };
+fn query_provider(cloud: Provider, service: SocketAddr) -> QueryResult<CloudFacts> {
+    let service = MetadataService { address: service, deadline: Instant::now() + PATIENCE };
     match cloud {
-        Cloud::Aws => aws(&service),
-        Cloud::Gcp => gcp(&service),
-        Cloud::Azure => azure(&service),
+        Provider::Aws => aws_facts(&service),
+        Provider::Gcp => gcp_facts(&service),
+        Provider::Azure => azure_facts(&service),
     }
 }
 
 /// Version 2 of the service, which wants a token; it does not tell the types of volumes.
-fn aws(service: &Service) -> Told<CloudFacts> {
+fn aws_facts(service: &MetadataService) -> QueryResult<CloudFacts> {
     let token = service.request("PUT", "/latest/api/token", AWS_TOKEN)?;
-    let token = plain(&token).ok_or("its token is no word")?;
+    let token = header_safe_token(&token).ok_or("its token is no word")?;
     let header = format!("X-aws-ec2-metadata-token: {token}\r\n");
     let get = |path: &str| service.request("GET", &format!("/latest/meta-data/{path}"), &header);
     Ok(CloudFacts {
         provider: "Amazon EC2",
-        instance_type: word(&get("instance-type")?),
-        zone: get("placement/availability-zone").ok().and_then(|zone| word(&zone)),
+        instance_type: short_word(&get("instance-type")?),
+        zone: get("placement/availability-zone").ok().and_then(|zone| short_word(&zone)),
         volumes: Vec::new(),
     })
 }
 
-fn gcp(service: &Service) -> Told<CloudFacts> {
+fn gcp_facts(service: &MetadataService) -> QueryResult<CloudFacts> {
     let get = |path: &str| {
         service.request(
             "GET",
@@ -110,61 +110,65 @@ fn gcp(service: &Service) -> Told<CloudFacts> {
         )
     };
     // Both are paths, `projects/1/machineTypes/n2-standard-8`.
-    let last = |text: String| text.trim().rsplit('/').next().and_then(word);
-    let disks: Value = parsed(&get("disks/?recursive=true")?)?;
+    let last = |text: String| text.trim().rsplit('/').next().and_then(short_word);
+    let disks: Value = parse_json(&get("disks/?recursive=true")?)?;
     Ok(CloudFacts {
         provider: "Google Cloud",
         instance_type: last(get("machine-type")?),
         zone: get("zone").ok().and_then(last),
-        volumes: rows(&disks)
-            .filter_map(|disk| volume(&disk["deviceName"], &disk["type"], &Value::Null))
+        volumes: array_items(&disks)
+            .filter_map(|disk| parse_volume(&disk["deviceName"], &disk["type"], &Value::Null))
             .collect(),
     })
 }
 
-fn azure(service: &Service) -> Told<CloudFacts> {
+fn azure_facts(service: &MetadataService) -> QueryResult<CloudFacts> {
     let path = "/metadata/instance/compute?api-version=2021-02-01&format=json";
-    let compute = parsed(&service.request("GET", path, "Metadata: true\r\n")?)?;
+    let compute = parse_json(&service.request("GET", path, "Metadata: true\r\n")?)?;
     let disks = &compute["storageProfile"];
-    let every = std::iter::once(&disks["osDisk"]).chain(rows(&disks["dataDisks"]));
+    let every = std::iter::once(&disks["osDisk"]).chain(array_items(&disks["dataDisks"]));
     Ok(CloudFacts {
         provider: "Azure",
-        instance_type: compute["vmSize"].as_str().and_then(word),
-        zone: compute["location"].as_str().and_then(word),
+        instance_type: compute["vmSize"].as_str().and_then(short_word),
+        zone: compute["location"].as_str().and_then(short_word),
         volumes: every
             .filter_map(|disk| {
                 let kind = &disk["managedDisk"]["storageAccountType"];
-                volume(&disk["name"], kind, &disk["diskSizeGB"])
+                parse_volume(&disk["name"], kind, &disk["diskSizeGB"])
             })
-            .take(VOLUMES_MOST)
+            .take(MAX_VOLUMES)
             .collect(),
     })
 }
 
-fn rows(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten().take(VOLUMES_MOST)
+fn array_items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten().take(MAX_VOLUMES)
 }
 
-fn volume(name: &Value, kind: &Value, gib: &Value) -> Option<CloudVolume> {
+fn parse_volume(name: &Value, kind: &Value, gib: &Value) -> Option<CloudVolume> {
     // Azure writes sizes as texts.
     let size_gib = gib.as_u64().or_else(|| gib.as_str()?.parse().ok());
-    Some(CloudVolume { name: word(name.as_str()?)?, kind: word(kind.as_str()?)?, size_gib })
+    Some(CloudVolume {
+        name: short_word(name.as_str()?)?,
+        kind: short_word(kind.as_str()?)?,
+        size_gib,
+    })
 }
 
-fn parsed(text: &str) -> Told<Value> {
+fn parse_json(text: &str) -> QueryResult<Value> {
     serde_json::from_str(text).map_err(|_| "it is no JSON".into())
 }
 
 /// The text as one short word of letters, digits and `. _ -`; None for anything else.
-fn word(text: &str) -> Option<String> {
+fn short_word(text: &str) -> Option<String> {
     let text = text.trim();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    let fits = !text.is_empty() && text.len() <= WORD_CHARS_MOST && text.chars().all(is_plain);
+    let fits = !text.is_empty() && text.len() <= MAX_WORD_CHARS && text.chars().all(is_plain);
     fits.then(|| text.to_owned())
 }
 
 /// A token that may stand in a header: no white space, no line end.
-fn plain(token: &str) -> Option<&str> {
+fn header_safe_token(token: &str) -> Option<&str> {
     let token = token.trim();
     let fits =
         !token.is_empty() && token.len() <= 512 && token.bytes().all(|b| b.is_ascii_graphic());
@@ -172,46 +176,47 @@ fn plain(token: &str) -> Option<&str> {
 }
 
 /// A service, and until when it may take.
-struct Service {
+struct MetadataService {
     address: SocketAddr,
-    until: Instant,
+    deadline: Instant,
 }
 
-impl Service {
+impl MetadataService {
     /// The body of an answer with status 200; no proxy is used and no redirection followed.
-    fn request(&self, method: &str, path: &str, headers: &str) -> Told<String> {
-        let mut stream = TcpStream::connect_timeout(&self.address, self.left()?).map_err(said)?;
-        stream.set_write_timeout(Some(self.left()?)).map_err(said)?;
+    fn request(&self, method: &str, path: &str, headers: &str) -> QueryResult<String> {
+        let mut stream =
+            TcpStream::connect_timeout(&self.address, self.left()?).map_err(request_error_text)?;
+        stream.set_write_timeout(Some(self.left()?)).map_err(request_error_text)?;
         // HTTP/1.0: the answer ends with the connection and never comes in chunks.
         let length = if method == "PUT" { "Content-Length: 0\r\n" } else { "" };
         let request = format!(
             "{method} {path} HTTP/1.0\r\nHost: {}\r\n{headers}{length}\r\n",
             self.address.ip()
         );
-        stream.write_all(request.as_bytes()).map_err(said)?;
+        stream.write_all(request.as_bytes()).map_err(request_error_text)?;
         let mut answer = Vec::new();
         let mut piece = [0; 4096];
         loop {
-            stream.set_read_timeout(Some(self.left()?)).map_err(said)?;
-            let count = stream.read(&mut piece).map_err(said)?;
+            stream.set_read_timeout(Some(self.left()?)).map_err(request_error_text)?;
+            let count = stream.read(&mut piece).map_err(request_error_text)?;
             answer.extend_from_slice(&piece[..count]);
-            if answer.len() as u64 > ANSWER_BYTES_MOST {
-                return Err(format!("its answer has more than {ANSWER_BYTES_MOST} bytes"));
+            if answer.len() as u64 > MAX_ANSWER_BYTES {
+                return Err(format!("its answer has more than {MAX_ANSWER_BYTES} bytes"));
             }
-            if count == 0 || is_whole(&answer) {
-                return body_of(&answer);
+            if count == 0 || is_complete(&answer) {
+                return parse_body(&answer);
             }
         }
     }
 
-    fn left(&self) -> Told<Duration> {
-        let left = self.until.saturating_duration_since(Instant::now());
+    fn left(&self) -> QueryResult<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(format!("{} s are over", PATIENCE.as_secs())) } else { Ok(left) }
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
-fn said(error: std::io::Error) -> String {
+fn request_error_text(error: std::io::Error) -> String {
     error.to_string()
 }
 
@@ -223,28 +228,31 @@ fn body_start(answer: &[u8]) -> Option<usize> {
 }
 
 /// The bytes that the head promises, where it does.
-fn promised(head: &str) -> Option<usize> {
+fn content_length(head: &str) -> Option<usize> {
     let lines = head.lines().filter_map(|line| line.split_once(':'));
     let mut lengths = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     lengths.next()?.1.trim().parse().ok()
 }
 
 /// A server that keeps the connection open has said how long its answer is.
-fn is_whole(answer: &[u8]) -> bool {
+fn is_complete(answer: &[u8]) -> bool {
     let Some(start) = body_start(answer) else { return false };
     let head = String::from_utf8_lossy(&answer[..start]);
-    promised(&head).is_some_and(|length| answer.len() - start >= length)
+    content_length(&head).is_some_and(|length| answer.len() - start >= length)
 }
 
-fn body_of(answer: &[u8]) -> Told<String> {
+fn parse_body(answer: &[u8]) -> QueryResult<String> {
     let start = body_start(answer).ok_or("it broke off")?;
     let head = String::from_utf8_lossy(&answer[..start]);
     let status = head.split_ascii_whitespace().nth(1).unwrap_or_default();
     if status != "200" {
-        return Err(format!("its status is {}", word(status).unwrap_or_else(|| "none".into())));
+        return Err(format!(
+            "its status is {}",
+            short_word(status).unwrap_or_else(|| "none".into())
+        ));
     }
     let body = &answer[start..];
-    let length = promised(&head).unwrap_or(body.len());
+    let length = content_length(&head).unwrap_or(body.len());
     if body.len() < length {
         return Err("it broke off".into());
     }
@@ -302,7 +310,7 @@ mod tests {
             ],
             3,
         );
-        let told = ask(Cloud::Aws, address).unwrap();
+        let told = query_provider(Provider::Aws, address).unwrap();
         assert_eq!(told.instance_type.as_deref(), Some("i4i.2xlarge"));
         assert_eq!(told.zone.as_deref(), Some("eu-central-1a"));
         assert_eq!(told.volumes, []);
@@ -328,7 +336,7 @@ mod tests {
             ],
             3,
         );
-        let told = ask(Cloud::Gcp, address).unwrap();
+        let told = query_provider(Provider::Gcp, address).unwrap();
         assert_eq!(told.instance_type.as_deref(), Some("n2-standard-8"));
         assert_eq!(told.zone.as_deref(), Some("europe-west3-a"));
         let boot =
@@ -345,7 +353,7 @@ mod tests {
         "osDisk":{"name":"os","diskSizeGB":"30","managedDisk":{"storageAccountType":"StandardSSD_LRS"}},
         "dataDisks":[{"name":"data","diskSizeGB":"1024","managedDisk":{"storageAccountType":"Premium_LRS"}}]}}"#;
         let (address, server) = serve(vec![("GET /metadata/instance/compute?", ok(compute))], 1);
-        let told = ask(Cloud::Azure, address).unwrap();
+        let told = query_provider(Provider::Azure, address).unwrap();
         assert_eq!(told.instance_type.as_deref(), Some("Standard_D8s_v5"));
         let sizes: Vec<_> =
             told.volumes.iter().map(|one| (one.kind.as_str(), one.size_gib)).collect();
@@ -364,12 +372,12 @@ mod tests {
             (endless, "262144"),
         ] {
             let (address, server) = serve(vec![("GET ", answer)], 1);
-            let told = ask(Cloud::Azure, address).unwrap_err();
+            let told = query_provider(Provider::Azure, address).unwrap_err();
             assert!(told.contains(fault), "{told}");
             server.join().unwrap();
         }
         let (address, server) = serve(vec![("PUT ", ok("a\r\nInjected: header"))], 1);
-        assert!(ask(Cloud::Aws, address).is_err());
+        assert!(query_provider(Provider::Aws, address).is_err());
         server.join().unwrap();
     }
 
@@ -377,7 +385,8 @@ mod tests {
     fn a_service_that_says_nothing_is_left_in_time() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let service = Service { address, until: Instant::now() + Duration::from_millis(50) };
+        let service =
+            MetadataService { address, deadline: Instant::now() + Duration::from_millis(50) };
         assert!(service.request("GET", "/", "").is_err());
         drop(listener);
     }
@@ -386,15 +395,19 @@ mod tests {
     fn only_a_cloud_that_the_firmware_names_is_asked() {
         let named_by = |vendor: Option<&str>, tag: Option<&str>| {
             let text = |value: Option<&str>| value.map(ToOwned::to_owned);
-            named(&MachineFacts { vendor: text(vendor), product: None, asset_tag: text(tag) })
+            detect_provider(&MachineFacts {
+                vendor: text(vendor),
+                product: None,
+                asset_tag: text(tag),
+            })
         };
-        assert_eq!(named_by(Some("Amazon EC2"), None), Some(Cloud::Aws));
-        assert_eq!(named_by(Some("Google"), None), Some(Cloud::Gcp));
-        assert_eq!(named_by(Some("Microsoft Corporation"), Some(AZURE_TAG)), Some(Cloud::Azure));
+        assert_eq!(named_by(Some("Amazon EC2"), None), Some(Provider::Aws));
+        assert_eq!(named_by(Some("Google"), None), Some(Provider::Gcp));
+        assert_eq!(named_by(Some("Microsoft Corporation"), Some(AZURE_TAG)), Some(Provider::Azure));
         assert_eq!(named_by(Some("Microsoft Corporation"), None), None);
         let mut faults = Vec::new();
         let none = MachineFacts { vendor: Some("QEMU".into()), product: None, asset_tag: None };
-        assert_eq!(cloud(&none, &mut faults), None);
+        assert_eq!(cloud_facts(&none, &mut faults), None);
         assert_eq!(faults.len(), 1);
     }
 }

@@ -36,7 +36,7 @@ pub struct DiskFacts {
 }
 
 /// All whole devices that have a size, and of partitions those `beneath` the target.
-pub fn disks(roots: &Roots, beneath: &[String], faults: &mut Vec<String>) -> Vec<DiskFacts> {
+pub fn disk_facts(roots: &Roots, beneath: &[String], faults: &mut Vec<String>) -> Vec<DiskFacts> {
     let mut wanted = roots.sys_names("block");
     if wanted.is_empty() {
         faults.push("No block device is shown in /sys/block.".into());
@@ -44,18 +44,18 @@ pub fn disks(roots: &Roots, beneath: &[String], faults: &mut Vec<String>) -> Vec
     let partitions: Vec<String> =
         beneath.iter().filter(|name| !wanted.contains(name)).cloned().collect();
     wanted.extend(partitions);
-    let mounts = mounts(roots);
-    let all = wanted.iter().map(|name| disk(roots, &mounts, name));
+    let mounts = visible_mounts(roots);
+    let all = wanted.iter().map(|name| facts_of_disk(roots, &mounts, name));
     all.filter(|disk| disk.size_bytes > 0).collect()
 }
 
 /// The devices below `name` (itself first), nearest first, each once.
 #[must_use]
-pub fn chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
+pub fn device_chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
     let mut devices = vec![name.to_owned()];
     let mut next = 0;
     while next < devices.len() && devices.len() < 10_000 {
-        for parent in parents(roots, mounts, &devices[next].clone()) {
+        for parent in parent_devices(roots, mounts, &devices[next].clone()) {
             if !devices.contains(&parent) {
                 devices.push(parent);
             }
@@ -67,13 +67,13 @@ pub fn chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
 
 /// The mounts that the calling thread sees, which may be others than those of its process.
 #[must_use]
-pub fn mounts(roots: &Roots) -> Vec<Mount> {
+pub fn visible_mounts(roots: &Roots) -> Vec<Mount> {
     parse_mountinfo(&text(&roots.proc.join("thread-self/mountinfo")).unwrap_or_default())
 }
 
 /// The block device that a mount's file system is on, by its number or by its source.
 #[must_use]
-pub fn device_of(roots: &Roots, mount: &Mount) -> Option<String> {
+pub fn device_of_mount(roots: &Roots, mount: &Mount) -> Option<String> {
     let by_number = fs::canonicalize(roots.sys.join("dev/block").join(&mount.device)).ok();
     let by_source = || {
         // A file system over several devices may name them all, joined by colons.
@@ -86,10 +86,10 @@ pub fn device_of(roots: &Roots, mount: &Mount) -> Option<String> {
     Some(folder.file_name()?.to_string_lossy().into_owned())
 }
 
-fn disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
+fn facts_of_disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
     let folder = roots.block(name);
     let is_partition = folder.join("partition").exists();
-    let parents = parents(roots, mounts, name);
+    let parents = parent_devices(roots, mounts, name);
     // A partition has its disk's queue and device.
     let whole = match parents.first() {
         Some(disk) if is_partition => roots.block(disk),
@@ -100,7 +100,7 @@ fn disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
     let sectors = number::<u64>(&folder.join("size"));
     DiskFacts {
         name: name.to_owned(),
-        model: model(&read),
+        model: disk_model(&read),
         serial: read("device/serial").or_else(|| read("serial")).or_else(|| scsi_serial(&whole)),
         firmware: read("device/firmware_rev").or_else(|| read("device/rev")),
         size_bytes: sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES),
@@ -111,11 +111,11 @@ fn disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
         max_io_bytes: count("queue/max_sectors_kb").and_then(|kib| kib.checked_mul(1024)),
         pcie_link: pcie_link(&whole.join("device")),
         parents,
-        backing_file: backing_file(&folder),
+        backing_file: loop_backing_file(&folder),
     }
 }
 
-fn model(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+fn disk_model(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let model = read("device/model")?;
     // SCSI says `ATA` as the vendor of any SATA disk; PCI devices say a number.
     match read("device/vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x")) {
@@ -131,10 +131,10 @@ pub fn scsi_serial(folder: &Path) -> Option<String> {
     non_empty(&String::from_utf8_lossy(page.get(4..)?))
 }
 
-fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
+fn parent_devices(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
     let mut parents = device_parents(roots, name);
-    if let Some(file) = backing_file(&roots.block(name)) {
-        match backing_device(roots, &file) {
+    if let Some(file) = loop_backing_file(&roots.block(name)) {
+        match loop_backing_device(roots, &file) {
             Some(device) => parents.push(device),
             None => {
                 parents.extend(mount_of_loop(roots, mounts, name).map_or_else(Vec::new, |mount| {
@@ -149,7 +149,7 @@ fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
 
 /// All devices of a btrfs, the mounted one first; of any other file system just that one.
 #[must_use]
-pub fn members(roots: &Roots, mount: &Mount, nearest: String) -> Vec<String> {
+pub fn file_system_devices(roots: &Roots, mount: &Mount, nearest: String) -> Vec<String> {
     if mount.fs_type != "btrfs" {
         return vec![nearest];
     }
@@ -181,7 +181,7 @@ pub fn bcache_parents(folder: &Path) -> Vec<String> {
 
 /// The file that a loop device stands for.
 #[must_use]
-pub fn backing_file(folder: &Path) -> Option<String> {
+pub fn loop_backing_file(folder: &Path) -> Option<String> {
     value(&folder.join("loop/backing_file"))
 }
 
@@ -189,7 +189,7 @@ pub fn backing_file(folder: &Path) -> Option<String> {
 ///
 /// That folder is a file system in memory, which says nothing of the device.
 #[must_use]
-pub fn backing_device(roots: &Roots, file: &str) -> Option<String> {
+pub fn loop_backing_device(roots: &Roots, file: &str) -> Option<String> {
     let name = file.strip_prefix("/dev/").filter(|name| !name.contains('/'))?;
     roots.block(name).exists().then(|| name.to_owned())
 }
@@ -208,10 +208,10 @@ fn pcie_link(device: &Path) -> Option<String> {
         let first = names(&device).into_iter().find(|n| number_after("nvme", n).is_some())?;
         fs::canonicalize(device.join(first)).ok()?
     };
-    link_of(&fs::canonicalize(controller.join("device")).ok()?)
+    link_text(&fs::canonicalize(controller.join("device")).ok()?)
 }
 
-fn link_of(pci: &Path) -> Option<String> {
+fn link_text(pci: &Path) -> Option<String> {
     let read = |file: &str| value(&pci.join(file));
     let link = |speed: &str, width: &str| {
         let speed = read(speed).filter(|speed| speed.contains("GT/s"))?;
@@ -267,7 +267,7 @@ mod tests {
 
         fn mounts(&self, text: &str) -> Vec<Mount> {
             self.0.put("proc/thread-self/mountinfo", text);
-            mounts(&self.roots())
+            visible_mounts(&self.roots())
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
     fn an_nvme_disk_with_a_link_below_its_best() {
         let tree = Tree::new();
         nvme(&tree);
-        let disk = disks(&tree.roots(), &[], &mut Vec::new()).remove(0);
+        let disk = disk_facts(&tree.roots(), &[], &mut Vec::new()).remove(0);
         assert_eq!(disk.name, "nvme0n1");
         assert_eq!(disk.model.as_deref(), Some("SAMSUNG MZQL23T8HCLS-00A07"));
         assert_eq!(disk.serial.as_deref(), Some("S64HNE0R500123"));
@@ -325,7 +325,7 @@ mod tests {
         tree.device("pci0/host0/sda", "8:0", &files);
         tree.device("virtual/block/odd", "250:0", &[("size", "1\n")]);
         tree.device("virtual/block/loop0", "7:0", &[("size", "0\n")]);
-        let all = disks(&tree.roots(), &[], &mut Vec::new());
+        let all = disk_facts(&tree.roots(), &[], &mut Vec::new());
         assert_eq!(all.iter().map(|disk| disk.name.as_str()).collect::<Vec<_>>(), ["odd", "sda"]);
         assert_eq!((&all[0].model, &all[0].scheduler, all[0].rotational), (&None, &None, false));
         assert_eq!(all[1].model.as_deref(), Some("SEAGATE ST8000NM"));
@@ -350,17 +350,17 @@ mod tests {
             "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 7:3 / /mnt rw - xfs /dev/loop3 rw\n",
         );
         let roots = tree.roots();
-        assert_eq!(device_of(&roots, &mounts[1]).as_deref(), Some("loop3"));
-        let chain = chain(&roots, &mounts, "loop3");
+        assert_eq!(device_of_mount(&roots, &mounts[1]).as_deref(), Some("loop3"));
+        let chain = device_chain(&roots, &mounts, "loop3");
         assert_eq!(chain, ["loop3", "dm-0", "nvme0n1p2", "nvme0n1"]);
 
-        let all = disks(&roots, &chain, &mut Vec::new());
+        let all = disk_facts(&roots, &chain, &mut Vec::new());
         let names: Vec<&str> = all.iter().map(|disk| disk.name.as_str()).collect();
         assert_eq!(names, ["dm-0", "loop3", "nvme0n1", "nvme0n1p2"]);
         assert_eq!(all[1].parents, ["dm-0"]);
         assert_eq!(all[1].backing_file.as_deref(), Some(image.as_str()));
         assert_eq!((all[3].size_bytes, all[3].physical_block_bytes), (50 * 512, 4096));
-        assert_eq!(disks(&roots, &[], &mut Vec::new()).len(), 3);
+        assert_eq!(disk_facts(&roots, &[], &mut Vec::new()).len(), 3);
     }
 
     #[test]
@@ -376,7 +376,7 @@ mod tests {
         let mounts = tree.mounts(
             "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 0:5 / /dev rw - devtmpfs udev rw\n",
         );
-        assert_eq!(chain(&tree.roots(), &mounts, "loop2"), ["loop2", "loop1", "dm-0"]);
+        assert_eq!(device_chain(&tree.roots(), &mounts, "loop2"), ["loop2", "loop1", "dm-0"]);
     }
 
     #[test]
@@ -384,20 +384,20 @@ mod tests {
         let tree = Tree::new();
         tree.device("virtual/block/dm-0", "253:0", &[("slaves/dm-1/size", "1")]);
         tree.device("virtual/block/dm-1", "253:1", &[("slaves/dm-0/size", "1")]);
-        assert_eq!(chain(&tree.roots(), &[], "dm-0"), ["dm-0", "dm-1"]);
+        assert_eq!(device_chain(&tree.roots(), &[], "dm-0"), ["dm-0", "dm-1"]);
     }
 
     #[test]
     fn three_hundred_disks_and_none() {
         let tree = Tree::new();
         let mut faults = Vec::new();
-        assert!(disks(&tree.roots(), &[], &mut faults).is_empty());
+        assert!(disk_facts(&tree.roots(), &[], &mut faults).is_empty());
         assert_eq!(faults.len(), 1);
         for number in 0..300 {
             let place = format!("pci0/host{number}/sd{number}");
             tree.device(&place, &format!("65:{number}"), &[("size", "8\n")]);
         }
-        assert_eq!(disks(&tree.roots(), &[], &mut Vec::new()).len(), 300);
+        assert_eq!(disk_facts(&tree.roots(), &[], &mut Vec::new()).len(), 300);
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
         tree.0.put("sys/fs/btrfs/uuid-1/devices/sdc/size", "1");
         tree.0.put("sys/fs/btrfs/features/raid56", "1");
         let mount = &parse_mountinfo("1 0 0:9 / /b rw - btrfs /dev/sdc rw\n")[0];
-        assert_eq!(members(&tree.roots(), mount, "sdc".into()), ["sdc", "sdb"]);
+        assert_eq!(file_system_devices(&tree.roots(), mount, "sdc".into()), ["sdc", "sdb"]);
     }
 
     #[test]
@@ -423,6 +423,6 @@ mod tests {
         symlink(&set, devices.join("pci0/sdb/bcache/cache")).unwrap();
         let own = devices.join("virtual/block/bcache0/bcache");
         symlink(devices.join("pci0/sdb/bcache"), own).unwrap();
-        assert_eq!(chain(&tree.roots(), &[], "bcache0"), ["bcache0", "sdb", "nvme1n1"]);
+        assert_eq!(device_chain(&tree.roots(), &[], "bcache0"), ["bcache0", "sdb", "nvme1n1"]);
     }
 }

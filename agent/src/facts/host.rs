@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::probe::counters::{parse_meminfo, parse_node_total};
 use crate::probe::machine::{
     MemoryModule, Processors, chosen, list_members, non_empty, number_after, parse_cpuinfo,
@@ -75,7 +75,7 @@ pub struct MachineFacts {
 
 /// Facts of the machine; all None where the kernel shows no DMI, as on most small ARM boards.
 #[must_use]
-pub fn machine(roots: &Roots) -> MachineFacts {
+pub fn machine_facts(roots: &Roots) -> MachineFacts {
     let read = |name: &str| roots.sys_value(format!("class/dmi/id/{name}"));
     MachineFacts {
         vendor: read("sys_vendor"),
@@ -85,10 +85,10 @@ pub fn machine(roots: &Roots) -> MachineFacts {
 }
 
 /// Facts of the processors.
-pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
-    let processors = parse_cpuinfo(&proc_text(roots, "cpuinfo", faults).unwrap_or_default());
+pub fn cpu_facts(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
+    let processors = parse_cpuinfo(&read_proc_file(roots, "cpuinfo", faults).unwrap_or_default());
     let online = online_cpus(roots, &processors);
-    let (sockets, cores) = topology(roots, &online, &processors);
+    let (sockets, cores) = socket_and_core_counts(roots, &online, &processors);
     let model = processors.model.unwrap_or_else(|| {
         faults.push("The processor's model is not told by /proc/cpuinfo.".into());
         "unknown".into()
@@ -100,7 +100,7 @@ pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
         threads: online.len() as u32,
         governor: governor(roots, &online),
         max_mhz: max_mhz(roots, &online),
-        numa: numa(roots),
+        numa: numa_nodes(roots),
         allowed_cores: allowed_cores(roots),
         quota_cores: own_quota_cores(roots),
     }
@@ -121,7 +121,7 @@ fn online_cpus(roots: &Roots, processors: &Processors) -> Vec<u32> {
 }
 
 /// Sockets and cores with at least one CPU online; by /proc/cpuinfo where sysfs has no topology.
-fn topology(roots: &Roots, online: &[u32], processors: &Processors) -> (u32, u32) {
+fn socket_and_core_counts(roots: &Roots, online: &[u32], processors: &Processors) -> (u32, u32) {
     let mut sockets = BTreeSet::new();
     let mut cores = BTreeSet::new();
     for cpu in online {
@@ -156,7 +156,7 @@ fn max_mhz(roots: &Roots, online: &[u32]) -> Option<f64> {
         .map(|kilohertz| f64::from(kilohertz) / 1000.0)
 }
 
-fn numa(roots: &Roots) -> Vec<NumaNode> {
+fn numa_nodes(roots: &Roots) -> Vec<NumaNode> {
     let mut nodes: Vec<NumaNode> = roots
         .sys_names(NODES)
         .iter()
@@ -174,13 +174,16 @@ fn numa(roots: &Roots) -> Vec<NumaNode> {
 }
 
 /// Facts of the memory.
-pub fn memory(roots: &Roots, faults: &mut Vec<String>) -> MemoryFacts {
-    let meminfo = parse_meminfo(&proc_text(roots, "meminfo", faults).unwrap_or_default());
-    MemoryFacts { total_bytes: meminfo.total_bytes.unwrap_or(0), modules: modules(roots, faults) }
+pub fn memory_facts(roots: &Roots, faults: &mut Vec<String>) -> MemoryFacts {
+    let meminfo = parse_meminfo(&read_proc_file(roots, "meminfo", faults).unwrap_or_default());
+    MemoryFacts {
+        total_bytes: meminfo.total_bytes.unwrap_or(0),
+        modules: memory_modules(roots, faults),
+    }
 }
 
 /// From the firmware's whole table, or from its entries where only those are shown.
-fn modules(roots: &Roots, faults: &mut Vec<String>) -> Vec<MemoryModule> {
+fn memory_modules(roots: &Roots, faults: &mut Vec<String>) -> Vec<MemoryModule> {
     let firmware = roots.sys.join("firmware/dmi");
     let entries = firmware.join("entries");
     let memory_entries = names(&entries).into_iter().filter(|name| name.starts_with("17-"));
@@ -193,16 +196,16 @@ fn modules(roots: &Roots, faults: &mut Vec<String>) -> Vec<MemoryModule> {
     match table {
         Ok(table) => parse_modules(&table),
         Err(error) => {
-            faults.push(format!("Memory modules are unknown: DMI: {}.", sentence(&error)));
+            faults.push(format!("Memory modules are unknown: DMI: {}.", io_error_text(&error)));
             Vec::new()
         }
     }
 }
 
 /// Facts of the operating system.
-pub fn kernel(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
+pub fn kernel_facts(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
     let mut name = |file: &str| {
-        let text = proc_text(roots, &format!("sys/kernel/{file}"), faults);
+        let text = read_proc_file(roots, &format!("sys/kernel/{file}"), faults);
         text.and_then(|text| non_empty(&text)).unwrap_or_else(|| "unknown".into())
     };
     let (release, hostname, boot_id) =
@@ -216,7 +219,7 @@ pub fn kernel(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
         boot_id,
         transparent_hugepage: hugepage.and_then(|text| chosen(&text)),
         io_uring_disabled: number(&roots.proc.join("sys/kernel/io_uring_disabled")),
-        hypervisor: hypervisor(roots),
+        hypervisor: hypervisor_name(roots),
     }
 }
 
@@ -229,7 +232,7 @@ fn os_name() -> String {
 }
 
 /// The hypervisor below, by name where it tells one; None on bare metal.
-fn hypervisor(roots: &Roots) -> Option<String> {
+fn hypervisor_name(roots: &Roots) -> Option<String> {
     let told = roots.sys_value("hypervisor/type");
     let by_flag = || {
         let processors = parse_cpuinfo(&text(&roots.proc.join("cpuinfo"))?);
@@ -255,12 +258,12 @@ fn signature() -> Option<String> {
         let words = crate::sys::cpu_leaf(leaf);
         words.map(u32::to_le_bytes).concat()
     });
-    hypervisor_of(letters.each_ref().map(Vec::as_slice))
+    hypervisor_of_signature(letters.each_ref().map(Vec::as_slice))
 }
 
 /// The first that is known; else the letters of the last as they are.
 #[cfg(any(test, target_arch = "x86_64"))]
-fn hypervisor_of<const N: usize>(letters: [&[u8]; N]) -> Option<String> {
+fn hypervisor_of_signature<const N: usize>(letters: [&[u8]; N]) -> Option<String> {
     let names = letters.map(|letters| non_empty(&String::from_utf8_lossy(letters)));
     let known = names.iter().flatten().find_map(|name| known_hypervisor(name));
     known.map(str::to_owned).or_else(|| names.into_iter().next_back().flatten())
@@ -288,11 +291,11 @@ fn signature() -> Option<String> {
     None
 }
 
-fn proc_text(roots: &Roots, name: &str, faults: &mut Vec<String>) -> Option<String> {
+fn read_proc_file(roots: &Roots, name: &str, faults: &mut Vec<String>) -> Option<String> {
     match fs::read(roots.proc.join(name)) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) => {
-            faults.push(format!("/proc/{name} cannot be read: {}.", sentence(&error)));
+            faults.push(format!("/proc/{name} cannot be read: {}.", io_error_text(&error)));
             None
         }
     }
@@ -308,7 +311,7 @@ mod machine_tests {
         let tree = Folder::new();
         let roots = Roots { proc: "/proc".into(), sys: tree.path().to_owned() };
         let unknown = MachineFacts { vendor: None, product: None, asset_tag: None };
-        assert_eq!(machine(&roots), unknown);
+        assert_eq!(machine_facts(&roots), unknown);
         tree.put("class/dmi/id/sys_vendor", "Amazon EC2\n");
         tree.put("class/dmi/id/product_name", "i4i.2xlarge\n");
         tree.put("class/dmi/id/chassis_asset_tag", " \n");
@@ -317,7 +320,7 @@ mod machine_tests {
             product: Some("i4i.2xlarge".into()),
             asset_tag: None,
         };
-        assert_eq!(machine(&roots), expected);
+        assert_eq!(machine_facts(&roots), expected);
     }
 }
 
@@ -327,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_hypervisor_is_known_by_its_letters() {
-        let of = |below: &[u8], shown: &[u8]| hypervisor_of([below, shown]);
+        let of = |below: &[u8], shown: &[u8]| hypervisor_of_signature([below, shown]);
         assert_eq!(of(b"", b"TCGTCGTCGTCG").as_deref(), Some("TCG"));
         assert_eq!(of(b"\x07\0\0\0", b"KVMKVMKVM\0\0\0").as_deref(), Some("KVM"));
         assert_eq!(of(b"KVMKVMKVM\0\0\0", b"Microsoft Hv").as_deref(), Some("KVM"));

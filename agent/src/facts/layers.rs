@@ -10,7 +10,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::disks::{backing_device, backing_file, bcache_parents, chain, device_of, members};
+use super::disks::{
+    bcache_parents, device_chain, device_of_mount, file_system_devices, loop_backing_device,
+    loop_backing_file,
+};
 use crate::probe::mountinfo::{Mount, mount_of};
 use crate::roots::{Roots, names, value};
 use crate::sys::file::{Space, space};
@@ -22,14 +25,14 @@ const MAX_LAYERS: u32 = 32;
 const MAX_DEVICES: usize = 10_000;
 /// How often two spaces are compared, since others write to the file system meanwhile.
 const SPACE_TRIES: u32 = 3;
-const IN_MEMORY: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
+const MEMORY_FILE_SYSTEMS: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
 /// Block devices that keep their blocks in memory of this host, or drop them.
 const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
 /// Models of the kernel's SCSI disks that keep their blocks in memory.
-const MEMORY_MODELS: [&str; 2] = ["scsi_debug", "RAMDISK-MCP"];
+const MEMORY_DISK_MODELS: [&str; 2] = ["scsi_debug", "RAMDISK-MCP"];
 /// Block devices that a program serves, which may keep the blocks anywhere.
-const SERVED_DEVICES: [&str; 2] = ["nbd", "ublkb"];
-const NETWORK: [&str; 20] = [
+const PROGRAM_SERVED_DEVICES: [&str; 2] = ["nbd", "ublkb"];
+const NETWORK_FILE_SYSTEMS: [&str; 20] = [
     "9p",
     "acfs",
     "afs",
@@ -57,7 +60,7 @@ const NETWORK_PROGRAMS: [&str; 6] =
 
 /// What a stack of layers ends in, as far as it can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Bottom {
+pub enum StackBottom {
     /// A disk, or a server.
     #[default]
     Storage,
@@ -76,20 +79,20 @@ pub struct LayerStack {
     /// worst.
     pub layers: Vec<String>,
     /// What the layers end in.
-    pub bottom: Bottom,
+    pub bottom: StackBottom,
 }
 
 impl LayerStack {
     /// Memory without a block device above it: what is written there is never I/O.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
-        self.bottom == Bottom::Memory && self.devices.is_empty()
+        self.bottom == StackBottom::Memory && self.devices.is_empty()
     }
 
     /// A block device whose blocks are memory.
     #[must_use]
     pub fn is_memory_backed(&self) -> bool {
-        self.bottom == Bottom::Memory && !self.devices.is_empty()
+        self.bottom == StackBottom::Memory && !self.devices.is_empty()
     }
 
     /// The layers as one text.
@@ -99,7 +102,7 @@ impl LayerStack {
     }
 
     /// A stack of one layer, which ends there.
-    fn with_layer(layer: &str, bottom: Bottom) -> Self {
+    fn of_layer(layer: &str, bottom: StackBottom) -> Self {
         Self { devices: Vec::new(), layers: vec![layer.to_owned()], bottom }
     }
 
@@ -110,7 +113,7 @@ impl LayerStack {
     }
 
     /// The first of the stacks side by side that end worst.
-    fn worst(stacks: impl IntoIterator<Item = Self>) -> Self {
+    fn worst_of(stacks: impl IntoIterator<Item = Self>) -> Self {
         stacks
             .into_iter()
             .reduce(|worst, next| if next.bottom > worst.bottom { next } else { worst })
@@ -121,22 +124,22 @@ impl LayerStack {
 /// What lies below a mount; `at` is a path on it.
 #[must_use]
 pub fn stack_below_mount(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> LayerStack {
-    let stack = LayerWalk::new(roots, mounts).mount(mount, at, MAX_LAYERS);
+    let stack = LayerWalk::new(roots, mounts).walk_mount(mount, at, MAX_LAYERS);
     LayerStack { devices: devices_below(roots, mounts, mount, at), ..stack }
 }
 
 /// What lies below a block device.
 #[must_use]
 pub fn stack_below_device(roots: &Roots, mounts: &[Mount], name: &str) -> LayerStack {
-    let stack = LayerWalk::new(roots, mounts).device(name, MAX_LAYERS);
-    LayerStack { devices: chain(roots, mounts, name), ..stack }
+    let stack = LayerWalk::new(roots, mounts).walk_device(name, MAX_LAYERS);
+    LayerStack { devices: device_chain(roots, mounts, name), ..stack }
 }
 
 /// All block devices below a mount, nearest first, each once.
 fn devices_below(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path) -> Vec<String> {
     let mut devices = Vec::new();
     for member in nearest_devices(roots, mounts, mount, at) {
-        for device in chain(roots, mounts, &member) {
+        for device in device_chain(roots, mounts, &member) {
             if !devices.contains(&device) {
                 devices.push(device);
             }
@@ -156,13 +159,14 @@ pub fn nearest_devices(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path
         };
         (mount, at) = (below, path);
     }
-    device_of(roots, mount).map_or_else(Vec::new, |nearest| members(roots, mount, nearest))
+    device_of_mount(roots, mount)
+        .map_or_else(Vec::new, |nearest| file_system_devices(roots, mount, nearest))
 }
 
 /// The mount that the file of a loop device is on; None where it cannot be found.
 #[must_use]
 pub fn mount_of_loop<'a>(roots: &Roots, mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
-    let file = PathBuf::from(backing_file(&roots.block(name))?);
+    let file = PathBuf::from(loop_backing_file(&roots.block(name))?);
     let metadata = fs::metadata(&file).ok().filter(fs::Metadata::is_file);
     let number = value(&roots.block(name).join("dev"));
     // The kernel knows the file itself; only root may ask it.
@@ -179,10 +183,10 @@ pub fn mount_of_loop<'a>(roots: &Roots, mounts: &'a [Mount], name: &str) -> Opti
 /// Whether a block device's blocks are memory of the host.
 #[must_use]
 pub fn is_memory_device(name: &str) -> bool {
-    is_numbered(&MEMORY_DEVICES, name)
+    is_numbered_device(&MEMORY_DEVICES, name)
 }
 
-fn is_numbered(kinds: &[&str], name: &str) -> bool {
+fn is_numbered_device(kinds: &[&str], name: &str) -> bool {
     let rests = kinds.iter().filter_map(|kind| name.strip_prefix(kind));
     // A partition has its number behind a `p`.
     rests.map(|rest| rest.split('p')).any(|mut parts| parts.all(|part| part.parse::<u32>().is_ok()))
@@ -192,12 +196,12 @@ fn is_numbered(kinds: &[&str], name: &str) -> bool {
 ///
 /// Those of FUSE on a local block device are `fuseblk`.
 #[must_use]
-pub fn is_network(fs_type: &str) -> bool {
+pub fn is_network_file_system(fs_type: &str) -> bool {
     has_servers(fs_type) || fs_type.starts_with("fuse.")
 }
 
 fn has_servers(fs_type: &str) -> bool {
-    let is_known = NETWORK.contains(&fs_type) || NETWORK_PROGRAMS.contains(&fs_type);
+    let is_known = NETWORK_FILE_SYSTEMS.contains(&fs_type) || NETWORK_PROGRAMS.contains(&fs_type);
     is_known || fs_type.starts_with("nfs")
 }
 
@@ -235,71 +239,71 @@ impl<'a> LayerWalk<'a> {
         Self { roots, mounts, visited: Vec::new() }
     }
 
-    fn mount(&mut self, mount: &Mount, at: &Path, left: u32) -> LayerStack {
+    fn walk_mount(&mut self, mount: &Mount, at: &Path, left: u32) -> LayerStack {
         let fs_type = mount.fs_type.as_str();
-        if IN_MEMORY.contains(&fs_type) {
-            return LayerStack::with_layer(fs_type, Bottom::Memory);
+        if MEMORY_FILE_SYSTEMS.contains(&fs_type) {
+            return LayerStack::of_layer(fs_type, StackBottom::Memory);
         }
         if left == 0 {
-            return LayerStack::with_layer(fs_type, Bottom::Hidden);
+            return LayerStack::of_layer(fs_type, StackBottom::Hidden);
         }
         match StackedOn::of_mount(mount) {
             StackedOn::ReadOnlyDirectories => {
-                return LayerStack::with_layer(
+                return LayerStack::of_layer(
                     "overlay without an upper directory",
-                    Bottom::Hidden,
+                    StackBottom::Hidden,
                 );
             }
             StackedOn::Directory(folder) => {
                 let word = if fs_type == "overlay" { "upper directory" } else { "directory" };
                 let layer = format!("{fs_type} with the {word} '{folder}'");
                 return match mount_below(self.mounts, mount, at, &folder) {
-                    Some((below, path)) => self.mount(below, &path, left - 1).with_top(layer),
-                    None => LayerStack::with_layer(&layer, Bottom::Hidden),
+                    Some((below, path)) => self.walk_mount(below, &path, left - 1).with_top(layer),
+                    None => LayerStack::of_layer(&layer, StackBottom::Hidden),
                 };
             }
             StackedOn::Nothing => {}
         }
-        if let Some(nearest) = device_of(self.roots, mount) {
-            let members = members(self.roots, mount, nearest);
-            let stacks = members.iter().map(|device| self.device(device, left - 1));
-            return LayerStack::worst(stacks.collect::<Vec<_>>()).with_top(fs_type.to_owned());
+        if let Some(nearest) = device_of_mount(self.roots, mount) {
+            let members = file_system_devices(self.roots, mount, nearest);
+            let stacks = members.iter().map(|device| self.walk_device(device, left - 1));
+            return LayerStack::worst_of(stacks.collect::<Vec<_>>()).with_top(fs_type.to_owned());
         }
-        let bottom = if has_servers(fs_type) { Bottom::Storage } else { Bottom::Hidden };
-        LayerStack::with_layer(&format!("{fs_type} from '{}'", mount.source), bottom)
+        let bottom = if has_servers(fs_type) { StackBottom::Storage } else { StackBottom::Hidden };
+        LayerStack::of_layer(&format!("{fs_type} from '{}'", mount.source), bottom)
     }
 
-    fn device(&mut self, name: &str, left: u32) -> LayerStack {
+    fn walk_device(&mut self, name: &str, left: u32) -> LayerStack {
         let folder = self.roots.block(name);
         let model = value(&folder.join("device/model")).unwrap_or_default();
-        if is_memory_device(name) || MEMORY_MODELS.contains(&model.as_str()) {
-            return LayerStack::with_layer(name, Bottom::Memory);
+        if is_memory_device(name) || MEMORY_DISK_MODELS.contains(&model.as_str()) {
+            return LayerStack::of_layer(name, StackBottom::Memory);
         }
-        if left == 0 || is_numbered(&SERVED_DEVICES, name) {
-            return LayerStack::with_layer(name, Bottom::Hidden);
+        if left == 0 || is_numbered_device(&PROGRAM_SERVED_DEVICES, name) {
+            return LayerStack::of_layer(name, StackBottom::Hidden);
         }
         if self.visited.iter().any(|visited| visited == name) || self.visited.len() >= MAX_DEVICES {
-            return LayerStack::with_layer(name, Bottom::Storage);
+            return LayerStack::of_layer(name, StackBottom::Storage);
         }
         self.visited.push(name.to_owned());
-        if let Some(file) = backing_file(&folder) {
-            return self.file(name, &file, left).with_top(name.to_owned());
+        if let Some(file) = loop_backing_file(&folder) {
+            return self.walk_file(name, &file, left).with_top(name.to_owned());
         }
         let parents = device_parents(self.roots, name);
         if parents.is_empty() {
             // Every kind of mapping but those to nowhere names what it is on.
             let is_mapping = folder.join("dm").is_dir();
-            let bottom = if is_mapping { Bottom::Hidden } else { Bottom::Storage };
-            return LayerStack::with_layer(name, bottom);
+            let bottom = if is_mapping { StackBottom::Hidden } else { StackBottom::Storage };
+            return LayerStack::of_layer(name, bottom);
         }
         let stacks: Vec<LayerStack> =
-            parents.iter().map(|parent| self.device(parent, left - 1)).collect();
-        LayerStack::worst(stacks).with_top(name.to_owned())
+            parents.iter().map(|parent| self.walk_device(parent, left - 1)).collect();
+        LayerStack::worst_of(stacks).with_top(name.to_owned())
     }
 
-    fn file(&mut self, name: &str, file: &str, left: u32) -> LayerStack {
-        if let Some(device) = backing_device(self.roots, file) {
-            return self.device(&device, left - 1);
+    fn walk_file(&mut self, name: &str, file: &str, left: u32) -> LayerStack {
+        if let Some(device) = loop_backing_device(self.roots, file) {
+            return self.walk_device(&device, left - 1);
         }
         let layer = format!("the file '{file}'");
         match mount_of_loop(self.roots, self.mounts, name) {
@@ -307,9 +311,9 @@ impl<'a> LayerWalk<'a> {
                 // Where the file is not at its path, its mount is still known.
                 let folder = Path::new(file).parent().filter(|_| Path::new(file).exists());
                 let at = folder.unwrap_or(&mount.mount_point).to_owned();
-                self.mount(mount, &at, left - 1).with_top(layer)
+                self.walk_mount(mount, &at, left - 1).with_top(layer)
             }
-            None => LayerStack::with_layer(&layer, Bottom::Hidden),
+            None => LayerStack::of_layer(&layer, StackBottom::Hidden),
         }
     }
 }
@@ -397,7 +401,7 @@ fn mount_below_by_space<'a>(
 /// Whether it can lie below an overlay, and statfs of it does not wait for a server or a program.
 fn is_local(mount: &Mount) -> bool {
     let fs_type = mount.fs_type.as_str();
-    !is_network(fs_type) && !fs_type.starts_with("fuse") && fs_type != "autofs"
+    !is_network_file_system(fs_type) && !fs_type.starts_with("fuse") && fs_type != "autofs"
 }
 
 /// Whether the space of `below` lies between two readings of the space of `above`.
@@ -435,10 +439,10 @@ mod tests {
     #[test]
     fn network_file_systems() {
         for fs_type in ["nfs", "nfs4", "cifs", "ceph", "wekafs", "fuse.sshfs", "lustre"] {
-            assert!(is_network(fs_type), "{fs_type}");
+            assert!(is_network_file_system(fs_type), "{fs_type}");
         }
         for fs_type in ["ext4", "xfs", "fuseblk", "overlay", "tmpfs"] {
-            assert!(!is_network(fs_type), "{fs_type}");
+            assert!(!is_network_file_system(fs_type), "{fs_type}");
         }
     }
 
@@ -463,7 +467,7 @@ mod tests {
         for options in ["upperdir=/nowhere,", "upperdir=u,", ""] {
             let mounts = format!("1 0 0:9 / /nowhere rw - tmpfs t rw\n{}", overlay(options));
             let found = stack_on_tree(&tree, tree.path(), &mounts);
-            assert_eq!((found.bottom, found.devices.len()), (Bottom::Hidden, 0), "{options}");
+            assert_eq!((found.bottom, found.devices.len()), (StackBottom::Hidden, 0), "{options}");
             assert!(!found.is_in_memory() && found.text().starts_with("overlay with"));
         }
     }
@@ -478,7 +482,7 @@ mod tests {
         assert!(found.is_in_memory());
         let second = format!("2 0 0:11 / {} rw - xfs t rw\n", other.path().display());
         let found = stack_on_tree(&tree, at, &format!("{first}{second}{}", overlay("upperdir=u,")));
-        assert_eq!(found.bottom, Bottom::Hidden);
+        assert_eq!(found.bottom, StackBottom::Hidden);
     }
 
     #[test]
@@ -498,13 +502,13 @@ mod tests {
     fn programs_and_servers() {
         let tree = Folder::new();
         for (mount, bottom) in [
-            ("fuse.sshfs host:/x", Bottom::Hidden),
-            ("fuse.fuse-overlayfs f", Bottom::Hidden),
-            ("fuse prog", Bottom::Hidden),
-            ("zfs pool/set", Bottom::Hidden),
-            ("nfs4 server:/x", Bottom::Storage),
-            ("fuse.glusterfs server:/x", Bottom::Storage),
-            ("ramfs none", Bottom::Memory),
+            ("fuse.sshfs host:/x", StackBottom::Hidden),
+            ("fuse.fuse-overlayfs f", StackBottom::Hidden),
+            ("fuse prog", StackBottom::Hidden),
+            ("zfs pool/set", StackBottom::Hidden),
+            ("nfs4 server:/x", StackBottom::Storage),
+            ("fuse.glusterfs server:/x", StackBottom::Storage),
+            ("ramfs none", StackBottom::Memory),
         ] {
             let found =
                 stack_on_tree(&tree, tree.path(), &format!("1 0 0:9 / /x rw - {mount} rw\n"));
@@ -515,7 +519,7 @@ mod tests {
             tree.path().display()
         );
         let found = stack_on_tree(&tree, tree.path(), &mounts);
-        assert_eq!(found.bottom, Bottom::Hidden);
+        assert_eq!(found.bottom, StackBottom::Hidden);
         assert!(found.text().ends_with("fuse.sshfs from 'h:/x'"), "{}", found.text());
     }
 
@@ -548,15 +552,15 @@ mod tests {
         let bottom = |name: &str| stack_below_device(&roots, &mounts, name).bottom;
         for name in ["zram0", "ram1", "nullb0", "nullb0p1", "loop1", "loop4", "dm-0", "md0", "sdb"]
         {
-            assert_eq!(bottom(name), Bottom::Memory, "{name}");
+            assert_eq!(bottom(name), StackBottom::Memory, "{name}");
         }
         for name in ["nbd0", "nbd0p1", "ublkb3", "loop5", "dm-2"] {
-            assert_eq!(bottom(name), Bottom::Hidden, "{name}");
+            assert_eq!(bottom(name), StackBottom::Hidden, "{name}");
         }
         // The type that the mount has is ext4, whose device is not in this tree.
-        assert_eq!(bottom("loop2"), Bottom::Hidden);
+        assert_eq!(bottom("loop2"), StackBottom::Hidden);
         for name in ["sda", "rambus", "vda1", "nvme0n1p2"] {
-            assert_eq!(bottom(name), Bottom::Storage, "{name}");
+            assert_eq!(bottom(name), StackBottom::Storage, "{name}");
         }
         let text = stack_below_device(&roots, &mounts, "md0").text();
         let image = memory.path().join("image");

@@ -40,28 +40,28 @@ pub struct HostFacts {
 /// Gather all facts; `path` is the target, if any, and `tools` are run to tell their version.
 /// With `with_cloud` the cloud's metadata service is asked.
 #[must_use]
-pub fn gather(
+pub fn gather_facts(
     roots: &Roots,
     path: Option<&Path>,
-    tools: &Asked,
+    tools: &ToolCommands,
     with_cloud: bool,
     runs: &Runs,
 ) -> HostFacts {
     let mut faults = Vec::new();
-    let cpu = host::cpu(roots, &mut faults);
-    let memory = host::memory(roots, &mut faults);
-    let kernel = host::kernel(roots, &mut faults);
-    let machine = host::machine(roots);
-    let cloud = if with_cloud { cloud::cloud(&machine, &mut faults) } else { None };
-    let asked = path.map(|path| target::target(roots, path, &mut faults));
+    let cpu = host::cpu_facts(roots, &mut faults);
+    let memory = host::memory_facts(roots, &mut faults);
+    let kernel = host::kernel_facts(roots, &mut faults);
+    let machine = host::machine_facts(roots);
+    let cloud = if with_cloud { cloud::cloud_facts(&machine, &mut faults) } else { None };
+    let asked = path.map(|path| target::target_facts(roots, path, &mut faults));
     let (target, target_fault) = match asked.transpose() {
         Ok(target) => (target, None),
         Err(fault) => (None, Some(fault)),
     };
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
-    let disks = disks::disks(roots, beneath, &mut faults);
-    let nics = ports(roots);
-    let tools = ask_tools(tools, runs, &mut faults);
+    let disks = disks::disk_facts(roots, beneath, &mut faults);
+    let nics = nic_facts(roots);
+    let tools = query_tools(tools, runs, &mut faults);
     HostFacts {
         cpu,
         memory,
@@ -78,14 +78,14 @@ pub fn gather(
 }
 
 /// What to run for each tool's version.
-pub type Asked = BTreeMap<String, Vec<String>>;
+pub type ToolCommands = BTreeMap<String, Vec<String>>;
 
 /// A tool that takes longer to tell its version waits for something: on a host busy with others
 /// some took more than 5 s.
-const PATIENCE_S: f64 = 15.0;
+const TOOL_TIMEOUT_S: f64 = 15.0;
 /// The first start of fio in an emulated guest on a busy node takes longer still; it is all that is
 /// asked there.
-const GUEST_PATIENCE_S: f64 = 30.0;
+const GUEST_TOOL_TIMEOUT_S: f64 = 30.0;
 /// A version is a line of a table.
 const MAX_LINE_CHARS: usize = 200;
 
@@ -100,11 +100,11 @@ pub struct ToolFacts {
 }
 
 /// Ask every tool, one after the other.
-fn ask_tools(asked: &Asked, runs: &Runs, faults: &mut Vec<String>) -> Vec<ToolFacts> {
-    asked.iter().map(|(name, argv)| tool(name, argv, runs, faults)).collect()
+fn query_tools(asked: &ToolCommands, runs: &Runs, faults: &mut Vec<String>) -> Vec<ToolFacts> {
+    asked.iter().map(|(name, argv)| tool_facts(name, argv, runs, faults)).collect()
 }
 
-fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> ToolFacts {
+fn tool_facts(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> ToolFacts {
     let program = argv.first().and_then(|program| find_program(program, &search_path()));
     let mut facts = ToolFacts { name: name.to_owned(), path: None, version: None, fault: None };
     let Some(program) = program else { return facts };
@@ -122,17 +122,17 @@ fn tool(name: &str, argv: &[String], runs: &Runs, faults: &mut Vec<String>) -> T
 /// The first line of a program that ends well; else how it failed. What a program prints when it
 /// fails is no version.
 fn first_line(argv: &[String], runs: &Runs) -> Result<String, String> {
-    let patience_s = if guest::is_ours() { GUEST_PATIENCE_S } else { PATIENCE_S };
-    let ended = job::run_to_end(runs, argv, patience_s).map_err(|error| error.message)?;
-    if let Some(fault) = ended.fault() {
+    let patience_s = if guest::is_session_guest() { GUEST_TOOL_TIMEOUT_S } else { TOOL_TIMEOUT_S };
+    let ended = job::run_program(runs, argv, patience_s).map_err(|error| error.message)?;
+    if let Some(fault) = ended.failure() {
         return Err(format!("it {fault}"));
     }
     // Some tools speak of themselves on stderr only.
-    let line = [ended.stdout, ended.stderr].iter().find_map(|output| line_of(output));
+    let line = [ended.stdout, ended.stderr].iter().find_map(|output| first_text_line(output));
     line.ok_or_else(|| "it printed nothing".to_owned())
 }
 
-fn line_of(output: &[u8]) -> Option<String> {
+fn first_text_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(MAX_LINE_CHARS).collect())
@@ -151,17 +151,17 @@ pub struct NicFacts {
 
 /// All ports of this network namespace except the loopback.
 #[must_use]
-pub fn ports(roots: &Roots) -> Vec<NicFacts> {
+pub fn nic_facts(roots: &Roots) -> Vec<NicFacts> {
     let folder = roots.sys.join("class/net");
     names(&folder)
         .into_iter()
         // `bonding_masters` is a file among the folders of ports.
         .filter(|name| name != "lo" && folder.join(name).is_dir())
-        .map(|name| nic(&folder.join(&name), name))
+        .map(|name| facts_of_nic(&folder.join(&name), name))
         .collect()
 }
 
-fn nic(folder: &Path, name: String) -> NicFacts {
+fn facts_of_nic(folder: &Path, name: String) -> NicFacts {
     let driver = fs::read_link(folder.join("device/driver")).ok();
     let state = value(&folder.join("operstate")).unwrap_or_default();
     let has_link = || number(&folder.join("carrier")) == Some(1);
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn the_first_line_that_says_something() {
-        assert_eq!(line_of(b"\n  fio-3.33  \nmore").as_deref(), Some("fio-3.33"));
-        assert_eq!(line_of(b"\n \n"), None);
-        assert_eq!(line_of("x".repeat(900).as_bytes()).map(|line| line.len()), Some(200));
-        assert!(line_of(&[0xff, b'a']).is_some());
+        assert_eq!(first_text_line(b"\n  fio-3.33  \nmore").as_deref(), Some("fio-3.33"));
+        assert_eq!(first_text_line(b"\n \n"), None);
+        assert_eq!(first_text_line("x".repeat(900).as_bytes()).map(|line| line.len()), Some(200));
+        assert!(first_text_line(&[0xff, b'a']).is_some());
     }
 
     #[test]
@@ -224,6 +224,6 @@ mod tests {
             port("eth1", None, None, 1500, false),
             port("tap0", None, None, 0, true),
         ];
-        assert_eq!(ports(&roots), expected);
+        assert_eq!(nic_facts(&roots), expected);
     }
 }

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::disks::mounts;
-use super::layers::{Bottom, LayerStack, is_network, stack_below_mount};
-use crate::error::sentence;
+use super::disks::visible_mounts;
+use super::layers::{LayerStack, StackBottom, is_network_file_system, stack_below_mount};
+use crate::error::io_error_text;
 use crate::probe::mountinfo::{Mount, mount_of};
 use crate::roots::Roots;
 use crate::sys::file::{Space, may_write, space};
 
 /// The number of files of a file system that has no fixed number: the largest that all readers of
 /// JSON integers keep.
-const UNLIMITED: u64 = i64::MAX as u64;
+const UNLIMITED_INODES: u64 = i64::MAX as u64;
 /// Windows on the kernel: no file of a user lies there, although root may seem to write.
-const OF_THE_KERNEL: [&str; 14] = [
+const KERNEL_FILE_SYSTEMS: [&str; 14] = [
     "binfmt_misc",
     "bpf",
     "cgroup",
@@ -67,12 +67,15 @@ pub struct TargetFault {
 impl TargetFault {
     fn of(error: &io::Error) -> Self {
         let missing = error.kind() == io::ErrorKind::NotFound;
-        Self { code: if missing { "missing" } else { "unreachable" }, message: sentence(error) }
+        Self {
+            code: if missing { "missing" } else { "unreachable" },
+            message: io_error_text(error),
+        }
     }
 }
 
 /// Facts of the target; a sentence in `faults` where a layer hides what is below.
-pub fn target(
+pub fn target_facts(
     roots: &Roots,
     path: &Path,
     faults: &mut Vec<String>,
@@ -82,23 +85,23 @@ pub fn target(
     if !real.is_dir() {
         return Err(TargetFault { code: "no-directory", message: "It is not a directory".into() });
     }
-    let mounts = mounts(roots);
+    let mounts = visible_mounts(roots);
     let mount = mount_of(&mounts, &real).ok_or_else(|| TargetFault {
         code: "no-mount",
         message: "Its mount is not in /proc/self/mountinfo".into(),
     })?;
-    if OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
+    if KERNEL_FILE_SYSTEMS.contains(&mount.fs_type.as_str()) {
         return Err(TargetFault { code: "not-for-files", message: mount.fs_type.clone() });
     }
     let stack = stack_below_mount(roots, &mounts, mount, &real);
-    if stack.bottom == Bottom::Hidden {
+    if stack.bottom == StackBottom::Hidden {
         let layers = stack.text();
         faults.push(format!("What lies below {} ({layers}) cannot be seen.", path.display()));
     }
-    Ok(facts_of(path, &real, mount, space, stack))
+    Ok(facts_of_mount(path, &real, mount, space, stack))
 }
 
-fn facts_of(
+fn facts_of_mount(
     path: &Path,
     real: &Path,
     mount: &Mount,
@@ -114,15 +117,15 @@ fn facts_of(
         mount_options: mount.all_options(),
         total_bytes: space.total_bytes,
         free_bytes: space.free_bytes,
-        free_inodes: space.free_inodes.unwrap_or(UNLIMITED).min(UNLIMITED),
+        free_inodes: space.free_inodes.unwrap_or(UNLIMITED_INODES).min(UNLIMITED_INODES),
         device: stack.devices.first().cloned(),
         in_memory: stack.is_in_memory(),
-        network: is_network(&mount.fs_type),
+        network: is_network_file_system(&mount.fs_type),
         writable: !read_only && may_write(real),
         memory_backed: stack.is_memory_backed(),
         devices: stack.devices,
         layers: stack.layers,
-        hidden: stack.bottom == Bottom::Hidden,
+        hidden: stack.bottom == StackBottom::Hidden,
     }
 }
 
@@ -140,7 +143,7 @@ mod tests {
             (&Roots::default(), "/proc", "not-for-files"),
             (&none, "/proc", "no-mount"),
         ] {
-            let fault = target(roots, Path::new(path), &mut Vec::new()).unwrap_err();
+            let fault = target_facts(roots, Path::new(path), &mut Vec::new()).unwrap_err();
             assert_eq!(fault.code, code, "{path}: {}", fault.message);
         }
     }

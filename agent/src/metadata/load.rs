@@ -19,13 +19,13 @@ const MAX_FILE_BYTES: u32 = 1 << 20;
 /// Buffers of all ranks of a host.
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 /// Folders of other hosts: a fleet of a thousand, with room.
-const MAX_OTHERS: usize = 4096;
+const MAX_OTHER_FOLDERS: usize = 4096;
 /// The shortest and the longest interval, as of a watch.
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
 /// Intervals are a second unless the request says otherwise.
 const DEFAULT_INTERVAL_MS: u64 = 1000;
 /// A start further ahead is a wrong clock, not a plan.
-const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
+const MAX_START_DELAY_NS: u64 = 3600 * SECOND_NS;
 
 /// One kind of operation, done by all ranks at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Phase {
 /// Where the files of some ranks lie: the scratch folder of the agent that made them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Folder {
+pub struct RankFolders {
     /// The scratch folder, as this host sees it.
     pub dir: PathBuf,
     /// The first rank that made its files there.
@@ -73,8 +73,8 @@ pub struct Folder {
     pub ranks: u32,
 }
 
-impl Folder {
-    fn holds(&self, rank: u32) -> bool {
+impl RankFolders {
+    fn holds_rank(&self, rank: u32) -> bool {
         rank.checked_sub(self.first_rank).is_some_and(|nth| nth < self.ranks)
     }
 }
@@ -82,7 +82,7 @@ impl Folder {
 /// One phase on this host, as the request says it. Rank numbers count over the whole fleet.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Load {
+pub struct PhaseSpec {
     /// A scratch folder that this agent holds.
     pub dir: PathBuf,
     /// What to do.
@@ -98,7 +98,7 @@ pub struct Load {
     pub shift: u32,
     /// Where the files of ranks of other hosts lie; needed for those that the shift leads to.
     #[serde(default)]
-    pub others: Vec<Folder>,
+    pub others: Vec<RankFolders>,
     /// Files of each rank.
     pub files_per_rank: u32,
     /// How many files each of this host's ranks finds, in their order, where some have fewer than
@@ -133,15 +133,15 @@ fn default_interval_ms() -> u64 {
     DEFAULT_INTERVAL_MS
 }
 
-impl Load {
+impl PhaseSpec {
     /// Refuse what cannot be meant, with the value.
     pub fn check(&self) -> Result<()> {
-        within("ranks", self.ranks, 1, MAX_RANKS)?;
-        within("total_ranks", self.total_ranks, 1, MAX_TOTAL_RANKS)?;
-        within("files_per_rank", self.files_per_rank, 1, MAX_FILES_PER_RANK)?;
+        check_range("ranks", self.ranks, 1, MAX_RANKS)?;
+        check_range("total_ranks", self.total_ranks, 1, MAX_TOTAL_RANKS)?;
+        check_range("files_per_rank", self.files_per_rank, 1, MAX_FILES_PER_RANK)?;
         self.check_files()?;
-        within("file_bytes", self.file_bytes, 0, MAX_FILE_BYTES)?;
-        within("shift", self.shift, 0, self.total_ranks - 1)?;
+        check_range("file_bytes", self.file_bytes, 0, MAX_FILE_BYTES)?;
+        check_range("shift", self.shift, 0, self.total_ranks - 1)?;
         let last = u64::from(self.first_rank) + u64::from(self.ranks) - 1;
         if last >= u64::from(self.total_ranks) {
             let total = self.total_ranks;
@@ -162,25 +162,27 @@ impl Load {
             let (count, ranks) = (self.files.len(), self.ranks);
             return Err(Error::bad_request(format!("`files` of {count} ranks, of {ranks}")));
         }
-        self.files.iter().try_for_each(|&files| within("files", files, 0, self.files_per_rank))
+        self.files.iter().try_for_each(|&files| check_range("files", files, 0, self.files_per_rank))
     }
 
     fn check_shift(&self) -> Result<()> {
         if self.shift != 0 && !self.phase.may_be_shifted() {
             return Err(Error::bad_request("only file-stat, file-read and file-remove may shift"));
         }
-        if self.others.len() > MAX_OTHERS {
+        if self.others.len() > MAX_OTHER_FOLDERS {
             let count = self.others.len();
-            return Err(Error::bad_request(format!("{count} other folders, {MAX_OTHERS} at most")));
+            return Err(Error::bad_request(format!(
+                "{count} other folders, {MAX_OTHER_FOLDERS} at most"
+            )));
         }
-        for Folder { dir, .. } in &self.others {
+        for RankFolders { dir, .. } in &self.others {
             let name = dir.file_name().unwrap_or_default().to_string_lossy();
             if !dir.is_absolute() || !name.starts_with(scratch::PREFIX) {
                 let message = format!("{} is not the path of a scratch folder", dir.display());
                 return Err(Error::bad_request(message));
             }
         }
-        match self.addressed().find(|&rank| self.folder_of(rank).is_none()) {
+        match self.target_ranks().find(|&rank| self.folder_of(rank).is_none()) {
             Some(rank) => Err(Error::bad_request(format!(
                 "`others` does not say where the files of rank {rank} lie"
             ))),
@@ -194,7 +196,7 @@ impl Load {
             return Err(Error::bad_request(message));
         }
         let ahead_ns = self.start_at_real_ns.map_or(0, |at| at.saturating_sub(real_ns()));
-        if ahead_ns > LONGEST_AHEAD_NS {
+        if ahead_ns > MAX_START_DELAY_NS {
             let seconds = ahead_ns / SECOND_NS;
             return Err(Error::bad_request(format!("a start {seconds} s ahead is too far")));
         }
@@ -207,7 +209,7 @@ impl Load {
     }
 
     /// The rank whose folder each of this host's ranks works on, in their order.
-    pub fn addressed(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn target_ranks(&self) -> impl Iterator<Item = u32> + '_ {
         let total = u64::from(self.total_ranks);
         (0..self.ranks).map(move |nth| {
             let own = u64::from(self.first_rank) + u64::from(nth);
@@ -221,12 +223,12 @@ impl Load {
         if rank.checked_sub(self.first_rank).is_some_and(|nth| nth < self.ranks) {
             return Some(&self.dir);
         }
-        self.others.iter().find(|folder| folder.holds(rank)).map(|folder| folder.dir.as_path())
+        self.others.iter().find(|folder| folder.holds_rank(rank)).map(|folder| folder.dir.as_path())
     }
 
     /// How many operations this host's `nth` rank does when neither time nor anybody stops it.
     #[must_use]
-    pub fn operations(&self, nth: usize) -> u32 {
+    pub fn operations_of_rank(&self, nth: usize) -> u32 {
         if self.phase.is_of_trees() {
             return 1;
         }
@@ -235,12 +237,12 @@ impl Load {
 
     /// Bytes that an operation of this phase writes or reads.
     #[must_use]
-    pub fn moved_bytes(&self) -> usize {
+    pub fn bytes_per_operation(&self) -> usize {
         if self.phase.moves_bytes() { self.file_bytes as usize } else { 0 }
     }
 }
 
-fn within(name: &str, value: u32, least: u32, most: u32) -> Result<()> {
+fn check_range(name: &str, value: u32, least: u32, most: u32) -> Result<()> {
     if (least..=most).contains(&value) {
         return Ok(());
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::control::{Control, Place};
-use super::load::{Load, Phase};
-use super::ranks::{Rank, Worked};
-use crate::clock::Stamp;
+use super::control::{PhaseControl, PhaseReservation};
+use super::load::{Phase, PhaseSpec};
+use super::ranks::{Rank, RankResult};
+use crate::clock::ClockStamp;
 use crate::error::{Error, Result};
-use crate::latency::{Counters, Counts, SparseBins};
+use crate::latency::{LatencyCounters, LatencyCounts, SparseBins};
 use crate::metadata::tree::{self, OpenFolder};
 use crate::processor::{Got, Watcher};
 use crate::sys::thread::Usage;
@@ -41,7 +41,7 @@ pub struct Interval {
 
 /// The final message of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
+pub struct PhaseResult {
     /// Which.
     pub phase: Phase,
     /// Ranks of this host.
@@ -91,46 +91,46 @@ pub struct Measured {
 }
 
 /// Do one phase; blocks until all ranks ended. `tell` hears of each interval.
-pub fn measure(
-    load: &Load,
-    place: &mut Place,
+pub fn run_phase(
+    load: &PhaseSpec,
+    place: &mut PhaseReservation,
     open: OpenFolder,
     mut tell: impl FnMut(&Interval),
-) -> Result<Measured> {
+) -> Result<PhaseResult> {
     load.check()?;
-    let preparing = place.preparing.take();
-    let seats = tree::open_all(load, open)?;
-    let counters: Vec<Counters> = seats.iter().map(|_| Counters::default()).collect();
+    let preparing = place.busy.take();
+    let seats = tree::open_rank_folders(load, open)?;
+    let counters: Vec<LatencyCounters> = seats.iter().map(|_| LatencyCounters::default()).collect();
     let control = &place.control;
     let measured = thread::scope(|scope| {
         let ranks = start_ranks(scope, load, &seats, &counters, control)?;
         control.wait_for_ranks(ranks.len());
         drop(preparing);
         let ready_real_ns = real_ns();
-        let mut observer = Observer::at_start(load, control, &counters);
-        let timed_out = observer.watch(&mut tell);
-        let worked: Vec<Option<Worked>> =
+        let mut observer = PhaseObserver::open_gate_and_start(load, control, &counters);
+        let timed_out = observer.report_intervals(&mut tell);
+        let worked: Vec<Option<RankResult>> =
             ranks.into_iter().map(|rank| rank.join().unwrap_or_default()).collect();
         Ok(observer.sum_up(&worked, ready_real_ns, timed_out))
     });
-    tree::tidy(load, open);
+    tree::remove_empty_tree(load, open);
     measured
 }
 
 fn start_ranks<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
-    load: &'env Load,
+    load: &'env PhaseSpec,
     seats: &'env [Arc<File>],
-    counters: &'env [Counters],
-    control: &'env Arc<Control>,
-) -> Result<Vec<ScopedJoinHandle<'scope, Option<Worked>>>> {
+    counters: &'env [LatencyCounters],
+    control: &'env Arc<PhaseControl>,
+) -> Result<Vec<ScopedJoinHandle<'scope, Option<RankResult>>>> {
     let mut ranks = Vec::with_capacity(seats.len());
-    for ((seat, folder), counters) in load.addressed().enumerate().zip(seats).zip(counters) {
-        let busy = control.busy();
+    for ((seat, folder), counters) in load.target_ranks().enumerate().zip(seats).zip(counters) {
+        let busy = control.mark_busy();
         let thread = Builder::new().name(format!("rank-{}", seat.1)).stack_size(STACK_BYTES);
         let started = thread.spawn_scoped(scope, move || {
             let _busy = busy;
-            Rank::new(load, seat, folder, counters, control).work()
+            Rank::new(load, seat, folder, counters, control).run()
         });
         match started {
             Ok(rank) => ranks.push(rank),
@@ -144,36 +144,40 @@ fn start_ranks<'scope, 'env>(
 }
 
 /// Reads the ranks' counters at whole intervals from the start.
-struct Observer<'a> {
-    load: &'a Load,
-    control: &'a Control,
-    counters: &'a [Counters],
-    origin: Stamp,
-    reported: Counts,
+struct PhaseObserver<'a> {
+    load: &'a PhaseSpec,
+    control: &'a PhaseControl,
+    counters: &'a [LatencyCounters],
+    origin: ClockStamp,
+    reported: LatencyCounts,
     reported_mono_ns: u64,
     seq: u64,
     watcher: Watcher,
 }
 
-impl<'a> Observer<'a> {
+impl<'a> PhaseObserver<'a> {
     /// Open the gate and be there when the phase starts.
-    fn at_start(load: &'a Load, control: &'a Control, counters: &'a [Counters]) -> Self {
+    fn open_gate_and_start(
+        load: &'a PhaseSpec,
+        control: &'a PhaseControl,
+        counters: &'a [LatencyCounters],
+    ) -> Self {
         let origin = if let Some(at_ns) = load.start_at_real_ns {
             control.open_gate(at_ns);
             wait_for_start(control, at_ns)
         } else {
-            let origin = Stamp::now(); // Before the gate: no rank may start before its phase.
+            let origin = ClockStamp::now(); // Before the gate: no rank may start before its phase.
             control.open_gate(0);
             origin
         };
         let reported_mono_ns = origin.mono_ns;
         let watcher = Watcher::of_own(0);
-        let reported = Counts::none();
+        let reported = LatencyCounts::empty();
         Self { load, control, counters, origin, reported, reported_mono_ns, seq: 0, watcher }
     }
 
     /// Tell each interval until all ranks ended; returns whether the wall limit stopped them.
-    fn watch(&mut self, tell: &mut impl FnMut(&Interval)) -> bool {
+    fn report_intervals(&mut self, tell: &mut impl FnMut(&Interval)) -> bool {
         let interval_ns = self.load.interval_ms * (SECOND_NS / 1000);
         let limit_ns = self.load.wall_limit_s.map(|limit_s| (limit_s * SECOND_NS as f64) as u64);
         let mut deadline_ns = limit_ns.map(|limit| self.origin.mono_ns.saturating_add(limit));
@@ -191,7 +195,7 @@ impl<'a> Observer<'a> {
                 self.control.stop();
             }
             if all_ended || now_ns >= tick_ns {
-                tell(&self.interval(now_ns));
+                tell(&self.next_interval(now_ns));
             }
             if all_ended {
                 return timed_out;
@@ -199,14 +203,14 @@ impl<'a> Observer<'a> {
         }
     }
 
-    fn interval(&mut self, now_ns: u64) -> Interval {
-        let counts = Counts::of(self.counters);
+    fn next_interval(&mut self, now_ns: u64) -> Interval {
+        let counts = LatencyCounts::of(self.counters);
         let (bins, errors) = counts.since(&self.reported);
         let interval = Interval {
             seq: self.seq,
-            from_real_ns: self.real_of(self.reported_mono_ns),
-            to_real_ns: self.real_of(now_ns),
-            ops: total(&bins),
+            from_real_ns: self.real_ns_at(self.reported_mono_ns),
+            to_real_ns: self.real_ns_at(now_ns),
+            ops: total_count(&bins),
             errors,
             bins,
         };
@@ -215,23 +219,29 @@ impl<'a> Observer<'a> {
     }
 
     /// By the real clock as it was at the start: a step of it does not bend durations.
-    fn real_of(&self, moment_mono_ns: u64) -> u64 {
+    fn real_ns_at(&self, moment_mono_ns: u64) -> u64 {
         (self.origin.real_ns + moment_mono_ns).saturating_sub(self.origin.mono_ns)
     }
 
-    fn sum_up(&self, ranks: &[Option<Worked>], ready_real_ns: u64, timed_out: bool) -> Measured {
-        let counts = Counts::of(self.counters);
-        let (bins, errors) = counts.since(&Counts::none());
+    fn sum_up(
+        &self,
+        ranks: &[Option<RankResult>],
+        ready_real_ns: u64,
+        timed_out: bool,
+    ) -> PhaseResult {
+        let counts = LatencyCounts::of(self.counters);
+        let (bins, errors) = counts.since(&LatencyCounts::empty());
         let worked = || ranks.iter().flatten();
-        let ops = total(&bins);
-        let planned: u64 =
-            (0..self.load.ranks as usize).map(|nth| u64::from(self.load.operations(nth))).sum();
-        let tried = |rank: &Option<Worked>| rank.map_or(0, |rank| rank.tried);
-        let is_cut = worked().any(|rank| rank.is_cut) || worked().count() < ranks.len();
+        let ops = total_count(&bins);
+        let planned: u64 = (0..self.load.ranks as usize)
+            .map(|nth| u64::from(self.load.operations_of_rank(nth)))
+            .sum();
+        let tried = |rank: &Option<RankResult>| rank.map_or(0, |rank| rank.tried);
+        let is_cut = worked().any(|rank| rank.was_stopped) || worked().count() < ranks.len();
         let used = |of: fn(&Usage) -> u64| worked().map(|rank| of(&rank.usage)).sum::<u64>();
-        let starts = || worked().map(|rank| self.real_of(rank.start_mono_ns));
-        let ends = || worked().map(|rank| self.real_of(rank.end_mono_ns));
-        Measured {
+        let starts = || worked().map(|rank| self.real_ns_at(rank.start_mono_ns));
+        let ends = || worked().map(|rank| self.real_ns_at(rank.end_mono_ns));
+        PhaseResult {
             phase: self.load.phase,
             ranks: self.load.ranks,
             ops,
@@ -259,18 +269,18 @@ impl<'a> Observer<'a> {
 }
 
 /// Both clocks at the start, even when this thread wakes later than the ranks do.
-fn wait_for_start(control: &Control, at_ns: u64) -> Stamp {
+fn wait_for_start(control: &PhaseControl, at_ns: u64) -> ClockStamp {
     if control.is_stopped() || real_ns() >= at_ns {
-        return Stamp::now();
+        return ClockStamp::now();
     }
     sleep_until_real(at_ns);
-    let now = Stamp::now();
+    let now = ClockStamp::now();
     let late_ns = now.real_ns.saturating_sub(at_ns);
     let ago = |ns: u64| ns.saturating_sub(late_ns);
-    Stamp { mono_ns: ago(now.mono_ns), real_ns: ago(now.real_ns), boot_ns: ago(now.boot_ns) }
+    ClockStamp { mono_ns: ago(now.mono_ns), real_ns: ago(now.real_ns), boot_ns: ago(now.boot_ns) }
 }
 
-fn total(bins: &[(usize, u64)]) -> u64 {
+fn total_count(bins: &[(usize, u64)]) -> u64 {
     bins.iter().map(|(_, count)| count).sum()
 }
 

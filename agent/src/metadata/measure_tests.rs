@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::Context;
-use crate::metadata::{Folder as Other, Phases};
+use crate::metadata::{Phases, RankFolders as Other};
 use crate::prepare::scratch::Scratch;
 use crate::sys::file::open_folder;
 use crate::trial::Folder;
@@ -28,8 +28,8 @@ impl Fixture {
     }
 
     /// Two ranks a host, five files a rank.
-    fn load(&self, host: usize, phase: Phase) -> Load {
-        Load {
+    fn load(&self, host: usize, phase: Phase) -> PhaseSpec {
+        PhaseSpec {
             dir: self.dir(host),
             phase,
             first_rank: 2 * host as u32,
@@ -49,7 +49,7 @@ impl Fixture {
         }
     }
 
-    fn measure(&self, host: usize, phase: Phase) -> Measured {
+    fn measure(&self, host: usize, phase: Phase) -> PhaseResult {
         measured(&self.load(host, phase))
     }
 
@@ -70,18 +70,18 @@ fn open(dir: &Path) -> Result<File> {
     open_folder(dir).context(format_args!("open {}", dir.display()))
 }
 
-fn try_measure(load: &Load) -> (Result<Measured>, Vec<Interval>) {
+fn try_measure(load: &PhaseSpec) -> (Result<PhaseResult>, Vec<Interval>) {
     let mut intervals = Vec::new();
     let mut place = Phases::default().reserve(1).expect("a place");
-    let measured = measure(load, &mut place, &open, |interval| intervals.push(interval.clone()));
+    let measured = run_phase(load, &mut place, &open, |interval| intervals.push(interval.clone()));
     (measured, intervals)
 }
 
-fn measured(load: &Load) -> Measured {
+fn measured(load: &PhaseSpec) -> PhaseResult {
     try_measure(load).0.expect("a phase that works")
 }
 
-fn refused(load: &Load) -> Error {
+fn refused(load: &PhaseSpec) -> Error {
     try_measure(load).0.expect_err("a phase that cannot be meant")
 }
 
@@ -100,7 +100,7 @@ fn six_phases_make_look_at_and_remove_everything() {
         let measured = fixture.measure(0, phase);
         assert_eq!((measured.ops, measured.skipped), (ops, 0), "{phase:?}");
         assert!(measured.errors.is_empty(), "{phase:?}: {:?}", measured.errors);
-        assert_eq!(total(&measured.bins), ops);
+        assert_eq!(total_count(&measured.bins), ops);
         assert_eq!(fixture.files(0), left, "{phase:?}");
         assert!(!measured.cancelled && !measured.timed_out);
     }
@@ -110,9 +110,9 @@ fn six_phases_make_look_at_and_remove_everything() {
 #[test]
 fn times_are_in_order_and_latencies_fill_them() {
     let fixture = Fixture::new(1);
-    let load = Load { ranks: 1, total_ranks: 1, ..fixture.load(0, Phase::TreeCreate) };
+    let load = PhaseSpec { ranks: 1, total_ranks: 1, ..fixture.load(0, Phase::TreeCreate) };
     measured(&load);
-    let load = Load { phase: Phase::FileCreate, files_per_rank: 500, ..load };
+    let load = PhaseSpec { phase: Phase::FileCreate, files_per_rank: 500, ..load };
     let measured = measured(&load);
     let (Some(start), Some(end)) = (measured.first_start_real_ns, measured.last_end_real_ns) else {
         panic!("the rank worked");
@@ -130,7 +130,7 @@ fn intervals_add_up_to_the_whole() {
     fixture.measure(0, Phase::TreeCreate);
     fixture.measure(0, Phase::FileCreate);
     let load =
-        Load { files_per_rank: 120_000, interval_ms: 100, ..fixture.load(0, Phase::FileStat) };
+        PhaseSpec { files_per_rank: 120_000, interval_ms: 100, ..fixture.load(0, Phase::FileStat) };
     let (measured, intervals) = try_measure(&load);
     let measured = measured.unwrap();
     assert_eq!(measured.ops, 10);
@@ -152,9 +152,9 @@ fn a_shift_leads_to_what_another_host_made() {
     let own = fixture.load(0, Phase::FileStat);
     assert_eq!(measured(&own).errors, BTreeMap::from([("ENOENT".to_owned(), 10)]));
     let others = vec![Other { dir: fixture.dir(1), first_rank: 2, ranks: 2 }];
-    let shifted = Load { shift: 2, others, ..own };
+    let shifted = PhaseSpec { shift: 2, others, ..own };
     assert_eq!(measured(&shifted).ops, 10);
-    let removing = Load { phase: Phase::FileRemove, ..shifted };
+    let removing = PhaseSpec { phase: Phase::FileRemove, ..shifted };
     assert_eq!((measured(&removing).ops, fixture.files(1)), (10, 0));
 }
 
@@ -162,7 +162,7 @@ fn a_shift_leads_to_what_another_host_made() {
 fn what_was_written_is_read_back_and_less_is_an_error() {
     let fixture = Fixture::new(1);
     fixture.measure(0, Phase::TreeCreate);
-    let load = Load { file_bytes: 3901, ..fixture.load(0, Phase::FileCreate) };
+    let load = PhaseSpec { file_bytes: 3901, ..fixture.load(0, Phase::FileCreate) };
     assert_eq!(measured(&load).ops, 10);
     let file = |number: u32| fixture.dir(0).join(format!("metadata.0/rank.1/file.000000{number}"));
     assert_eq!(fs::metadata(file(0)).unwrap().len(), 3901);
@@ -171,7 +171,7 @@ fn what_was_written_is_read_back_and_less_is_an_error() {
     assert_eq!((again.ops, again.errors["EEXIST"]), (0, 10));
     assert_eq!(again.latency_min_ns, None);
     fs::write(file(3), "short").unwrap();
-    let reading = measured(&Load { phase: Phase::FileRead, ..load });
+    let reading = measured(&PhaseSpec { phase: Phase::FileRead, ..load });
     assert_eq!((reading.ops, reading.errors["short"]), (9, 1));
 }
 
@@ -179,7 +179,7 @@ fn what_was_written_is_read_back_and_less_is_an_error() {
 fn a_wall_limit_stops_the_ranks_and_says_so() {
     let fixture = Fixture::new(1);
     fixture.measure(0, Phase::TreeCreate);
-    let load = Load {
+    let load = PhaseSpec {
         files_per_rank: 1_000_000,
         wall_limit_s: Some(0.05),
         ..fixture.load(0, Phase::FileCreate)
@@ -195,15 +195,18 @@ fn a_wall_limit_stops_the_ranks_and_says_so() {
 fn ranks_whose_time_is_over_tell_how_far_they_came() {
     let fixture = Fixture::new(1);
     fixture.measure(0, Phase::TreeCreate);
-    let timed =
-        |phase| Load { files_per_rank: 1_000_000, runtime_s: Some(0.05), ..fixture.load(0, phase) };
+    let timed = |phase| PhaseSpec {
+        files_per_rank: 1_000_000,
+        runtime_s: Some(0.05),
+        ..fixture.load(0, phase)
+    };
     let made = measured(&timed(Phase::FileCreate));
     assert!(!made.timed_out && !made.cancelled && made.errors.is_empty());
     assert_eq!(made.tried.iter().map(|&files| u64::from(files)).sum::<u64>(), made.ops);
     assert_eq!(made.ops + made.skipped, 2_000_000);
     assert_eq!(made.ops, fixture.files(0) as u64);
     // With all the time that it takes, each file that is there is looked at once.
-    let load = Load { files: made.tried, runtime_s: Some(600.0), ..timed(Phase::FileStat) };
+    let load = PhaseSpec { files: made.tried, runtime_s: Some(600.0), ..timed(Phase::FileStat) };
     let seen = measured(&load);
     assert_eq!((seen.ops, seen.skipped, &seen.tried), (made.ops, 0, &load.files));
 }
@@ -212,7 +215,7 @@ fn ranks_whose_time_is_over_tell_how_far_they_came() {
 fn ranks_whose_overtime_is_over_stop_before_their_least_files() {
     let fixture = Fixture::new(1);
     fixture.measure(0, Phase::TreeCreate);
-    let load = Load {
+    let load = PhaseSpec {
         files_per_rank: 1_000_000,
         files_least: 1_000_000,
         runtime_s: Some(1e-6),
@@ -226,14 +229,14 @@ fn ranks_whose_overtime_is_over_stop_before_their_least_files() {
 #[test]
 fn a_phase_stopped_before_its_start_did_nothing() {
     let fixture = Fixture::new(1);
-    let load = Load {
+    let load = PhaseSpec {
         start_at_real_ns: Some(real_ns() + 60 * SECOND_NS),
         ..fixture.load(0, Phase::TreeCreate)
     };
     let phases = Phases::default();
     let mut place = phases.reserve(7).unwrap();
     assert!(phases.stop(7));
-    let measured = measure(&load, &mut place, &open, |_| {}).unwrap();
+    let measured = run_phase(&load, &mut place, &open, |_| {}).unwrap();
     assert_eq!((measured.ops, measured.skipped, measured.cancelled), (0, 2, true));
     assert_eq!(measured.first_start_real_ns, None);
 }
@@ -242,7 +245,7 @@ fn a_phase_stopped_before_its_start_did_nothing() {
 fn no_rank_begins_before_the_start() {
     let fixture = Fixture::new(1);
     let at_ns = real_ns() + 30_000_000;
-    let load = Load { start_at_real_ns: Some(at_ns), ..fixture.load(0, Phase::TreeCreate) };
+    let load = PhaseSpec { start_at_real_ns: Some(at_ns), ..fixture.load(0, Phase::TreeCreate) };
     let measured = measured(&load);
     assert!(measured.first_start_real_ns.is_some_and(|start| start >= at_ns));
 }
@@ -252,24 +255,27 @@ fn what_cannot_be_meant_is_refused_with_its_value() {
     let fixture = Fixture::new(2);
     let good = || fixture.load(0, Phase::FileStat);
     for (load, part) in [
-        (Load { ranks: 0, ..good() }, "ranks of 0"),
-        (Load { ranks: 4097, total_ranks: 5000, ..good() }, "4097"),
-        (Load { ranks: 5, ..good() }, "rank 4 is not one of 4 ranks"),
-        (Load { first_rank: u32::MAX, ..good() }, "rank 4294967296"),
-        (Load { files_per_rank: 0, ..good() }, "files_per_rank"),
-        (Load { file_bytes: 2 << 20, ..good() }, "2097152"),
-        (Load { shift: 4, ..good() }, "shift of 4"),
-        (Load { shift: 2, ..good() }, "files of rank 2"),
-        (Load { shift: 2, phase: Phase::FileCreate, ..good() }, "may shift"),
-        (Load { files: vec![1], ..good() }, "1 ranks, of 2"),
-        (Load { files: vec![1, 6], ..good() }, "files of 6"),
-        (Load { runtime_s: Some(0.0), ..good() }, "runtime of 0"),
-        (Load { interval_ms: 1, ..good() }, "1 ms"),
-        (Load { wall_limit_s: Some(-1.0), ..good() }, "-1"),
-        (Load { start_at_real_ns: Some(u64::MAX), ..good() }, "too far"),
-        (Load { ranks: 4096, total_ranks: 4096, file_bytes: 1 << 20, ..good() }, "memory"),
+        (PhaseSpec { ranks: 0, ..good() }, "ranks of 0"),
+        (PhaseSpec { ranks: 4097, total_ranks: 5000, ..good() }, "4097"),
+        (PhaseSpec { ranks: 5, ..good() }, "rank 4 is not one of 4 ranks"),
+        (PhaseSpec { first_rank: u32::MAX, ..good() }, "rank 4294967296"),
+        (PhaseSpec { files_per_rank: 0, ..good() }, "files_per_rank"),
+        (PhaseSpec { file_bytes: 2 << 20, ..good() }, "2097152"),
+        (PhaseSpec { shift: 4, ..good() }, "shift of 4"),
+        (PhaseSpec { shift: 2, ..good() }, "files of rank 2"),
+        (PhaseSpec { shift: 2, phase: Phase::FileCreate, ..good() }, "may shift"),
+        (PhaseSpec { files: vec![1], ..good() }, "1 ranks, of 2"),
+        (PhaseSpec { files: vec![1, 6], ..good() }, "files of 6"),
+        (PhaseSpec { runtime_s: Some(0.0), ..good() }, "runtime of 0"),
+        (PhaseSpec { interval_ms: 1, ..good() }, "1 ms"),
+        (PhaseSpec { wall_limit_s: Some(-1.0), ..good() }, "-1"),
+        (PhaseSpec { start_at_real_ns: Some(u64::MAX), ..good() }, "too far"),
+        (PhaseSpec { ranks: 4096, total_ranks: 4096, file_bytes: 1 << 20, ..good() }, "memory"),
         (
-            Load { others: vec![Other { dir: "/etc".into(), first_rank: 2, ranks: 2 }], ..good() },
+            PhaseSpec {
+                others: vec![Other { dir: "/etc".into(), first_rank: 2, ranks: 2 }],
+                ..good()
+            },
             "/etc",
         ),
     ] {
@@ -301,8 +307,8 @@ fn a_tree_that_was_never_made_is_told_by_its_path() {
 #[test]
 fn many_ranks_work_side_by_side() {
     let fixture = Fixture::new(1);
-    let load = Load { ranks: 300, total_ranks: 300, ..fixture.load(0, Phase::TreeCreate) };
+    let load = PhaseSpec { ranks: 300, total_ranks: 300, ..fixture.load(0, Phase::TreeCreate) };
     assert_eq!(measured(&load).ops, 300);
-    let load = Load { phase: Phase::FileCreate, files_per_rank: 3, ..load };
+    let load = PhaseSpec { phase: Phase::FileCreate, files_per_rank: 3, ..load };
     assert_eq!((measured(&load).ops, fixture.files(0)), (900, 900));
 }

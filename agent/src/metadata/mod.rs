@@ -11,6 +11,6 @@ mod measure;
 mod ranks;
 mod tree;
 
-pub use control::{Phases, Place};
-pub use load::{Folder, Load, Phase};
-pub use measure::{Interval, Measured, measure};
+pub use control::{PhaseReservation, Phases};
+pub use load::{Phase, PhaseSpec, RankFolders};
+pub use measure::{Interval, PhaseResult, run_phase};

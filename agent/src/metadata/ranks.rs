@@ -4,36 +4,36 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 
-use super::control::Control;
-use super::load::{Load, Phase};
+use super::control::PhaseControl;
+use super::load::{Phase, PhaseSpec};
 use super::tree::{FileName, rank_name};
-use crate::latency::Counters;
+use crate::latency::LatencyCounters;
 use crate::sys::file;
 use crate::sys::thread::{Usage, own_open_files, own_usage};
 use crate::sys::time::{self, SECOND_NS, mono_ns};
 
 /// Any odd constant with its bits well spread: neighbouring ranks get unlike contents.
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Bytes at the start of a file that tell it from all others of its rank.
 const STAMP_BYTES: usize = 8;
 
 /// How many times its `runtime_s` a phase may last until each rank came to `files_least`.
-const OVERTIME: u64 = 6;
+const MAX_OVERTIME_FACTOR: u64 = 6;
 
 /// All that a rank needs, made before it starts.
 pub struct Rank<'a> {
-    load: &'a Load,
+    load: &'a PhaseSpec,
     number: u32,
     operations: u32,
     folder: &'a File,
-    counters: &'a Counters,
-    control: &'a Control,
+    counters: &'a LatencyCounters,
+    control: &'a PhaseControl,
     buffer: Vec<u8>,
 }
 
 /// When a rank worked, by the monotonic clock, and what that cost.
 #[derive(Debug, Clone, Copy)]
-pub struct Worked {
+pub struct RankResult {
     /// Before its first operation.
     pub start_mono_ns: u64,
     /// After its last one.
@@ -41,7 +41,7 @@ pub struct Worked {
     /// Operations that it came to, whether they succeeded or failed.
     pub tried: u32,
     /// It was stopped before it had done all; that its own time was over is no such stop.
-    pub is_cut: bool,
+    pub was_stopped: bool,
     /// What its loop used.
     pub usage: Usage,
 }
@@ -49,18 +49,26 @@ pub struct Worked {
 impl<'a> Rank<'a> {
     /// This host's `nth` rank, which works on the files of rank `number`, in `folder`.
     pub fn new(
-        load: &'a Load,
+        load: &'a PhaseSpec,
         (nth, number): (usize, u32),
         folder: &'a File,
-        counters: &'a Counters,
-        control: &'a Control,
+        counters: &'a LatencyCounters,
+        control: &'a PhaseControl,
     ) -> Self {
-        let buffer = contents(number, load.moved_bytes());
-        Self { load, number, operations: load.operations(nth), folder, counters, control, buffer }
+        let buffer = incompressible_bytes(number, load.bytes_per_operation());
+        Self {
+            load,
+            number,
+            operations: load.operations_of_rank(nth),
+            folder,
+            counters,
+            control,
+            buffer,
+        }
     }
 
     /// Wait at the gate, then for the start, then work; None when stopped before that.
-    pub fn work(mut self) -> Option<Worked> {
+    pub fn run(mut self) -> Option<RankResult> {
         own_open_files(self.folder.as_fd());
         if !self.control.wait_at_gate() {
             return None;
@@ -71,22 +79,24 @@ impl<'a> Rank<'a> {
         let (folder, name) = (self.folder, rank_name(self.number));
         let mut buffer = std::mem::take(&mut self.buffer);
         Some(match self.load.phase {
-            Phase::TreeCreate => self.repeat(|_| file::make_folder(folder, &name)),
-            Phase::TreeRemove => self.repeat(|_| file::remove_folder(folder, &name)),
-            Phase::FileCreate => self.repeat(|file| create(folder, file, &mut buffer)),
-            Phase::FileStat => self.repeat(|file| file::stat_file(folder, file.as_c_str())),
-            Phase::FileRead => self.repeat(|file| read(folder, file, &mut buffer)),
-            Phase::FileRemove => self.repeat(|file| file::remove_file(folder, file.as_c_str())),
+            Phase::TreeCreate => self.for_each_file(|_| file::make_folder(folder, &name)),
+            Phase::TreeRemove => self.for_each_file(|_| file::remove_folder(folder, &name)),
+            Phase::FileCreate => self.for_each_file(|file| create_file(folder, file, &mut buffer)),
+            Phase::FileStat => self.for_each_file(|file| file::stat_file(folder, file.as_c_str())),
+            Phase::FileRead => self.for_each_file(|file| read_file(folder, file, &mut buffer)),
+            Phase::FileRemove => {
+                self.for_each_file(|file| file::remove_file(folder, file.as_c_str()))
+            }
         })
     }
 
     /// Do it for every file. The clock is read once an operation: one ends where the next begins.
-    fn repeat(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> Worked {
+    fn for_each_file(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> RankResult {
         let mut name = FileName::first();
         let mut done = 0;
         let before = own_usage();
         let start_mono_ns = mono_ns();
-        let end = PhaseEnd::of(self.load, self.operations, start_mono_ns);
+        let end = StopRule::of(self.load, self.operations, start_mono_ns);
         let mut now_ns = start_mono_ns;
         while !end.is_reached(now_ns, done) && !self.control.is_stopped() {
             let outcome = operation(&name);
@@ -100,40 +110,41 @@ impl<'a> Rank<'a> {
         }
         let usage = own_usage().since(before);
         let is_cut = !end.is_reached(now_ns, done);
-        Worked { start_mono_ns, end_mono_ns: now_ns, tried: done, is_cut, usage }
+        RankResult { start_mono_ns, end_mono_ns: now_ns, tried: done, was_stopped: is_cut, usage }
     }
 }
 
 /// When a rank ends its phase: with its last file, or by time.
-struct PhaseEnd {
-    all: u32,
-    least: u32,
-    over_mono_ns: u64,
-    overtime_mono_ns: u64,
+struct StopRule {
+    max_operations: u32,
+    min_operations: u32,
+    end_mono_ns: u64,
+    latest_end_mono_ns: u64,
 }
 
-impl PhaseEnd {
-    fn of(load: &Load, all: u32, start_mono_ns: u64) -> Self {
+impl StopRule {
+    fn of(load: &PhaseSpec, all: u32, start_mono_ns: u64) -> Self {
         let runtime_ns = load.runtime_s.map_or(u64::MAX, |s| (s * SECOND_NS as f64) as u64);
         Self {
-            all,
-            least: load.files_least,
-            over_mono_ns: start_mono_ns.saturating_add(runtime_ns),
-            overtime_mono_ns: start_mono_ns.saturating_add(runtime_ns.saturating_mul(OVERTIME)),
+            max_operations: all,
+            min_operations: load.files_least,
+            end_mono_ns: start_mono_ns.saturating_add(runtime_ns),
+            latest_end_mono_ns: start_mono_ns
+                .saturating_add(runtime_ns.saturating_mul(MAX_OVERTIME_FACTOR)),
         }
     }
 
     fn is_reached(&self, now_mono_ns: u64, done: u32) -> bool {
-        done == self.all
-            || now_mono_ns >= self.overtime_mono_ns
-            || (now_mono_ns >= self.over_mono_ns && done >= self.least)
+        done == self.max_operations
+            || now_mono_ns >= self.latest_end_mono_ns
+            || (now_mono_ns >= self.end_mono_ns && done >= self.min_operations)
     }
 }
 
-fn create(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
+fn create_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
     let mut file = file::create_file(folder, name.as_c_str())?;
     if !buffer.is_empty() {
-        stamp(buffer);
+        stamp_contents(buffer);
         let written = file.write(buffer)?;
         if written < buffer.len() {
             return Err(ErrorKind::WriteZero.into());
@@ -142,7 +153,7 @@ fn create(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
     file::close(file)
 }
 
-fn read(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
+fn read_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
     let mut file = file::open_file(folder, name.as_c_str())?;
     if !buffer.is_empty() && file.read(buffer)? < buffer.len() {
         return Err(ErrorKind::UnexpectedEof.into());
@@ -151,15 +162,15 @@ fn read(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
 }
 
 /// Make the next file's content unlike the last one's, so that nothing below can share it.
-fn stamp(buffer: &mut [u8]) {
+fn stamp_contents(buffer: &mut [u8]) {
     if let Some(first) = buffer.first_chunk_mut::<STAMP_BYTES>() {
         *first = u64::from_ne_bytes(*first).wrapping_add(1).to_ne_bytes();
     }
 }
 
 /// Bytes that no storage can compress, unlike those of any other rank (xorshift64*).
-fn contents(rank: u32, size: usize) -> Vec<u8> {
-    let mut state = (u64::from(rank) + 1).wrapping_mul(SPREAD);
+fn incompressible_bytes(rank: u32, size: usize) -> Vec<u8> {
+    let mut state = (u64::from(rank) + 1).wrapping_mul(HASH_MULTIPLIER);
     let mut bytes = Vec::with_capacity(size + 8);
     while bytes.len() < size {
         state ^= state >> 12;
@@ -177,7 +188,12 @@ mod tests {
 
     #[test]
     fn a_phase_goes_on_past_its_time_for_the_least_files_until_its_overtime() {
-        let end = PhaseEnd { all: 1000, least: 40, over_mono_ns: 100, overtime_mono_ns: 600 };
+        let end = StopRule {
+            max_operations: 1000,
+            min_operations: 40,
+            end_mono_ns: 100,
+            latest_end_mono_ns: 600,
+        };
         for (now_mono_ns, done, is_reached) in [
             (0, 0, false),
             (99, 999, false),
@@ -193,14 +209,14 @@ mod tests {
 
     #[test]
     fn contents_differ_by_rank_and_by_file() {
-        let (mut one, two) = (contents(1, 3901), contents(2, 3901));
+        let (mut one, two) = (incompressible_bytes(1, 3901), incompressible_bytes(2, 3901));
         assert_eq!(one.len(), 3901);
         assert_ne!(one, two);
         let before = one.clone();
-        stamp(&mut one);
+        stamp_contents(&mut one);
         assert_ne!(one[..8], before[..8]);
         assert_eq!(one[8..], before[8..]);
-        stamp(&mut [0; 3]); // Too small for a stamp, and no crash.
-        assert!(contents(1, 0).is_empty());
+        stamp_contents(&mut [0; 3]); // Too small for a stamp, and no crash.
+        assert!(incompressible_bytes(1, 0).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::{Load, Phase};
+use super::load::{Phase, PhaseSpec};
 use crate::error::{Context, Error, Result};
 use crate::prepare::scratch;
 use crate::sys::file::{self, open_folder_in};
@@ -18,13 +18,13 @@ use crate::sys::thread::allow_open_files;
 pub type OpenFolder<'a> = &'a dyn Fn(&Path) -> Result<File>;
 
 /// Descriptors of the agent itself: pipes, locks, runs, watches.
-const OWN_FILES: u64 = 1024;
+const RESERVED_FILES: u64 = 1024;
 
 /// The folder each rank works in: its own one, or that of the iteration when its own is the work.
 ///
 /// Makes the iteration's folder where trees are created.
-pub fn open_all(load: &Load, open: OpenFolder) -> Result<Vec<Arc<File>>> {
-    let wanted = OWN_FILES + 2 * u64::from(load.ranks) + load.others.len() as u64;
+pub fn open_rank_folders(load: &PhaseSpec, open: OpenFolder) -> Result<Vec<Arc<File>>> {
+    let wanted = RESERVED_FILES + 2 * u64::from(load.ranks) + load.others.len() as u64;
     allow_open_files(wanted).context(format_args!("open {wanted} files at a time"))?;
     let tree = tree_name(load.iteration);
     if load.phase == Phase::TreeCreate {
@@ -32,7 +32,7 @@ pub fn open_all(load: &Load, open: OpenFolder) -> Result<Vec<Arc<File>>> {
     }
     let mut trees: HashMap<&Path, Arc<File>> = HashMap::new();
     let mut seats = Vec::with_capacity(load.ranks as usize);
-    for rank in load.addressed() {
+    for rank in load.target_ranks() {
         let dir = load.folder_of(rank).ok_or_else(|| Error::bug("a rank without a folder"))?;
         let opened = match trees.get(dir) {
             Some(opened) => Arc::clone(opened),
@@ -44,7 +44,7 @@ pub fn open_all(load: &Load, open: OpenFolder) -> Result<Vec<Arc<File>>> {
         } else {
             let name = rank_name(rank);
             let folder =
-                open_folder_in(&opened, as_os(&name)).map_err(|e| cannot(dir, &name, &e))?;
+                open_folder_in(&opened, as_os(&name)).map_err(|e| folder_error(dir, &name, &e))?;
             seats.push(Arc::new(folder));
         }
     }
@@ -52,7 +52,7 @@ pub fn open_all(load: &Load, open: OpenFolder) -> Result<Vec<Arc<File>>> {
 }
 
 /// Remove the iteration's folder if nothing is left in it.
-pub fn tidy(load: &Load, open: OpenFolder) {
+pub fn remove_empty_tree(load: &PhaseSpec, open: OpenFolder) {
     if load.phase == Phase::TreeRemove {
         if let Ok(scratch) = open(&load.dir) {
             let _ = file::remove_folder(&scratch, &tree_name(load.iteration));
@@ -63,7 +63,7 @@ pub fn tidy(load: &Load, open: OpenFolder) {
 fn make_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<()> {
     match file::make_folder(&open(dir)?, tree) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(cannot(dir, tree, &error))
+            Err(folder_error(dir, tree, &error))
         }
         _ => Ok(()),
     }
@@ -76,10 +76,10 @@ fn open_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<File> {
         let message = format!("{} is not a scratch folder of this program", dir.display());
         return Err(Error::bad_request(message));
     }
-    open_folder_in(&scratch, as_os(tree)).map_err(|e| cannot(dir, tree, &e))
+    open_folder_in(&scratch, as_os(tree)).map_err(|e| folder_error(dir, tree, &e))
 }
 
-fn cannot(dir: &Path, name: &CStr, error: &io::Error) -> Error {
+fn folder_error(dir: &Path, name: &CStr, error: &io::Error) -> Error {
     Error::io(format_args!("open {} in {}", name.to_string_lossy(), dir.display()), error)
 }
 
@@ -90,26 +90,26 @@ fn as_os(name: &CStr) -> &OsStr {
 /// Enough for the most files of a rank; a fixed width keeps every name equally long.
 const DIGITS: usize = 7;
 const PREFIX: &[u8; 5] = b"file.";
-const LENGTH: usize = PREFIX.len() + DIGITS + 1;
+const NAME_BYTES: usize = PREFIX.len() + DIGITS + 1;
 
 /// The name of a rank's file, first that of number 0.
 #[derive(Debug, Clone)]
-pub struct FileName([u8; LENGTH]);
+pub struct FileName([u8; NAME_BYTES]);
 
 impl FileName {
     /// `file.0000000`.
     #[must_use]
     pub fn first() -> Self {
-        let mut bytes = [b'0'; LENGTH];
+        let mut bytes = [b'0'; NAME_BYTES];
         bytes[..PREFIX.len()].copy_from_slice(PREFIX);
-        bytes[LENGTH - 1] = 0;
+        bytes[NAME_BYTES - 1] = 0;
         Self(bytes)
     }
 
     /// Become the name of the next number; after the last comes the first.
     #[inline]
     pub fn advance(&mut self) {
-        for digit in self.0[PREFIX.len()..LENGTH - 1].iter_mut().rev() {
+        for digit in self.0[PREFIX.len()..NAME_BYTES - 1].iter_mut().rev() {
             if *digit < b'9' {
                 *digit += 1;
                 return;

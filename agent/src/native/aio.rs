@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request, Wait};
+use super::queue::{FIRST_RETRY_PAUSE_NS, IoKind, IoRequest, Queue, Wait};
 use super::target::Target;
 use crate::sys::time::SECOND_NS;
 
@@ -16,12 +16,12 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FSYNC: u16 = 2;
 /// Completions taken in one call: more are taken in the next.
-const EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// `struct iocb` of `linux/aio_abi.h`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-struct Control {
+struct Iocb {
     data: u64,
     key: u32,
     rw_flags: i32,
@@ -39,7 +39,7 @@ struct Control {
 /// `struct io_event` of `linux/aio_abi.h`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-struct Event {
+struct IoEvent {
     data: u64,
     control: u64,
     result: i64,
@@ -51,32 +51,32 @@ pub struct Aio {
     context: libc::c_ulong,
     files: Vec<RawFd>,
     /// By slot.
-    controls: Box<[Control]>,
+    controls: Box<[Iocb]>,
     /// Slots that are to be submitted, in order.
     pushed: Vec<u32>,
     /// What `io_submit` is given.
-    pointers: Vec<*mut Control>,
+    pointers: Vec<*mut Iocb>,
     /// Requests that the kernel did not take, with why.
     refused: Vec<(u32, i32)>,
-    events: Box<[Event]>,
-    ended: usize,
-    under_way: usize,
+    events: Box<[IoEvent]>,
+    completed: usize,
+    in_flight: usize,
 }
 
 /// Why the kernel gives this process no context; None when it does.
 #[must_use]
-pub fn objection() -> Option<io::Error> {
-    set_up(1).map(tear_down).err()
+pub fn unsupported_reason() -> Option<io::Error> {
+    create_context(1).map(destroy_context).err()
 }
 
-fn set_up(depth: u32) -> io::Result<libc::c_ulong> {
+fn create_context(depth: u32) -> io::Result<libc::c_ulong> {
     let mut context: libc::c_ulong = 0;
     // SAFETY: the call writes one number, which is zero as it must be.
     let result = unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut context) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(context) }
 }
 
-fn tear_down(context: libc::c_ulong) {
+fn destroy_context(context: libc::c_ulong) {
     // SAFETY: a context that was set up and is used no more.
     unsafe { libc::syscall(libc::SYS_io_destroy, context) };
 }
@@ -86,15 +86,15 @@ impl Aio {
     pub fn new(depth: u32, targets: &[Target]) -> io::Result<Self> {
         let slots = depth as usize;
         Ok(Self {
-            context: set_up(depth)?,
+            context: create_context(depth)?,
             files: targets.iter().map(|target| target.file.as_raw_fd()).collect(),
-            controls: vec![Control::default(); slots].into(),
+            controls: vec![Iocb::default(); slots].into(),
             pushed: Vec::with_capacity(slots),
             pointers: Vec::with_capacity(slots),
             refused: Vec::with_capacity(slots),
-            events: vec![Event::default(); EVENTS].into(),
-            ended: 0,
-            under_way: 0,
+            events: vec![IoEvent::default(); MAX_EVENTS].into(),
+            completed: 0,
+            in_flight: 0,
         })
     }
 
@@ -112,7 +112,7 @@ impl Aio {
             let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, list) };
             if taken > 0 {
                 done += taken as usize;
-                self.under_way += taken as usize;
+                self.in_flight += taken as usize;
                 continue;
             }
             match io::Error::last_os_error().raw_os_error() {
@@ -131,7 +131,7 @@ impl Aio {
         Ok(())
     }
 
-    fn take(&mut self, least: usize, time: Option<Duration>) -> io::Result<()> {
+    fn get_events(&mut self, least: usize, time: Option<Duration>) -> io::Result<()> {
         let time = time.map(|time| libc::timespec {
             tv_sec: time.as_secs() as _,
             tv_nsec: libc::c_long::from(time.subsec_nanos()),
@@ -143,8 +143,8 @@ impl Aio {
             libc::syscall(libc::SYS_io_getevents, context, least, self.events.len(), events, time)
         };
         if taken >= 0 {
-            self.ended = taken as usize;
-            self.under_way -= self.ended;
+            self.completed = taken as usize;
+            self.in_flight -= self.completed;
             return Ok(());
         }
         match io::Error::last_os_error() {
@@ -156,30 +156,30 @@ impl Aio {
 
 impl Drop for Aio {
     fn drop(&mut self) {
-        tear_down(self.context);
+        destroy_context(self.context);
     }
 }
 
 impl Queue for Aio {
     #[inline]
-    fn push(&mut self, request: &Request) {
-        let own = Control {
+    fn push(&mut self, request: &IoRequest) {
+        let own = Iocb {
             data: u64::from(request.slot),
             file: self.files[request.target as usize] as u32,
-            ..Control::default()
+            ..Iocb::default()
         };
-        let of_block = |opcode| Control {
+        let of_block = |opcode| Iocb {
             opcode,
             start: request.block.start() as u64,
             bytes: u64::from(request.bytes),
             offset: request.offset as i64,
             ..own
         };
-        self.controls[request.slot as usize] = match request.act {
-            Act::Read => of_block(READ),
-            Act::Write => of_block(WRITE),
+        self.controls[request.slot as usize] = match request.kind {
+            IoKind::Read => of_block(READ),
+            IoKind::Write => of_block(WRITE),
             // It must name no memory.
-            Act::Trim | Act::Sync => Control { opcode: FSYNC, ..own },
+            IoKind::Trim | IoKind::Sync => Iocb { opcode: FSYNC, ..own },
         };
         self.pushed.push(request.slot);
     }
@@ -193,19 +193,19 @@ impl Queue for Aio {
         }
         match wait {
             // The call that submits found no room, and nothing ends that would make some.
-            _ if self.under_way == 0 && !self.pushed.is_empty() => {
-                std::thread::sleep(Duration::from_nanos(FIRST_PAUSE_NS));
+            _ if self.in_flight == 0 && !self.pushed.is_empty() => {
+                std::thread::sleep(Duration::from_nanos(FIRST_RETRY_PAUSE_NS));
                 Ok(())
             }
-            Wait::AtMost(ns) if self.under_way == 0 => {
+            Wait::AtMost(ns) if self.in_flight == 0 => {
                 std::thread::sleep(Duration::from_nanos(ns));
                 Ok(())
             }
-            _ if self.under_way == 0 => Ok(()),
-            Wait::No => self.take(0, None),
-            Wait::One => self.take(1, None),
+            _ if self.in_flight == 0 => Ok(()),
+            Wait::Never => self.get_events(0, None),
+            Wait::ForOne => self.get_events(1, None),
             Wait::AtMost(ns) => {
-                self.take(1, Some(Duration::new(ns / SECOND_NS, (ns % SECOND_NS) as u32)))
+                self.get_events(1, Some(Duration::new(ns / SECOND_NS, (ns % SECOND_NS) as u32)))
             }
         }
     }
@@ -215,7 +215,7 @@ impl Queue for Aio {
         for (slot, result) in self.refused.drain(..) {
             each(slot, result);
         }
-        for event in &self.events[..std::mem::take(&mut self.ended)] {
+        for event in &self.events[..std::mem::take(&mut self.completed)] {
             each(event.data as u32, event.result as i32);
         }
     }

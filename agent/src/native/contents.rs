@@ -19,7 +19,7 @@ use super::random::{Random, split_mix};
 
 /// In so many writes, all blocks to be deduplicated are alike. Few enough that no storage runs out
 /// of references to one block.
-const SHARERS: u64 = 1024;
+const DEDUPE_PERIOD: u64 = 1024;
 /// The target in stamps of blocks that are alike: they belong to none.
 const NO_TARGET: u32 = u32::MAX;
 
@@ -76,23 +76,23 @@ impl ContentsSpec {
 
 /// The writer of one job's blocks.
 #[derive(Debug, Clone)]
-pub struct Contents {
+pub struct ContentsWriter {
     kind: ContentsKind,
     seed: u64,
     /// Words behind a stamp that are random; zeros follow.
     random_words: usize,
     /// Blocks that are copies, of 2^64.
-    copies_below: u64,
+    copy_threshold: u64,
 }
 
-impl Contents {
+impl ContentsWriter {
     /// Contents as described, which must have no faults.
     #[must_use]
     pub fn new(spec: &ContentsSpec, seed: u64) -> Self {
         let zero_bytes = SECTOR_BYTES * usize::from(spec.compress_percent) / 100;
         let random_words = REST_WORDS.saturating_sub((zero_bytes + WORD / 2) / WORD);
         let copies_below = u64::MAX / 100 * u64::from(spec.dedupe_percent.min(100));
-        Self { kind: spec.kind, seed, random_words, copies_below }
+        Self { kind: spec.kind, seed, random_words, copy_threshold: copies_below }
     }
 
     /// Fill the buffer of one block: before its first stamp, and again after a read into it. All
@@ -111,7 +111,7 @@ impl Contents {
                 word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
             }
             if let Ok(sector) = <&mut Sector>::try_from(chunk) {
-                prepare(sector);
+                add_rest_checksum(sector);
             }
         }
     }
@@ -119,21 +119,22 @@ impl Contents {
     /// Make the block the one of this write: of that target, at that offset in bytes. Sequences
     /// begin at one.
     #[inline]
-    pub fn stamp(&self, block: &mut [u8], target: u32, offset: u64, sequence: u64) {
-        let mut stamp = Stamp { target, offset, sequence };
-        if self.copies_below > 0 && split_mix(self.seed, sequence) < self.copies_below {
-            stamp = Stamp { target: NO_TARGET, offset: 0, sequence: sequence / SHARERS };
+    pub fn stamp_block(&self, block: &mut [u8], target: u32, offset: u64, sequence: u64) {
+        let mut stamp = SectorStamp { target, offset, sequence };
+        if self.copy_threshold > 0 && split_mix(self.seed, sequence) < self.copy_threshold {
+            stamp =
+                SectorStamp { target: NO_TARGET, offset: 0, sequence: sequence / DEDUPE_PERIOD };
         }
         match self.kind {
-            ContentsKind::Random => put_stamps(block, stamp, self.random_words),
-            ContentsKind::Scrambled => put_stamps(block, stamp, 0),
+            ContentsKind::Random => stamp_sectors(block, stamp, self.random_words),
+            ContentsKind::Scrambled => stamp_sectors(block, stamp, 0),
             ContentsKind::Zeros => {}
         }
     }
 }
 
 #[inline]
-fn put_stamps(block: &mut [u8], mut stamp: Stamp, combined: usize) {
+fn stamp_sectors(block: &mut [u8], mut stamp: SectorStamp, combined: usize) {
     for chunk in block.chunks_exact_mut(SECTOR_BYTES) {
         if let Ok(sector) = <&mut Sector>::try_from(chunk) {
             put_stamp(sector, stamp, combined);
@@ -157,26 +158,26 @@ pub const STAMP_BYTES: usize = FIRST_OF_REST * WORD;
 const REST_WORDS: usize = SECTOR_BYTES / WORD - FIRST_OF_REST;
 
 /// What tells a stamp from other bytes, in the upper bits of the first word.
-const MARK: u64 = 0x10_1AB5;
-const MARK_SHIFT: u32 = 40;
+const STAMP_MAGIC: u64 = 0x10_1AB5;
+const MAGIC_SHIFT: u32 = 40;
 /// Below the mark: how many words of the rest are combined.
 const COMBINED_SHIFT: u32 = 32;
 /// Places of words.
-const OFFSET: usize = 1;
-const SEQUENCE: usize = 2;
-const REST: usize = 3;
-const WHOLE: usize = 4;
+const OFFSET_WORD: usize = 1;
+const SEQUENCE_WORD: usize = 2;
+const REST_CHECKSUM_WORD: usize = 3;
+const STAMP_CHECKSUM_WORD: usize = 4;
 /// Odd and without pattern, so that a product depends on all lower bits of both factors. These are
 /// the multipliers of xxHash.
-const FACTORS: [u64; 4] =
+const CHECKSUM_FACTORS: [u64; 4] =
     [0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x27D4_EB2F_1656_67C5];
 
 /// Sums that are computed side by side, as a multiplication takes longer than the next can wait.
-const LANES: usize = FACTORS.len();
+const LANES: usize = CHECKSUM_FACTORS.len();
 
 /// What a stamp says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct SectorStamp {
     /// The number of the target that was meant.
     pub target: u32,
     /// Of the sector, in bytes.
@@ -186,25 +187,32 @@ pub struct Stamp {
 }
 
 /// Give a fresh sector its checksum: `rest` was written, no stamp yet.
-pub fn prepare(sector: &mut Sector) {
+pub fn add_rest_checksum(sector: &mut Sector) {
     sector[..STAMP_BYTES].fill(0);
     let rest = rest_checksum(sector, 0, 0);
-    put(sector, REST, rest);
+    write_word(sector, REST_CHECKSUM_WORD, rest);
 }
 
 /// Put a stamp on a prepared sector, and combine that many words of its rest anew.
 #[inline]
-fn put_stamp(sector: &mut Sector, stamp: Stamp, combined: usize) {
-    let first = MARK << MARK_SHIFT | (combined as u64) << COMBINED_SHIFT | u64::from(stamp.target);
-    let whole = whole_checksum([first, stamp.offset, stamp.sequence, word(sector, REST)]);
-    let change = whole ^ word(sector, WHOLE);
-    put(sector, 0, first);
-    put(sector, OFFSET, stamp.offset);
-    put(sector, SEQUENCE, stamp.sequence);
-    put(sector, WHOLE, whole);
-    let mut groups = sector[STAMP_BYTES..][..combined * WORD].chunks_exact_mut(GROUP * WORD);
+fn put_stamp(sector: &mut Sector, stamp: SectorStamp, combined: usize) {
+    let first =
+        STAMP_MAGIC << MAGIC_SHIFT | (combined as u64) << COMBINED_SHIFT | u64::from(stamp.target);
+    let whole = stamp_checksum([
+        first,
+        stamp.offset,
+        stamp.sequence,
+        read_word(sector, REST_CHECKSUM_WORD),
+    ]);
+    let change = whole ^ read_word(sector, STAMP_CHECKSUM_WORD);
+    write_word(sector, 0, first);
+    write_word(sector, OFFSET_WORD, stamp.offset);
+    write_word(sector, SEQUENCE_WORD, stamp.sequence);
+    write_word(sector, STAMP_CHECKSUM_WORD, whole);
+    let mut groups =
+        sector[STAMP_BYTES..][..combined * WORD].chunks_exact_mut(WORDS_PER_TURN * WORD);
     for group in &mut groups {
-        if let Ok(group) = <&mut [u8; GROUP * WORD]>::try_from(group) {
+        if let Ok(group) = <&mut [u8; WORDS_PER_TURN * WORD]>::try_from(group) {
             combine::<0>(group, change);
             combine::<1>(group, change);
             combine::<2>(group, change);
@@ -224,10 +232,10 @@ fn put_stamp(sector: &mut Sector, stamp: Stamp, combined: usize) {
 
 /// Words that are combined in one turn of the loop, which a compiler that keeps programs small does
 /// not unroll: most of what a write of random bytes takes.
-const GROUP: usize = 8;
+const WORDS_PER_TURN: usize = 8;
 
 #[inline]
-fn combine<const AT: usize>(group: &mut [u8; GROUP * WORD], change: u64) {
+fn combine<const AT: usize>(group: &mut [u8; WORDS_PER_TURN * WORD], change: u64) {
     let mut bytes = [0; WORD];
     bytes.copy_from_slice(&group[AT * WORD..][..WORD]);
     let word = u64::from_le_bytes(bytes) ^ change;
@@ -237,22 +245,23 @@ fn combine<const AT: usize>(group: &mut [u8; GROUP * WORD], change: u64) {
 /// The stamp of a sector; None when any of its bytes is not as it was written.
 #[inline]
 #[must_use]
-pub fn read_stamp(sector: &Sector) -> Option<Stamp> {
-    let [first, offset, sequence, rest] = [0, OFFSET, SEQUENCE, REST].map(|at| word(sector, at));
+pub fn read_stamp(sector: &Sector) -> Option<SectorStamp> {
+    let [first, offset, sequence, rest] =
+        [0, OFFSET_WORD, SEQUENCE_WORD, REST_CHECKSUM_WORD].map(|at| read_word(sector, at));
     let combined = (first >> COMBINED_SHIFT) as u8 as usize;
-    let whole = word(sector, WHOLE);
-    let is_whole = first >> MARK_SHIFT == MARK
+    let whole = read_word(sector, STAMP_CHECKSUM_WORD);
+    let is_whole = first >> MAGIC_SHIFT == STAMP_MAGIC
         && combined <= REST_WORDS
-        && whole == whole_checksum([first, offset, sequence, rest])
+        && whole == stamp_checksum([first, offset, sequence, rest])
         && rest == rest_checksum(sector, whole, combined);
-    is_whole.then_some(Stamp { target: first as u32, offset, sequence })
+    is_whole.then_some(SectorStamp { target: first as u32, offset, sequence })
 }
 
 /// No two stamps that differ in one word have the same: each step can be undone.
 #[inline]
-fn whole_checksum(words: [u64; 4]) -> u64 {
+fn stamp_checksum(words: [u64; 4]) -> u64 {
     let mut sum = 0;
-    for (word, factor) in words.into_iter().zip(FACTORS) {
+    for (word, factor) in words.into_iter().zip(CHECKSUM_FACTORS) {
         sum = (sum ^ word).wrapping_mul(factor);
         sum ^= sum >> 31;
     }
@@ -262,10 +271,10 @@ fn whole_checksum(words: [u64; 4]) -> u64 {
 /// A change in one word always changes the result, any other but for one in 2^64.
 #[inline]
 fn rest_checksum(sector: &Sector, key: u64, combined: usize) -> u64 {
-    let mut sums = FACTORS;
+    let mut sums = CHECKSUM_FACTORS;
     let mut step = |lane: usize, at: usize| {
-        let plain = word(sector, FIRST_OF_REST + at) ^ if at < combined { key } else { 0 };
-        sums[lane] = (sums[lane] ^ plain).wrapping_mul(FACTORS[1]).rotate_left(29);
+        let plain = read_word(sector, FIRST_OF_REST + at) ^ if at < combined { key } else { 0 };
+        sums[lane] = (sums[lane] ^ plain).wrapping_mul(CHECKSUM_FACTORS[1]).rotate_left(29);
     };
     for first in (0..REST_WORDS - LANES).step_by(LANES) {
         step(0, first);
@@ -281,20 +290,20 @@ fn rest_checksum(sector: &Sector, key: u64, combined: usize) -> u64 {
 }
 
 #[inline]
-fn word(sector: &Sector, at: usize) -> u64 {
+fn read_word(sector: &Sector, at: usize) -> u64 {
     let mut bytes = [0; WORD];
     bytes.copy_from_slice(&sector[at * WORD..][..WORD]);
     u64::from_le_bytes(bytes)
 }
 
 #[inline]
-fn put(sector: &mut Sector, at: usize, word: u64) {
+fn write_word(sector: &mut Sector, at: usize, word: u64) {
     sector[at * WORD..][..WORD].copy_from_slice(&word.to_le_bytes());
 }
 
 /// What is known of the last write of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedWrite {
     /// It was told to be done, and had this sequence: the block holds it, or a later write. Zero
     /// where nothing is known; then zeros are in order as well.
     AtLeast(u64),
@@ -305,7 +314,7 @@ pub enum Expected {
 
 /// What a block is found to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum BlockState {
     /// What was to be expected.
     Ok,
     /// Sectors of two writes; zero is the sequence of zeros that nobody wrote.
@@ -334,11 +343,11 @@ pub enum Found {
     },
 }
 
-impl Found {
+impl BlockState {
     /// One sentence of what is wrong with the block at an offset of `name`; None when nothing is.
     #[must_use]
-    pub fn sentence(&self, name: &str, offset: u64, expected: Expected) -> Option<String> {
-        let (Expected::AtLeast(least) | Expected::MixedFrom(least)) = expected;
+    pub fn message(&self, name: &str, offset: u64, expected: ExpectedWrite) -> Option<String> {
+        let (ExpectedWrite::AtLeast(least) | ExpectedWrite::MixedFrom(least)) = expected;
         let message = match self {
             Self::Ok => return None,
             Self::Torn { older, newer } => {
@@ -362,39 +371,39 @@ impl Found {
 /// several blocks at once would look torn. Bytes behind the last whole sector are not looked at.
 #[inline]
 #[must_use]
-pub fn check(block: &[u8], target: u32, offset: u64, expected: Expected) -> Found {
+pub fn verify_block(block: &[u8], target: u32, offset: u64, expected: ExpectedWrite) -> BlockState {
     let (mut older, mut newer) = (u64::MAX, 0);
     let mut here = offset;
     for chunk in block.chunks_exact(SECTOR_BYTES) {
         let Ok(sector) = <&Sector>::try_from(chunk) else { continue };
-        let Some(stamp) = stamp_or_blank(sector, target, here) else {
-            return Found::Corrupt { offset: here };
+        let Some(stamp) = read_stamp_or_zeros(sector, target, here) else {
+            return BlockState::Corrupt { offset: here };
         };
         if (stamp.target, stamp.offset) != (target, here) {
-            return Found::Misplaced { target: stamp.target, offset: stamp.offset };
+            return BlockState::Misplaced { target: stamp.target, offset: stamp.offset };
         }
         older = older.min(stamp.sequence);
         newer = newer.max(stamp.sequence);
         here += SECTOR_BYTES as u64;
     }
     let (least, may_mix) = match expected {
-        Expected::AtLeast(least) => (least, false),
-        Expected::MixedFrom(least) => (least, true),
+        ExpectedWrite::AtLeast(least) => (least, false),
+        ExpectedWrite::MixedFrom(least) => (least, true),
     };
     if older < newer && !may_mix {
-        Found::Torn { older, newer }
+        BlockState::Torn { older, newer }
     } else if older < least {
-        Found::Stale { sequence: older }
+        BlockState::Stale { sequence: older }
     } else {
-        Found::Ok
+        BlockState::Ok
     }
 }
 
 /// Zeros are what a new target holds: a write of sequence zero, at its place.
 #[inline]
-fn stamp_or_blank(sector: &Sector, target: u32, offset: u64) -> Option<Stamp> {
+fn read_stamp_or_zeros(sector: &Sector, target: u32, offset: u64) -> Option<SectorStamp> {
     let is_blank = || sector.iter().all(|&byte| byte == 0);
-    read_stamp(sector).or_else(|| is_blank().then_some(Stamp { target, offset, sequence: 0 }))
+    read_stamp(sector).or_else(|| is_blank().then_some(SectorStamp { target, offset, sequence: 0 }))
 }
 
 #[cfg(test)]

@@ -9,15 +9,15 @@ fn spec(kind: ContentsKind, compress_percent: u8, dedupe_percent: u8) -> Content
     ContentsSpec { kind, compress_percent, dedupe_percent }
 }
 
-fn contents(kind: ContentsKind) -> Contents {
-    Contents::new(&spec(kind, 0, 0), 1)
+fn contents(kind: ContentsKind) -> ContentsWriter {
+    ContentsWriter::new(&spec(kind, 0, 0), 1)
 }
 
 /// A block as it would be on the target after a write.
-fn written(contents: &Contents, target: u32, offset: u64, sequence: u64) -> Vec<u8> {
+fn written(contents: &ContentsWriter, target: u32, offset: u64, sequence: u64) -> Vec<u8> {
     let mut block = vec![0; BLOCK];
     contents.fill_base(&mut block);
-    contents.stamp(&mut block, target, offset, sequence);
+    contents.stamp_block(&mut block, target, offset, sequence);
     block
 }
 
@@ -50,7 +50,7 @@ fn random_blocks_do_not_compress_even_together() {
     contents.fill_base(&mut buffer);
     let mut all = Vec::new();
     for sequence in 1..=64 {
-        contents.stamp(&mut buffer, 1, sequence * 4096, sequence);
+        contents.stamp_block(&mut buffer, 1, sequence * 4096, sequence);
         all.extend_from_slice(&buffer);
     }
     // Stamps are 8 % of all bytes, and half of a stamp is alike from block to block.
@@ -76,7 +76,7 @@ fn no_sector_of_many_blocks_is_like_another() {
         contents.fill_base(&mut block);
         for sequence in 1..=20_000 {
             // The same block again and again, as in a small file.
-            contents.stamp(&mut block, 1, 8192, sequence);
+            contents.stamp_block(&mut block, 1, 8192, sequence);
             assert!(seen.insert(<[u8; 16]>::try_from(&block[24..40]).unwrap()));
         }
         // Nor is one like its neighbour in the same block.
@@ -90,17 +90,20 @@ fn no_sector_of_many_blocks_is_like_another() {
 fn the_wanted_share_is_zeros_at_the_end_of_each_sector() {
     for (percent, expected) in [(0, 0), (25, 128), (50, 256), (90, 464), (92, 472), (100, 472)] {
         for kind in [ContentsKind::Random, ContentsKind::Scrambled] {
-            let contents = Contents::new(&spec(kind, percent, 0), 3);
+            let contents = ContentsWriter::new(&spec(kind, percent, 0), 3);
             let mut block = vec![0; BLOCK];
             contents.fill_base(&mut block);
             for sequence in 1..4 {
-                contents.stamp(&mut block, 1, 0, sequence);
+                contents.stamp_block(&mut block, 1, 0, sequence);
                 for sector in block.chunks(SECTOR_BYTES) {
                     let zeros = sector.iter().rev().take_while(|&&byte| byte == 0).count();
                     // A random last byte is zero once in 256 times.
                     assert!((expected..=expected + 2).contains(&zeros), "{percent}: {zeros}");
                 }
-                assert_eq!(check(&block, 1, 0, Expected::AtLeast(sequence)), Found::Ok);
+                assert_eq!(
+                    verify_block(&block, 1, 0, ExpectedWrite::AtLeast(sequence)),
+                    BlockState::Ok
+                );
             }
         }
     }
@@ -116,7 +119,7 @@ fn the_wanted_share_of_blocks_is_copies_of_others() {
         (ContentsKind::Scrambled, 75),
         (ContentsKind::Scrambled, 100),
     ] {
-        let contents = Contents::new(&spec(kind, 0, percent), 4);
+        let contents = ContentsWriter::new(&spec(kind, 0, percent), 4);
         // Two buffers by turns: a copy is one whichever buffer it was made in.
         let mut buffers = [vec![0; SECTOR_BYTES], vec![0; SECTOR_BYTES]];
         for buffer in &mut buffers {
@@ -125,7 +128,7 @@ fn the_wanted_share_of_blocks_is_copies_of_others() {
         let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
         for sequence in 1..=writes {
             let buffer = &mut buffers[(sequence * 7 / 3 % 2) as usize];
-            contents.stamp(buffer, 2, sequence * 4096, sequence);
+            contents.stamp_block(buffer, 2, sequence * 4096, sequence);
             *seen.entry(buffer.clone()).or_default() += 1;
         }
         let copies = 1.0 - seen.len() as f64 / writes as f64;
@@ -149,15 +152,20 @@ fn what_was_written_is_found_whatever_was_in_the_buffer_before() {
         let mut block = vec![0; BLOCK];
         contents.fill_base(&mut block);
         for (target, offset, sequence) in [(0, 0, 1), (7, 1 << 40, 9), (u32::MAX - 1, 512, 10)] {
-            contents.stamp(&mut block, target, offset, sequence);
-            for expected in
-                [Expected::AtLeast(0), Expected::AtLeast(sequence), Expected::MixedFrom(sequence)]
-            {
-                assert_eq!(check(&block, target, offset, expected), Found::Ok);
+            contents.stamp_block(&mut block, target, offset, sequence);
+            for expected in [
+                ExpectedWrite::AtLeast(0),
+                ExpectedWrite::AtLeast(sequence),
+                ExpectedWrite::MixedFrom(sequence),
+            ] {
+                assert_eq!(verify_block(&block, target, offset, expected), BlockState::Ok);
             }
             // A part of a block, from its second sector on.
             let part = &block[SECTOR_BYTES..];
-            assert_eq!(check(part, target, offset + 512, Expected::AtLeast(1)), Found::Ok);
+            assert_eq!(
+                verify_block(part, target, offset + 512, ExpectedWrite::AtLeast(1)),
+                BlockState::Ok
+            );
         }
         assert_eq!(block, written(&contents, u32::MAX - 1, 512, 10));
     }
@@ -166,19 +174,19 @@ fn what_was_written_is_found_whatever_was_in_the_buffer_before() {
 #[test]
 fn every_flipped_bit_is_found() {
     for kind in [ContentsKind::Random, ContentsKind::Scrambled] {
-        let contents = Contents::new(&spec(kind, 20, 0), 1);
+        let contents = ContentsWriter::new(&spec(kind, 20, 0), 1);
         let mut block = vec![0; SECTOR_BYTES * 2];
         contents.fill_base(&mut block);
-        contents.stamp(&mut block, 3, 4096, 5);
+        contents.stamp_block(&mut block, 3, 4096, 5);
         let bits = if cfg!(miri) { 0..8 } else { 0..SECTOR_BYTES * 8 };
         for bit in bits {
             let at = SECTOR_BYTES + bit / 8;
             block[at] ^= 1 << (bit % 8);
-            let found = check(&block, 3, 4096, Expected::AtLeast(5));
-            assert_eq!(found, Found::Corrupt { offset: 4096 + 512 }, "bit {bit}");
+            let found = verify_block(&block, 3, 4096, ExpectedWrite::AtLeast(5));
+            assert_eq!(found, BlockState::Corrupt { offset: 4096 + 512 }, "bit {bit}");
             block[at] ^= 1 << (bit % 8);
         }
-        assert_eq!(check(&block, 3, 4096, Expected::AtLeast(5)), Found::Ok);
+        assert_eq!(verify_block(&block, 3, 4096, ExpectedWrite::AtLeast(5)), BlockState::Ok);
     }
 }
 
@@ -188,32 +196,41 @@ fn torn_stale_and_misplaced_blocks_are_told_apart() {
     let (old, new) = (written(&contents, 1, 4096, 5), written(&contents, 1, 4096, 9));
     let mut torn = new.clone();
     torn[..BLOCK / 2].copy_from_slice(&old[..BLOCK / 2]);
-    let found = |block: &[u8], expected| check(block, 1, 4096, expected);
-    assert_eq!(found(&torn, Expected::AtLeast(9)), Found::Torn { older: 5, newer: 9 });
-    assert_eq!(found(&torn, Expected::AtLeast(0)), Found::Torn { older: 5, newer: 9 });
-    assert_eq!(found(&torn, Expected::MixedFrom(5)), Found::Ok);
-    assert_eq!(found(&torn, Expected::MixedFrom(6)), Found::Stale { sequence: 5 });
-    assert_eq!(found(&old, Expected::AtLeast(9)), Found::Stale { sequence: 5 });
-    assert_eq!(found(&old, Expected::AtLeast(5)), Found::Ok);
-    assert_eq!(found(&new, Expected::AtLeast(5)), Found::Ok);
-    let elsewhere = Found::Misplaced { target: 1, offset: 4096 };
-    assert_eq!(check(&new, 1, 8192, Expected::AtLeast(0)), elsewhere);
-    assert_eq!(check(&new, 2, 4096, Expected::AtLeast(0)), elsewhere);
-    assert_eq!(check(&new[512..], 1, 4096, Expected::AtLeast(0)), {
-        Found::Misplaced { target: 1, offset: 4608 }
+    let found = |block: &[u8], expected| verify_block(block, 1, 4096, expected);
+    assert_eq!(found(&torn, ExpectedWrite::AtLeast(9)), BlockState::Torn { older: 5, newer: 9 });
+    assert_eq!(found(&torn, ExpectedWrite::AtLeast(0)), BlockState::Torn { older: 5, newer: 9 });
+    assert_eq!(found(&torn, ExpectedWrite::MixedFrom(5)), BlockState::Ok);
+    assert_eq!(found(&torn, ExpectedWrite::MixedFrom(6)), BlockState::Stale { sequence: 5 });
+    assert_eq!(found(&old, ExpectedWrite::AtLeast(9)), BlockState::Stale { sequence: 5 });
+    assert_eq!(found(&old, ExpectedWrite::AtLeast(5)), BlockState::Ok);
+    assert_eq!(found(&new, ExpectedWrite::AtLeast(5)), BlockState::Ok);
+    let elsewhere = BlockState::Misplaced { target: 1, offset: 4096 };
+    assert_eq!(verify_block(&new, 1, 8192, ExpectedWrite::AtLeast(0)), elsewhere);
+    assert_eq!(verify_block(&new, 2, 4096, ExpectedWrite::AtLeast(0)), elsewhere);
+    assert_eq!(verify_block(&new[512..], 1, 4096, ExpectedWrite::AtLeast(0)), {
+        BlockState::Misplaced { target: 1, offset: 4608 }
     });
 }
 
 #[test]
 fn zeros_are_a_write_that_never_came_and_other_bytes_are_corrupt() {
     let zeros = vec![0; BLOCK];
-    assert_eq!(check(&zeros, 1, 0, Expected::AtLeast(0)), Found::Ok);
-    assert_eq!(check(&zeros, 1, 0, Expected::AtLeast(1)), Found::Stale { sequence: 0 });
+    assert_eq!(verify_block(&zeros, 1, 0, ExpectedWrite::AtLeast(0)), BlockState::Ok);
+    assert_eq!(
+        verify_block(&zeros, 1, 0, ExpectedWrite::AtLeast(1)),
+        BlockState::Stale { sequence: 0 }
+    );
     let mut half = written(&contents(ContentsKind::Random), 1, 0, 4);
     half[BLOCK / 2..].fill(0);
-    assert_eq!(check(&half, 1, 0, Expected::AtLeast(1)), Found::Torn { older: 0, newer: 4 });
+    assert_eq!(
+        verify_block(&half, 1, 0, ExpectedWrite::AtLeast(1)),
+        BlockState::Torn { older: 0, newer: 4 }
+    );
     let foreign = vec![0x5A; BLOCK];
-    assert_eq!(check(&foreign, 1, 0, Expected::AtLeast(0)), Found::Corrupt { offset: 0 });
+    assert_eq!(
+        verify_block(&foreign, 1, 0, ExpectedWrite::AtLeast(0)),
+        BlockState::Corrupt { offset: 0 }
+    );
 }
 
 #[test]
@@ -222,24 +239,24 @@ fn bytes_behind_the_last_whole_sector_are_left_alone() {
     let mut block = vec![0; 1300];
     contents.fill_base(&mut block);
     let rest = block[1024..].to_vec();
-    contents.stamp(&mut block, 1, 0, 1);
+    contents.stamp_block(&mut block, 1, 0, 1);
     assert_eq!(block[1024..], rest);
     assert!(rest.iter().any(|&byte| byte != 0));
-    assert_eq!(check(&block, 1, 0, Expected::AtLeast(1)), Found::Ok);
-    contents.stamp(&mut [], 1, 0, 1);
-    assert_eq!(check(&[0; 100], 1, 0, Expected::AtLeast(0)), Found::Ok);
+    assert_eq!(verify_block(&block, 1, 0, ExpectedWrite::AtLeast(1)), BlockState::Ok);
+    contents.stamp_block(&mut [], 1, 0, 1);
+    assert_eq!(verify_block(&[0; 100], 1, 0, ExpectedWrite::AtLeast(0)), BlockState::Ok);
 }
 
 #[test]
 fn each_fault_has_a_sentence_of_its_own() {
-    let expected = Expected::AtLeast(9);
-    let message = |found: Found| found.sentence("/dev/sdx", 4096, expected);
-    assert_eq!(message(Found::Ok), None);
+    let expected = ExpectedWrite::AtLeast(9);
+    let message = |found: BlockState| found.message("/dev/sdx", 4096, expected);
+    assert_eq!(message(BlockState::Ok), None);
     for (found, kind, values) in [
-        (Found::Torn { older: 3, newer: 7 }, "torn", ["3", "7"]),
-        (Found::Stale { sequence: 3 }, "stale", ["3", "9"]),
-        (Found::Misplaced { target: 2, offset: 512 }, "misplaced", ["2", "512"]),
-        (Found::Corrupt { offset: 4608 }, "corrupt", ["/dev/sdx", "4608"]),
+        (BlockState::Torn { older: 3, newer: 7 }, "torn", ["3", "7"]),
+        (BlockState::Stale { sequence: 3 }, "stale", ["3", "9"]),
+        (BlockState::Misplaced { target: 2, offset: 512 }, "misplaced", ["2", "512"]),
+        (BlockState::Corrupt { offset: 4608 }, "corrupt", ["/dev/sdx", "4608"]),
     ] {
         let sentence = message(found).unwrap();
         for part in [kind, "4096"].into_iter().chain(values) {

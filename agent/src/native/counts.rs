@@ -2,35 +2,35 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::queue::{ACTS, Act};
-use crate::latency::{Counters, raise};
+use super::queue::{IO_KINDS, IoKind};
+use crate::latency::{LatencyCounters, add_by_owner};
 
 /// All that one worker counts, on cache lines of its own: processors fetch them in pairs.
 #[derive(Default)]
 #[repr(align(128))]
-pub struct Scores {
-    acts: [Option<Box<Tally>>; ACTS],
+pub struct WorkerCounters {
+    by_kind: [Option<Box<IoCounters>>; IO_KINDS],
     /// How late the generator itself was, of I/Os that were to begin at a time.
-    pub lateness: Option<Box<Counters>>,
+    pub lateness: Option<Box<LatencyCounters>>,
     /// How late it came back from mere waiting, of those before which it did nothing else: what the
     /// machine takes from a loop that looks at the clock, by interrupts, other threads and steal.
-    pub waits: Option<Box<Counters>>,
+    pub wakeup_delays: Option<Box<LatencyCounters>>,
     /// I/Os that were given to the kernel once more, by why.
-    pub retries: [AtomicU64; REASONS.len()],
+    pub retries: [AtomicU64; RETRY_REASONS.len()],
     /// I/Os that ended after submission had stopped.
     pub drained: AtomicU64,
     /// I/Os that have not ended, as of the last call into the kernel; of a thread that has ended,
     /// those that were left when it was broken off.
-    pub under_way: AtomicU64,
+    pub in_flight: AtomicU64,
 }
 
 /// What one kind of I/O did.
 #[derive(Default)]
-pub struct Tally {
+pub struct IoCounters {
     /// From when they were to begin, or from their submission where they had no such time.
-    pub response: Counters,
+    pub response: LatencyCounters,
     /// From their submission, where they were to begin at a time.
-    pub service: Option<Box<Counters>>,
+    pub service: Option<Box<LatencyCounters>>,
     /// Bytes moved.
     pub bytes: AtomicU64,
     /// I/Os whose latency was not taken; they are in no bin.
@@ -38,9 +38,9 @@ pub struct Tally {
 }
 
 /// What a loop keeps of each I/O: known when it is compiled, so that it asks nothing meanwhile.
-pub trait Keeping {
+pub trait Timing {
     /// When it began and how long it took, and not only that it was done.
-    const TIMES: bool;
+    const IS_TIMED: bool;
 }
 
 /// Latencies are taken.
@@ -49,22 +49,22 @@ pub struct Timed;
 
 /// I/Os are only counted: what taking latencies costs is the difference.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted;
+pub struct Untimed;
 
-impl Keeping for Timed {
-    const TIMES: bool = true;
+impl Timing for Timed {
+    const IS_TIMED: bool = true;
 }
 
-impl Keeping for Counted {
-    const TIMES: bool = false;
+impl Timing for Untimed {
+    const IS_TIMED: bool = false;
 }
 
 /// Why an I/O is given to the kernel once more, in the order of their counters.
-pub const REASONS: [&str; 3] = ["EAGAIN", "EINTR", "short"];
+pub const RETRY_REASONS: [&str; 3] = ["EAGAIN", "EINTR", "short"];
 
 /// Which of `REASONS`.
 #[derive(Debug, Clone, Copy)]
-pub enum Reason {
+pub enum RetryReason {
     /// The kernel had no room for it.
     Again = 0,
     /// A signal came.
@@ -73,15 +73,17 @@ pub enum Reason {
     Short = 2,
 }
 
-impl Scores {
+impl WorkerCounters {
     /// Counters for what a worker may do; those for arrivals too where something arrives.
     #[must_use]
-    pub fn new(acts: &[Act], arrivals: Arrivals) -> Self {
-        let counters = || (arrivals == Arrivals::Timed).then(Box::<Counters>::default);
-        let mut scores = Self { lateness: counters(), waits: counters(), ..Self::default() };
+    pub fn new(acts: &[IoKind], arrivals: ArrivalMode) -> Self {
+        let counters =
+            || (arrivals == ArrivalMode::Scheduled).then(Box::<LatencyCounters>::default);
+        let mut scores =
+            Self { lateness: counters(), wakeup_delays: counters(), ..Self::default() };
         for &act in acts {
-            let tally = Tally { service: counters(), ..Tally::default() };
-            scores.acts[act as usize] = Some(Box::new(tally));
+            let tally = IoCounters { service: counters(), ..IoCounters::default() };
+            scores.by_kind[act as usize] = Some(Box::new(tally));
         }
         scores
     }
@@ -89,56 +91,56 @@ impl Scores {
     /// The counters of one kind of I/O; None for a kind that is never done.
     #[inline]
     #[must_use]
-    pub fn of(&self, act: Act) -> Option<&Tally> {
-        self.acts[act as usize].as_deref()
+    pub fn counters_of(&self, act: IoKind) -> Option<&IoCounters> {
+        self.by_kind[act as usize].as_deref()
     }
 
     /// Count an I/O that is given to the kernel once more.
-    pub fn retry(&self, reason: Reason) {
-        raise(&self.retries[reason as usize], 1);
+    pub fn count_retry(&self, reason: RetryReason) {
+        add_by_owner(&self.retries[reason as usize], 1);
     }
 
     /// How many ended after submission had stopped, or were tried once more: it grows as long as
     /// the kernel answers.
     #[must_use]
-    pub fn ends(&self) -> u64 {
+    pub fn progress(&self) -> u64 {
         let retries: u64 = self.retries.iter().map(|one| one.load(Ordering::Relaxed)).sum();
         self.drained.load(Ordering::Relaxed) + retries
     }
 
     /// Tell how many have not ended: who looks may never be told again.
     #[inline]
-    pub fn tell_under_way(&self, count: usize) {
-        self.under_way.store(count as u64, Ordering::Relaxed);
+    pub fn set_in_flight(&self, count: usize) {
+        self.in_flight.store(count as u64, Ordering::Relaxed);
     }
 
     /// Count one that ended after submission had stopped.
-    pub fn drain(&self) {
-        raise(&self.drained, 1);
+    pub fn count_drained(&self) {
+        add_by_owner(&self.drained, 1);
     }
 }
 
 /// Whether I/Os begin at times that were set before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrivals {
+pub enum ArrivalMode {
     /// They do.
-    Timed,
+    Scheduled,
     /// They begin when there is room.
-    Free,
+    Unscheduled,
 }
 
-impl Tally {
+impl IoCounters {
     /// Count I/Os that moved all their bytes and took equally long.
     #[inline]
     pub fn add(&self, latency_ns: u64, bytes: u32, count: u64) {
-        self.response.add_alike(latency_ns, count);
-        raise(&self.bytes, u64::from(bytes) * count);
+        self.response.add_many(latency_ns, count);
+        add_by_owner(&self.bytes, u64::from(bytes) * count);
     }
 
     /// The same of some whose latency was not taken.
     #[inline]
     pub fn add_untimed(&self, bytes: u32, count: u64) {
-        raise(&self.untimed, count);
-        raise(&self.bytes, u64::from(bytes) * count);
+        add_by_owner(&self.untimed, count);
+        add_by_owner(&self.bytes, u64::from(bytes) * count);
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::counts::{Counted, Timed};
+use super::counts::{Timed, Untimed};
 use super::halt::Halt;
 use super::lines::Snapshot;
 use super::plan::Plan;
 use super::queue::Queue;
-use super::slot::Memory;
+use super::slot::SlotMemory;
 use super::spec::{Method, Spec};
 use super::target::Targets;
 use super::threads::{Shared, Threads};
@@ -135,17 +135,17 @@ pub fn run_with<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
     let methods = [Method::IoUring];
     let mut plan = Plan::of(spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
     let thread = plan.threads.remove(0);
-    let (memory, scores) = (Memory::of(&thread.lanes).unwrap(), Arc::new(thread.scores(spec)));
+    let (memory, scores) = (SlotMemory::of(&thread.lanes).unwrap(), Arc::new(thread.scores(spec)));
     let worker = Worker::new(queue, thread.lanes, memory, clock, Arc::clone(&scores));
     let (worker, times) = (worker.heeding(Arc::clone(halt)), times(spec, clock));
-    let ended = if spec.timed { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
+    let ended = if spec.timed { worker.run::<Timed>(times) } else { worker.run::<Untimed>(times) };
     Run { ended, now: Snapshot::of(&[scores]), verified: None }
 }
 
 /// The methods that this machine's kernel has.
 pub fn methods() -> Vec<Method> {
     let ring = ring::objection().is_none().then_some(Method::IoUring);
-    let aio = aio::objection().is_none().then_some(Method::Libaio);
+    let aio = aio::unsupported_reason().is_none().then_some(Method::Libaio);
     [Some(Method::Sync), ring, aio].into_iter().flatten().collect()
 }
 

@@ -17,9 +17,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::contents::Expected;
+use super::contents::ExpectedWrite;
 use super::random::split_mix;
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::probe::counters::parse_meminfo;
 use crate::sys::file::Locked;
 use crate::sys::map::SharedWords;
@@ -92,7 +92,8 @@ impl Ledger {
     pub fn open(path: &Path, shape: &Shape) -> Result<Self, String> {
         starts_of(shape)?;
         let name = path.display();
-        let tell = |error: io::Error| format!("The ledger {name} fails: {}.", sentence(&error));
+        let tell =
+            |error: io::Error| format!("The ledger {name} fails: {}.", io_error_text(&error));
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).open(path).map_err(tell)?;
@@ -125,7 +126,8 @@ impl Ledger {
     /// A ledger that ends with the process, to verify within one run.
     pub fn in_memory(shape: &Shape) -> Result<Self, String> {
         let (starts, blocks) = starts_of(shape)?;
-        let tell = |error: io::Error| format!("The ledger has no memory: {}.", sentence(&error));
+        let tell =
+            |error: io::Error| format!("The ledger has no memory: {}.", io_error_text(&error));
         Ok(Self { words: SharedWords::in_memory(blocks).map_err(tell)?, starts, file: None })
     }
 
@@ -157,10 +159,14 @@ impl Ledger {
     /// What a read that begins now will find.
     #[inline]
     #[must_use]
-    pub fn expected(&self, target: u32, block: u64) -> Expected {
+    pub fn expected(&self, target: u32, block: u64) -> ExpectedWrite {
         let word = self.word(target, block).load(Ordering::Relaxed);
         let sequence = word & !(BUSY | UNSURE);
-        if word == sequence { Expected::AtLeast(sequence) } else { Expected::MixedFrom(sequence) }
+        if word == sequence {
+            ExpectedWrite::AtLeast(sequence)
+        } else {
+            ExpectedWrite::MixedFrom(sequence)
+        }
     }
 
     /// The first sequence of a new writer: above all that any writer before it gave.

@@ -39,7 +39,7 @@ fn what_was_acknowledged_is_there_when_it_is_opened_again() {
     drop(ledger);
     let again = opened(&path);
     let found = [(0, 98), (0, 99), (1, 0), (1, 49)].map(|(target, at)| again.expected(target, at));
-    assert_eq!(found, [0, 5, 6, 1 << 40].map(Expected::AtLeast));
+    assert_eq!(found, [0, 5, 6, 1 << 40].map(ExpectedWrite::AtLeast));
     assert!(again.first_sequence() > 1 << 40);
 }
 
@@ -49,11 +49,11 @@ fn a_block_has_one_write_at_a_time() {
     assert!(ledger.begin(0, 3));
     assert!(!ledger.begin(0, 3));
     assert!(ledger.begin(0, 4) && ledger.begin(1, 3));
-    assert_eq!(ledger.expected(0, 3), Expected::MixedFrom(0));
+    assert_eq!(ledger.expected(0, 3), ExpectedWrite::MixedFrom(0));
     ledger.acknowledge(0, 3, 9);
-    assert_eq!(ledger.expected(0, 3), Expected::AtLeast(9));
+    assert_eq!(ledger.expected(0, 3), ExpectedWrite::AtLeast(9));
     assert!(ledger.begin(0, 3));
-    assert_eq!(ledger.expected(0, 3), Expected::MixedFrom(9));
+    assert_eq!(ledger.expected(0, 3), ExpectedWrite::MixedFrom(9));
     ledger.sync().unwrap();
 }
 
@@ -71,13 +71,13 @@ fn a_write_that_failed_or_was_under_way_leaves_either() {
     ledger.acknowledge(0, 2, 20);
     drop(ledger); // As a writer that is killed does: 3 is under way.
     let again = opened(&path);
-    assert_eq!(again.expected(0, 1), Expected::MixedFrom(11));
-    assert_eq!(again.expected(0, 2), Expected::AtLeast(20));
-    assert_eq!(again.expected(0, 3), Expected::MixedFrom(13));
+    assert_eq!(again.expected(0, 1), ExpectedWrite::MixedFrom(11));
+    assert_eq!(again.expected(0, 2), ExpectedWrite::AtLeast(20));
+    assert_eq!(again.expected(0, 3), ExpectedWrite::MixedFrom(13));
     // And it may be written again.
     assert!(again.begin(0, 1) && again.begin(0, 3));
     again.acknowledge(0, 3, 30);
-    assert_eq!(again.expected(0, 3), Expected::AtLeast(30));
+    assert_eq!(again.expected(0, 3), ExpectedWrite::AtLeast(30));
 }
 
 /// The writer in the test below: the same program, told to be it.
@@ -118,7 +118,7 @@ fn it_survives_the_writer_being_killed() {
     let ledger = opened(&path);
     let mut sequences = Vec::new();
     for block in 0..100 {
-        let (Expected::AtLeast(sequence) | Expected::MixedFrom(sequence)) =
+        let (ExpectedWrite::AtLeast(sequence) | ExpectedWrite::MixedFrom(sequence)) =
             ledger.expected(0, block);
         sequences.push(sequence);
     }
@@ -172,7 +172,7 @@ fn another_ledger_is_refused_with_what_differs() {
         assert!(Ledger::open(&path, &shape()).unwrap_err().contains("is damaged"));
     }
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(opened(&path).expected(1, 49), Expected::AtLeast(0));
+    assert_eq!(opened(&path).expected(1, 49), ExpectedWrite::AtLeast(0));
 }
 
 #[test]
@@ -191,14 +191,14 @@ fn fewer_targets_and_less_of_the_last_are_held_against_the_same_words() {
         // Whatever it does not look at was written as well.
         assert!(ledger.first_sequence() > highest);
         if fewer.targets[0].blocks == 100 {
-            assert_eq!(ledger.expected(0, 99), Expected::AtLeast(106));
+            assert_eq!(ledger.expected(0, 99), ExpectedWrite::AtLeast(106));
         }
         if let [_, _] = fewer.targets[..] {
-            assert_eq!(ledger.expected(1, 29), Expected::AtLeast(36));
+            assert_eq!(ledger.expected(1, 29), ExpectedWrite::AtLeast(36));
         }
     }
     // And the ledger is still of all of them.
-    assert_eq!(opened(&path).expected(1, 0), Expected::AtLeast(7));
+    assert_eq!(opened(&path).expected(1, 0), ExpectedWrite::AtLeast(7));
 }
 
 #[test]
@@ -208,12 +208,12 @@ fn what_does_not_begin_after_all_changes_nothing() {
     ledger.acknowledge(0, 3, 9);
     assert!(ledger.begin(0, 3));
     ledger.withdraw(0, 3);
-    assert_eq!(ledger.expected(0, 3), Expected::AtLeast(9));
+    assert_eq!(ledger.expected(0, 3), ExpectedWrite::AtLeast(9));
     assert!(ledger.begin(0, 3));
     ledger.abandon(0, 3);
     assert!(ledger.begin(0, 3));
     ledger.withdraw(0, 3);
-    assert_eq!(ledger.expected(0, 3), Expected::MixedFrom(9));
+    assert_eq!(ledger.expected(0, 3), ExpectedWrite::MixedFrom(9));
 }
 
 #[test]

@@ -8,16 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::counts::{REASONS, Scores};
-use super::queue::Act;
-use crate::latency::{Counters, Counts, SparseBins, lower_ns, middle_ns, upper_ns};
+use super::counts::{RETRY_REASONS, WorkerCounters};
+use super::queue::IoKind;
+use crate::latency::{LatencyCounters, LatencyCounts, SparseBins, lower_ns, middle_ns, upper_ns};
 
 /// Faults in one answer: what is wrong with a thousand jobs alike is told by some of them.
 const MAX_FAULTS: usize = 50;
 
 /// Each kind of I/O and its name.
-const NAMES: [(Act, &str); 4] =
-    [(Act::Read, "read"), (Act::Write, "write"), (Act::Trim, "trim"), (Act::Sync, "sync")];
+const NAMES: [(IoKind, &str); 4] = [
+    (IoKind::Read, "read"),
+    (IoKind::Write, "write"),
+    (IoKind::Trim, "trim"),
+    (IoKind::Sync, "sync"),
+];
 
 /// Say one line at once. A reader that is gone ends the engine by its signal.
 pub fn say(line: &Value) {
@@ -40,16 +44,16 @@ pub fn say_faults(mut faults: Vec<String>) {
 /// What all workers counted up to a moment.
 pub struct Snapshot {
     acts: Vec<(&'static str, Counted)>,
-    lateness: Option<Counts>,
-    waits: Option<Counts>,
-    retries: [u64; REASONS.len()],
+    lateness: Option<LatencyCounts>,
+    waits: Option<LatencyCounts>,
+    retries: [u64; RETRY_REASONS.len()],
     drained: u64,
     under_way: u64,
 }
 
 struct Counted {
-    response: Counts,
-    service: Option<Counts>,
+    response: LatencyCounts,
+    service: Option<LatencyCounts>,
     bytes: u64,
     untimed: u64,
 }
@@ -75,33 +79,33 @@ struct Latency {
 impl Snapshot {
     /// Now.
     #[must_use]
-    pub fn of(scores: &[Arc<Scores>]) -> Self {
+    pub fn of(scores: &[Arc<WorkerCounters>]) -> Self {
         let acts = NAMES.iter().filter_map(|&(act, name)| {
-            let tallies: Vec<_> = scores.iter().filter_map(|one| one.of(act)).collect();
-            let service: Vec<&Counters> =
+            let tallies: Vec<_> = scores.iter().filter_map(|one| one.counters_of(act)).collect();
+            let service: Vec<&LatencyCounters> =
                 tallies.iter().filter_map(|tally| tally.service.as_deref()).collect();
             let counted = Counted {
-                response: Counts::of(tallies.iter().map(|tally| &tally.response)),
-                service: (!service.is_empty()).then(|| Counts::of(service)),
+                response: LatencyCounts::of(tallies.iter().map(|tally| &tally.response)),
+                service: (!service.is_empty()).then(|| LatencyCounts::of(service)),
                 bytes: tallies.iter().map(|tally| tally.bytes.load(Ordering::Relaxed)).sum(),
                 untimed: tallies.iter().map(|tally| tally.untimed.load(Ordering::Relaxed)).sum(),
             };
             (!tallies.is_empty()).then_some((name, counted))
         });
-        let counts = |of: fn(&Scores) -> Option<&Counters>| {
-            let all: Vec<&Counters> = scores.iter().filter_map(|one| of(one)).collect();
-            (!all.is_empty()).then(|| Counts::of(all))
+        let counts = |of: fn(&WorkerCounters) -> Option<&LatencyCounters>| {
+            let all: Vec<&LatencyCounters> = scores.iter().filter_map(|one| of(one)).collect();
+            (!all.is_empty()).then(|| LatencyCounts::of(all))
         };
-        let sum = |of: &dyn Fn(&Scores) -> &AtomicU64| -> u64 {
+        let sum = |of: &dyn Fn(&WorkerCounters) -> &AtomicU64| -> u64 {
             scores.iter().map(|one| of(one).load(Ordering::Relaxed)).sum()
         };
         Self {
             acts: acts.collect(),
             lateness: counts(|one| one.lateness.as_deref()),
-            waits: counts(|one| one.waits.as_deref()),
+            waits: counts(|one| one.wakeup_delays.as_deref()),
             retries: std::array::from_fn(|nth| sum(&|one| &one.retries[nth])),
             drained: sum(&|one| &one.drained),
-            under_way: sum(&|one| &one.under_way),
+            under_way: sum(&|one| &one.in_flight),
         }
     }
 
@@ -122,7 +126,7 @@ impl Snapshot {
     pub fn outcomes(&self) -> (u64, u64) {
         let (mut done, mut failed) = (0, 0);
         for (_, counted) in &self.acts {
-            let (bins, errors) = counted.response.since(&Counts::none());
+            let (bins, errors) = counted.response.since(&LatencyCounts::empty());
             done += bins.iter().map(|(_, count)| count).sum::<u64>() + counted.untimed;
             failed += errors.values().sum::<u64>();
         }
@@ -171,14 +175,14 @@ impl Snapshot {
         let all = self
             .acts
             .iter()
-            .map(|(name, counted)| (*name, counted.response.since(&Counts::none()).1));
+            .map(|(name, counted)| (*name, counted.response.since(&LatencyCounts::empty()).1));
         all.filter(|(_, errors)| !errors.is_empty()).collect()
     }
 
     /// I/Os that were given to the kernel once more, by why.
     #[must_use]
     pub fn retries(&self) -> BTreeMap<&'static str, u64> {
-        REASONS.iter().copied().zip(self.retries).filter(|&(_, count)| count > 0).collect()
+        RETRY_REASONS.iter().copied().zip(self.retries).filter(|&(_, count)| count > 0).collect()
     }
 
     /// How late the generator was, and of that the machine; null where nothing was to begin at a
@@ -192,7 +196,7 @@ impl Snapshot {
     }
 }
 
-fn spread(counts: &Counts) -> Value {
+fn spread(counts: &LatencyCounts) -> Value {
     let all = total(counts);
     json!({
         "count": binned(&all),
@@ -207,8 +211,8 @@ fn binned(latency: &Latency) -> u64 {
     latency.bins.iter().map(|(_, count)| count).sum()
 }
 
-fn total(counts: &Counts) -> Latency {
-    let latency = since(counts, &Counts::none());
+fn total(counts: &LatencyCounts) -> Latency {
+    let latency = since(counts, &LatencyCounts::empty());
     let extremes = counts.extremes_ns();
     Latency {
         min_ns: extremes.map(|(min_ns, _)| min_ns),
@@ -217,7 +221,7 @@ fn total(counts: &Counts) -> Latency {
     }
 }
 
-fn since(now: &Counts, then: &Counts) -> Latency {
+fn since(now: &LatencyCounts, then: &LatencyCounts) -> Latency {
     let (bins, _) = now.since(then);
     // A bin's edges, but no further out than anything that ever happened.
     let (min_ns, max_ns) = now.extremes_ns().unwrap_or((0, u64::MAX));
@@ -245,12 +249,12 @@ fn quantile(bins: &SparseBins, part: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::counts::Arrivals;
+    use crate::native::counts::ArrivalMode;
 
     #[test]
     fn differences_have_edges_and_the_whole_has_extremes() {
-        let scores = [Arc::new(Scores::new(&[Act::Read], Arrivals::Timed))];
-        let tally = scores[0].of(Act::Read).unwrap();
+        let scores = [Arc::new(WorkerCounters::new(&[IoKind::Read], ArrivalMode::Scheduled))];
+        let tally = scores[0].counters_of(IoKind::Read).unwrap();
         tally.add(100, 4096, 1);
         let first = Snapshot::of(&scores);
         tally.add(1_000_123, 4096, 1);

@@ -36,8 +36,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::error::sentence;
-use crate::job::START;
+use crate::error::io_error_text;
+use crate::job::START_VARIABLE;
 use crate::sys::block::allowed_processors;
 use crate::sys::signal;
 use halt::Halt;
@@ -87,7 +87,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     let mut notes = Vec::new();
     let clock = Clock::calibrated();
     let halt = Halt::by_signals(clock)
-        .map_err(|error| vec![format!("A thread cannot be started: {}.", sentence(&error))])?;
+        .map_err(|error| vec![format!("A thread cannot be started: {}.", io_error_text(&error))])?;
     let processors = allowed_processors();
     let threads = threads_of(&spec, processors, &mut notes);
     let targets = Targets::open(&spec, threads, &mut notes)?;
@@ -121,7 +121,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
         "probes": { "read": reads },
         "notes": notes,
     }));
-    let start = env::var(START).ok().and_then(|at_ns| at_ns.parse().ok());
+    let start = env::var(START_VARIABLE).ok().and_then(|at_ns| at_ns.parse().ok());
     watch::watch(&shared, &threads, start, &depth);
     Ok(())
 }

@@ -11,8 +11,8 @@ use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_with};
 use super::halt::Halt;
 use super::plan::{MAX_LANES, Plan};
 use super::probe;
-use super::queue::{Queue, Request, Wait};
-use super::source::{Feed, Op, Source, Waiting};
+use super::queue::{IoRequest, Queue, Wait};
+use super::source::{Backlog, IoOp, OpFeed, OpStream};
 use super::spec::Method;
 use super::target::Targets;
 use super::tsc::Clock;
@@ -25,7 +25,7 @@ struct Narrow {
 }
 
 impl Queue for Narrow {
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, request: &IoRequest) {
         let done = if self.refusals > 0 { -libc::EAGAIN } else { request.bytes as i32 };
         self.refusals = self.refusals.saturating_sub(1);
         self.ended.push((request.slot, done));
@@ -37,7 +37,7 @@ impl Queue for Narrow {
             Wait::AtMost(ns) if self.ended.is_empty() => {
                 std::thread::sleep(Duration::from_nanos(ns));
             }
-            Wait::One => assert!(!self.ended.is_empty(), "it would wait for ever"),
+            Wait::ForOne => assert!(!self.ended.is_empty(), "it would wait for ever"),
             _ => {}
         }
         Ok(())
@@ -78,7 +78,7 @@ struct Picky {
 const TRIES: usize = 10;
 
 impl Queue for Picky {
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, request: &IoRequest) {
         let is_refused = if let Some(count) = self.others.get_mut(request.slot as usize) {
             *count += 1;
             *count % 2 == 1
@@ -131,7 +131,7 @@ struct Late {
 }
 
 impl Queue for Late {
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, request: &IoRequest) {
         self.pushed.push((request.slot, request.bytes as i32));
     }
 
@@ -165,7 +165,7 @@ struct Halves {
 }
 
 impl Queue for Halves {
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, request: &IoRequest) {
         self.under_way.push((request.slot, request.bytes as i32));
         self.pushed += 1;
     }
@@ -201,7 +201,7 @@ fn what_ended_together_does_not_begin_together() {
 struct Broken;
 
 impl Queue for Broken {
-    fn push(&mut self, _: &Request) {}
+    fn push(&mut self, _: &IoRequest) {}
 
     fn enter(&mut self, _: Wait) -> io::Result<()> {
         Err(io::Error::from_raw_os_error(libc::EIO))
@@ -235,9 +235,9 @@ fn all_threads_of_a_job_pause_together() {
     }
 }
 
-fn source(keys: &serde_json::Value) -> Source {
+fn source(keys: &serde_json::Value) -> OpStream {
     let fixture = Fixture::new();
-    Source::new(&fixture.spec(keys).jobs[0], &[0], Clock::of_kernel()).unwrap()
+    OpStream::new(&fixture.spec(keys).jobs[0], &[0], Clock::of_kernel()).unwrap()
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn blocks_are_drawn_up_to_the_last_whole_one_of_the_region_and_no_further() {
         (json!({"rw": "read"}), (0, BLOCKS * BLOCK)),
     ] {
         let mut source = source(&keys);
-        let ios: Vec<Op> = std::iter::from_fn(|| source.next()).take(20_000).collect();
+        let ios: Vec<IoOp> = std::iter::from_fn(|| source.next()).take(20_000).collect();
         let first = ios.iter().map(|io| io.offset).min().unwrap();
         let end = ios.iter().map(|io| io.offset + u64::from(io.bytes)).max().unwrap();
         assert_eq!((first, end), ends, "{keys}");
@@ -269,17 +269,17 @@ fn what_was_due_and_not_begun_is_counted_and_beyond_a_limit_told_by_the_rate() {
     let fixed = json!({"rate": {"iops": 1000.0}, "arrivals": "fixed"});
     let second = 1_000_000_000;
     // At 0, 1, … 1000 ms; the first of them is due with the first tick.
-    let all = source(&fixed).waiting(second, 1 << 20);
-    assert_eq!(all, Waiting { count: 1001, oldest: Some(1) });
-    assert_eq!(source(&fixed).waiting(second, 100), all);
+    let all = source(&fixed).backlog(second, 1 << 20);
+    assert_eq!(all, Backlog { count: 1001, oldest: Some(1) });
+    assert_eq!(source(&fixed).backlog(second, 100), all);
     let poisson = json!({"rate": {"iops": 1000.0}, "arrivals": "poisson"});
-    let drawn = source(&poisson).waiting(10 * second, 1 << 20).count;
-    let told = source(&poisson).waiting(10 * second, 1000).count;
+    let drawn = source(&poisson).backlog(10 * second, 1 << 20).count;
+    let told = source(&poisson).backlog(10 * second, 1000).count;
     assert!(drawn.abs_diff(told) < 500, "{drawn} and {told}");
     // And no more than the job has.
     let short = json!({"rate": {"iops": 1000.0}, "io_bytes": 300 * BLOCK});
     for draws in [100, 1000] {
-        assert_eq!(source(&short).waiting(second, draws).count, 300);
+        assert_eq!(source(&short).backlog(second, draws).count, 300);
     }
 }
 
@@ -288,10 +288,10 @@ fn threads_that_share_a_job_count_what_it_leaves_once() {
     let fixed = json!({"rate": {"iops": 1000.0}, "arrivals": "fixed"});
     for draws in [100, 5000] {
         let shared = Arc::new(Mutex::new(source(&fixed)));
-        let mut feeds = [(); 3].map(|()| Feed::Shared(Arc::clone(&shared)));
-        let told = feeds.each_mut().map(|feed| feed.waiting(1_000_000_000, draws));
-        let first = Waiting { count: 1001, oldest: Some(1) };
-        assert_eq!(told, [first, Waiting::default(), Waiting::default()], "{draws}");
+        let mut feeds = [(); 3].map(|()| OpFeed::Shared(Arc::clone(&shared)));
+        let told = feeds.each_mut().map(|feed| feed.backlog(1_000_000_000, draws));
+        let first = Backlog { count: 1001, oldest: Some(1) };
+        assert_eq!(told, [first, Backlog::default(), Backlog::default()], "{draws}");
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use super::contents::Contents;
-use super::counts::{Arrivals, Scores};
-use super::queue::Act;
-use super::slot::{Lane, Think};
-use super::source::{Feed, Source};
+use super::contents::ContentsWriter;
+use super::counts::{ArrivalMode, WorkerCounters};
+use super::queue::IoKind;
+use super::slot::{Lane, ThinkTime};
+use super::source::{OpFeed, OpStream};
 use super::spec::{JobSpec, Method, Spec};
 use super::target::Targets;
 use super::tsc::Clock;
@@ -54,10 +54,10 @@ impl Plan {
         let mut faults: Vec<String> = memory_fault(spec).into_iter().collect();
         let mut sources = Vec::with_capacity(spec.jobs.len());
         for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
-            match Source::new(job, places, clock) {
+            match OpStream::new(job, places, clock) {
                 Ok(source) => {
                     let part = (nth as f64 + spec.later) / spec.jobs.len() as f64;
-                    sources.push(source.later(part));
+                    sources.push(source.delayed(part));
                 }
                 Err(found) => {
                     faults.extend(found.iter().map(|fault| format!("jobs[{nth}]: {fault}")));
@@ -80,7 +80,7 @@ impl Plan {
                 threads.extend(plain(job, nth as u32, source, depth, clock));
                 continue;
             }
-            let lane = lane_of(job, Feed::Own(Box::new(source)), depth, think_of(job, clock));
+            let lane = lane_of(job, OpFeed::Own(Box::new(source)), depth, think_of(job, clock));
             if turn < wanted {
                 threads.push(ThreadPlan { method, lanes: vec![lane], jobs: vec![nth as u32] });
             } else {
@@ -109,42 +109,46 @@ impl Plan {
 impl ThreadPlan {
     /// Counters for what its lanes do.
     #[must_use]
-    pub fn scores(&self, spec: &Spec) -> Scores {
+    pub fn scores(&self, spec: &Spec) -> WorkerCounters {
         let jobs = || self.jobs.iter().map(|&nth| &spec.jobs[nth as usize]);
         let does = [
-            (Act::Read, jobs().any(JobSpec::reads)),
-            (Act::Write, jobs().any(JobSpec::writes)),
-            (Act::Trim, jobs().any(|job| job.rw.trims())),
-            (Act::Sync, jobs().any(|job| job.fsync_every > 0)),
+            (IoKind::Read, jobs().any(JobSpec::reads)),
+            (IoKind::Write, jobs().any(JobSpec::writes)),
+            (IoKind::Trim, jobs().any(|job| job.rw.trims())),
+            (IoKind::Sync, jobs().any(|job| job.fsync_every > 0)),
         ];
-        let acts: Vec<Act> = does.iter().filter(|(_, does)| *does).map(|(act, _)| *act).collect();
+        let acts: Vec<IoKind> =
+            does.iter().filter(|(_, does)| *does).map(|(act, _)| *act).collect();
         let is_timed = jobs().any(|job| job.arrivals.is_some());
-        Scores::new(&acts, if is_timed { Arrivals::Timed } else { Arrivals::Free })
+        WorkerCounters::new(
+            &acts,
+            if is_timed { ArrivalMode::Scheduled } else { ArrivalMode::Unscheduled },
+        )
     }
 }
 
 /// A thread for each I/O under way; they share the job's stream.
-fn plain(job: &JobSpec, nth: u32, source: Source, threads: u32, clock: Clock) -> Vec<ThreadPlan> {
+fn plain(job: &JobSpec, nth: u32, source: OpStream, threads: u32, clock: Clock) -> Vec<ThreadPlan> {
     let thread = |feed, think| ThreadPlan {
         method: Method::Sync,
         lanes: vec![lane_of(job, feed, 1, think)],
         jobs: vec![nth],
     };
     if threads == 1 {
-        return vec![thread(Feed::Own(Box::new(source)), think_of(job, clock))];
+        return vec![thread(OpFeed::Own(Box::new(source)), think_of(job, clock))];
     }
     let (shared, think) = (Arc::new(Mutex::new(source)), think_of(job, clock));
-    let all = (0..threads).map(|_| thread(Feed::Shared(Arc::clone(&shared)), think.clone()));
+    let all = (0..threads).map(|_| thread(OpFeed::Shared(Arc::clone(&shared)), think.clone()));
     all.collect()
 }
 
 /// The pauses of a job; None where it makes none.
-fn think_of(job: &JobSpec, clock: Clock) -> Option<Arc<Think>> {
+fn think_of(job: &JobSpec, clock: Clock) -> Option<Arc<ThinkTime>> {
     let pause = clock.ticks_of(job.think_us * 1000);
-    (job.think_us > 0).then(|| Arc::new(Think::new(job.think_every, pause)))
+    (job.think_us > 0).then(|| Arc::new(ThinkTime::new(job.think_every, pause)))
 }
 
-fn lane_of(job: &JobSpec, feed: Feed, depth: u32, think: Option<Arc<Think>>) -> Lane {
+fn lane_of(job: &JobSpec, feed: OpFeed, depth: u32, think: Option<Arc<ThinkTime>>) -> Lane {
     Lane {
         feed,
         depth,
@@ -152,8 +156,8 @@ fn lane_of(job: &JobSpec, feed: Feed, depth: u32, think: Option<Arc<Think>>) -> 
         is_paced: job.rate.is_some(),
         is_timed: job.arrivals.is_some(),
         think,
-        contents: job.writes().then(|| Contents::new(&job.contents(), job.seed)),
-        is_split: job.reads() && job.writes(),
+        contents: job.writes().then(|| ContentsWriter::new(&job.contents(), job.seed)),
+        has_write_half: job.reads() && job.writes(),
         is_verified: job.verify,
     }
 }

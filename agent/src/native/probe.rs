@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use super::aio;
 use super::plan::MAX_LANES;
-use super::queue::{Act, Queue, Request, Wait};
+use super::queue::{IoKind, IoRequest, Queue, Wait};
 use super::ring::{self, Ring, RingOptions};
 use super::spec::{JobSpec, Method, Spec, Wanted};
 use super::target::{Target, Targets};
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::sys::block::{IsDevice, read_block, read_block_now};
 use crate::sys::buffer::{Block, Region};
 
@@ -64,8 +64,8 @@ pub fn methods(
     notes: &mut Vec<String>,
 ) -> Result<Probed, Vec<String>> {
     let offer = Offer {
-        ring: ring::objection().map(|error| sentence(&error)),
-        aio: aio::objection().map(|error| sentence(&error)),
+        ring: ring::objection().map(|error| io_error_text(&error)),
+        aio: aio::unsupported_reason().map(|error| io_error_text(&error)),
     };
     let base = offer.base(spec, notes)?;
     let (known, tried, reads) = (Vec::new(), Vec::new(), Cell::default());
@@ -280,9 +280,17 @@ fn trial(target: &Target, job: &JobSpec, reads: &Cell<Reads>) -> Option<(f64, f6
     let mut ring = Ring::new(TRIAL, &[target], &[block], &mut Vec::new()).ok()?;
     let mut read_by_ring = |nth| {
         let (offset, bytes) = (place(nth), block.bytes() as u32);
-        ring.push(&Request { slot: 0, act: Act::Read, target: 0, offset, block, bytes, buffer: 0 });
+        ring.push(&IoRequest {
+            slot: 0,
+            kind: IoKind::Read,
+            target: 0,
+            offset,
+            block,
+            bytes,
+            buffer: 0,
+        });
         let mut result = -1;
-        let entered = ring.enter(Wait::One);
+        let entered = ring.enter(Wait::ForOne);
         ring.reap(|_, bytes| result = bytes);
         entered.ok()?;
         usize::try_from(result).ok()

@@ -10,12 +10,12 @@ use crate::sys::buffer::Block;
 
 /// What the kernel had no room for waits for so long, and every further time for twice as long: no
 /// storm of calls that take away the time in which room could be made.
-pub const FIRST_PAUSE_NS: u64 = 10_000;
+pub const FIRST_RETRY_PAUSE_NS: u64 = 10_000;
 
 /// What is done with a block; its number is the place of its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Act {
+pub enum IoKind {
     /// It is read.
     Read = 0,
     /// It is written.
@@ -27,15 +27,15 @@ pub enum Act {
 }
 
 /// How many acts there are.
-pub const ACTS: usize = 4;
+pub const IO_KINDS: usize = 4;
 
 /// One I/O for the kernel. Its block is left alone until it is reaped.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub struct IoRequest {
     /// By what it is known when it is reaped.
     pub slot: u32,
     /// What is to be done.
-    pub act: Act,
+    pub kind: IoKind,
     /// On which target, by its place among all.
     pub target: u32,
     /// Where in the target.
@@ -52,9 +52,9 @@ pub struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Not at all.
-    No,
+    Never,
     /// Until there is one.
-    One,
+    ForOne,
     /// Until there is one, but at most so many nanoseconds.
     AtMost(u64),
 }
@@ -62,7 +62,7 @@ pub enum Wait {
 /// A way to have the kernel do many I/Os at a time.
 pub trait Queue {
     /// Add a request; there is room for as many as there are slots.
-    fn push(&mut self, request: &Request);
+    fn push(&mut self, request: &IoRequest);
 
     /// Give the kernel all that was pushed, and wait. It may return early.
     fn enter(&mut self, wait: Wait) -> io::Result<()>;
@@ -74,13 +74,13 @@ pub trait Queue {
 
 /// One I/O at a time.
 #[derive(Debug)]
-pub struct OneByOne {
+pub struct SyncQueue {
     targets: Arc<Vec<Target>>,
-    pushed: Option<Request>,
+    pushed: Option<IoRequest>,
     ended: Option<(u32, i32)>,
 }
 
-impl OneByOne {
+impl SyncQueue {
     /// On these targets.
     #[must_use]
     pub fn new(targets: Arc<Vec<Target>>) -> Self {
@@ -88,9 +88,9 @@ impl OneByOne {
     }
 }
 
-impl Queue for OneByOne {
+impl Queue for SyncQueue {
     #[inline]
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, request: &IoRequest) {
         self.pushed = Some(*request);
     }
 
@@ -98,8 +98,8 @@ impl Queue for OneByOne {
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         match (self.pushed.take(), wait) {
             (Some(request), _) => {
-                let result = perform(&self.targets[request.target as usize], &request);
-                self.ended = Some((request.slot, result_number(result)));
+                let result = perform_io(&self.targets[request.target as usize], &request);
+                self.ended = Some((request.slot, as_completion_result(result)));
             }
             (None, Wait::AtMost(ns)) => std::thread::sleep(Duration::from_nanos(ns)),
             (None, _) => {}
@@ -116,19 +116,19 @@ impl Queue for OneByOne {
 }
 
 /// Do it here and now; the bytes that were moved.
-pub fn perform(target: &Target, request: &Request) -> io::Result<usize> {
+pub fn perform_io(target: &Target, request: &IoRequest) -> io::Result<usize> {
     let (file, offset, bytes) = (&target.file, request.offset, request.bytes as usize);
-    match request.act {
-        Act::Read => read_block(file, request.block.part(0, bytes), offset),
-        Act::Write => write_block(file, request.block.part(0, bytes), offset),
-        Act::Trim => trim_range(file, target.is_device, offset, bytes as u64).map(|()| bytes),
-        Act::Sync => keep(file).map(|()| 0),
+    match request.kind {
+        IoKind::Read => read_block(file, request.block.part(0, bytes), offset),
+        IoKind::Write => write_block(file, request.block.part(0, bytes), offset),
+        IoKind::Trim => trim_range(file, target.is_device, offset, bytes as u64).map(|()| bytes),
+        IoKind::Sync => keep(file).map(|()| 0),
     }
 }
 
 /// As completions of the kernel have it: bytes, or a negative errno.
 #[must_use]
-fn result_number(result: io::Result<usize>) -> i32 {
+fn as_completion_result(result: io::Result<usize>) -> i32 {
     match result {
         Ok(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
         Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),

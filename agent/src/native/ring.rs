@@ -11,9 +11,9 @@ use std::time::Duration;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, cqueue, opcode, squeue};
 
-use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request, Wait};
+use super::queue::{FIRST_RETRY_PAUSE_NS, IoKind, IoRequest, Queue, Wait};
 use super::target::Target;
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::sys::buffer::Block;
 use crate::sys::time::SECOND_NS;
 
@@ -108,7 +108,7 @@ impl Ring {
             Err(io::Error::from_raw_os_error(libc::EMFILE))
         };
         if let Err(error) = &fixed {
-            let why = sentence(error);
+            let why = io_error_text(error);
             notes.push(format!("Files are not registered, which costs a little CPU: {why}."));
         }
         let parts: Vec<libc::iovec> = buffers
@@ -119,7 +119,7 @@ impl Ring {
         // SAFETY: the parts are of a region, which is mapped as long as this process lives.
         let registered = unsafe { submitter.register_buffers(&parts) };
         if let Err(error) = &registered {
-            let why = sentence(error);
+            let why = io_error_text(error);
             notes.push(format!(
                 "Buffers are not registered, which costs CPU: {why}. Raise the limit of locked \
                  memory (ulimit -l)."
@@ -143,11 +143,11 @@ impl Ring {
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "its parts then stay in registers, measured: 4 ns")]
-    fn entry(&self, request: &Request) -> squeue::Entry {
-        let operation = match request.act {
-            Act::Read => opcode::ReadFixed::CODE,
-            Act::Write => opcode::WriteFixed::CODE,
-            Act::Trim | Act::Sync => return self.plain_entry(request),
+    fn entry(&self, request: &IoRequest) -> squeue::Entry {
+        let operation = match request.kind {
+            IoKind::Read => opcode::ReadFixed::CODE,
+            IoKind::Write => opcode::WriteFixed::CODE,
+            IoKind::Trim | IoKind::Sync => return self.plain_entry(request),
         };
         if !(self.has_buffers && self.has_files) {
             return self.plain_entry(request);
@@ -221,13 +221,13 @@ impl Ring {
 
     /// Without registered buffers or files, or of what needs none.
     #[cold]
-    fn plain_entry(&self, request: &Request) -> squeue::Entry {
+    fn plain_entry(&self, request: &IoRequest) -> squeue::Entry {
         let file = Fd(self.files[request.target as usize]);
         let (start, bytes, offset) = (request.block.start(), request.bytes, request.offset);
-        let entry = match request.act {
-            Act::Read => opcode::Read::new(file, start, bytes).offset(offset).build(),
-            Act::Write => opcode::Write::new(file, start, bytes).offset(offset).build(),
-            Act::Trim | Act::Sync => opcode::Fsync::new(file).build(),
+        let entry = match request.kind {
+            IoKind::Read => opcode::Read::new(file, start, bytes).offset(offset).build(),
+            IoKind::Write => opcode::Write::new(file, start, bytes).offset(offset).build(),
+            IoKind::Trim | IoKind::Sync => opcode::Fsync::new(file).build(),
         };
         entry.user_data(u64::from(request.slot))
     }
@@ -327,7 +327,7 @@ fn build(wish: RingOptions) -> io::Result<IoUring> {
 impl Queue for Ring {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "see `entry`")]
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, request: &IoRequest) {
         let entry = self.entry(request);
         if self.is_watched {
             return self.staged.push(entry);
@@ -345,8 +345,8 @@ impl Queue for Ring {
             self.publish();
         }
         let entered = match wait {
-            Wait::One => self.submit_and_wait(),
-            Wait::No => {
+            Wait::ForOne => self.submit_and_wait(),
+            Wait::Never => {
                 let submissions = self.kernel.submission();
                 let is_idle = submissions.is_empty()
                     && !submissions.taskrun()
@@ -368,7 +368,7 @@ impl Queue for Ring {
             // There is no room now. What was not submitted stays in the ring for the next time.
             Err((Some(libc::EAGAIN | libc::EBUSY), _)) => {
                 if self.kernel.completion().is_empty() {
-                    thread::sleep(Duration::from_nanos(FIRST_PAUSE_NS));
+                    thread::sleep(Duration::from_nanos(FIRST_RETRY_PAUSE_NS));
                 }
                 Ok(())
             }
@@ -408,16 +408,16 @@ mod tests {
         let mut ended = Vec::new();
         for turn in 1..=3 {
             for slot in 0..2 {
-                let (act, target, bytes, buffer) = (Act::Read, 0, BLOCK as u32, 0);
+                let (act, target, bytes, buffer) = (IoKind::Read, 0, BLOCK as u32, 0);
                 let (offset, block) = (u64::from(slot) * BLOCK, block(slot));
-                ring.push(&Request { slot, act, target, offset, block, bytes, buffer });
+                ring.push(&IoRequest { slot, kind: act, target, offset, block, bytes, buffer });
             }
             // Time enough for a thread that sees them.
             thread::sleep(Duration::from_millis(20));
             ring.reap(|slot, _| ended.push(slot));
             assert_eq!(ended.len(), 2 * (turn - 1));
             while ended.len() < 2 * turn {
-                ring.enter(Wait::One).unwrap();
+                ring.enter(Wait::ForOne).unwrap();
                 ring.reap(|slot, result| {
                     assert_eq!(result, BLOCK as i32);
                     ended.push(slot);

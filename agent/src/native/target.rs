@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::spec::{FileSpec, JobSpec, Spec};
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::probe::process::parse_place;
 use crate::sys::block::{
     IsDevice, Opening, allocate, device_bytes, device_sector_bytes, direct_alignment, open_target,
@@ -72,7 +72,7 @@ impl Targets {
         let rings = threads.min(spec.jobs.len()) as u64;
         let wanted = OWN_FILES + rings + wants.len() as u64;
         allow_open_files(wanted).map_err(|error| {
-            vec![format!("{wanted} files cannot be open at a time: {}.", sentence(&error))]
+            vec![format!("{wanted} files cannot be open at a time: {}.", io_error_text(&error))]
         })?;
         let mut all = Vec::with_capacity(wants.len());
         let mut faults = Vec::new();
@@ -105,7 +105,8 @@ impl<'a> Want<'a> {
 
     fn open(&self, spec: &Spec, notes: &mut Vec<String>) -> Result<Target, String> {
         let name = self.path.display();
-        let cannot = |error: &io::Error| format!("{name} cannot be opened: {}.", sentence(error));
+        let cannot =
+            |error: &io::Error| format!("{name} cannot be opened: {}.", io_error_text(error));
         let meta = match fs::metadata(self.path) {
             Err(error) if self.create && error.kind() == io::ErrorKind::NotFound => None,
             meta => Some(meta.map_err(|error| cannot(&error))?),
@@ -140,7 +141,11 @@ impl<'a> Want<'a> {
         })?;
         if self.create && is_device == IsDevice::No {
             allocate(&file, self.bytes).map_err(|error| {
-                format!("{name} cannot be made {} bytes long: {}.", self.bytes, sentence(&error))
+                format!(
+                    "{name} cannot be made {} bytes long: {}.",
+                    self.bytes,
+                    io_error_text(&error)
+                )
             })?;
         }
         let alignment = alignment(self.path, &file, is_device, spec.direct);
@@ -169,7 +174,7 @@ impl<'a> Want<'a> {
             create: false,
         };
         let file = open_target(self.path, how)
-            .map_err(|error| format!("{name} cannot be opened: {}.", sentence(&error)))?;
+            .map_err(|error| format!("{name} cannot be opened: {}.", io_error_text(&error)))?;
         notes.push(format!("{name} is no storage: this measures what the generator can do."));
         let path = self.path.to_owned();
         Ok(Target { path, file, is_device: IsDevice::No, is_direct: false, alignment: 1 })
@@ -189,7 +194,7 @@ impl<'a> Want<'a> {
                 "{name} has {size} bytes, and a job wants {}; give it less or lay it out anew.",
                 self.bytes
             )),
-            Err(error) => faults.push(format!("{name} has no size: {}.", sentence(&error))),
+            Err(error) => faults.push(format!("{name} has no size: {}.", io_error_text(&error))),
             Ok(_) => {}
         }
         if spec.poll && !can_poll(target) {

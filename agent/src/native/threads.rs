@@ -6,18 +6,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use super::aio::Aio;
-use super::counts::{Counted, Scores, Timed};
+use super::counts::{Timed, Untimed, WorkerCounters};
 use super::halt::Halt;
 use super::plan::{Plan, ThreadPlan};
-use super::queue::{OneByOne, Queue};
+use super::queue::{Queue, SyncQueue};
 use super::ring::{Ring, RingOptions};
-use super::slot::Memory;
+use super::slot::SlotMemory;
 use super::spec::{Method, Spec};
 use super::target::Target;
 use super::tsc::Clock;
 use super::verify::Verification;
 use super::worker::{Ended, Times, Worker};
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::sys::thread::{lock, wake_sharply};
 
 /// A worker's loop has no deep calls; a small stack lets thousands of threads fit.
@@ -30,7 +30,7 @@ pub struct Threads {
     /// What each says when it has ended.
     pub ended: Receiver<Ended>,
     /// What each counts.
-    pub scores: Vec<Arc<Scores>>,
+    pub scores: Vec<Arc<WorkerCounters>>,
     /// What their set-up says about the results.
     pub notes: Vec<String>,
 }
@@ -88,7 +88,7 @@ impl Threads {
             let work = move || work(&shared, seat, line);
             let handle = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
             handles.push(handle.map_err(|error| {
-                vec![format!("A thread cannot be started: {}.", sentence(&error))]
+                vec![format!("A thread cannot be started: {}.", io_error_text(&error))]
             })?);
         }
         drop((ready, tell));
@@ -134,7 +134,7 @@ impl Drop for Threads {
 /// One thread's part.
 struct Seat {
     thread: ThreadPlan,
-    scores: Arc<Scores>,
+    scores: Arc<WorkerCounters>,
     leads: bool,
 }
 
@@ -151,22 +151,23 @@ struct Line {
 /// The whole life of one thread.
 fn work(shared: &Shared, seat: Seat, line: Line) {
     let lanes = &seat.thread.lanes;
-    let mut memory = match Memory::of(lanes) {
+    let mut memory = match SlotMemory::of(lanes) {
         Ok(memory) => memory,
         Err(error) => return line.give_up("There is no memory for the blocks", &error),
     };
-    memory.fill(lanes);
+    memory.fill_write_buffers(lanes);
     let depth = lanes.iter().map(|lane| lane.depth).sum();
     let (targets, mut notes) = (&shared.targets, Vec::new());
     match seat.thread.method {
         Method::Sync => {
-            line.live(shared, seat, memory, Ok(OneByOne::new(Arc::clone(targets))), notes);
+            line.live(shared, seat, memory, Ok(SyncQueue::new(Arc::clone(targets))), notes);
         }
         Method::Libaio => line.live(shared, seat, memory, Aio::new(depth, targets), notes),
         Method::IoUring => {
             let Spec { poll, sqpoll, .. } = *shared.spec;
             let all: Vec<&Target> = targets.iter().collect();
-            let ring = Ring::new(RingOptions { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
+            let ring =
+                Ring::new(RingOptions { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
             line.live(shared, seat, memory, ring, notes);
         }
     }
@@ -174,7 +175,7 @@ fn work(shared: &Shared, seat: Seat, line: Line) {
 
 impl Line {
     fn give_up(self, what: &str, error: &io::Error) {
-        let _ = self.ready.send(Err(format!("{what}: {}.", sentence(error))));
+        let _ = self.ready.send(Err(format!("{what}: {}.", io_error_text(error))));
     }
 
     /// Work by a queue of whichever kind, once the gate is open.
@@ -182,7 +183,7 @@ impl Line {
         self,
         shared: &Shared,
         Seat { thread, scores, leads }: Seat,
-        memory: Memory,
+        memory: SlotMemory,
         queue: io::Result<Q>,
         notes: Vec<String>,
     ) {
@@ -200,7 +201,7 @@ impl Line {
         let times = self.gate.wait();
         let is_timed = shared.spec.timed;
         let ended =
-            if is_timed { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
+            if is_timed { worker.run::<Timed>(times) } else { worker.run::<Untimed>(times) };
         let _ = self.tell.send(ended);
     }
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::contents::{Expected, Found, check};
+use super::contents::{BlockState, ExpectedWrite, verify_block};
 use super::ledger::{Extent, Ledger, Shape};
-use super::queue::Act;
-use super::source::Op;
+use super::queue::IoKind;
+use super::source::IoOp;
 use super::spec::{JobSpec, Spec};
 use super::target::Targets;
 use crate::sys::thread::lock;
@@ -45,7 +45,7 @@ pub struct Verifier {
     /// By slot.
     known: Box<[Known]>,
     /// By slot and unit of its block: what a read that is under way will find.
-    expected: Box<[Expected]>,
+    expected: Box<[ExpectedWrite]>,
 }
 
 /// Of the write in a slot.
@@ -124,9 +124,11 @@ impl Verification {
     }
 
     /// What a read finds; without a ledger, anything that bears its stamp.
-    fn expected(&self, target: u32, offset: u64) -> Expected {
+    fn expected(&self, target: u32, offset: u64) -> ExpectedWrite {
         let unit = offset / self.unit_bytes;
-        self.ledger.as_ref().map_or(Expected::AtLeast(1), |ledger| ledger.expected(target, unit))
+        self.ledger
+            .as_ref()
+            .map_or(ExpectedWrite::AtLeast(1), |ledger| ledger.expected(target, unit))
     }
 
     /// The units that a block begins and ends with.
@@ -135,19 +137,19 @@ impl Verification {
     }
 
     #[cold]
-    fn blame(&self, found: Found, target: u32, offset: u64, expected: Expected) {
+    fn blame(&self, found: BlockState, target: u32, offset: u64, expected: ExpectedWrite) {
         let kind = match found {
-            Found::Ok => return,
-            Found::Torn { .. } => 0,
-            Found::Stale { .. } => 1,
-            Found::Misplaced { .. } => 2,
-            Found::Corrupt { .. } => 3,
+            BlockState::Ok => return,
+            BlockState::Torn { .. } => 0,
+            BlockState::Stale { .. } => 1,
+            BlockState::Misplaced { .. } => 2,
+            BlockState::Corrupt { .. } => 3,
         };
         self.found[kind].fetch_add(1, Ordering::Relaxed);
         let mut first = lock(&self.first);
         if first.len() < MAX_SENTENCES {
             let name = self.names.get(target as usize).map_or("", String::as_str);
-            first.extend(found.sentence(name, offset, expected));
+            first.extend(found.message(name, offset, expected));
         }
     }
 }
@@ -191,17 +193,17 @@ impl Verifier {
     /// For a worker with so many slots.
     #[must_use]
     pub fn new(verification: Arc<Verification>, slots: usize) -> Self {
-        let expected = vec![Expected::AtLeast(0); slots * verification.units].into();
+        let expected = vec![ExpectedWrite::AtLeast(0); slots * verification.units].into();
         Self { verification, known: vec![Known { sequence: 0, bytes: 0 }; slots].into(), expected }
     }
 
     /// Before an I/O begins in a slot: the sequence of a write; None where it may not begin yet,
     /// because another write of the block is under way.
-    pub fn begin(&mut self, slot: u32, op: &Op) -> Option<u64> {
+    pub fn begin(&mut self, slot: u32, op: &IoOp) -> Option<u64> {
         let slot = slot as usize;
         let known = &mut self.known[slot];
-        match (op.act, &self.verification.ledger) {
-            (Act::Read, _) => {
+        match (op.kind, &self.verification.ledger) {
+            (IoKind::Read, _) => {
                 let places = (op.offset..).step_by(self.verification.unit_bytes as usize);
                 let expected =
                     &mut self.expected[slot * self.verification.units..][..self.verification.units];
@@ -210,7 +212,7 @@ impl Verifier {
                     *expected = self.verification.expected(op.target, here);
                 }
             }
-            (Act::Write, Some(ledger)) => {
+            (IoKind::Write, Some(ledger)) => {
                 if !begin_all(ledger, op.target, self.verification.units_of(op.offset, op.bytes)) {
                     return None;
                 }
@@ -244,11 +246,11 @@ impl Verifier {
             // A write that began meanwhile may be in the block, wholly or in part.
             let is_same = self.verification.expected(target, here) == expected;
             let expected = match expected {
-                Expected::AtLeast(least) if !is_same => Expected::MixedFrom(least),
+                ExpectedWrite::AtLeast(least) if !is_same => ExpectedWrite::MixedFrom(least),
                 expected => expected,
             };
-            let found = check(unit, target, here, expected);
-            if found != Found::Ok {
+            let found = verify_block(unit, target, here, expected);
+            if found != BlockState::Ok {
                 return self.verification.blame(found, target, here, expected);
             }
         }
@@ -283,7 +285,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::native::contents::Contents;
+    use crate::native::contents::ContentsWriter;
     use crate::native::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run};
     use crate::native::spec::{Method, Pattern};
 
@@ -382,8 +384,8 @@ mod tests {
         }
     }
 
-    fn write_of(offset: u64, bytes: u64) -> Op {
-        Op { act: Act::Write, target: 0, offset, bytes: bytes as u32, due: 0, sequence: 0 }
+    fn write_of(offset: u64, bytes: u64) -> IoOp {
+        IoOp { kind: IoKind::Write, target: 0, offset, bytes: bytes as u32, due: 0, sequence: 0 }
     }
 
     #[test]
@@ -418,11 +420,11 @@ mod tests {
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
         let verification = Arc::new(Verification::open(&spec, &targets).unwrap().unwrap());
         let mut verifier = Verifier::new(Arc::clone(&verification), 2);
-        let contents = Contents::new(&spec.jobs[0].contents(), 1);
+        let contents = ContentsWriter::new(&spec.jobs[0].contents(), 1);
         let stamped = |sequence| {
             let mut block = vec![0; BLOCK as usize];
             contents.fill_base(&mut block);
-            contents.stamp(&mut block, 0, 0, sequence);
+            contents.stamp_block(&mut block, 0, 0, sequence);
             block
         };
         let half = BLOCK as usize / 2;
@@ -430,7 +432,7 @@ mod tests {
         verifier.end_write(0, 0, 0, Outcome::Done);
         // Of the block as it was before: all, nothing, a half.
         for old_bytes in [BLOCK as usize, 0, half] {
-            verifier.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
+            verifier.begin(1, &IoOp { kind: IoKind::Read, ..write_of(0, BLOCK) });
             let next = verifier.begin(0, &write_of(0, BLOCK)).unwrap();
             verifier.end_write(0, 0, 0, Outcome::Done);
             let found = [&stamped(last)[..old_bytes], &stamped(next)[old_bytes..]].concat();
@@ -439,7 +441,7 @@ mod tests {
             last = next;
         }
         for (older, wrongs) in [(last, vec![]), (last - 1, vec![("stale", 1)])] {
-            verifier.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
+            verifier.begin(1, &IoOp { kind: IoKind::Read, ..write_of(0, BLOCK) });
             verifier.end_read(1, 0, 0, &stamped(older));
             assert_eq!(wrong(&verification.results()), wrongs);
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::counts::Scores;
+use super::counts::WorkerCounters;
 use super::halt::LOOK_NS;
 use super::lines::{Snapshot, say};
 use super::threads::{Shared, Threads};
@@ -110,14 +110,15 @@ struct HangWatch {
 impl HangWatch {
     /// Look; the I/Os that are given up, once nothing has ended for too long.
     fn look(&mut self, threads: &Threads, ended: usize, now_ns: u64) -> Option<u64> {
-        let sum =
-            |of: fn(&Scores) -> u64| threads.scores.iter().map(|scores| of(scores)).sum::<u64>();
-        let seen = sum(Scores::ends) + ended as u64;
+        let sum = |of: fn(&WorkerCounters) -> u64| {
+            threads.scores.iter().map(|scores| of(scores)).sum::<u64>()
+        };
+        let seen = sum(WorkerCounters::progress) + ended as u64;
         if seen != self.seen || self.since_ns == 0 {
             (self.seen, self.since_ns) = (seen, now_ns);
         }
         let is_hung = now_ns - self.since_ns >= HUNG_NS;
-        is_hung.then(|| sum(|one| one.under_way.load(Ordering::Relaxed)).max(1))
+        is_hung.then(|| sum(|one| one.in_flight.load(Ordering::Relaxed)).max(1))
     }
 }
 

@@ -8,10 +8,12 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::counts::{Keeping, Scores};
+use super::counts::{Timing, WorkerCounters};
 use super::halt::{Halt, LOOK_NS};
 use super::queue::{Queue, Wait};
-use super::slot::{Alike, Lane, Memory, NEVER, Next, Slot, Submitter, Track};
+use super::slot::{
+    CompletionBatch, Lane, LaneState, NEVER, RetryDecision, Slot, SlotMemory, Submitter,
+};
 use super::tsc::Clock;
 use super::verify::{Verification, Verifier};
 use crate::sys::buffer::Region;
@@ -59,8 +61,8 @@ pub struct Ended {
 pub struct Worker<Q> {
     queue: Q,
     clock: Clock,
-    scores: Arc<Scores>,
-    tracks: Vec<Track>,
+    scores: Arc<WorkerCounters>,
+    tracks: Vec<LaneState>,
     /// Lanes that may have something to submit.
     listed: Vec<u32>,
     slots: Vec<Slot>,
@@ -83,16 +85,16 @@ impl<Q: Queue> Worker<Q> {
     pub fn new(
         queue: Q,
         lanes: Vec<Lane>,
-        memory: Memory,
+        memory: SlotMemory,
         clock: Clock,
-        scores: Arc<Scores>,
+        scores: Arc<WorkerCounters>,
     ) -> Self {
         let slots: Vec<Slot> = memory.slots();
         let mut first = 0;
         let mut tracks = Vec::with_capacity(lanes.len());
         for lane in lanes {
             let end = first + lane.depth;
-            tracks.push(Track::new(lane, (first..end).rev().collect()));
+            tracks.push(LaneState::new(lane, (first..end).rev().collect()));
             first = end;
         }
         Self {
@@ -137,7 +139,7 @@ impl<Q: Queue> Worker<Q> {
 
     /// Work from the start to the deadline, or to an earlier halt, and until all that is under way
     /// has ended.
-    pub fn run<K: Keeping>(mut self, times: Times) -> Ended {
+    pub fn run<K: Timing>(mut self, times: Times) -> Ended {
         self.clock.wait_until(times.start);
         let used_before = self.leads.then(process_usage);
         let mut now = self.clock.ticks();
@@ -153,7 +155,7 @@ impl<Q: Queue> Worker<Q> {
                 ended.is_early = true;
                 break;
             };
-            self.scores.tell_under_way(self.under_way);
+            self.scores.set_in_flight(self.under_way);
             if let Err(error) = self.queue.enter(wait) {
                 ended.broken = error.raw_os_error();
                 break;
@@ -174,7 +176,7 @@ impl<Q: Queue> Worker<Q> {
         ended.used_after = process_usage();
         while self.under_way > 0 && ended.broken.is_none() {
             self.submit_again(now);
-            self.scores.tell_under_way(self.under_way);
+            self.scores.set_in_flight(self.under_way);
             if let Err(error) = self.queue.enter(self.wait_for_any(now)) {
                 ended.broken = error.raw_os_error();
             }
@@ -184,7 +186,7 @@ impl<Q: Queue> Worker<Q> {
             }
         }
         // Where it was broken off, these stay as they are for ever.
-        self.scores.tell_under_way(self.under_way);
+        self.scores.set_in_flight(self.under_way);
         let until = self.end_of(times).min(now).saturating_sub(times.start);
         let draws = MAX_DRAWS / self.tracks.len().max(1) as u64;
         for track in &mut self.tracks {
@@ -231,7 +233,7 @@ impl<Q: Queue> Worker<Q> {
     /// Give the queue what may be submitted now; when there is something to submit next: 0 for at
     /// once. `waited` is now, where nothing was done before but to wait.
     #[inline]
-    fn submit<K: Keeping>(&mut self, now: u64, start: u64, waited: Option<u64>) -> u64 {
+    fn submit<K: Timing>(&mut self, now: u64, start: u64, waited: Option<u64>) -> u64 {
         self.submit_again(now);
         let Self {
             queue, tracks, listed, slots, clock, scores, under_way, region, verifier, ..
@@ -248,14 +250,20 @@ impl<Q: Queue> Worker<Q> {
         }
         if pushed > 0 {
             *under_way += pushed;
-            if K::TIMES {
+            if K::IS_TIMED {
                 let stamp = clock.ticks();
                 for &lane in listed.iter() {
-                    tracks[lane as usize].stamp(submitter.slots, stamp, waited, clock, scores);
+                    tracks[lane as usize].stamp_submitted(
+                        submitter.slots,
+                        stamp,
+                        waited,
+                        clock,
+                        scores,
+                    );
                 }
             }
         }
-        listed.retain(|&lane| tracks[lane as usize].stays_listed());
+        listed.retain(|&lane| tracks[lane as usize].stays_ready());
         next_due
     }
 
@@ -263,7 +271,7 @@ impl<Q: Queue> Worker<Q> {
     #[inline]
     fn wait_for(&self, next_due: u64, now: u64) -> Option<Wait> {
         if next_due == 0 {
-            return Some(Wait::No);
+            return Some(Wait::Never);
         }
         if self.listed.is_empty() {
             return (self.under_way > 0).then(|| self.wait_for_any(now));
@@ -271,7 +279,7 @@ impl<Q: Queue> Worker<Q> {
         let left_ns = self.clock.ns(next_due.saturating_sub(now));
         if left_ns <= AWAKE_NS {
             std::hint::spin_loop();
-            return Some(Wait::No);
+            return Some(Wait::Never);
         }
         let left_ns = (left_ns - AWAKE_NS).min(LOOK_NS);
         match self.wait_for_any(now) {
@@ -284,20 +292,20 @@ impl<Q: Queue> Worker<Q> {
     #[inline]
     fn wait_for_any(&self, now: u64) -> Wait {
         if self.later.is_empty() {
-            return Wait::One;
+            return Wait::ForOne;
         }
         Wait::AtMost(self.clock.ns(self.later_at.saturating_sub(now)).min(LOOK_NS))
     }
 
     /// Count what has ended; whether anything has.
     #[inline]
-    fn reap<K: Keeping>(&mut self, now: u64, times: Times) -> bool {
+    fn reap<K: Timing>(&mut self, now: u64, times: Times) -> bool {
         let is_late = now >= self.end_of(times);
         let Self { queue, tracks, listed, slots, clock, scores, under_way, .. } = self;
         let (again, later, later_at) = (&mut self.again, &mut self.later, &mut self.later_at);
         let (region, verifier) = (&mut self.region, &self.verifier);
         let before = *under_way;
-        let mut alike = Alike::none();
+        let mut alike = CompletionBatch::empty();
         queue.reap(|number, result| {
             let slot = &mut slots[number as usize];
             let track = &mut tracks[slot.lane as usize];
@@ -305,10 +313,10 @@ impl<Q: Queue> Worker<Q> {
             if is_done {
                 alike.add::<K>(slot, track, scores, (clock, now));
             } else {
-                match slot.next(result, scores) {
-                    Next::Over => {}
-                    Next::AtOnce => return again.push(number),
-                    Next::After(ns) => {
+                match slot.retry_decision(result, scores) {
+                    RetryDecision::Failed => {}
+                    RetryDecision::AtOnce => return again.push(number),
+                    RetryDecision::After(ns) => {
                         let at = now + clock.ticks_of(ns);
                         *later_at = at.min(*later_at);
                         return later.push((at, number));
@@ -317,18 +325,18 @@ impl<Q: Queue> Worker<Q> {
             }
             if track.is_verified {
                 if let Some(verifier) = verifier {
-                    slot.verify(number, verifier, region, is_done);
+                    slot.end_verification(number, verifier, region, is_done);
                 }
             }
             *under_way -= 1;
             if is_late {
-                scores.drain();
+                scores.count_drained();
             }
-            if track.take_back(number, now) {
+            if track.return_slot(number, now) {
                 listed.push(slot.lane);
             }
         });
-        alike.tell::<K>(scores, (clock, now));
+        alike.count_all::<K>(scores, (clock, now));
         *under_way < before
     }
 }

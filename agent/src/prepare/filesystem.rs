@@ -13,9 +13,9 @@ use std::{io, thread};
 use serde::Serialize;
 
 use super::scratch::{Anchor, Leave, Place};
-use crate::device::{DeviceOptions, hold};
-use crate::error::{Context, Error, Result, sentence};
-use crate::remnant::{Kind, Remnant};
+use crate::device::{DeviceOptions, hold_device};
+use crate::error::{Context, Error, Result, io_error_text};
+use crate::remnant::{Remnant, RemnantKind};
 use crate::roots::{Roots, number};
 use crate::sys::block::{allocate, direct_alignment};
 use crate::sys::file::space;
@@ -160,8 +160,9 @@ impl FileSystem {
         if let Some(at) = at.filter(|at| self.root.moved_to(at.clone()).open().is_ok()) {
             if let Err(error) = unmount_free(&at) {
                 let _ = unmount(&at, Unmount::Detached);
-                let why = format!("another process has files in it open: {}", sentence(&error));
-                left.push(Remnant::at(Kind::Mount, &at, why));
+                let why =
+                    format!("another process has files in it open: {}", io_error_text(&error));
+                left.push(Remnant::of_path(RemnantKind::Mount, &at, why));
             }
         }
         if now == Some(dir) {
@@ -171,7 +172,7 @@ impl FileSystem {
         if let Base::Device { path, serial } = &self.backing {
             if let Err(error) = wipe(path, serial) {
                 let why = format!("its superblock is not wiped: {}", error.message);
-                left.push(Remnant::at(Kind::Device, path, why));
+                left.push(Remnant::of_path(RemnantKind::Device, path, why));
             }
         }
         left
@@ -235,7 +236,7 @@ fn on_device(
     mount_point: &Path,
     steps: Steps,
 ) -> Result<(FileSystem, Opened)> {
-    let (facts, file) = hold(path, wish)?;
+    let (facts, file) = hold_device(path, wish)?;
     drop(file); // mkfs takes it for itself alone in turn, and fails where somebody was faster.
     let device = PathBuf::from(&facts.real_path);
     format(&device, if wish.overwrite { &["-f"] } else { &[] }, steps)?;
@@ -308,7 +309,7 @@ fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
 /// Zeros in the place of the superblock of a device that must be nobody's, and still the one with
 /// that serial: its name may be another's by now.
 fn wipe(device: &Path, serial: &str) -> Result<()> {
-    let (_, file) = hold(device, DeviceOptions { serial: Some(serial), overwrite: true })?;
+    let (_, file) = hold_device(device, DeviceOptions { serial: Some(serial), overwrite: true })?;
     let doing = format_args!("wipe {}", device.display());
     file.write_all_at(&vec![0; WIPE_BYTES], 0).and_then(|()| file.sync_all()).context(doing)
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::scratch::{Holders, holders, movable_by};
-use crate::error::{Context, Result, sentence};
-use crate::lease::{Aside, Reached};
+use crate::error::{Context, Result, io_error_text};
+use crate::lease::{ResolvedFile, TemporaryFile};
 use crate::sys::block::{
     DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, lasting,
     mapped_resident_pages, seek,
@@ -43,7 +43,7 @@ pub struct Probed {
 }
 
 /// Try direct I/O in the folder `path` with a file at `aside` that is gone when this returns.
-pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
+pub fn probe(path: &Path, aside: TemporaryFile) -> Result<Probed> {
     let Holders { own: held_by, other: other_user } = holders(path);
     let movable_by = movable_by(path);
     File::create_new(&aside.path).context(format_args!("make a file in {}", path.display()))?;
@@ -52,7 +52,7 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
         Ok(align) => (None, Some(align)),
         Err(error) => {
             let message =
-                format!("O_DIRECT does not work in {}: {}", path.display(), sentence(&error));
+                format!("O_DIRECT does not work in {}: {}", path.display(), io_error_text(&error));
             (Some(message), None)
         }
     };
@@ -68,7 +68,7 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
     })
 }
 
-fn try_direct(aside: Aside) -> io::Result<u64> {
+fn try_direct(aside: TemporaryFile) -> io::Result<u64> {
     let file = &aside.path;
     let open = OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(file)?;
     let known = direct_alignment(file);
@@ -157,7 +157,7 @@ pub struct Extents {
 }
 
 /// Look at all files; each must be a regular one.
-pub fn prove(paths: &[Reached]) -> Result<Extents> {
+pub fn prove(paths: &[ResolvedFile]) -> Result<Extents> {
     let mut sum = Extents::default();
     let (mut identity, mut places) = (Some(Sha256::new()), Some(Sha256::new()));
     for path in paths {
@@ -320,7 +320,7 @@ pub struct Evicted {
 }
 
 /// Write and forget the pages of `paths`; with `whole_system` also what the kernel will drop.
-pub fn evict(paths: &[Reached], whole_system: bool) -> Result<Evicted> {
+pub fn evict(paths: &[ResolvedFile], whole_system: bool) -> Result<Evicted> {
     for path in paths {
         File::open(&path.real).context(format_args!("open {}", path.name.display()))?;
     }
@@ -354,21 +354,21 @@ impl Evicted {
     fn note(&mut self, method: &'static str, outcome: io::Result<()>) {
         match outcome {
             Ok(()) => self.methods.push(method),
-            Err(error) => self.faults.push(format!("{method} failed: {}", sentence(&error))),
+            Err(error) => self.faults.push(format!("{method} failed: {}", io_error_text(&error))),
         }
     }
 }
 
 /// One file open at a time: a data set can have more files than a process may open.
-fn for_each(paths: &[Reached], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+fn for_each(paths: &[ResolvedFile], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     paths.iter().try_for_each(|path| act(&File::open(&path.real)?))
 }
 
 /// Bytes of files in the page cache, by cachestat or else mincore; None when neither can tell:
 /// mincore calls every page of another user's file resident.
-fn resident_bytes(paths: &[Reached]) -> Option<u64> {
+fn resident_bytes(paths: &[ResolvedFile]) -> Option<u64> {
     let page = page_bytes();
-    let pages = |path: &Reached| {
+    let pages = |path: &ResolvedFile| {
         let file = File::open(&path.real).ok()?;
         cached_pages(&file).ok().or_else(|| {
             may_change(&path.real).then(|| mapped_resident_pages(&file, page).ok()).flatten()

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bound;
-use crate::error::{Context, Error, Result, sentence};
+use crate::error::{Context, Error, Result, io_error_text};
 use crate::prepare::removal;
 use crate::roots::Roots;
 use crate::sign::own_sign;
@@ -122,7 +122,7 @@ impl Scratch {
                 return Err(Error::busy(message));
             }
             if left.as_ref().is_some_and(|marker| marker.agent != own_sign()) {
-                bound::remove_of_dead(&Roots::default());
+                bound::remove_groups_of_dead_agents(&Roots::default());
             }
             let leftovers = if left.as_ref().is_some_and(|marker| marker.kept) {
                 removal::count(&folder, OsStr::new(LOCK))
@@ -172,7 +172,7 @@ impl Scratch {
             let message = match &in_place {
                 Ok(_) => Error::io(doing, error).message,
                 Err(replaced) => {
-                    let why = sentence(error);
+                    let why = io_error_text(error);
                     format!("{}; {}, and cannot be removed: {why}", replaced.message, place.text())
                 }
             };

@@ -18,7 +18,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use super::check;
 use super::thread::lock;
-use crate::error::sentence;
+use crate::error::io_error_text;
 
 /// Of linux/loop.h.
 const LOOP_SET_FD: libc::Ioctl = 0x4C00;
@@ -123,7 +123,7 @@ pub fn objection() -> Option<String> {
     }
     OwnMounts::new()
         .err()
-        .map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
+        .map(|error| format!("the agent may not mount anything: {}", io_error_text(&error)))
 }
 
 /// Move the calling thread into the namespace, if there is one.

@@ -31,7 +31,7 @@ use std::{io, thread};
 
 use serde::Serialize;
 
-use crate::error::sentence;
+use crate::error::io_error_text;
 use crate::probe::machine::list_members;
 use crate::probe::process::parse_place;
 use crate::roots::{Roots, number, text};
@@ -106,7 +106,7 @@ pub fn trace(
     match Events::open(roots, device) {
         Ok(mut events) => match events.follow(roots, limit, called_off) {
             Ok(seen) => told(None, Some(seen)),
-            Err(error) => told(Some(sentence(&error)), None),
+            Err(error) => told(Some(io_error_text(&error)), None),
         },
         Err(reason) => told(Some(reason), None),
     }
@@ -152,7 +152,8 @@ fn tracefs(roots: &Roots) -> Result<(PathBuf, Option<File>), String> {
             return Ok((folder, None));
         }
     }
-    let file = unseen_tracefs().map_err(|error| format!("no tracefs: {}", sentence(&error)))?;
+    let file =
+        unseen_tracefs().map_err(|error| format!("no tracefs: {}", io_error_text(&error)))?;
     let folder = roots.proc.join(format!("thread-self/fd/{}/events", file.as_raw_fd()));
     if folder.join("block").is_dir() {
         return Ok((folder, Some(file)));
@@ -199,12 +200,13 @@ impl Events {
             return Err(format!("{} processors are more than can be looked at", cpus.len()));
         }
         // Before they are wanted, for the engine's pipes need some as well.
-        allow_open_files(DESCRIPTORS * cpus.len() as u64 + OTHERS)
-            .map_err(|error| format!("too few open files are allowed: {}", sentence(&error)))?;
+        allow_open_files(DESCRIPTORS * cpus.len() as u64 + OTHERS).map_err(|error| {
+            format!("too few open files are allowed: {}", io_error_text(&error))
+        })?;
         for cpu in cpus {
             events
                 .on(cpu, pages)
-                .map_err(|error| format!("no perf event: {}", sentence(&error)))?;
+                .map_err(|error| format!("no perf event: {}", io_error_text(&error)))?;
         }
         if events.rings.is_empty() {
             return Err("no processor is known".to_owned());
