@@ -13,6 +13,7 @@ AGENT := src/iolab/_agent/$(shell uname -m)/iolab-agent
 # What agents a wheel holds.
 MACHINES := x86_64 aarch64
 SBOM := src/iolab/_agent/iolab-agent.cdx.json
+MAN_PAGE := src/iolab/_agent/iolab.1
 AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name '*.rs' 2>/dev/null) build_agent.py
 # Where `make demo` makes its load. Name a file system on the storage that you want to know about.
 DEMO_PATH ?= scratch/demo
@@ -126,6 +127,7 @@ wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all ag
 	@rm -rf dist
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
 	    $(PYTHON) tools/sbom.py $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
+	    $(PYTHON) -m iolab --man >$(MAN_PAGE) && \
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*

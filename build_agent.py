@@ -51,6 +51,9 @@ def get_build_hook() -> type:
             whole = set(machines) == set(MACHINES)
             build_data["tag"] = f"py3-none-{'any' if whole else platform_tag()}"
             build_data["pure_python"] = whole
+            man_page = Path(self.root, "src", "iolab", "_agent", "iolab.1")
+            if whole and man_page.is_file():
+                build_data["shared_data"][str(man_page)] = "share/man/man1/iolab.1"
             sbom = Path(self.root, "src", "iolab", "_agent", "iolab-agent.cdx.json")
             if whole and sbom.is_file():
                 build_data["sbom_files"].append(str(sbom))

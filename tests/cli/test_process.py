@@ -406,6 +406,11 @@ def test_completion_is_shown_for_the_shell() -> None:
         ("iolab s", ["studies", "show", "serve"]),
         ("iolab run clu", ["cluster-kpi"]),
         ("iolab export S --format par", ["parquet"]),
+        ("iolab explain start-s", ["start-skew", "start-state"]),
+        ("iolab reference clu", ["cluster-kpi"]),
+        ("iolab choose ssd", ["ssd-cluster"]),
+        ("iolab run S --set method.warm", ["method.warmup="]),
+        ("iolab run S --set workload.*.vms", ["workload.*.vms_per_node="]),
     ],
 )
 def test_completion_completes_commands_options_and_studies(words: str, found: list[str]) -> None:

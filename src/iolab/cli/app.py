@@ -19,7 +19,13 @@ import typer
 from iolab.cli.commands import COMMANDS, Work, command_of
 from iolab.cli.help import GroupedCommands, PlainCommand
 from iolab.cli.limited import require_address_space
-from iolab.cli.output import paged, print_message, print_result, run_with_error_handling
+from iolab.cli.output import (
+    paged,
+    print_message,
+    print_raw,
+    print_result,
+    run_with_error_handling,
+)
 from iolab.cli.settings import read_settings
 
 if TYPE_CHECKING:
@@ -103,12 +109,26 @@ def _print_version(is_requested: bool) -> None:  # noqa: FBT001 - typer calls it
         raise typer.Exit
 
 
+def _print_man_page(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if asked:
+        from iolab.cli.man import man_page
+
+        print_raw(man_page(create_app()))
+        raise typer.Exit
+
+
 def _root_callback(
     *,
     version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    man: Annotated[
+        bool,
+        typer.Option(
+            "--man", callback=_print_man_page, is_eager=True, help="Print the manual page and exit."
         ),
     ] = False,
     no_color: Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from iolab.cli.options import (
     OutputFormat,
+    session_or_set_completions,
     session_path,
     unknown_name_faults,
     with_output_format,
@@ -56,6 +57,7 @@ def choose(
         typer.Argument(
             metavar="SET",
             help="Sessions, or published sets (see 'iolab reference').",
+            autocompletion=session_or_set_completions,
         ),
     ],
     *,

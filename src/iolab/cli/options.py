@@ -148,6 +148,37 @@ def _server_kind_completions() -> list[str]:
     return ["embedded", "managed"]
 
 
+def published_set_completions(incomplete: str) -> list[str]:
+    """What the shell offers for a published set."""
+    from iolab.cli.studies import published_ids
+
+    return [name for name in published_ids() if name.startswith(incomplete)]
+
+
+def session_or_set_completions(incomplete: str) -> list[str]:
+    """What the shell offers where a published set or a session may stand."""
+    return [*published_set_completions(incomplete), *session_names(incomplete)]
+
+
+def setting_completions(incomplete: str) -> list[str]:
+    """What the shell offers for `--set`: every key of a study, up to its `=`."""
+    from iolab.registry import study_kinds
+
+    form = study_kinds().file_form
+    names = [
+        f"{section}.{key}"
+        for section, table in form.single_tables.items()
+        for key in table.model_fields
+    ]
+    names += [
+        f"{section}.*.{key}"
+        for section in ("workload", "configuration", "host")
+        for table in form.element_tables(section)
+        for key in table.model_fields
+    ]
+    return [f"{name}=" for name in dict.fromkeys(names) if name.startswith(incomplete)]
+
+
 def server_assignments(written: str) -> tuple[str, ...]:
     """The same as `--set` says it: a kind of server by its name, else the cluster's addresses."""
     if written in _server_kind_completions():
@@ -247,6 +278,7 @@ Sets = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Set a value of the study, as workload.rand-read-4k.iodepth=1,8; repeatable.",
+        autocompletion=setting_completions,
         show_default=False,
         rich_help_panel=LOAD,
     ),

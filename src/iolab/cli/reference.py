@@ -13,7 +13,12 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from iolab.cli.options import OutputFormat, with_output_format
+from iolab.cli.options import (
+    OutputFormat,
+    published_set_completions,
+    session_or_set_completions,
+    with_output_format,
+)
 from iolab.cli.output import (
     output_width,
     print_document,
@@ -49,7 +54,11 @@ _NO_FIGURES: Final = "It has no figures that could be computed from others."
 def reference(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="SET", help="A published set; without, all are listed."),
+        typer.Argument(
+            metavar="SET",
+            help="A published set; without, all are listed.",
+            autocompletion=published_set_completions,
+        ),
     ] = None,
     *,
     toml: Annotated[bool, typer.Option("--toml", help="Print the set's file.")] = False,
@@ -214,6 +223,7 @@ def audit(
             metavar="SET",
             help="A published set (see 'iolab reference'), a .toml file of the same form, or the "
             "directory of a session; all published sets if none is given.",
+            autocompletion=session_or_set_completions,
             show_default=False,
         ),
     ] = None,

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec.structs import replace
 
-from iolab.cli.options import AsJson, session_names, session_path
+from iolab.cli.options import (
+    AsJson,
+    published_set_completions,
+    session_names,
+    session_path,
+)
 from iolab.cli.output import (
     make_directory,
     open_session,
@@ -116,6 +121,7 @@ def report(
             metavar="SET[:NAME]",
             help="Compare with a published set (see 'iolab reference') or file, or with one "
             "cluster, client or product of it.",
+            autocompletion=published_set_completions,
         ),
     ] = None,
     allow_differences: Annotated[

@@ -353,11 +353,20 @@ _PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "referenc
 """Where the wheel puts the pages, and where a checkout has them."""
 
 
+def check_code_completions(incomplete: str) -> list[str]:
+    """What the shell offers for a check."""
+    return [code for code in _check_pages() if code.startswith(incomplete)]
+
+
 @with_output_format
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="CODE", help="A check's code; without, all are listed."),
+        typer.Argument(
+            metavar="CODE",
+            help="A check's code; without, all are listed.",
+            autocompletion=check_code_completions,
+        ),
     ] = None,
     *,
     output: OutputFormat,
