@@ -26,10 +26,10 @@ from iolab.report.matrix import (
     marks_note,
     workload_rows,
 )
-from iolab.report.numbers import metric_value_text
+from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.phrases import Objection
 from iolab.report.provenance import repeats_sentence
-from iolab.report.table import Cell
+from iolab.report.table import Cell, Table, compact_table, row_of_cells, text_and_number_columns
 from tests.facts import tells
 from tests.report import growing, shared
 
@@ -212,16 +212,16 @@ def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
         assert f"{name} {read} read / {write} write" in row[1].note
 
 
-def test_columns_of_latencies_are_in_the_order_of_percentiles() -> None:
-    first = replace(figure("one", 1.0), latencies=(("mean", "1 ms"), ("p99.5", "3 ms")))
-    later = replace(
-        figure("one", 2.0, title="stats"), latencies=(("mean", "1 ms"), ("p99", "2 ms"))
+def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
+    table = Table(
+        "Runs",
+        text_and_number_columns(("Run",), ("IOPS", "n", "p99")),
+        tuple(row_of_cells(name, rate, "3", DASH) for name, rate in (("a", "1 k"), ("b", "2 k"))),
     )
-    brief = replace(shared.brief("sweep"), study=study("one"))
-    heads = [
-        one.title for one in build_answer(brief, (first, later), RUNS, (), None).best_table.columns
-    ]
-    assert heads[-3:] == ["Latency mean", "Latency p99", "Latency p99.5"]
+    compact = compact_table(table)
+    assert [column.title for column in compact.columns] == ["Run", "IOPS"]
+    assert compact.title == "Runs (all rows: n 3)"
+    assert compact_table(replace(table, rows=table.rows[:1])).columns == table.columns
 
 
 def test_each_level_has_its_own_reasons() -> None:

@@ -153,7 +153,7 @@ def test_checks_that_object_are_told_with_their_evidence_and_all_by_their_code(
 
 def test_a_best_point_stands_with_its_depth_and_leads_to_its_run(page: str) -> None:
     matrix = page[page.index('id="matrix"') : page.index('id="charts"')]
-    assert "iodepth 16" in matrix
+    assert "iodepth\N{NO-BREAK SPACE}16" in matrix
     assert matrix.count('class="bar"') >= 3
     assert re.search(r'href="#run-\d+"', matrix)
 

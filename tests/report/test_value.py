@@ -78,7 +78,7 @@ def test_what_was_bought_stands_beside_its_cost() -> None:
     assert "Random read" in reads.title
     assert "Plain 1 k IOPS and 1.33 TB" in reads.finding
     assert "Fast 20 MB/s" in writes.finding
-    assert cells(found.table)[0] == [
+    assert cells(found.detail_tables[-1][0])[0] == [
         "Plain", "6", "600 TB", "400 TB", "100 TB", "150,000 EUR", "30,000 EUR", "120,000 EUR",
         "300,000 EUR", "2 TB for 1000 EUR", "1.33 TB for 1000 EUR",
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
     assert {row[1].text for row in found["For each TB raw"].appendix_figures[0].table.rows} == {
         "Plain"
     }
-    assert told(found["Cost and capacity"].table, "Cost") == ["300,000 EUR", "–"]
+    assert told(found["Cost and capacity"].detail_tables[-1][0], "Cost") == ["300,000 EUR", "–"]
 
 
 def test_there_is_no_section_where_nothing_is_told() -> None:
@@ -129,7 +129,10 @@ def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
 def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:
     one = replace(TWO[0], id="one", title="One", hosts=("client-1",))
     found = groups(session((*TWO, one), {**RATES, ("one", "rand-read-4k", 8): 1.0}))
-    assert told(found["Cost and capacity"].table, "Configuration") == ["Plain", "Fast"]
+    assert told(found["Cost and capacity"].detail_tables[-1][0], "Configuration") == [
+        "Plain",
+        "Fast",
+    ]
     assert "storage there: One." in found["Cost and capacity"].note
 
 

@@ -79,6 +79,7 @@ class Answer(Record):
     """
 
     sentence: str
+    limits_text: str
     trust_texts: tuple[str, ...]
     facts: tuple[FastFact, ...]
     best_table: Table
@@ -110,6 +111,7 @@ def build_answer(
     best_charts: ReportSection | None,
 ) -> Answer:
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
+    from iolab.report.bottleneck import bottlenecks_sentence
     from iolab.report.provenance import repeats_sentence, verdicts_sentence
 
     rows, anchors = workload_rows(figures), brief.run_anchors
@@ -131,6 +133,7 @@ def build_answer(
     )
     return Answer(
         sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),
+        limits_text=bottlenecks_sentence(brief.study, brief.bottlenecks),
         trust_texts=tuple(filter(None, trust)),
         facts=fast_facts(brief, rows),
         best_table=matrix_table(rows, titles, anchors, brief.series_styles),

@@ -24,7 +24,7 @@ from iolab.report.phrases import (
     run_failure_sentence,
     titles_if_several,
 )
-from iolab.report.table import Table
+from iolab.report.table import Table, compact_table
 from iolab.text import counted_noun
 
 
@@ -61,7 +61,7 @@ class Paragraph(Record):
     links: tuple[tuple[str, str], ...] = ()
 
 
-class UserText(Record):
+class UserTextBlock(Record):
     """Text of the user, in Markdown."""
 
     markdown: str
@@ -111,7 +111,7 @@ class Columns(Record):
     right: tuple[Heading | Paragraph, ...]
 
 
-BasicBlock = Heading | Paragraph | UserText | Code | Table | FigureGroup | TopologyBlock
+BasicBlock = Heading | Paragraph | UserTextBlock | Code | Table | FigureGroup | TopologyBlock
 Block = BasicBlock | Landscape | FastFacts | Columns
 
 
@@ -144,9 +144,9 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _section_blocks(page.sections, in_brief=True)
     yield Heading("Hardware", 1, "configuration")
     yield from _without_titles("Hardware", page.hardware_tables)
-    if page.topology:
+    if page.topology and page.has_small_topology:
         yield TopologyBlock(page.topology.alt_text)
-    else:
+    elif page.topology is None:
         yield Paragraph("No host was reached yet.")
     if page.session_tables:
         yield Heading("Sessions", 1, "sessions")
@@ -195,7 +195,11 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     """The answer beside how far it can be trusted, its facts, the matrix and its charts."""
     answer = page.answer
     yield Columns(
-        (Heading("Answer", 1, "answer"), Paragraph(answer.sentence, Style.STRONG)),
+        (
+            Heading("Answer", 1, "answer"),
+            Paragraph(answer.sentence, Style.STRONG),
+            *_paragraphs(answer.limits_text),
+        ),
         (
             Heading("Trust", 1, "trust"),
             *_paragraphs(*answer.trust_texts),
@@ -220,7 +224,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     yield Heading("Load and latency", 1, "charts")
     for group in groups:
         if group.table:
-            yield group.table
+            yield compact_table(group.table)
             yield from _note_paragraphs(group.note)
     figures = tuple(figure for group in groups for figure in group.figures)
     if figures:
@@ -288,7 +292,8 @@ def _chart_group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> I
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
-        yield from _without_titles(heading, [group.table])
+        (table,) = _without_titles(heading, [group.table])
+        yield compact_table(table) if in_brief else table
     yield from _note_paragraphs(group.note)
     if group.figures:
         yield FigureGroup(group.figures, is_detailed=not in_brief)
@@ -305,8 +310,8 @@ def _note_paragraphs(*texts: str) -> Iterator[Paragraph]:
     return (Paragraph(text, Style.NOTE) for text in texts if text)
 
 
-def _user_blocks(markdown: str) -> Iterator[UserText]:
-    return (UserText(text) for text in (markdown,) if text)
+def _user_blocks(markdown: str) -> Iterator[UserTextBlock]:
+    return (UserTextBlock(text) for text in (markdown,) if text)
 
 
 def _without_titles(heading: str, tables: Iterable[Table]) -> Iterator[Table]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import BottleneckCause
-from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
+from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
@@ -399,12 +399,7 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     # And numpy, which the line has no use for.
     from iolab.report.charts.chart import ChartGroup, ReportSection
 
-    study, points = brief.study, brief.points
-    limits = tuple(
-        bottleneck_findings(
-            study, points, tuple(best_point_findings(study, points)), brief.run_resources
-        )
-    )
+    study, points, limits = brief.study, brief.points, brief.bottlenecks
     if not limits:
         return None
     note = f"{_LAWS_NOTE} {_SHARES_NOTE}"
@@ -508,15 +503,28 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    groups: dict[str, list[BottleneckFinding]] = {}
-    for limit in limits:
-        groups.setdefault(_cause_text(limit), []).append(limit)
+    return _bottlenecks_line(study, limits, limits)
+
+
+def _bottlenecks_line(
+    study: Study, shown: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
+) -> str:
+    groups = _findings_by(shown, _cause_text)
     parts = [
         f"{cause} ({_affected_workloads_text(study, alike, limits)})"
         for cause, alike in groups.items()
     ]
     more = f" and {len(parts) - LIMITS_IN_LINE} more" if len(parts) > LIMITS_IN_LINE else ""
     return f"{'; '.join(parts[:LIMITS_IN_LINE])}{more}"
+
+
+def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> str:
+    """The same as a sentence; empty where no best point was watched."""
+    known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
+    if known:
+        return f"Limited by: {_bottlenecks_line(study, known, limits)}."
+    unknown = "What limits the best points is not known: nothing watched was at its limit."
+    return unknown if limits else ""
 
 
 def _affected_workloads_text(

@@ -19,6 +19,7 @@ from iolab.report.user_text import EMPTY_USER_TEXT, UserText
 
 if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
+    from iolab.analysis.findings import BottleneckFinding
     from iolab.analysis.kinds import AnalysisKinds
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
@@ -181,6 +182,14 @@ class Brief(Record, dict=True):
     def run_anchors(self) -> RunAnchors:
         """Where its page tells of each run."""
         return {run.key: f"run-{i}" for i, run in enumerate(self.results, 1)}
+
+    @cached_property
+    def bottlenecks(self) -> tuple[BottleneckFinding, ...]:
+        """What limits the best points, of those that were watched."""
+        from iolab.analysis.findings import best_point_findings, bottleneck_findings
+
+        best = tuple(best_point_findings(self.study, self.points))
+        return tuple(bottleneck_findings(self.study, self.points, best, self.run_resources))
 
     @property
     def host_runs(self) -> Mapping[RunKey, tuple[HostRun, ...]]:

@@ -101,10 +101,9 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
 def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     best = row.best or row.cells[0]
     second = best_of_metric([cell for cell in row.cells if cell.is_sound and cell is not best])
-    note = (
-        f"{titles.get(best.configuration, best.configuration)} {metric_value_text(best.value)}, "
-        f"{titles.get(second.configuration, second.configuration)} "
-        f"{metric_value_text(second.value)}"
+    note = " against ".join(
+        f"{titles.get(one.configuration, one.configuration)} {metric_value_text(one.value)}"
+        for one in (best, second)
     )
     doubt = f" ({row.open_reason})" if row.open_reason else ""
     return FastFact(difference_text(best.value, second.value), row.title, f"{note}{doubt}")
@@ -180,11 +179,9 @@ def _latency_fact(
     ]
     owner = titles.get(best.point.key.configuration, "") if who else ""
     label = f"{name} at {at}" if at else name
-    return FastFact(
-        metric_value_text(best.metric),
-        label,
-        ", ".join(filter(None, (workload.title, owner, *who))),
-    )
+    doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
+    note = ", ".join(filter(None, (workload.title, owner, *who, doubt)))
+    return FastFact(metric_value_text(best.metric), label, note)
 
 
 def _is_least_load(point: PointSummary, brief: Brief) -> bool:

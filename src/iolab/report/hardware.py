@@ -267,7 +267,7 @@ def _integer_or_dash(value: int | None) -> str:
 
 
 def _terabytes_or_dash(value: float | None) -> str:
-    return DASH if value is None else f"{value:g} TB"
+    return DASH if value is None else f"{value:,.6g} TB"
 
 
 def _cost_text(configuration: Configuration) -> str:

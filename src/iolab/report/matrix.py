@@ -18,16 +18,8 @@ from iolab.core.metric_spec import Better
 from iolab.record import Record
 from iolab.report.best import BestFigure
 from iolab.report.charts.palette import SERIES
-from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, verdict_mark
-from iolab.report.table import (
-    Cell,
-    CellBar,
-    Column,
-    Table,
-    table_without_empty_columns,
-    text_and_number_columns,
-    verdict_cell,
-)
+from iolab.report.numbers import TOO_FEW_REPEATS, metric_value_text, verdict_mark
+from iolab.report.table import Cell, CellBar, Column, Table
 from iolab.text import capitalised, percent_text
 
 if TYPE_CHECKING:
@@ -36,9 +28,6 @@ if TYPE_CHECKING:
 
 CONFIGURATION_COLUMNS_MAX: Final = 4
 """Configurations that get a column each; more are rows, of figures alone."""
-
-LATENCY_COLUMNS_MAX: Final = 4
-"""Columns of latencies; workloads of one engine have the same two."""
 
 FACTOR_LEAST: Final = 2.0
 """From this ratio on a difference is told as a factor: `3.2x` says more than `+220 %`."""
@@ -151,7 +140,7 @@ def difference_text(value: Metric, base: Metric) -> str:
         return ""
     ratio = value.value / base.value
     if ratio >= FACTOR_LEAST:
-        return f"{ratio:.2g}×" if ratio < FACTOR_WHOLE else f"{ratio:,.0f}×"
+        return f"{ratio:.1f}×" if ratio < FACTOR_WHOLE else f"{ratio:,.0f}×"
     percent = 100 * (ratio - 1)
     text = f"{percent:+.0f} %" if abs(percent) >= PERCENT_WHOLE else f"{percent:+.1f} %"
     return text.replace("-", "−").replace(" ", " ")
@@ -170,10 +159,7 @@ def matrix_table(
         return _workload_columns_table(rows, owners, anchors)
     if len(owners) > 1:
         return _configuration_columns_table(rows, owners, anchors, styles or {})
-    pairs = _operation_pairs(rows)
-    if pairs:
-        return _operation_columns_table(pairs, anchors)
-    return _single_configuration_table(rows, anchors)
+    return _operation_columns_table(rows, anchors)
 
 
 def marks_note(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
@@ -201,14 +187,16 @@ def _shared_open_reason(rows: Sequence[WorkloadRow]) -> str:
 
 
 def _unit_groups(rows: Sequence[WorkloadRow]) -> tuple[tuple[int, str], ...]:
-    """The titles of the blocks of rows of one unit, where there are several units."""
+    """The titles of the blocks of rows of one unit, where several rows share one of several."""
     units = [row.unit for row in rows]
-    if len(set(units)) < 2:
+    if len(set(units)) in {1, len(units)}:
         return ()
+    titles = {unit: _BLOCK_TITLES.get(unit, unit) for unit in units}
     return tuple(
-        (place, _BLOCK_TITLES.get(unit, unit))
+        (place, titles[unit])
         for place, unit in enumerate(units)
-        if place == 0 or units[place - 1] != unit
+        if (place == 0 or units[place - 1] != unit)
+        and (units.count(unit) > 1 or rows[place].title != titles[unit])
     )
 
 
@@ -237,7 +225,7 @@ def _configuration_columns_table(
         )
         for row in rows
     )
-    return Table(TITLE, heads, cells, _unit_groups(rows))
+    return Table(TITLE, heads, cells, _unit_groups(rows), has_bars=True)
 
 
 def _with_difference(cell: Cell, row: WorkloadRow, name: str, base: str) -> Cell:
@@ -272,7 +260,7 @@ def _workload_columns_table(
         )
         for name, title in titles.items()
     )
-    return Table(TITLE, heads, cells)
+    return Table(TITLE, heads, cells, has_bars=True)
 
 
 def _figure_only_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
@@ -332,15 +320,13 @@ class _OperationPair(Record):
 
 
 def _operation_pairs(rows: Sequence[WorkloadRow]) -> tuple[_OperationPair, ...]:
-    """Workloads whose titles differ in `read` and `write` alone side by side; none without any."""
+    """Workloads whose titles differ in `read` and `write` alone side by side, others alone."""
     pairs: dict[tuple[str, str], list[WorkloadRow]] = {}
     for place, row in enumerate(rows):
         word = _OPERATION_WORDS.get(row.cells[0].operation)
         rest = "" if word is None else " ".join(word.sub("", row.title).split())
         key = (row.unit, rest.casefold() if rest and rest != row.title else f"\0{place}")
         pairs.setdefault(key, []).append(row)
-    if not any(_is_pair(members) for members in pairs.values()):
-        return ()
     return tuple(
         _OperationPair(
             _title_without_operation(members[0].title), tuple(sorted(members, key=_operation_order))
@@ -366,26 +352,27 @@ def _title_without_operation(title: str) -> str:
     return capitalised(" ".join(title.split()))
 
 
-def _operation_columns_table(pairs: Sequence[_OperationPair], anchors: RunAnchors) -> Table:
+def _operation_columns_table(rows: Sequence[WorkloadRow], anchors: RunAnchors) -> Table:
     """Of one configuration: reading and writing beside each other, one that mixes over both."""
-    heads = (Column("Workload"), *(Column(name, is_number=True) for name in ("Read", "Write")))
+    pairs = _operation_pairs(rows)
+    names = ("Read", "Write") if any(len(pair.rows) > 1 for pair in pairs) else ("Best",)
     most: dict[str, float] = {}
-    for pair in pairs:
-        for row in pair.rows:
-            values = (one.value.value or 0.0 for one in row.cells if one.is_sound)
-            most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
+    for row in rows:
+        values = (one.value.value or 0.0 for one in row.cells if one.is_sound)
+        most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
     lines = []
     for pair in pairs:
         cells = [_operation_cell(row, most, anchors) for row in pair.rows]
         operation = pair.rows[0].cells[0].operation
-        if len(cells) < len(_OPERATION_WORDS):
+        if len(cells) < len(names):
             is_mixed = operation not in _OPERATION_WORDS
             cells = [
-                cells[0] if is_mixed or operation == name else Cell("") for name in _OPERATION_WORDS
+                cells[0] if is_mixed or operation == name.lower() else Cell("") for name in names
             ]
         lines.append((Cell(pair.title), *cells))
-    groups = _unit_groups([pair.rows[0] for pair in pairs])
-    return Table(TITLE, heads, tuple(lines), groups, merges_equal=True)
+    heads = (Column("Workload"), *(Column(name, is_number=True) for name in names))
+    groups = _unit_groups([replace(pair.rows[0], title=pair.title) for pair in pairs])
+    return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 
 def _operation_cell(row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors) -> Cell:
@@ -394,50 +381,6 @@ def _operation_cell(row: WorkloadRow, most: Mapping[str, float], anchors: RunAnc
     if not figure.is_sound or not most.get(row.unit) or figure.better is Better.LOWER:
         return cell
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most[row.unit], SERIES[0]))
-
-
-def _percentile_sort_key(name: str) -> float:
-    """By which latencies stand in order: the mean first, then `p99`, `p99.5`."""
-    return float(name[1:]) if name.startswith("p") else 0.0
-
-
-def _single_configuration_table(rows: Sequence[WorkloadRow], anchors: RunAnchors) -> Table:
-    """Of one configuration: a row for each workload, what is known of it in columns."""
-    cells = [(row.title, cell) for row in rows for cell in row.cells]
-    codes = {figure.objection[0] for _, figure in cells if not figure.is_sound}
-    sound = [figure for _, figure in cells if figure.is_sound]
-    every = dict.fromkeys(name for figure in sound for name, _ in figure.latencies)
-    names = sorted(list(every)[:LATENCY_COLUMNS_MAX], key=_percentile_sort_key)
-    heads = (
-        *text_and_number_columns(("Workload",), ("Best",)),
-        *text_and_number_columns(
-            ("Verdict", "At"), ("95 % interval", *(f"Latency {name}" for name in names))
-        ),
-    )
-    lines = []
-    for title, best in cells:
-        anchor = anchors.get(best.run) if best.run else None
-        latencies = dict(best.latencies)
-        nothing = [Cell(DASH)] * (2 + len(names))
-        if best.level is None:
-            lost = Cell(NOT_MEASURABLE, note=NO_VALUE)
-            lines.append((Cell(title), lost, Cell(DASH), *nothing))
-            continue
-        figure = Cell(metric_value_text(best.value), is_bold=True)
-        rest = [
-            Cell(best.axis_text or DASH),
-            Cell(half_width_text(best.value) or _run_count_text(best.value)),
-            *(Cell(latencies.get(name, DASH)) for name in names),
-        ]
-        if not best.is_sound:
-            figure = Cell(NOT_MEASURABLE, note=best.objection[1] if len(codes) > 1 else "")
-            rest = nothing
-        lines.append((Cell(title), figure, verdict_cell(best.level, anchor), *rest))
-    return table_without_empty_columns(Table(TITLE, heads, tuple(lines), _unit_groups(rows)))
-
-
-def _run_count_text(metric: Metric) -> str:
-    return f"n={metric.n}" if metric.n is not None else DASH
 
 
 def best_figures_by_operation(figures: Sequence[BestFigure]) -> Iterator[BestFigure]:

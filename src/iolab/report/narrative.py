@@ -100,10 +100,15 @@ def configuration_names(study: Study) -> ConfigurationNames:
     return ConfigurationNames(study.configuration_titles)
 
 
-def sentences_for_findings(study: Study, findings: Iterable[Finding]) -> tuple[Sentence, ...]:
-    """A sentence for each finding, in their order; prices are told of the first of each rank."""
-    names = configuration_names(study)
-    kept = [finding for finding in findings if not _is_table_only(finding, names)]
+def sentences_for_findings(
+    study: Study, every: Iterable[Finding], names: ConfigurationNames | None = None
+) -> tuple[Sentence, ...]:
+    """A sentence for each finding, in their order; prices are told of the first of each rank.
+
+    `names` are the study's own unless others are given.
+    """
+    names = names or configuration_names(study)
+    kept = [finding for finding in every if not _is_table_only(finding, names)]
     return tuple(
         Sentence(sentence, finding)
         for finding in kept
@@ -432,8 +437,21 @@ def linked_sentences(
     titles = titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
     every = all_findings(study, points, compare_configurations(study, points), brief.run_resources)
-    sentences = distinct_sentences(sentences_for_findings(study, every))
-    return tuple(_link_sentence(sentence, names, brief.run_anchors) for sentence in sentences)
+    labels = {name: style.label for name, style in brief.series_styles.items()}
+    sentences = distinct_sentences(sentences_for_findings(study, every, ConfigurationNames(labels)))
+    return tuple(
+        _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
+        for sentence in sentences
+    )
+
+
+def _with_workload_title(sentence: Sentence, study: Study) -> Sentence:
+    """The sentence with the title of the workload whose id it begins with."""
+    workload = getattr(sentence.finding, "workload", "")
+    title = study.workload_titles.get(workload, workload)
+    if not workload or not sentence.text.startswith(workload):
+        return sentence
+    return replace(sentence, text=f"{title}{sentence.text.removeprefix(workload)}")
 
 
 def without_common_doubt(

@@ -45,8 +45,11 @@ from iolab.report.provenance import (
 )
 from iolab.report.runs import RunSection, run_charts_note, run_sections
 from iolab.report.sections import all_workload_charts, report_sections
-from iolab.report.table import Table
+from iolab.report.table import Table, compact_table
 from iolab.text import counted_noun, list_text
+
+DRAWN_BESIDE_MAX: Final = 2
+"""Configurations whose drawing fits beside the table of hardware; of more the appendix has it."""
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -66,6 +69,7 @@ class ReportPage(Record):
     alerts: tuple[str, ...]
     answer: Answer
     topology: TopologyDrawing | None
+    has_small_topology: bool
     gain_tables: tuple[tuple[Table, str], ...]
     findings: tuple[LinkedSentence, ...]
     further_findings: tuple[LinkedSentence, ...]
@@ -140,6 +144,7 @@ def build_report_page(brief: Brief) -> ReportPage:
             brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
         ),
         topology=topology_drawing(brief),
+        has_small_topology=len(brief.study.configurations) <= DRAWN_BESIDE_MAX,
         gain_tables=gains,
         findings=sentences[:SENTENCES_SHOWN],
         further_findings=sentences[SENTENCES_SHOWN:],
@@ -227,7 +232,8 @@ def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
     """The tables behind figures that stand together, without those that others hold."""
     tables = list(dict.fromkeys(figure.table for figure in figures))
     heads = {table: {column.title for column in table.columns} for table in tables}
-    return [table for table in tables if not any(heads[table] < heads[other] for other in tables)]
+    whole = [table for table in tables if not any(heads[table] < heads[other] for other in tables)]
+    return [compact_table(table) for table in whole]
 
 
 def page_figures(page: ReportPage) -> Iterator[Figure]:

@@ -43,11 +43,6 @@ if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure, SeriesStyles
 
 
-_SECTION_INTRODUCTION: Final = (
-    "The best figures over capacity, nodes and cost, as the study tells these of each "
-    "configuration. They divide what was measured: nobody measured one terabyte or one node alone."
-)
-
 _CAPACITY_TITLES: Final = {"raw_tb": "Raw capacity", "usable_tb": "Usable capacity"}
 _MEASURE_NAMES: Final = {
     SizeMeasure.RAW: "raw capacity",
@@ -86,7 +81,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
         first = replace(first, note=f"{first.note} {_left_out_configurations_note(left_out)}")
     groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.run_anchors))
     title = "Price/performance" if cost_currencies(owners) else "Capacity and size"
-    return ReportSection("value", title, _SECTION_INTRODUCTION, groups, in_appendix=False)
+    return ReportSection("value", title, "", groups, in_appendix=False)
 
 
 def _purchase_charts(
@@ -106,9 +101,9 @@ def _purchase_charts(
     return ChartGroup(
         "Cost and capacity",
         fill_page_width(figures),
-        table,
+        None,
         _purchase_note(configurations),
-        () if every is None else ((every, ""),),
+        (*(() if every is None else ((every, ""),)), (table, "")),
     )
 
 
@@ -171,7 +166,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
             "charts of its "
             "own, and no amount is compared with one in another."
         )
-    return " ".join(notes) or "As the study tells it; nothing of this was measured."
+    return " ".join(notes) or "Costs and capacities are of the study file: they were not measured."
 
 
 def _quotient_chart_groups(

@@ -545,6 +545,8 @@ def short_method_table(table: Table) -> Table:
     for name, *cells in table.rows:
         line = next((line for line, names in _METHOD_LINES.items() if name.text in names), "")
         texts = [cell.text for cell in cells]
+        if all(text == DASH for text in texts):
+            continue
         lines[line or _OTHER_LINE].append(
             texts if name.text in (line, _ENGINE) else [f"{name.text}: {text}" for text in texts]
         )

@@ -27,6 +27,9 @@ NAMES_HEADING: Final = "What"
 STACKED_ROWS_MAX: Final = 40
 """Rows up to which a narrow screen shows cells one below the other; longer tables scroll."""
 
+COMMON_ROWS_MIN: Final = 2
+"""Rows from which on a column in which all are alike says nothing of any of them."""
+
 HTML_ROWS_MAX: Final = 3000
 """Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
 
@@ -90,7 +93,8 @@ class Table(Record):
     """Rows of cells under their columns, all of one length.
 
     `groups` are titles, each with the place of the row that it stands above. With `merges_equal`
-    neighbouring cells of a row that are the same are shown as one, where a form can do that.
+    neighbouring cells of a row that are the same are shown as one, where a form can do that. With
+    `has_bars` columns are equally wide, as the bars below their figures need.
     """
 
     title: str
@@ -98,6 +102,7 @@ class Table(Record):
     rows: tuple[tuple[Cell, ...], ...]
     groups: tuple[tuple[int, str], ...] = ()
     merges_equal: bool = False
+    has_bars: bool = False
 
     def merged_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
         """(place, width, cell) of each cell of a row; the first column stands alone."""
@@ -154,6 +159,22 @@ def table_without_empty_columns(table: Table) -> Table:
     return select_columns(table, kept)
 
 
+def compact_table(table: Table) -> Table:
+    """The table without columns in which nothing stands, or the same in all of several rows.
+
+    What all rows have in common stands behind the title. The first column stays.
+    """
+    kept, common = [0], []
+    for place, column in enumerate(table.columns[1:], 1):
+        texts = {cells[place].one_line_text for cells in table.rows}
+        if len(table.rows) < COMMON_ROWS_MIN or len(texts) > 1:
+            kept.append(place)
+        elif texts != {DASH}:
+            common.append(f"{column.title} {texts.pop()}")
+    alike = f" (all rows: {', '.join(common)})" if common else ""
+    return replace(select_columns(table, kept), title=f"{table.title}{alike}".strip())
+
+
 def select_columns(table: Table, indexes: Sequence[int]) -> Table:
     """The table with the columns at these places alone."""
     return replace(
@@ -185,7 +206,7 @@ def table_html(
     stacked = len(table.columns) > 2 and len(table.rows) <= STACKED_ROWS_MAX
     classes = [
         *(["plain"] if table.columns[0].title == NAMES_HEADING else []),
-        *(["matrix"] if any(cell.bar for cells in table.rows for cell in cells) else []),
+        *(["matrix"] if table.has_bars else []),
         *(["stack"] if stacked else []),
     ]
     kinds = ["n" if column.is_number else "t" for column in table.columns]

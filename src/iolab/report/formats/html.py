@@ -19,7 +19,18 @@ from markupsafe import Markup
 
 from iolab.core.metric import Level
 from iolab.record import Record
-from iolab.report.blocks import Block, Columns, Heading, Paragraph, Style, brief_blocks
+from iolab.report.blocks import (
+    Block,
+    Columns,
+    FastFacts,
+    FigureGroup,
+    Heading,
+    Paragraph,
+    Style,
+    TopologyBlock,
+    UserTextBlock,
+    brief_blocks,
+)
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import css_declarations
@@ -38,6 +49,19 @@ from iolab.report.user_text import UserText, markdown_to_html
 from iolab.text import escape_invisible
 
 _HERE: Final = Path(__file__).parent
+
+_BLOCK_KINDS: Final = {
+    Heading: "heading",
+    Paragraph: "paragraph",
+    tuple: "list",
+    UserTextBlock: "own",
+    Table: "table",
+    FigureGroup: "figures",
+    TopologyBlock: "drawing",
+    FastFacts: "facts",
+    Columns: "columns",
+}
+"""What the template calls the blocks of a brief."""
 
 
 class RenderedFigure(Record):
@@ -216,8 +240,8 @@ def _markdown_markup(text: str) -> Markup:
 
 
 def _block_kind(block: object) -> str:
-    """What a template calls a block: `paragraph`, `fastfacts`, or `tuple` of a list."""
-    return type(block).__name__.lower()
+    """What a template calls a block; of paragraphs in a list it gets a tuple."""
+    return _BLOCK_KINDS[type(block)]
 
 
 def _table_markup(

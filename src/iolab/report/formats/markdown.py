@@ -19,7 +19,7 @@ from iolab.report.blocks import (
     Paragraph,
     Style,
     TopologyBlock,
-    UserText,
+    UserTextBlock,
     appendix_blocks,
     brief_blocks,
     in_reading_order,
@@ -81,7 +81,7 @@ def _block_lines(block: BasicBlock) -> Iterator[str]:
             yield _STYLE_FORMATS[block.style].format(f"{before}{text(block.text)}{after}")
         case TopologyBlock():
             yield text(block.alt_text)
-        case UserText():
+        case UserTextBlock():
             yield escape_invisible(block.markdown)
         case Code():
             yield "\n".join(fenced_code_block(block.text, block.language))

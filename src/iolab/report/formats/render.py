@@ -33,7 +33,7 @@ from iolab.report.blocks import (
     Paragraph,
     Style,
     TopologyBlock,
-    UserText,
+    UserTextBlock,
     appendix_blocks,
     brief_blocks,
 )
@@ -208,7 +208,7 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
                 "level": level,
                 "note": block.note,
             }
-        case UserText():
+        case UserTextBlock():
             yield {"kind": "own", "blocks": markdown_to_blocks(block.markdown)}
         case Code():
             yield {"kind": "code", "text": block.text, "language": block.language}

@@ -22,7 +22,7 @@ from iolab.report.blocks import (
     Paragraph,
     Style,
     TopologyBlock,
-    UserText,
+    UserTextBlock,
     brief_blocks,
     in_reading_order,
     title_blocks,
@@ -82,7 +82,7 @@ def _add_block(document: Document, block: BasicBlock) -> None:
             run.bold = block.style is Style.STRONG or None
         case TopologyBlock():
             document.add_paragraph(escape_invisible(block.alt_text))
-        case UserText():
+        case UserTextBlock():
             _add_user_text(document, block.markdown)
         case Code():
             document.add_paragraph(escape_invisible(block.text))
