@@ -228,8 +228,9 @@ docs: setup ## build the documentation as a site with search, in scratch/site
 	@$(BIN)/python -m tests.site_parts scratch/site-parts
 	@NO_MKDOCS_2_WARNING=1 $(UV) run --frozen --quiet --isolated --only-group docs mkdocs build --strict
 
-samples: setup ## write the samples of output in the documentation anew
+samples: setup ## write the samples of output in the documentation, and the readme's picture, again
 	@$(BIN)/python -m tests.samples
+	@$(BIN)/python -m tests.picture
 
 fleet: setup ## make ssh hosts in network namespaces to try a fleet with (root); prints its inventory
 	@$(BIN)/python tools/fleet.py up --hosts $(FLEET_HOSTS)

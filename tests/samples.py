@@ -23,7 +23,7 @@ from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
 
 ROOT = Path(__file__).resolve().parents[1]
-STORED: Final = {"cluster-kpi": "first"}
+STORED: Final = {"cluster-kpi": "first", "two-ssds": "ssds"}
 """Recorded sessions of tests/golden/sessions by the name that the pages give them."""
 WIDTH = "110"
 SAMPLE = re.compile(r"^```console\n\$ iolab (.+)\n((?:.*\n)*?)```$", re.M)
@@ -62,13 +62,18 @@ def sampled(page: Path, folder: Path) -> str:
     return SAMPLE.sub(shown, page.read_text(encoding="utf-8"))
 
 
-def prepare(folder: Path) -> None:
-    """Put the sessions and studies of the samples into `folder`."""
+def unpack(folder: Path) -> None:
+    """Put the recorded sessions into `folder`."""
     for name, shown in STORED.items():
         archive = ROOT / "tests" / "golden" / "sessions" / f"{name}.tar.xz"
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
         (folder / name).rename(folder / shown)
+
+
+def prepare(folder: Path) -> None:
+    """Put the sessions and studies of the samples into `folder`."""
+    unpack(folder)
     make_target(folder / "before", Target(name="before", points=1))
     noise = (0.006, 0.004, -0.006)
     slower = Target(name="after", factor=0.9, noise=noise, points=1, day=1, facts=upgraded)
