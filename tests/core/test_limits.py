@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import base64
 import inspect
+import json
 import os
 import struct
 import tracemalloc
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +27,8 @@ from iolab.core.generator import GeneratorTotals
 from iolab.core.toml import read_regular_file
 from iolab.core.workload import Direction
 from iolab.errors import HostError
+from iolab.guests.hosts import parse_cpu_list
+from iolab.guests.qemu import FlowControl, GuestMonitor
 from iolab.hosts.answers import (
     ByeAnswer,
     DirectionTraceAnswer,
@@ -33,17 +38,30 @@ from iolab.hosts.answers import (
     read_answer,
 )
 from iolab.hosts.channel import ProtocolError, read_frame
-from iolab.hosts.message import Message
+from iolab.hosts.message import HostLost, Message
 from iolab.importers.files import ForeignFile, collect_files
+from iolab.loads.fileio.engines.fio_output import (
+    DocumentFault,
+    JsonDocumentSplitter,
+    read_document,
+)
 from iolab.loads.fileio.engines.native_reader import (
     LineError,
     NativeReader,
     parse_totals,
     require_count,
 )
+from iolab.loads.keyvalue.cassandra.tools import RowsReply, read_reply
+from iolab.loads.keyvalue.db_bench.output import HistogramParser, parse_db_bench_output
+from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows
+from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLogError, decode_histogram, read_hdr_log
+from iolab.loads.keyvalue.ycsb.output import StatusReader, parse_ycsb_output
+from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.record import field_names
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
+from tests.recorded import recorded
 
 LONGEST_NS = int(limits.RUN_S_MAX) * NS_PER_S
 MOST_S = st.sampled_from([1.0, 3600.0, limits.RUN_S_MAX])
@@ -319,6 +337,233 @@ def _lines(past: int) -> Outcome:
         return len(ForeignFile(path).lines) == count, ""
 
 
+# Streams and logs of programs.
+
+MIB = 1 << 20
+
+
+def _without(fault: str, faults: Iterable[str]) -> Outcome:
+    """Taken unless a fault of the reading has these words, which is then the sentence."""
+    return _message(" ".join(one for one in faults if fault in one))
+
+
+def _stream(past: int) -> Outcome:
+    raw = (b"x" * (MIB - 1) + b"\n") * (limits.STREAM_BYTES_MAX // MIB) + b"x" * past
+    outcomes = [
+        _without("longer", parse_ycsb_output(raw, b"").faults),
+        _without("longer", read_hdr_log(raw).faults),
+    ]
+    assert len(set(map(bool, outcomes))) == 1
+    return outcomes[0]
+
+
+def _error_lines(past: int) -> Outcome:
+    count = limits.ERROR_LINES_MAX + past
+    lines = "".join(f"ERROR: {number}\n" for number in range(count)).encode()
+    ycsb = "".join(f"Error: {number}\n" for number in range(count)).encode()
+    kept = [
+        len(parse_mdtest_output(lines).messages),
+        len(parse_db_bench_output(lines, b"").messages),
+        len(parse_ycsb_output(ycsb, b"").messages),
+    ]
+    return kept == [count] * len(kept), ""
+
+
+def _logged_seconds(past: int) -> Outcome:
+    count = limits.LOGGED_SECONDS_MAX + past
+    report = b"secs_elapsed,interval_qps\n" + b"1,1\n" * count
+    return len(parse_report_rows(report) or ()) == count, ""
+
+
+def _logged_values(past: int) -> Outcome:
+    whole, rest = divmod(limits.LOGGED_VALUES_MAX, HDR_VALUES)
+    log = read_hdr_log(hdr_log(HDR_VALUES, whole) + hdr_log(rest + past, 1))
+    return _without("different latencies", log.faults)
+
+
+def hdr_log(values: int, lines: int) -> bytes:
+    """A log with so many intervals, each of which claims so many latencies, one of each."""
+    head = struct.pack(">IIIIQQd", 0x1C849313, values, 0, 3, 1, 2**31 - 1, 1.0)
+    content = zlib.compress(head + b"\x02" * values)
+    packed = base64.b64encode(struct.pack(">II", 0x1C849314, len(content)) + content)
+    return b"#[Logging for: READ]\n" + (b"1.0,1.0,1.0," + packed + b"\n") * lines
+
+
+HDR_VALUES = 16 << 10
+"""Latencies of one interval: up to 17 s of three digits."""
+
+
+def _histogram(past: int) -> Outcome:
+    size = limits.HISTOGRAM_BYTES_MAX - 40 + past
+    head = struct.pack(">IIIIQQd", 0x1C849313, size, 0, 3, 1, 2**31 - 1, 1.0)
+    content = zlib.compress(head + bytes(size))
+    return _decoded(struct.pack(">II", 0x1C849314, len(content)) + content, "unpacks to more")
+
+
+def _latency(past: int) -> Outcome:
+    head = struct.pack(">IIIIQQd", 0x1C849313, 0, 0, 3, limits.LATENCY_US_MAX + past, 2**62, 1.0)
+    content = zlib.compress(head)
+    return _decoded(struct.pack(">II", 0x1C849314, len(content)) + content, "digits from")
+
+
+def _decoded(packed: bytes, fault: str) -> Outcome:
+    try:
+        decode_histogram(packed)
+    except HdrLogError as refusal:
+        return _without(fault, [str(refusal)])
+    return True, ""
+
+
+def _progress_line(past: int) -> Outcome:
+    head, end = b"2026-11-21 02:08:25:628 10 sec: 7 operations; ", b"0 current ops/sec;"
+    rate = b" " * (limits.PROGRESS_LINE_BYTES_MAX - len(head + end) + past)
+    line = head + b"0.5 current ops/sec;" + rate
+    line = line[: limits.PROGRESS_LINE_BYTES_MAX + past]
+    return bool(StatusReader().feed(line + b"\n")), ""
+
+
+def _reply(past: int) -> Outcome:
+    reply = b'{"rows": 1, "ranges": 1, "sample": 1}'
+    line = reply + b" " * (limits.REPLY_BYTES_MAX - len(reply)) + b"x" * past
+    outcome = asyncio.run(_monitor_reply(limits.REPLY_BYTES_MAX + past))
+    assert outcome[0] == (past == 0)
+    read_reply(line, RowsReply, "h")  # Only so much of it is read.
+    return outcome
+
+
+async def _monitor_reply(size: int) -> Outcome:
+    reader = asyncio.StreamReader(limit=2 * limits.REPLY_BYTES_MAX)
+    greeting = b'{"QMP": {"version": {"qemu": {"major": 8, "minor": 0}}}}'
+    reader.feed_data(greeting + b" " * (size - len(greeting) - 1) + b"\n")
+    reader.feed_eof()
+    try:
+        await GuestMonitor.open("g", reader, _Deaf(), 5.0)
+    except HostLost as lost:
+        return "what is not QMP" not in lost.message, lost.message
+    return True, ""
+
+
+class _Deaf:
+    """Takes what is written to it."""
+
+    def write(self, data: bytes, /) -> None:
+        """Nobody reads it."""
+
+    async def drain(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _document(past: int) -> Outcome:
+    splitter = JsonDocumentSplitter()
+    rest = b" " * (limits.DOCUMENT_BYTES_MAX - 3 + past)
+    splitter.feed(b"{\n ")
+    splitter.feed(rest)
+    return bool(splitter.feed(b"\n}\n")), ""
+
+
+def _text_lines(past: int) -> Outcome:
+    count = limits.TEXT_LINES_MAX + past
+    splitter = JsonDocumentSplitter()
+    splitter.feed("".join(f"word {number}\n" for number in range(count)).encode() + b"}\n")
+    return len(splitter.text) == count, ""
+
+
+def _text_line(past: int) -> Outcome:
+    line = "x" * (limits.TEXT_LINE_BYTES_MAX + past)
+    splitter = JsonDocumentSplitter()
+    splitter.feed(line.encode() + b"\n}\n")
+    return splitter.text == [line], ""
+
+
+def _milliseconds(past: int) -> Outcome:
+    report, _ = json.JSONDecoder().raw_decode(recorded("fio/randread-3.33.txt").decode())
+    report["timestamp_ms"] = limits.MS_MAX + past
+    try:
+        read_document(json.dumps(report).encode())
+    except DocumentFault as fault:
+        return _without("timestamp_ms", [str(fault)])
+    return True, ""
+
+
+def _mdtest_output(past: int) -> Outcome:
+    return _without("more than", parse_mdtest_output(b"x" * (4 * MIB + past)).faults)
+
+
+def _iterations(past: int) -> Outcome:
+    count = limits.ITERATIONS_MAX + past
+    output = parse_mdtest_output(f"SUMMARY rate: (of {count} iterations)\n".encode())
+    return _without("iterations", output.faults)
+
+
+def _printed_bins(past: int) -> Outcome:
+    count = limits.PRINTED_BINS_MAX + past
+    parser = HistogramParser(KeyOperation.READ)
+    for number in range(count):
+        assert parser.take_line(f"( {number}, {number + 1} ] 1 0.1%")
+    return _message(" ".join(parser.faults))
+
+
+def _tickers(past: int) -> Outcome:
+    count = limits.TICKERS_MAX + past
+    lines = "".join(f"rocksdb.t{number} COUNT : 1\n" for number in range(count))
+    raw = f"STATISTICS:\n{lines}".encode()
+    return len(parse_db_bench_output(raw, b"").tickers) == count, ""
+
+
+def _results(past: int) -> Outcome:
+    raw = b"x : 1.0 micros/op 5 ops/sec;\n" * (limits.RESULTS_MAX + past)
+    return _without("results", parse_db_bench_output(raw.replace(b"x", b"xx"), b"").faults)
+
+
+def _progress_lines(past: int) -> Outcome:
+    count = limits.PROGRESS_LINES_MAX + past
+    line = (
+        "2026/11/21-02:08:25 ... thread 0: (1,1) ops and (1.0,1.0) ops/second in (1.0,1.0) seconds"
+    )
+    return len(parse_progress(line for _ in range(count))) == count, ""
+
+
+def _sections(past: int) -> Outcome:
+    count = limits.SECTIONS_MAX + past
+    raw = "".join(f"[S{number}], Operations, 1\n" for number in range(count)).encode()
+    return len(parse_ycsb_output(raw, b"").sections) == count, ""
+
+
+def _statuses(past: int) -> Outcome:
+    count = limits.STATUSES_MAX + past
+    raw = "".join(f"[READ], Return=S{number}, 1\n" for number in range(count)).encode()
+    (section,) = parse_ycsb_output(raw, b"").sections
+    return len(section.returned) == count, ""
+
+
+def _levels(past: int) -> Outcome:
+    count = limits.LEVELS_MAX + past
+    rows = "".join(f"{level} 1 1\n" for level in range(count))
+    raw = f"Level Files Size(MB)\n{rows}".encode()
+    return len(parse_db_bench_output(raw, b"").levels) == count, ""
+
+
+def _unread(past: int) -> Outcome:
+    return asyncio.run(_held_back(limits.UNREAD_BYTES_MAX + past))
+
+
+async def _held_back(size: int) -> Outcome:
+    flow = FlowControl()
+    flow.pause_reading()
+    return not flow.is_unread_limit_exceeded(size), ""
+
+
+def _cpus(past: int) -> Outcome:
+    try:
+        parse_cpu_list(f"0-{limits.CPUS_MAX - 1 + past}")
+    except ValueError as fault:
+        return False, str(fault)
+    return True, ""
+
+
 ORPHAN = {"pid": 1, "command": ""}
 FOLDER = {"dir": "/x", "owner": "", "bytes": 0}
 CASES: dict[str, Case] = {
@@ -352,10 +597,36 @@ CASES: dict[str, Case] = {
     "TOTAL_BYTES_MAX": _total,
     "LINES_MAX": _lines,
     "SETTING_CHARACTERS_MAX": _setting,
+    "STREAM_BYTES_MAX": _stream,
+    "ERROR_LINES_MAX": _error_lines,
+    "LOGGED_SECONDS_MAX": _logged_seconds,
+    "LOGGED_VALUES_MAX": _logged_values,
+    "PROGRESS_LINE_BYTES_MAX": _progress_line,
+    "REPLY_BYTES_MAX": _reply,
+    "DOCUMENT_BYTES_MAX": _document,
+    "TEXT_LINES_MAX": _text_lines,
+    "TEXT_LINE_BYTES_MAX": _text_line,
+    "MS_MAX": _milliseconds,
+    "MDTEST_OUTPUT_BYTES_MAX": _mdtest_output,
+    "ITERATIONS_MAX": _iterations,
+    "PRINTED_BINS_MAX": _printed_bins,
+    "TICKERS_MAX": _tickers,
+    "RESULTS_MAX": _results,
+    "PROGRESS_LINES_MAX": _progress_lines,
+    "SECTIONS_MAX": _sections,
+    "STATUSES_MAX": _statuses,
+    "HISTOGRAM_BYTES_MAX": _histogram,
+    "LATENCY_US_MAX": _latency,
+    "LEVELS_MAX": _levels,
+    "UNREAD_BYTES_MAX": _unread,
+    "CPUS_MAX": _cpus,
 }
 CUT = {
     *("SENTENCE_CHARACTERS_MAX", "NOTES_MAX", "RETRY_KINDS_MAX", "WRONG_BLOCKS_MAX"),
-    *("LINES_MAX", "SETTING_CHARACTERS_MAX"),
+    *("LINES_MAX", "SETTING_CHARACTERS_MAX", "ERROR_LINES_MAX", "LOGGED_SECONDS_MAX"),
+    *("PROGRESS_LINE_BYTES_MAX", "DOCUMENT_BYTES_MAX", "TEXT_LINES_MAX", "TICKERS_MAX"),
+    *("TEXT_LINE_BYTES_MAX", "PROGRESS_LINES_MAX", "SECTIONS_MAX", "STATUSES_MAX"),
+    *("LEVELS_MAX", "UNREAD_BYTES_MAX"),
 }
 """What is beyond these is left out, and the rest is used."""
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import HostError
 from iolab.guests.blocks import (
     COUNTERS,
@@ -29,7 +30,7 @@ from iolab.guests.blocks import (
 from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_command
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
-from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
+from iolab.guests.qemu import GuestMonitor
 from iolab.hosts.message import HostLostError
 
 pytestmark = pytest.mark.e2e
@@ -109,7 +110,7 @@ async def connected(
         while process.returncode is None:
             try:
                 short = f"/proc/self/fd/{descriptor}/{path.name}"
-                return await asyncio.open_unix_connection(short, limit=LINE_LIMIT_BYTES)
+                return await asyncio.open_unix_connection(short, limit=REPLY_BYTES_MAX)
             except (FileNotFoundError, ConnectionRefusedError):
                 await asyncio.sleep(0.02)
     finally:

@@ -9,13 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import HostError
-from iolab.guests.qemu import (
-    LINE_LIMIT_BYTES,
-    GuestMonitor,
-    MonitorRefusalError,
-    explaining_console_lines,
-)
+from iolab.guests.qemu import GuestMonitor, MonitorRefusalError, explaining_console_lines
 from iolab.hosts.message import HostLostError
 from tests.recorded import recorded
 
@@ -29,7 +25,7 @@ class Qemu:
     """Both directions of a monitor's socket in memory; `answer` is what a command makes it say."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], bytes], first: bytes = GREETING) -> None:
-        self.reader = asyncio.StreamReader(limit=LINE_LIMIT_BYTES)
+        self.reader = asyncio.StreamReader(limit=REPLY_BYTES_MAX)
         self.heard: list[dict[str, Any]] = []
         self.closed = False
         self._answer = answer
@@ -173,8 +169,8 @@ NONSENSE: Final = {
     "a list": (b"[]\n", r"said what is not QMP: \[\]"),
     "deep": (b"[" * 100_000 + b"\n", "said what is not QMP: "),
     "half a line": (b'{"QMP"', "ended"),
-    "endless": (b"x" * 3 * LINE_LIMIT_BYTES, "said a line without an end"),
-    "too long": (b'"' + b"x" * (LINE_LIMIT_BYTES + 99) + b'"\n', "said "),
+    "endless": (b"x" * 3 * REPLY_BYTES_MAX, "said a line without an end"),
+    "too long": (b'"' + b"x" * (REPLY_BYTES_MAX + 99) + b'"\n', "said "),
 }
 
 

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from iolab.core.limits import UNREAD_BYTES_MAX
 from iolab.errors import HostError
-from iolab.guests.qemu import UNREAD_LIMIT_BYTES, UNSENT_BYTES, SocketRelay
+from iolab.guests.qemu import UNSENT_BYTES, SocketRelay
 from iolab.hosts.host import Host
 from tests.fakes.agent import FakeRefusal
 from tests.fakes.guests import FakeNodeAgent, FakeSocket
@@ -125,7 +126,7 @@ def test_the_end_of_the_other_side_is_the_end_of_the_stream() -> None:
 def test_a_reader_that_never_reads_is_cut_off_and_the_node_goes_on() -> None:
     async def act(relay: SocketRelay, peer: Peer, host: Host) -> None:
         piece = bytes(1 << 20)
-        for _ in range((UNREAD_LIMIT_BYTES >> 20) + 8):
+        for _ in range((UNREAD_BYTES_MAX >> 20) + 8):
             peer.socket.tell(piece)
             await asyncio.sleep(0.1)
         await host.request("clock", deadline_s=1)
@@ -140,7 +141,7 @@ def test_a_reader_that_never_reads_is_cut_off_and_the_node_goes_on() -> None:
 def test_a_reader_that_reads_may_be_given_any_amount() -> None:
     async def act(relay: SocketRelay, peer: Peer, _: Host) -> None:
         piece = bytes(1 << 20)
-        for __ in range(2 * (UNREAD_LIMIT_BYTES >> 20)):
+        for __ in range(2 * (UNREAD_BYTES_MAX >> 20)):
             peer.socket.tell(piece)
             assert await relay.reader.readexactly(len(piece)) == piece
 

@@ -247,6 +247,7 @@ FIO_CASES: dict[str, dict[str, object]] = {
     "kb_base=1000": {"note": "kb_base=1000"},
     "filename=/dev/sda:/dev/sdb": {"filesize": "2g", "note": "one of 2 devices"},
     "filename=a:b": {"files": 2, "filesize": "2g", "note": "filename=a:b"},
+    f"ramp_time={'9' * 5000}": {"note": "ramp_time=9"},
     "include=other.fio": {"note": "include=other.fio"},
     "ioengine=mmap": {"ioengine": "psync", "note": "ioengine=mmap"},
 }

@@ -10,6 +10,7 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import HostError
 from iolab.guests.blocks import (
     BOUNDARIES_NS,
@@ -17,7 +18,7 @@ from iolab.guests.blocks import (
     block_counts_between,
     parse_block_stats,
 )
-from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
+from iolab.guests.qemu import GuestMonitor
 
 PATIENCE_S: Final = 20.0
 
@@ -113,7 +114,7 @@ ANSWER = st.fixed_dictionaries({"id": st.integers(min_value=-1, max_value=3) | S
 @given(st.lists(LINE | ANSWER, max_size=5))
 def test_a_monitor_answers_or_is_lost(lines: list[bytes]) -> None:
     async def conversation() -> None:
-        reader = asyncio.StreamReader(limit=LINE_LIMIT_BYTES)
+        reader = asyncio.StreamReader(limit=REPLY_BYTES_MAX)
         reader.feed_data(b'{"QMP": {}}\n' + b"".join(line + b"\n" for line in lines))
         reader.feed_eof()
         with suppress(HostError):

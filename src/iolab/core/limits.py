@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from iolab.units import NS_PER_S
+from iolab.units import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
     from iolab.core.samples import Ints
@@ -108,6 +108,78 @@ LINES_MAX: Final = 2_000_000
 
 SETTING_CHARACTERS_MAX: Final = 4096
 """Of a setting that a file tells; what is longer is cut."""
+
+STREAM_BYTES_MAX: Final = 64 << 20
+"""Of what a program prints or logs: db_bench prints 64 MiB with 64 threads in two hours, a YCSB log
+has 10 kB a second, RocksDB's tables of 2 TiB take so much."""
+
+ERROR_LINES_MAX: Final = 8
+"""Error lines kept of one output: every thread and rank fails with the same words."""
+
+LOGGED_SECONDS_MAX: Final = 100_000
+"""Rows of a log with one a second: more than a day."""
+
+PROGRESS_LINE_BYTES_MAX: Final = 16 << 10
+"""Of a line of progress: YCSB's with all operations has about 1 kB."""
+
+REPLY_BYTES_MAX: Final = 1 << 20
+"""Of a reply of QEMU's monitor or of a tool of Cassandra, a line each: two histograms are 10 kB."""
+
+DOCUMENT_BYTES_MAX: Final = 8 << 20
+"""Of a document of fio: one with every bin of three directions has 0.3 MB."""
+
+TEXT_LINES_MAX: Final = 20
+"""Lines of text beside the documents of fio that are kept: the first ones name the cause."""
+
+TEXT_LINE_BYTES_MAX: Final = 1000
+"""Of such a line that are kept."""
+
+MS_MAX: Final = NUMBER_MAX // NS_PER_MS
+"""Milliseconds that still fit as nanoseconds: the year 2262."""
+
+MDTEST_OUTPUT_BYTES_MAX: Final = 4 << 20
+"""Of what mdtest prints: 3 KiB an iteration with `-v`."""
+
+ITERATIONS_MAX: Final = 1000
+"""Iterations of mdtest, which are more than anybody waits for."""
+
+PRINTED_BINS_MAX: Final = 256
+"""Bins of a histogram of db_bench: RocksDB has 109 up to 2^64."""
+
+TICKERS_MAX: Final = 2000
+"""Lines of RocksDB's statistics: 7.8 has 251, and every version adds some."""
+
+RESULTS_MAX: Final = 64
+"""Results of one db_bench."""
+
+PROGRESS_LINES_MAX: Final = 500_000
+"""Lines of progress of db_bench: 64 threads for two hours."""
+
+SECTIONS_MAX: Final = 200
+"""Sections of a summary of YCSB, which has about twenty."""
+
+STATUSES_MAX: Final = 20
+"""Counts of one section: all operations, and those of each status, of which bindings have ten."""
+
+LOGGED_VALUES_MAX: Final = 16_000_000
+"""Different latencies of each interval of an HDR log, added up: two hours of 2,200 a second. A line
+of a hundred bytes may claim 57,344."""
+
+HISTOGRAM_BYTES_MAX: Final = 1 << 20
+"""Of an HDR histogram unpacked: three digits over 64 bits are 57,344 counts, mostly of a byte."""
+
+LATENCY_US_MAX: Final = 1 << 52
+"""Of an HDR histogram: what is longer is none in nanoseconds either."""
+
+LEVELS_MAX: Final = 100
+"""Levels of a RocksDB database, which has seven unless it is configured otherwise."""
+
+UNREAD_BYTES_MAX: Final = 16 << 20
+"""What a guest may send beyond what its reader takes, before it is cut off: half an hour of
+telemetry."""
+
+CPUS_MAX: Final = 8192
+"""Processors of a host: NR_CPUS of the largest kernels."""
 
 
 def duration_fault(seconds: float, max_s: float = RUN_S_MAX) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Final
 
 from iolab.core.host import CpuFacts, HostFacts, HostKind, HostSpec, HypervisorHints, NumaNode, Role
+from iolab.core.limits import CPUS_MAX
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.guests.guest import (
@@ -27,9 +27,6 @@ from iolab.study.tables import StudyTables
 from iolab.study.targets import hypervisors_of_study
 from iolab.text import list_text
 from iolab.units import format_bytes, format_ns
-
-CPU_LIMIT: Final = 8192
-"""NR_CPUS of the largest kernels; a list that says more is not one."""
 
 
 def booted_guest_specs(study: Study, node: str = "") -> tuple[HostSpec, ...]:
@@ -274,7 +271,7 @@ def _cpus_of_numa_node(node: NumaNode) -> tuple[int, ...]:
 
 
 def _is_cpu_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 6 and int(text) < CPU_LIMIT
+    return text.isascii() and text.isdigit() and len(text) <= 6 and int(text) < CPUS_MAX
 
 
 def _take_free_cpus(free: list[list[int]], count: int) -> tuple[int, ...]:

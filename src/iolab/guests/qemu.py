@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self
 
-from iolab.core.limits import PAYLOAD_BYTES_MAX
+from iolab.core.limits import (
+    PAYLOAD_BYTES_MAX,
+    REPLY_BYTES_MAX,
+    STREAM_BYTES_MAX,
+    UNREAD_BYTES_MAX,
+)
 from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import FrameWriter
@@ -23,8 +28,6 @@ from iolab.text import excerpt
 READER_BYTES: Final = 1 << 20
 """What may wait for its reader before it counts as slow: twice this, as asyncio has it."""
 
-UNREAD_LIMIT_BYTES: Final = 16 << 20
-"""What may come beyond that before a slow reader is cut off: half an hour of telemetry."""
 
 UNSENT_BYTES: Final = 256 << 10
 """What may wait to be sent before whoever writes has to wait too."""
@@ -41,8 +44,6 @@ DISCONNECT_LIMIT_S: Final = 30.0
 FLUSH_LIMIT_S: Final = 2.0
 """For the last bytes to leave; who does not read loses them."""
 
-LINE_LIMIT_BYTES: Final = 1 << 20
-"""An answer with two histograms has some 10 kB. No more than what a relay's reader holds."""
 
 GREETING_LIMIT_S: Final = 60.0
 """From the connection to the greeting: a QEMU that starts among many, on processors under load."""
@@ -55,8 +56,6 @@ _CONSOLE_HINT: Final = "See the last words of the guest's console, and run again
 CONSOLE_TAIL_BYTES: Final = 16 << 10
 """The end of what a guest's kernel and its first process said: a whole panic is 4 kB."""
 
-OUTPUT_LIMIT_BYTES: Final = 64 << 20
-"""A guest that says more has gone mad; the rest of it is thrown away on its node."""
 
 LAST_LINES: Final = 3
 LINE_CHARACTERS: Final = 160
@@ -88,7 +87,7 @@ class SocketRelay:
     def __init__(self, node: Host, stream: Stream) -> None:
         self._node = node
         self._stream = stream
-        self._flow = _FlowControl()
+        self._flow = FlowControl()
         self.reader = asyncio.StreamReader(limit=READER_BYTES)
         self.reader.set_transport(self._flow)
         self.has_received = asyncio.Event()
@@ -242,7 +241,7 @@ async def _cancel_stream(node: Host, stream: Stream) -> None:
             await node.request("disconnect", deadline_s=DISCONNECT_LIMIT_S, connection=stream.id)
 
 
-class _FlowControl(asyncio.ReadTransport):
+class FlowControl(asyncio.ReadTransport):
     """What a stream reader tells of itself: whether it has more than it wants."""
 
     def __init__(self) -> None:
@@ -263,7 +262,7 @@ class _FlowControl(asyncio.ReadTransport):
     def is_unread_limit_exceeded(self, size: int) -> bool:
         """Whether a reader that was given so much more has left too much unread by now."""
         self._beyond = self._beyond + size if self._is_reader_full else 0
-        return self._beyond > UNREAD_LIMIT_BYTES
+        return self._beyond > UNREAD_BYTES_MAX
 
 
 class MonitorRefusalError(HostError):
@@ -391,7 +390,7 @@ class GuestMonitor:
         if not line.endswith(b"\n"):
             raise self._mark_lost("ended")
         try:
-            message = json.loads(line) if len(line) <= LINE_LIMIT_BYTES else None
+            message = json.loads(line) if len(line) <= REPLY_BYTES_MAX else None
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
@@ -435,7 +434,7 @@ class QemuRun:
             cwd=folder,
             start_at_real_ns=None,
             wall_limit_s=None,
-            output_limit_bytes=OUTPUT_LIMIT_BYTES,
+            output_limit_bytes=STREAM_BYTES_MAX,
         )
         return cls(node, stream)
 

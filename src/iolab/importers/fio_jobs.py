@@ -109,7 +109,7 @@ _EQUIVALENT_ENGINES: Final = {
 }
 """Engines of fio that do I/O on files or devices, with what a study has for them."""
 
-_TIME: Final = re.compile(r"(\d+)(us|usec|ms|msec|s|m|h|d)?")
+_TIME: Final = re.compile(r"(\d{1,15})(us|usec|ms|msec|s|m|h|d)?")
 
 _SECONDS: Final = {
     "us": Fraction(1, 10**6),

@@ -127,7 +127,7 @@ SEEKS_RANDOM: Final = 50
 """From this share of seeks on, in percent, random offsets are nearer than sequential ones."""
 
 _LOOP_OF_SIZES: Final = "forxfersize"
-_TIME: Final = re.compile(r"(\d+)([mh]?)", re.IGNORECASE)
+_TIME: Final = re.compile(r"(\d{1,15})([mh]?)", re.IGNORECASE)
 _SECONDS: Final = {"": 1, "m": 60, "h": 3600}
 _NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{0,6})?|\.\d{1,6})([kmgt]?)b?", re.IGNORECASE)
 
@@ -317,9 +317,9 @@ def _definitions_by_names(names: str, definitions: Sequence[_Definition]) -> lis
     """Those that a list of names, beginnings with `*` and ranges `sd1-sd4` is about."""
     found: dict[str, _Definition] = {}
     for name in names.strip("()").split(","):
-        numbers = re.fullmatch(r"(\D*)(\d+)-\1(\d+)", name)
+        numbers = re.fullmatch(r"(\D*)(\d{1,9})-\1(\d{1,9})", name)
         for item in definitions:
-            if numbers and (own := re.fullmatch(rf"{re.escape(numbers[1])}(\d+)", item.name)):
+            if numbers and (own := re.fullmatch(rf"{re.escape(numbers[1])}(\d{{1,9}})", item.name)):
                 fits = int(numbers[2]) <= int(own[1]) <= int(numbers[3])
             else:
                 fits = item.name == name or (name.endswith("*") and item.name.startswith(name[:-1]))

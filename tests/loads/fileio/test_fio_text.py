@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.fileio.engines.fio_output import (
-    DOCUMENT_LIMIT_BYTES,
-    TEXT_LINE_BYTES,
-    TEXT_LINES_LIMIT,
-    JsonDocumentSplitter,
-)
+from iolab.core.limits import DOCUMENT_BYTES_MAX, TEXT_LINE_BYTES_MAX, TEXT_LINES_MAX
+from iolab.loads.fileio.engines.fio_output import JsonDocumentSplitter
 
 ONE = b'{\n  "a" : 1\n}\n'
 TWO = b'{\n  "b" : {\n  }\n}\n'
@@ -47,15 +43,15 @@ def test_a_document_that_another_one_interrupts_is_counted() -> None:
 
 
 def test_text_is_kept_within_limits() -> None:
-    noise = b"x" * (TEXT_LINE_BYTES * 2) + b"\n"
-    _, cutter = cut(noise * (TEXT_LINES_LIMIT * 2) + b"\xff\xfe\x00\n}\n")
-    assert cutter.text == ["x" * TEXT_LINE_BYTES] * TEXT_LINES_LIMIT
+    noise = b"x" * (TEXT_LINE_BYTES_MAX * 2) + b"\n"
+    _, cutter = cut(noise * (TEXT_LINES_MAX * 2) + b"\xff\xfe\x00\n}\n")
+    assert cutter.text == ["x" * TEXT_LINE_BYTES_MAX] * TEXT_LINES_MAX
 
 
 def test_output_without_an_end_does_not_fill_memory() -> None:
     cutter = JsonDocumentSplitter()
     for _ in range(3):
-        assert cutter.feed(b"{\n " + b" " * DOCUMENT_LIMIT_BYTES) == []
+        assert cutter.feed(b"{\n " + b" " * DOCUMENT_BYTES_MAX) == []
         assert len(cutter._buffer) == 0
     assert cutter.broken_count == 3
     assert cutter.feed(ONE) == [ONE]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iolab.core.limits import MDTEST_OUTPUT_BYTES_MAX
 from iolab.loads.metadata.mdtest_output import (
     OPERATIONS,
-    OUTPUT_LIMIT_BYTES,
     TREES,
     RateRule,
     output_contradictions,
@@ -144,7 +144,7 @@ def test_two_summaries_are_one_too_many() -> None:
 
 
 def test_an_endless_output_is_cut() -> None:
-    raw = golden("one-1.9.3") + b"V-1: x\n" * (OUTPUT_LIMIT_BYTES // 7)
+    raw = golden("one-1.9.3") + b"V-1: x\n" * (MDTEST_OUTPUT_BYTES_MAX // 7)
     assert any("more than" in fault for fault in parse_mdtest_output(raw).faults)
 
 

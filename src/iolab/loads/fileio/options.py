@@ -62,7 +62,7 @@ PAUSE_MAX_US: Final = 3_600_000_000
 (an hour)."""
 
 _UNITS_US: Final = {"": 1, "us": 1, "ms": 1000, "s": 1_000_000}
-_NATIVE_TIME: Final = re.compile(r"([0-9]+)(us|ms|s)?")
+_NATIVE_TIME: Final = re.compile(r"([0-9]{1,15})(us|ms|s)?")
 _ZONE: Final = "[0-9]{1,3}/[0-9]{1,3}"
 _ZERO: Final = "0"
 

@@ -15,6 +15,7 @@ from iolab.core.compressed import OutputCompressor
 from iolab.core.engine import validated_options
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
+from iolab.core.limits import MDTEST_OUTPUT_BYTES_MAX
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
@@ -25,7 +26,6 @@ from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.remote_process import exit_fault, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (
-    OUTPUT_LIMIT_BYTES,
     MdtestOutput,
     output_contradictions,
     parse_mdtest_output,
@@ -162,7 +162,7 @@ def find_mpi_programs(job: MetadataJob) -> MpiPrograms:
 def version_command(programs: MpiPrograms, directory: str) -> Command:
     """Ask `mpiexec` for its version."""
     argv = (programs.mpiexec, "--version")
-    return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
+    return Command(argv, directory, b"", "", VERSION_LIMIT_S, MDTEST_OUTPUT_BYTES_MAX)
 
 
 def measure_command(
@@ -193,7 +193,7 @@ def measure_command(
         stdin=b"",
         job_file=f"{mpi}\n{lines}",
         wall_limit_s=START_LIMIT_S + work / SLOWEST_OPS_PER_S,
-        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        output_limit_bytes=MDTEST_OUTPUT_BYTES_MAX,
         env=MPI_SETTINGS,
     )
 
@@ -374,7 +374,7 @@ async def _run_mdtest(
         for index, share in enumerate(shares)
     }
     first = shares[0]
-    packer, raw = OutputCompressor(OUTPUT_LIMIT_BYTES), bytearray()
+    packer, raw = OutputCompressor(MDTEST_OUTPUT_BYTES_MAX), bytearray()
 
     async def begin_watch(share: HostRunState) -> None:
         await watches[share.name].begin()

@@ -16,21 +16,16 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final
 
+from iolab.core.limits import (
+    ERROR_LINES_MAX,
+    ITERATIONS_MAX,
+    MDTEST_OUTPUT_BYTES_MAX,
+    SENTENCE_CHARACTERS_MAX,
+)
+from iolab.hosts.engine import ReadingFaults
 from iolab.loads.metadata.workload import Operation, ReportedRate
 from iolab.record import Record
 from iolab.units import parse_finite
-
-OUTPUT_LIMIT_BYTES: Final = 4 << 20
-"""What is read of an output: 3 KiB an iteration with `-v`, and 512 iterations are a long day."""
-
-ITERATIONS_LIMIT: Final = 1000
-"""More iterations than anybody waits for; a number beyond is not taken for one."""
-
-SENTENCES_LIMIT: Final = 8
-"""Error lines kept: thousands of ranks fail with the same words."""
-
-SENTENCE_LIMIT: Final = 300
-"""Characters kept of an error line."""
 
 TREES: Final[tuple[Operation, ...]] = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
 """Phases that are timed by one rank, whose rate is the phase's in every version."""
@@ -126,9 +121,9 @@ class MdtestOutput(Record):
 def parse_mdtest_output(raw: bytes) -> MdtestOutput:
     """Read an output, whole or broken off. Never raises."""
     draft = _MdtestParser()
-    if len(raw) > OUTPUT_LIMIT_BYTES:
-        draft.faults.append(f"mdtest printed more than {OUTPUT_LIMIT_BYTES} bytes")
-    for line in raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").splitlines():
+    if len(raw) > MDTEST_OUTPUT_BYTES_MAX:
+        draft.faults.add_fault(f"mdtest printed more than {MDTEST_OUTPUT_BYTES_MAX} bytes")
+    for line in raw[:MDTEST_OUTPUT_BYTES_MAX].decode("utf-8", "replace").splitlines():
         draft.take_line(line)
     return draft.build_output()
 
@@ -159,7 +154,7 @@ class _MdtestParser:
     """An output while it is read, line by line."""
 
     def __init__(self) -> None:
-        self.faults: list[str] = []
+        self.faults = ReadingFaults()
         self._version = ""
         self._ranks: int | None = None
         self._files: int | None = None
@@ -194,7 +189,7 @@ class _MdtestParser:
     def build_output(self) -> MdtestOutput:
         """All lines are read."""
         if not self._version:
-            self.faults.append("mdtest did not say its version")
+            self.faults.add_fault("mdtest did not say its version")
         return MdtestOutput(
             version=self._version,
             ranks=self._ranks,
@@ -205,7 +200,7 @@ class _MdtestParser:
             phase_lines=tuple(self._phase_lines),
             finished=self._finished,
             messages=tuple(self._messages),
-            faults=tuple(dict.fromkeys(self.faults)),
+            faults=tuple(self.faults),
         )
 
     def _begin_table(self, match: re.Match[str]) -> None:
@@ -213,10 +208,10 @@ class _MdtestParser:
         iterations = int(match[3])
         if self._table != "rate":
             return
-        if not 1 <= iterations <= ITERATIONS_LIMIT:
-            self.faults.append(f"mdtest summarises {iterations} iterations, which cannot be")
+        if not 1 <= iterations <= ITERATIONS_MAX:
+            self.faults.add_fault(f"mdtest summarises {iterations} iterations, which cannot be")
         elif self._iterations is not None:
-            self.faults.append("mdtest printed more than one summary of rates")
+            self.faults.add_fault("mdtest printed more than one summary of rates")
         else:
             self._iterations = iterations
 
@@ -226,9 +221,9 @@ class _MdtestParser:
         if operation is None:
             return
         if seconds is None or rate is None:
-            words = f"{match[2]} sec, {match[3]} ops/sec"[:SENTENCE_LIMIT]
-            self.faults.append(f"mdtest says that {match[1]} took {words!r}")
-        elif 1 <= self._iteration <= ITERATIONS_LIMIT:
+            words = f"{match[2]} sec, {match[3]} ops/sec"[:SENTENCE_CHARACTERS_MAX]
+            self.faults.add_fault(f"mdtest says that {match[1]} took {words!r}")
+        elif 1 <= self._iteration <= ITERATIONS_MAX:
             key = (self._iteration, operation)
             if key not in {(line.iteration, line.operation) for line in self._phase_lines[-8:]}:
                 self._phase_lines.append(PhaseLine(self._iteration, operation, seconds, rate))
@@ -241,16 +236,16 @@ class _MdtestParser:
         words = match[4].split()[-4:]
         numbers = [number for number in map(_parse_number, words) if number is not None]
         if len(numbers) < len(words):
-            row = " ".join(words)[:SENTENCE_LIMIT]
-            self.faults.append(f"mdtest summarises {match[1]} as {row!r}")
+            row = " ".join(words)[:SENTENCE_CHARACTERS_MAX]
+            self.faults.add_fault(f"mdtest summarises {match[1]} as {row!r}")
             return
         self._rows[operation] = SummaryRow(operation, *numbers)
         if operation not in TREES:
             self._rule = _rate_rule(match)
 
     def _add_message(self, line: str) -> None:
-        if len(self._messages) < SENTENCES_LIMIT:
-            self._messages.append(line.strip()[:SENTENCE_LIMIT])
+        if len(self._messages) < ERROR_LINES_MAX:
+            self._messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 
 
 def _rate_rule(match: re.Match[str]) -> RateRule:

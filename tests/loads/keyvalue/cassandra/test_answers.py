@@ -68,6 +68,7 @@ def test_a_schema_is_read() -> None:
         b"",
         b"Exception in thread main",
         b"[]",
+        b"[" * 100_000,
         b"{}",
         b'{"java": "17", "taken": null, "storage_port": 70000, "jmx_port": 1}',
         b'{"java": "17", "taken": null, "storage_port": "x", "jmx_port": 1}',

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iolab.core.limits import ERROR_LINES_MAX, RESULTS_MAX
 from iolab.loads.keyvalue.db_bench.output import (
-    RESULTS_LIMIT,
-    SENTENCES_LIMIT,
     BuildKind,
     DbBenchOutput,
     FirstThreadCounts,
@@ -294,11 +293,11 @@ def test_nothing_makes_it_raise(junk: bytes, at: int) -> None:
 def test_limits_hold() -> None:
     line = b"x : 1.0 micros/op 5 ops/sec;\n"
     output = parse_db_bench_output(
-        line.replace(b"x ", b"xx ") * (RESULTS_LIMIT + 1), b"ERROR: a\nERROR: b\n" * 99
+        line.replace(b"x ", b"xx ") * (RESULTS_MAX + 1), b"ERROR: a\nERROR: b\n" * 99
     )
-    assert len(output.results) == RESULTS_LIMIT
+    assert len(output.results) == RESULTS_MAX
     assert any("more than" in fault for fault in output.faults)
-    assert len(output.messages) <= SENTENCES_LIMIT
+    assert len(output.messages) <= ERROR_LINES_MAX
 
 
 def test_threads_tell_when_they_began() -> None:
@@ -341,3 +340,15 @@ def test_a_report_file_counts_the_writer_too() -> None:
     assert parse_report_rows(b"secs_elapsed,interval_qps\n1,5\n2,7") == ((1, 5),)
     assert parse_report_rows(b"secs_elapsed,interval_qps\n1,x\n") is None
     assert parse_report_rows(b"anything") is None
+
+
+def test_a_row_of_compaction_with_a_number_of_thousands_of_digits_is_none() -> None:
+    columns = ("Level", "Files", "Size", "Score", "W-Amp", "Comp(cnt)", "Comp(sec)")
+    for files, is_row in (("1/0", True), ("9" * 5000 + "/0", False)):
+        row = parse_compaction_row(columns, f"L0 {files} 1.00 MB 0.5 1.0 1 1.0")
+        assert (row is not None) == is_row
+
+
+def test_faults_of_an_endless_output_are_few() -> None:
+    lines = "".join(f"x{number} : -1.0 micros/op 5 ops/sec;\n" for number in range(1000))
+    assert len(parse_db_bench_output(lines.encode(), b"").faults) < 50

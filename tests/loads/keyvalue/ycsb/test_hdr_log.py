@@ -15,15 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, bin_index_of_ns
+from iolab.core.limits import ERROR_LINES_MAX, HISTOGRAM_BYTES_MAX
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.keyvalue.ycsb.hdr_log import (
-    FAULTS_LIMIT,
-    HISTOGRAM_LIMIT_BYTES,
-    HdrLog,
-    HdrLogError,
-    decode_histogram,
-    read_hdr_log,
-)
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, HdrLogError, decode_histogram, read_hdr_log
 from tests.loads.keyvalue.ycsb.fixtures import log
 from tests.recorded import recorded, recordings
 
@@ -200,7 +194,7 @@ def test_a_damaged_histogram_is_told_with_its_line() -> None:
         (repacked(head(0, digits=6), b""), "is of 6 digits"),
         (repacked(head(0, offset=3), b""), "shifted by 3"),
         (repacked(head(4), b"\xff\xff\x05\x02"), "holds a latency above"),
-        (repacked(head(0), bytes(HISTOGRAM_LIMIT_BYTES)), "unpacks to more than"),
+        (repacked(head(0), bytes(HISTOGRAM_BYTES_MAX)), "unpacks to more than"),
         (packed([5])[:-1], "of 3"),
         (struct.pack(">II", 0x1C849314, 4) + b"nope", "does not unpack"),
         (struct.pack(">II", 0x1C849382, 0), "is not a compressed histogram"),
@@ -213,7 +207,7 @@ def test_histograms_that_cannot_be(histogram: bytes, reason: str) -> None:
 
 def test_faults_are_told_up_to_a_limit() -> None:
     wrong = read_hdr_log(HEAD + b"no interval\n" * 100)
-    assert len(wrong.faults) == FAULTS_LIMIT
+    assert len(wrong.faults) == ERROR_LINES_MAX
     backwards = read_hdr_log(HEAD + line([1], span_s=-1.0))
     assert backwards.faults[0].endswith("interval of -1 s")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.keyvalue.ycsb.output import LINE_LIMIT_BYTES, StatusReader, YcsbStatus
+from iolab.core.limits import PROGRESS_LINE_BYTES_MAX
+from iolab.loads.keyvalue.ycsb.output import StatusReader, YcsbStatus
 
 LINES = (
     b"2026-11-21 02:08:23:710 0 sec: 0 operations; est completion in 0 second\n"
@@ -32,10 +33,21 @@ def test_a_status_is_read_whatever_the_pieces(size: int) -> None:
 
 def test_nonsense_without_an_end_is_not_kept() -> None:
     reader = StatusReader()
-    assert reader.feed(b"x" * (3 * LINE_LIMIT_BYTES)) == []
+    assert reader.feed(b"x" * (3 * PROGRESS_LINE_BYTES_MAX)) == []
     assert reader.feed(b"\n" + LINES) != []
 
 
 def test_numbers_that_are_none_are_passed_over() -> None:
     line = b"2026-11-21 02:08:30:710 7 sec: 1 operations; 3.9.5 current ops/sec;\n"
     assert StatusReader().feed(line) == []
+
+
+@pytest.mark.parametrize("name", ["elapsed", "done", "rate", "count", "mean"])
+def test_numbers_of_thousands_of_digits_are_none(name: str) -> None:
+    fields = {"elapsed": b"7", "done": b"1", "rate": b"3.9", "count": b"1", "mean": b"2.5"}
+    fields[name] = b"9" * 5000
+    line = b"2026-11-21 02:08:30:710 %s sec: %s operations; %s current ops/sec; " % tuple(
+        fields[key] for key in ("elapsed", "done", "rate")
+    )
+    line += b"[READ: Count=%s, Max=1, Min=1, Avg=%s]\n" % (fields["count"], fields["mean"])
+    assert [status.lat_ns_mean for status in StatusReader().feed(line)] in ([], [None])

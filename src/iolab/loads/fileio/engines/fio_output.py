@@ -21,19 +21,17 @@ from msgspec import Struct, field
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
+from iolab.core.limits import (
+    DOCUMENT_BYTES_MAX,
+    MS_MAX,
+    NUMBER_MAX,
+    TEXT_LINE_BYTES_MAX,
+    TEXT_LINES_MAX,
+)
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
 from iolab.record import DECODE_ERRORS, Record
 from iolab.units import NS_PER_MS
-
-DOCUMENT_LIMIT_BYTES: Final = 8 << 20
-"""A document with every bin of three directions has 0.3 MB; a larger one is not ours."""
-
-TEXT_LINES_LIMIT: Final = 20
-"""Lines of text kept: the first ones name the cause, later ones repeat it for each job."""
-
-TEXT_LINE_BYTES: Final = 1000
-"""Of a longer line of text only the beginning is kept."""
 
 _OPEN: Final = re.compile(rb"^\{[ \t\r]*\n", re.MULTILINE)
 _CLOSE: Final = re.compile(rb"^\}[ \t\r]*\n", re.MULTILINE)
@@ -44,11 +42,6 @@ _RANK: Final = re.compile(r"\d{1,3}\.\d+")
 DEPTH_LEVELS: Final = ("1", "2", "4", "8", "16", "32", ">=64")
 """Keys of `iodepth_level` in every version."""
 
-INTEGER_LIMIT: Final = 1 << 63
-"""Counts, bytes and times fit 64 bits with a sign, as the tables keep them."""
-
-MS_LIMIT: Final = INTEGER_LIMIT // NS_PER_MS
-"""Milliseconds that still fit as nanoseconds: the year 2262."""
 
 SHOWN_LIMIT: Final = 60
 """Characters of a nonsense value in a sentence."""
@@ -113,7 +106,7 @@ class JsonDocumentSplitter(Struct):
             if document:
                 documents.append(document)
         self._searched = self._buffer.rfind(b"\n") + 1
-        if len(self._buffer) > DOCUMENT_LIMIT_BYTES:
+        if len(self._buffer) > DOCUMENT_BYTES_MAX:
             self._discard_buffer()
         return documents
 
@@ -159,9 +152,9 @@ class JsonDocumentSplitter(Struct):
         self._searched = 0
 
     def _keep_text_lines(self, text: bytes) -> None:
-        for line in text.split(b"\n", TEXT_LINES_LIMIT)[:TEXT_LINES_LIMIT]:
-            words = line[:TEXT_LINE_BYTES].decode("utf-8", "replace").strip()
-            if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_LIMIT:
+        for line in text.split(b"\n", TEXT_LINES_MAX)[:TEXT_LINES_MAX]:
+            words = line[:TEXT_LINE_BYTES_MAX].decode("utf-8", "replace").strip()
+            if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_MAX:
                 self.text.append(words)
 
 
@@ -362,13 +355,11 @@ def _build_document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes])
         raise DocumentError(
             f"fio reported {len(groups)} groups, which ran apart; their counts are not added up"
         )
-    starts = [
-        int(_require_number(job, "job_start", MS_LIMIT)) for job in jobs if "job_start" in job
-    ]
+    starts = [int(_require_number(job, "job_start", MS_MAX)) for job in jobs if "job_start" in job]
     errors = [int(_require_number(job, "error")) for job in jobs]
     return FioDocument(
         version=str(root.get("fio version", "")),
-        at_ns=int(_require_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
+        at_ns=int(_require_number(root, "timestamp_ms", MS_MAX)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
         progress={way: _direction_progress(jobs, way.key, bins) for way in Direction},
@@ -391,7 +382,7 @@ def _totals_within_limits(blocks: Sequence[Mapping[str, Any]], counts: Counts) -
     # Numbers are checked here, and not by a function that is called for each while they are read:
     # a report every second on a thousand hosts has a million of them.
     for name in _COUNTED:
-        if not 0 <= getattr(totals, name) < INTEGER_LIMIT:
+        if not 0 <= getattr(totals, name) <= NUMBER_MAX:
             raise DocumentError(f"fio printed a report whose {name} cannot be counted")
     return totals
 
@@ -457,7 +448,7 @@ def _direction_progress(
             counts = own if counts is _NO_COUNTS else counts + own
             lat_sum += mean * int(own.sum())
         moved += int(_require_number(block, "io_bytes"))
-        runtime = max(runtime, int(_require_number(block, "runtime", MS_LIMIT)))
+        runtime = max(runtime, int(_require_number(block, "runtime", MS_MAX)))
     return DirectionProgress(counts, moved, lat_sum, runtime)
 
 
@@ -537,9 +528,9 @@ def _to_int64_array(values: Collection[object]) -> Counts:
 _NO_COUNTS.setflags(write=False)
 
 
-def _require_number(block: Mapping[str, Any], key: str, limit: int = INTEGER_LIMIT) -> int | float:
+def _require_number(block: Mapping[str, Any], key: str, most: int = NUMBER_MAX) -> int | float:
     value = block.get(key)
-    if isinstance(value, int | float) and 0 <= value < limit:
+    if isinstance(value, int | float) and 0 <= value <= most:
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # the parser makes a float of what is beyond 64 bits

@@ -19,11 +19,11 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from iolab.core.limits import SENTENCE_CHARACTERS_MAX
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading, ReadingFaults
@@ -37,9 +37,6 @@ from iolab.loads.fileio.engines.fio_output import (
 )
 from iolab.record import Record
 from iolab.units import NS_PER_MS
-
-TEXT_LIMIT: Final = 300
-"""Characters of fio's own words in a sentence."""
 
 
 class FioReader:
@@ -80,7 +77,7 @@ class FioReader:
             self._faults.add_fault("fio printed no report")
         if self._splitter.broken_count:
             self._faults.add_fault(f"fio broke off {self._splitter.broken_count} of its reports")
-        words = "; ".join(self._splitter.text)[:TEXT_LIMIT]
+        words = "; ".join(self._splitter.text)[:SENTENCE_CHARACTERS_MAX]
         if self._faults and words:
             self._faults.add_fault(f"it said: {words}")
         start_ns, end_ns = self._run_bounds_ns()

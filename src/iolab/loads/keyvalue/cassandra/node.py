@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from iolab.core.limits import STREAM_BYTES_MAX
 from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import run_and_get_output
@@ -60,8 +61,6 @@ DAEMON: Final = "org.apache.cassandra.service.CassandraDaemon"
 LIFE_LIMIT_S: Final = 30 * 86400.0
 """A node lives as long as its session; the longest studies take days."""
 
-LOG_LIMIT_BYTES: Final = 64 << 20
-"""What a node may say of itself; beyond it is read and thrown away."""
 
 OFF_HEAP_MIN_BYTES: Final = 256 << 20
 
@@ -304,7 +303,7 @@ def node_command(plan: NodePlan) -> Command:
         stdin=b"",
         job_file="\n".join(argv),
         wall_limit_s=LIFE_LIMIT_S,
-        output_limit_bytes=LOG_LIMIT_BYTES,
+        output_limit_bytes=STREAM_BYTES_MAX,
         memory_limit_bytes=plan.settings.memory_bytes,
     )
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, ValidationError, convert
 
+from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
@@ -21,8 +22,6 @@ from iolab.text import excerpt
 
 BUG_HINT: Final = "This is a fault of iolab; please report it with the command that led here."
 
-LINE_LIMIT_BYTES: Final = 1 << 20
-"""An answer has a few hundred bytes; a table of a thousand columns has some ten thousand."""
 
 Name = Annotated[str, Meta(max_length=256)]
 Counter = Annotated[str, Meta(pattern="^[a-z0-9_]{1,60}$")]
@@ -129,8 +128,8 @@ class CountersReply(Record, kw_only=True):
 def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
     """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
     try:
-        document = json.loads(line[:LINE_LIMIT_BYTES])
-    except ValueError:
+        document = json.loads(line[:REPLY_BYTES_MAX])
+    except (ValueError, RecursionError):
         raise _protocol_error(line, where) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
         message = excerpt(document["refused"]).rstrip(".")
@@ -253,7 +252,7 @@ class CassandraTools(Record):
             **self._table_arguments,
         }
         argv = self._tool_argv("Statistics", words)
-        limit_bytes = LINE_LIMIT_BYTES * 1024
+        limit_bytes = REPLY_BYTES_MAX * 1024
         return Command(argv, "/", b"", " ".join(argv), WATCH_LIMIT_S, limit_bytes)
 
     async def _run_tool(

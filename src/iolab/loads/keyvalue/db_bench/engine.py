@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from iolab.core.compressed import CompressedBytes
 from iolab.core.engine import validated_options
 from iolab.core.events import IntervalReported
+from iolab.core.limits import STREAM_BYTES_MAX
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
@@ -25,8 +26,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import fetch_file, run_and_get_output
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
-from iolab.loads.keyvalue.db_bench.output import OUTPUT_LIMIT_BYTES
-from iolab.loads.keyvalue.db_bench.run import TABLES_LIMIT_BYTES, LiveProgress
+from iolab.loads.keyvalue.db_bench.run import LiveProgress
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
@@ -135,7 +135,7 @@ def version_command(
 ) -> Command:
     """Ask db_bench, or sst_dump, for its version."""
     argv = (_program_path(_allowed_options(options), program), "--version")
-    return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
+    return Command(argv, directory, b"", "", VERSION_LIMIT_S, STREAM_BYTES_MAX)
 
 
 def parse_version(raw: bytes) -> str:
@@ -175,7 +175,7 @@ def table_shape_command(job: KeyValueJob, directory: str, database: str) -> Comm
     """Ask sst_dump for the properties of every table file; it opens and writes no database."""
     program = _program_path(_allowed_options(job.options), "sst_dump")
     argv = (program, f"--file={database}", "--command=none", "--show_properties")
-    return Command(argv, directory, b"", "", SHAPE_LIMIT_S, TABLES_LIMIT_BYTES)
+    return Command(argv, directory, b"", "", SHAPE_LIMIT_S, STREAM_BYTES_MAX)
 
 
 def bench_command(
@@ -266,7 +266,7 @@ def _command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
         # The stamps of its progress are in local time, which nobody could place.
         env=(("TZ", "UTC0"),),
         wall_limit_s=wall_limit_s,
-        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        output_limit_bytes=STREAM_BYTES_MAX,
     )
 
 

@@ -14,6 +14,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from iolab.core.limits import (
+    ERROR_LINES_MAX,
+    LEVELS_MAX,
+    PRINTED_BINS_MAX,
+    RESULTS_MAX,
+    SENTENCE_CHARACTERS_MAX,
+    STREAM_BYTES_MAX,
+    TICKERS_MAX,
+)
+from iolab.hosts.engine import ReadingFaults
 from iolab.loads.keyvalue.db_bench.run import parse_progress
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
@@ -24,13 +34,6 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 from iolab.units import NS_PER_US, parse_finite
-
-BINS_LIMIT: Final = 256
-"""Lines of bins taken: RocksDB has 109 up to 2^64."""
-
-SENTENCE_LIMIT: Final = 200
-"""Characters kept of a line that cannot be read."""
-
 
 DB_BENCH_WORDS: Final[Mapping[str, KeyOperation]] = MappingProxyType(
     {
@@ -50,8 +53,6 @@ _COUNTED: Final = re.compile(rf"Count: {_WHOLE} +Average: {_REAL} +StdDev: {_REA
 _EXTREMES: Final = re.compile(rf"Min: {_WHOLE} +Median: \S{{1,30}} +Max: {_WHOLE}")
 _BIN: Final = re.compile(rf"[\[(] *{_WHOLE}, *{_WHOLE} \] *{_WHOLE} ")
 
-TICKERS_LIMIT: Final = 2000
-"""Lines of statistics taken: 7.8 has 251, and every version adds some."""
 
 _OWN_TOTALS: Final = ("total-delays", "total-stops")
 _UNITS: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -72,14 +73,6 @@ _STALLED: Final = re.compile(
     r"Cumulative stall: (\d{1,9}):(\d{1,2}):(\d{1,2}\.\d{1,6}) H:M:S, (\d{1,9}\.\d{1,3}) percent"
 )
 
-OUTPUT_LIMIT_BYTES: Final = 64 << 20
-"""What is read of either stream: results are 25 KiB, and 64 threads say 64 MiB in two hours."""
-
-SENTENCES_LIMIT: Final = 8
-"""Error lines kept: every thread fails with the same words."""
-
-RESULTS_LIMIT: Final = 64
-"""Benchmarks of one command line that are taken."""
 
 _VERSION: Final = re.compile(r"RocksDB: +version (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
 
@@ -115,7 +108,7 @@ class HistogramParser:
 
     def __init__(self, operation: KeyOperation) -> None:
         self.operation = operation
-        self.faults: list[str] = []
+        self.faults = ReadingFaults()
         self._counted: tuple[int, float, float] | None = None
         self._extremes: tuple[int, int] | None = None
         self._bins: list[LatencyBin] = []
@@ -136,12 +129,12 @@ class HistogramParser:
         """The histogram is read; None when it is not whole, which `faults` then says."""
         word = self.operation.display_name
         if self._counted is None or self._extremes is None or not self._bins:
-            self.faults.append(f"the histogram of {word} is cut short")
+            self.faults.add_fault(f"the histogram of {word} is cut short")
             return None
         count, mean, deviation = self._counted
         within = sum(held.count for held in self._bins)
         if within != count:
-            self.faults.append(
+            self.faults.add_fault(
                 f"the bins of {word} hold {within} latencies, and its head says {count}"
             )
             return None
@@ -159,10 +152,11 @@ class HistogramParser:
 
     def _add_bin(self, low: int, high: int, count: int) -> None:
         last = self._bins[-1].high_ns if self._bins else 0
-        if high <= low or low * NS_PER_US < last or count < 1 or len(self._bins) >= BINS_LIMIT:
-            self.faults.append(
+        is_odd = high <= low or low * NS_PER_US < last or count < 1
+        if is_odd or len(self._bins) >= PRINTED_BINS_MAX:
+            self.faults.add_fault(
                 f"a bin of {self.operation.display_name} reads ({low}, {high}] {count}"[
-                    :SENTENCE_LIMIT
+                    :SENTENCE_CHARACTERS_MAX
                 ]
             )
             return
@@ -235,7 +229,8 @@ def parse_compaction_row(columns: tuple[str, ...], line: str) -> CompactionRow |
     numbers = [
         parse_finite(cells.get(name, "")) for name in ("Score", "W-Amp", "Comp(cnt)", "Comp(sec)")
     ]
-    if size is None or not files.isdecimal() or any(number is None for number in numbers):
+    is_count = files.isdecimal() and len(files) < 16
+    if size is None or not is_count or any(number is None for number in numbers):
         return None
     score, amplification, compactions, seconds = (number or 0.0 for number in numbers)
     return CompactionRow(
@@ -367,8 +362,8 @@ def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
     """Read an output, whole or broken off. Never raises."""
     draft = _DbBenchParser()
     for name, raw in (("output", stdout), ("standard error", stderr)):
-        if len(raw) > OUTPUT_LIMIT_BYTES:
-            draft.faults.append(f"db_bench's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
+        if len(raw) > STREAM_BYTES_MAX:
+            draft.faults.add_fault(f"db_bench's {name} is longer than {STREAM_BYTES_MAX} bytes")
     for line in _terminal_lines(stdout):
         draft.take_line(line)
     draft.end_histogram()
@@ -392,7 +387,7 @@ class _DbBenchParser:
     """Standard output while it is read, line by line."""
 
     def __init__(self) -> None:
-        self.faults: list[str] = []
+        self.faults = ReadingFaults()
         self.messages: list[str] = []
         self._head: dict[str, str] = {}
         self._warnings: list[str] = []
@@ -433,8 +428,9 @@ class _DbBenchParser:
         draft, self._open = self._open, None
         if draft is None:
             return
-        latency = draft.build_latency()
-        self.faults += draft.faults
+        latency = draft.latency()
+        for fault in draft.faults:
+            self.faults.add_fault(fault)
         if latency is not None:
             last = self._results[-1]
             self._results[-1] = replace(last, latencies=(*last.latencies, latency))
@@ -455,7 +451,7 @@ class _DbBenchParser:
             timed=self._timed,
             progress=progress,
             messages=tuple(dict.fromkeys(self.messages)),
-            faults=tuple(dict.fromkeys(self.faults)),
+            faults=tuple(self.faults),
         )
 
     def _take_header_line(self, line: str) -> None:
@@ -483,10 +479,10 @@ class _DbBenchParser:
         mean, rate, tail = parse_finite(match[2]), int(match[3]), match[6]
         seconds = parse_finite(match[4]) if match[4] else None
         if mean is None or mean < 0 or rate < 0 or (seconds is not None and seconds < 0):
-            self.faults.append(f"db_bench says {match[0]!r}"[:SENTENCE_LIMIT])
+            self.faults.add_fault(f"db_bench says {match[0]!r}"[:SENTENCE_CHARACTERS_MAX])
             return
-        if len(self._results) >= RESULTS_LIMIT:
-            self.faults.append(f"db_bench gave more than {RESULTS_LIMIT} results")
+        if len(self._results) >= RESULTS_MAX:
+            self.faults.add_fault(f"db_bench gave more than {RESULTS_MAX} results")
             return
         mib = _MIB.search(tail)
         self._results.append(
@@ -510,7 +506,7 @@ class _DbBenchParser:
 
     def _take_statistic_line(self, line: str) -> None:
         entry = parse_ticker(line)
-        if entry is None or len(self._tickers) + len(self._timed) >= TICKERS_LIMIT:
+        if entry is None or len(self._tickers) + len(self._timed) >= TICKERS_MAX:
             return
         name, count = entry
         if isinstance(count, int):
@@ -528,9 +524,9 @@ class _DbBenchParser:
             target = self._levels if self._in_levels else self._rows
             target.clear()
         elif self._in_levels and (level := parse_level_row(line)):
-            self._levels.append(level)
+            self._levels += [level][: LEVELS_MAX - len(self._levels)]
         elif self._columns and (row := parse_compaction_row(self._columns, line)):
-            self._rows.append(row)
+            self._rows += [row][: LEVELS_MAX - len(self._rows)]
         elif words[:2] == ("Priority", "Files"):
             self._columns = ()
         elif (counts := parse_stall_counts(line)) is not None:
@@ -552,10 +548,10 @@ def _parse_first_thread(tail: str) -> FirstThreadCounts | None:
 
 
 def _add_message(messages: list[str], line: str) -> None:
-    if _ERROR.search(line) and len(messages) < SENTENCES_LIMIT:
-        messages.append(line.strip()[:SENTENCE_LIMIT])
+    if _ERROR.search(line) and len(messages) < ERROR_LINES_MAX:
+        messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 
 
 def _terminal_lines(raw: bytes) -> list[str]:
     """Lines as shown on a terminal: db_bench overwrites its progress with carriage returns."""
-    return raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").replace("\r", "\n").split("\n")
+    return raw[:STREAM_BYTES_MAX].decode("utf-8", "replace").replace("\r", "\n").split("\n")

@@ -10,11 +10,18 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from iolab.core.limits import (
+    LOGGED_SECONDS_MAX,
+    PROGRESS_LINE_BYTES_MAX,
+    PROGRESS_LINES_MAX,
+    STREAM_BYTES_MAX,
+)
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
@@ -25,9 +32,6 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 from iolab.units import NS_PER_S
-
-TABLES_LIMIT_BYTES: Final = 64 << 20
-"""What is read: 1.7 KiB for each file of 64 MiB, which is enough for 2 TiB."""
 
 OVERHEAD_BYTES: Final = 256
 """What a block has beyond its entries: restart points, trailer, the cache's own record."""
@@ -48,14 +52,10 @@ _NAMES: Final = (
 _PROPERTY: Final = re.compile(rf"^ +({'|'.join(_NAMES)}): (\d{{1,19}})$", re.MULTILINE)
 _COMPRESSION: Final = re.compile(r"SST file compression algo: ([A-Za-z0-9]{1,30})$", re.MULTILINE)
 
-LINES_LIMIT: Final = 500_000
-"""Lines taken: two hours of 64 threads."""
 
 START_SPREAD_S: Final = 0.1
 """How far apart hundreds of threads begin on a busy host."""
 
-REPORT_LIMIT: Final = 100_000
-"""Rows of a report file that are taken: more than a day of seconds."""
 
 _LINE: Final = re.compile(
     r"(\d{4}/\d\d/\d\d-\d\d:\d\d:\d\d) +\.\.\. thread (\d{1,9}): "
@@ -72,15 +72,13 @@ LAST_S_MIN: Final = 0.5
 """What a cell did after the last row of its report is an interval if it is at least so long: the
 rate of a few ms is noise."""
 
-LINE_LIMIT_BYTES: Final = 4096
-"""A line of progress has 150; what is longer is none."""
 
 _NONE: Final = np.zeros(0, dtype=np.int16)
 
 
 def parse_table_shape(raw: bytes) -> TableShape | None:
     """The properties of all files added up; None when there is no file or an output is cut."""
-    text = raw[:TABLES_LIMIT_BYTES].decode("utf-8", "replace")
+    text = raw[:STREAM_BYTES_MAX].decode("utf-8", "replace")
     files = [dict(_PROPERTY.findall(part)) for part in text.split("Table Properties:")[1:]]
     compression = tuple(sorted(set(_COMPRESSION.findall(text))))
     if not files or any(not set(_NAMES) <= part.keys() for part in files):
@@ -138,21 +136,30 @@ def parse_progress(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
     taken: list[ThreadProgress] = []
     for line in lines:
         match = _LINE.match(line)
-        if match is None or len(taken) >= LINES_LIMIT:
+        if match is None or len(taken) >= PROGRESS_LINES_MAX:
             continue
-        try:
-            moment = datetime.strptime(match[1], "%Y/%m/%d-%H:%M:%S").replace(tzinfo=UTC)
-        except ValueError:
+        stamp_s = _stamp_s(match[1])
+        if stamp_s is None:
             continue
         taken.append(
             ThreadProgress(
                 thread=int(match[2]),
                 elapsed_s=float(match[4]),
                 operations=int(match[3]),
-                stamp_s=int(moment.timestamp()),
+                stamp_s=stamp_s,
             )
         )
     return tuple(taken)
+
+
+@lru_cache(maxsize=64)
+def _stamp_s(text: str) -> int | None:
+    """Seconds since 1970 of a stamp, which many threads print; None for what is no time."""
+    try:
+        moment = datetime.strptime(text, "%Y/%m/%d-%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(moment.timestamp())
 
 
 def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | None:
@@ -180,7 +187,7 @@ def parse_report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
     if lines[0] != "secs_elapsed,interval_qps":
         return None
     rows: list[tuple[int, int]] = []
-    for line in lines[1:-1][:REPORT_LIMIT]:
+    for line in lines[1:-1][:LOGGED_SECONDS_MAX]:
         match = _ROW.fullmatch(line)
         if match is None:
             return None
@@ -273,7 +280,7 @@ class LiveProgress:
     def feed(self, piece: bytes, now_real_ns: int) -> list[tuple[int, float]]:
         """Take the next bytes, heard now: the seconds that are over, each with its ops/s."""
         *lines, rest = (self._rest + piece).split(b"\n")
-        self._rest = rest[-LINE_LIMIT_BYTES:]
+        self._rest = rest[-PROGRESS_LINE_BYTES_MAX:]
         reports: list[tuple[int, float]] = []
         for progress in parse_progress(line.decode("utf-8", "replace") for line in lines):
             began_ns = now_real_ns - round(progress.elapsed_s * NS_PER_S)

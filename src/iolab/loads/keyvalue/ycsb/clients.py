@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
 from iolab.core.events import IntervalReported, Phase
+from iolab.core.limits import LEVELS_MAX, STREAM_BYTES_MAX
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, Interrupted
 from iolab.hosts.barrier import run_with_background, set_event_on_failure
@@ -69,7 +70,6 @@ from iolab.loads.keyvalue.ycsb.engine import (
     load_command,
     rocksdb_shape_command,
 )
-from iolab.loads.keyvalue.ycsb.hdr_log import LOG_LIMIT_BYTES
 from iolab.loads.keyvalue.ycsb.output import (
     StatusReader,
     YcsbStatus,
@@ -123,8 +123,6 @@ WORK_FOLDER: Final = "ycsb.run"
 
 _CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
 
-LEVELS_LIMIT: Final = 100
-"""RocksDB has seven levels unless it is told otherwise."""
 
 _LINE: Final = re.compile(rb"([a-z_]{1,40}(?:\.\d{1,2}\.[a-z]{1,10})?) (\d{1,18})")
 
@@ -238,7 +236,7 @@ class YcsbClients:
             for name in names:
                 path = f"{work_folder(share.workdir)}/{name}"
                 with suppress(AgentRefusalError):
-                    content = await fetch_file(share.workdir.host, path, LOG_LIMIT_BYTES)
+                    content = await fetch_file(share.workdir.host, path, STREAM_BYTES_MAX)
                     if content is not None:
                         share.files[name] = CompressedBytes.compress(content)
 
@@ -519,7 +517,7 @@ def database_shape_faults(database: RocksShape | None, records: int) -> tuple[st
 
 
 def _level_shapes(numbers: dict[str, int]) -> Iterator[LevelShape]:
-    for level in range(LEVELS_LIMIT):
+    for level in range(LEVELS_MAX):
         files = numbers.get(f"level.{level}.files")
         if files:
             yield LevelShape(level, files, numbers.get(f"level.{level}.bytes", 0))

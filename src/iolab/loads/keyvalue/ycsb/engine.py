@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.core.engine import validated_options
+from iolab.core.limits import STREAM_BYTES_MAX
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.table import BINDING, HEAP, YCSB_OPTIONS
@@ -22,9 +23,6 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES
 from iolab.record import Record
-
-OUTPUT_LIMIT_BYTES: Final = 64 << 20
-"""Standard error gets a line of at most 2 kB a second; a load of an hour has 7 MB."""
 
 START_LIMIT_S: Final = 180.0
 """For Java to start on a busy host, to connect or open the database, and to close it again."""
@@ -232,7 +230,7 @@ def rocksdb_shape_command(
     )
     size = job.records * job.record_bytes
     limit_s = START_LIMIT_S + size / SLOWEST_SETTLING_BYTES_PER_S
-    return Command(argv, directory, b"", " ".join(argv), limit_s, OUTPUT_LIMIT_BYTES)
+    return Command(argv, directory, b"", " ".join(argv), limit_s, STREAM_BYTES_MAX)
 
 
 def _common_properties(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
@@ -337,7 +335,7 @@ def _java_command(
         stdin=b"",
         job_file="".join(f"{name}={text}\n" for name, text in sorted(properties.items())),
         wall_limit_s=wall_limit_s,
-        output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        output_limit_bytes=STREAM_BYTES_MAX,
         memory_limit_bytes=memory_limit_bytes,
     )
 

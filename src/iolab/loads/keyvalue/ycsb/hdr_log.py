@@ -18,27 +18,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from iolab.core.limits import (
+    ERROR_LINES_MAX,
+    HISTOGRAM_BYTES_MAX,
+    LATENCY_US_MAX,
+    LOGGED_SECONDS_MAX,
+    LOGGED_VALUES_MAX,
+    STREAM_BYTES_MAX,
+)
 from iolab.core.samples import Ints
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_S, NS_PER_US
-
-LOG_LIMIT_BYTES: Final = 64 << 20
-"""What is read of a log: an interval with thousands of different latencies has 10 kB, and there is
-one a second."""
-
-INTERVALS_LIMIT: Final = 100_000
-"""A day of seconds, and more."""
-
-HISTOGRAM_LIMIT_BYTES: Final = 1 << 20
-"""A histogram unpacked: of three digits over all 64 bits it has 57,344 counts, mostly of a byte."""
-
-FAULTS_LIMIT: Final = 8
-"""Lines of one log that are told to be wrong."""
-
-LATENCY_LIMIT_US: Final = 1 << 52
-"""What is longer is no latency, and would be none in nanoseconds either."""
 
 YCSB_NAMES: Final = {
     "READ": KeyOperation.READ,
@@ -121,12 +113,12 @@ class HdrLog(Record):
 def read_hdr_log(content: bytes) -> HdrLog:
     """Read a log, whole or cut short. Never raises."""
     draft = _HdrLogParser()
-    if len(content) > LOG_LIMIT_BYTES:
-        draft.add_fault(f"it is longer than {LOG_LIMIT_BYTES} bytes")
-    *lines, rest = content[:LOG_LIMIT_BYTES].split(b"\n")
+    if len(content) > STREAM_BYTES_MAX:
+        draft.add_fault(f"it is longer than {STREAM_BYTES_MAX} bytes")
+    *lines, rest = content[:STREAM_BYTES_MAX].split(b"\n")
     for number, line in enumerate(lines, 1):
         draft.take_line(number, line.strip(b"\r"))
-    if rest and len(content) <= LOG_LIMIT_BYTES:
+    if rest and len(content) <= STREAM_BYTES_MAX:
         draft.add_fault(f"line {len(lines) + 1} is cut short")
     return draft.build_log()
 
@@ -147,11 +139,11 @@ def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
         raise HdrLogError(f"has {len(packed) - _PACKED_HEAD} of {size} bytes")
     unpacker = zlib.decompressobj()
     try:
-        content = unpacker.decompress(packed[_PACKED_HEAD:], HISTOGRAM_LIMIT_BYTES)
+        content = unpacker.decompress(packed[_PACKED_HEAD:], HISTOGRAM_BYTES_MAX)
     except zlib.error:
         raise HdrLogError("does not unpack") from None
     if not unpacker.eof:
-        raise HdrLogError(f"ends too early, or unpacks to more than {HISTOGRAM_LIMIT_BYTES} bytes")
+        raise HdrLogError(f"ends too early, or unpacks to more than {HISTOGRAM_BYTES_MAX} bytes")
     head, payload = _parse_header(content[:_HEAD]), content[_HEAD:]
     if head.payload_bytes != len(payload):
         raise HdrLogError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
@@ -174,8 +166,8 @@ class _HistogramHeader(Record):
         bucket = np.maximum((index >> half) - 1, 0)
         sub = np.where(index >> half == 0, index, (index & ((1 << half) - 1)) + (1 << half))
         shift = bucket + self.unit_bits
-        if index.size and int(shift[-1]) + self.sub_bits > LATENCY_LIMIT_US.bit_length() - 1:
-            raise HdrLogError(f"holds a latency above {LATENCY_LIMIT_US} µs")
+        if index.size and int(shift[-1]) + self.sub_bits > LATENCY_US_MAX.bit_length() - 1:
+            raise HdrLogError(f"holds a latency above {LATENCY_US_MAX} µs")
         lowest = sub << shift
         width = np.int64(1) << shift
         return lowest + (width >> 1), lowest + width - 1, counts
@@ -186,7 +178,7 @@ def _parse_header(content: bytes) -> _HistogramHeader:
         raise HdrLogError("does not hold a histogram of encoding V2")
     payload, offset, digits = (int.from_bytes(content[at : at + 4], "big") for at in (4, 8, 12))
     lowest = int.from_bytes(content[16:24], "big")
-    if offset or digits > _DIGITS_MAX or not 1 <= lowest <= LATENCY_LIMIT_US:
+    if offset or digits > _DIGITS_MAX or not 1 <= lowest <= LATENCY_US_MAX:
         raise HdrLogError(f"is of {digits} digits from {lowest}, shifted by {offset}")
     # As AbstractHistogram.init has it: whole units up to twice the power of ten.
     sub_bits = max(math.ceil(math.log2(2 * 10**digits)), 1)
@@ -228,11 +220,12 @@ class _HdrLogParser:
         self._name = ""
         self._times_s: dict[bytes, float] = {}
         self._intervals: list[HdrInterval] = []
+        self._value_count = 0
         self._faults: list[str] = []
 
     def add_fault(self, problem: str) -> None:
         """One more thing that is wrong."""
-        if len(self._faults) < FAULTS_LIMIT:
+        if len(self._faults) < ERROR_LINES_MAX:
             self._faults.append(f"the latency log of {self._name or 'an operation'}: {problem}")
 
     def take_line(self, number: int, line: bytes) -> None:
@@ -259,8 +252,8 @@ class _HdrLogParser:
         return HdrLog(self._name, operation, tuple(self._intervals), faults)
 
     def _take_interval(self, number: int, match: re.Match[bytes]) -> None:
-        if len(self._intervals) >= INTERVALS_LIMIT:
-            self.add_fault(f"it has more than {INTERVALS_LIMIT} intervals")
+        if len(self._intervals) >= LOGGED_SECONDS_MAX:
+            self.add_fault(f"it has more than {LOGGED_SECONDS_MAX} intervals")
             return
         start_s, span_s = float(match[1]), float(match[2])
         if span_s < 0:
@@ -271,6 +264,10 @@ class _HdrLogParser:
             middles, highest, counts = decode_histogram(packed)
         except (HdrLogError, binascii.Error) as fault:
             self.add_fault(f"the histogram in line {number} {_fault_reason(fault)}")
+            return
+        self._value_count += counts.size
+        if self._value_count > LOGGED_VALUES_MAX:
+            self.add_fault(f"it has more than {LOGGED_VALUES_MAX} different latencies")
             return
         base_s = self._clock_base_s(start_s)
         self._intervals.append(

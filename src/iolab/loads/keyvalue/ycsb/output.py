@@ -14,20 +14,22 @@ from typing import Final
 import numpy as np
 
 from iolab.core.histogram import bin_index_of_ns
+from iolab.core.limits import (
+    ERROR_LINES_MAX,
+    PROGRESS_LINE_BYTES_MAX,
+    SECTIONS_MAX,
+    STATUSES_MAX,
+    STREAM_BYTES_MAX,
+)
 from iolab.core.samples import with_narrowest_type
+from iolab.hosts.engine import ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
-from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
+from iolab.loads.keyvalue.ycsb.engine import timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_US, parse_finite
-
-MESSAGES_MAX: Final = 8
-"""Error lines kept: every thread fails with the same words."""
-
-SECTIONS_LIMIT: Final = 200
-"""Sections that are taken; YCSB has about twenty."""
 
 DURATION_TOLERANCE_S: Final = 0.1
 """How much sooner than asked for a run may end: YCSB counts whole milliseconds."""
@@ -49,21 +51,21 @@ _ERROR: Final = re.compile(
 )
 
 _GARBAGE: Final = re.compile(r"TOTAL_GC(?:S|_TIME|_TIME_%)?_|TOTAL_GC")
+_TOTALS: Final = ("RunTime(ms)", "Throughput(ops/sec)")
 _UNITS: Final = {"Count": "", "Time(ms)": "ms", "Time(%)": "%"}
 _NAMES: Final = {operation: name for name, operation in YCSB_NAMES.items()}
 
-LINE_LIMIT_BYTES: Final = 16 << 10
-"""A status line with all operations of YCSB has about 1 kB; what is longer is none."""
 
-_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d+) sec: ")
+_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (?P<elapsed>\d{1,12}) sec: ")
 
 _STATUS: Final = re.compile(
-    _STAMP.pattern + rb"(?P<done>\d+) operations; "
-    rb"(?P<rate>[\d.]+) current ops/sec;"
+    _STAMP.pattern + rb"(?P<done>\d{1,18}) operations; "
+    rb"(?P<rate>[\d.]{1,40}) current ops/sec;"
 )
 
 _OPERATION: Final = re.compile(
-    rb"\[(?P<name>READ|UPDATE|INSERT|SCAN): Count=(?P<count>\d+), [^\]]*?Avg=(?P<mean>[\d.]+)[,\]]"
+    rb"\[(?P<name>READ|UPDATE|INSERT|SCAN): Count=(?P<count>\d{1,18}), "
+    rb"[^\]]*?Avg=(?P<mean>[\d.]{1,40})[,\]]"
 )
 
 SHORT_GROUP_NS: Final = 200_000_000
@@ -135,8 +137,8 @@ def parse_ycsb_output(stdout: bytes, stderr: bytes) -> YcsbOutput:
     """Read an output, whole or broken off. Never raises."""
     draft = _YcsbParser()
     for name, raw in (("output", stdout), ("standard error", stderr)):
-        if len(raw) > OUTPUT_LIMIT_BYTES:
-            draft.faults.append(f"YCSB's {name} is longer than {OUTPUT_LIMIT_BYTES} bytes")
+        if len(raw) > STREAM_BYTES_MAX:
+            draft.faults.add_fault(f"YCSB's {name} is longer than {STREAM_BYTES_MAX} bytes")
     for line in _printable_lines(stderr):
         draft.take_stderr_line(line)
     for line in _printable_lines(stdout):
@@ -182,7 +184,7 @@ class _YcsbParser:
     """Both streams while they are read, line by line."""
 
     def __init__(self) -> None:
-        self.faults: list[str] = []
+        self.faults = ReadingFaults()
         self._version = ""
         self._messages: dict[str, None] = {}
         self._overall: dict[str, float] = {}
@@ -193,7 +195,7 @@ class _YcsbParser:
         """A line of standard error, or one of standard output that is no result."""
         if match := _VERSION.match(line):
             self._version = match[1]
-        elif _ERROR.match(line) and len(self._messages) < MESSAGES_MAX:
+        elif _ERROR.match(line) and len(self._messages) < ERROR_LINES_MAX:
             message = excerpt(line, 300).removeprefix("iolab: ").rstrip(".")
             # What the binding told once is told again by every thread, with its cause.
             reason = message.partition(": ")[2] or message
@@ -210,10 +212,10 @@ class _YcsbParser:
             return
         section, field, number = match[1], match[2], parse_finite(match[3])
         if section == "OVERALL":
-            if number is not None:
+            if number is not None and field in _TOTALS:
                 self._overall[field] = number
         elif _GARBAGE.match(section):
-            if number is not None and len(self._statistics) < SECTIONS_LIMIT:
+            if number is not None and len(self._statistics) < SECTIONS_MAX:
                 name = section.lower()
                 self._statistics.append(Statistic(name, number, _UNITS.get(field, field)))
         elif field == "Operations" or field.startswith("Return="):
@@ -229,14 +231,16 @@ class _YcsbParser:
             reported_s=None if runtime_ms is None else runtime_ms / 1000,
             reported_ops_per_s=self._overall.get("Throughput(ops/sec)"),
             messages=tuple(self._messages),
-            faults=tuple(dict.fromkeys(self.faults)),
+            faults=tuple(self.faults),
         )
 
     def _add_count(self, section: str, field: str, text: str) -> None:
         if not text.isdecimal() or len(text) > 18:
-            self.faults.append(f"YCSB says {field} {excerpt(text, 40)} of {section}")
-        elif len(self._sections) < SECTIONS_LIMIT:
-            self._sections.setdefault(section, {})[field] = int(text)
+            self.faults.add_fault(f"YCSB says {field} {excerpt(text, 40)} of {section}")
+        elif len(self._sections) < SECTIONS_MAX or section in self._sections:
+            fields = self._sections.setdefault(section, {})
+            if len(fields) < STATUSES_MAX or field in fields:
+                fields[field] = int(text)
 
 
 def _build_section(name: str, fields: dict[str, int]) -> YcsbSection:
@@ -317,7 +321,7 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
 
 
 def _printable_lines(raw: bytes) -> Iterator[str]:
-    for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
+    for line in raw[:STREAM_BYTES_MAX].split(b"\n"):
         yield excerpt(line)
 
 
@@ -342,7 +346,7 @@ class StatusReader:
     def feed(self, piece: bytes) -> list[YcsbStatus]:
         """Take the next bytes; the lines that they complete. Never raises."""
         *lines, rest = (self._open + piece).split(b"\n")
-        self._open = rest[-LINE_LIMIT_BYTES:]
+        self._open = rest[-PROGRESS_LINE_BYTES_MAX:]
         return [status for status in map(_parse_status, lines) if status]
 
 
@@ -353,7 +357,7 @@ def text_without_status_lines(text: bytes) -> bytes:
 
 def _parse_status(line: bytes) -> YcsbStatus | None:
     match = _STATUS.match(line)
-    if match is None or len(line) > LINE_LIMIT_BYTES:
+    if match is None or len(line) > PROGRESS_LINE_BYTES_MAX:
         return None
     try:
         rate = float(match["rate"])
