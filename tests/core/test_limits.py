@@ -38,10 +38,10 @@ from iolab.hosts.answers import (
     read_answer,
 )
 from iolab.hosts.channel import ProtocolError, read_frame
-from iolab.hosts.message import HostLost, Message
+from iolab.hosts.message import HostLostError, Message
 from iolab.importers.files import ForeignFile, collect_files
 from iolab.loads.fileio.engines.fio_output import (
-    DocumentFault,
+    DocumentError,
     JsonDocumentSplitter,
     read_document,
 )
@@ -438,7 +438,7 @@ async def _monitor_reply(size: int) -> Outcome:
     reader.feed_eof()
     try:
         await GuestMonitor.open("g", reader, _Deaf(), 5.0)
-    except HostLost as lost:
+    except HostLostError as lost:
         return "what is not QMP" not in lost.message, lost.message
     return True, ""
 
@@ -483,7 +483,7 @@ def _milliseconds(past: int) -> Outcome:
     report["timestamp_ms"] = limits.MS_MAX + past
     try:
         read_document(json.dumps(report).encode())
-    except DocumentFault as fault:
+    except DocumentError as fault:
         return _without("timestamp_ms", [str(fault)])
     return True, ""
 
@@ -536,7 +536,7 @@ def _statuses(past: int) -> Outcome:
     count = limits.STATUSES_MAX + past
     raw = "".join(f"[READ], Return=S{number}, 1\n" for number in range(count)).encode()
     (section,) = parse_ycsb_output(raw, b"").sections
-    return len(section.returned) == count, ""
+    return len(section.return_counts) == count, ""
 
 
 def _levels(past: int) -> Outcome:

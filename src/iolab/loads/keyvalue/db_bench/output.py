@@ -428,7 +428,7 @@ class _DbBenchParser:
         draft, self._open = self._open, None
         if draft is None:
             return
-        latency = draft.latency()
+        latency = draft.build_latency()
         for fault in draft.faults:
             self.faults.add_fault(fault)
         if latency is not None:
