@@ -587,7 +587,7 @@ def _plot_document(plot: Plot) -> dict[str, Any]:
     document: dict[str, Any] = {
         "h": plot.height,
         "t": escape_invisible(plot.title),
-        "u": escape_invisible(plot_unit(plot)),
+        "u": escape_invisible(plot.y.unit if plot.y else plot_unit(plot)),
         "k": plot.x.tip_kind if plot.x else "",
     }
     if plot.x and plot.x.tip_kind == "time":
