@@ -131,10 +131,10 @@ class Rows(_Frames, Sequence[T], Generic[T]):
     @property
     def columns(self) -> dict[str, list[ExportValue]]:
         """The columns of `iolab export --format csv`; one with any text is text as a whole."""
-        return {name: _uniform_column(values) for name, values in self._columns().items()}
+        return {name: _column_of_one_type(values) for name, values in self._columns().items()}
 
 
-def _uniform_column(values: Sequence[ExportValue]) -> list[ExportValue]:
+def _column_of_one_type(values: Sequence[ExportValue]) -> list[ExportValue]:
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return list(values)
@@ -404,10 +404,10 @@ def _to_measured_point(summary: PointSummary, runs: Mapping[int, Run]) -> Measur
         axis=dict(summary.key.axis),
         metrics=summary.metrics,
         verdict=summary.level,
-        trusted=summary.trusted,
+        trusted=summary.is_trusted,
         notes=summary.note_texts,
         runs=tuple(runs[id(result)] for result in summary.results),
-        left_out=tuple(runs[id(result)] for result in summary.left_out),
+        left_out=tuple(runs[id(result)] for result in summary.left_out_results),
     )
 
 

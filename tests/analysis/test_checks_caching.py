@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from iolab.analysis.checks.bytes import (
     COLD_RESIDENT_SHARE,
-    buffered_io,
-    bytes_moved,
-    cache_hits,
-    target_is_memory,
-    unwritten_extents,
+    check_buffered_io,
+    check_bytes_moved,
+    check_cache_hits,
+    check_target_is_memory,
+    check_unwritten_extents,
 )
 from iolab.core.run import CacheProof, DeviceDelta, ExtentProof
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -34,21 +34,21 @@ def test_a_further_directory_of_a_host_is_judged_by_its_own_facts() -> None:
         "c1": facts_of("c1"),
         "c1 /mnt/m": facts_of("c1", in_memory=True, fs_type="tmpfs", device=None, devices=()),
     }
-    assert level(target_is_memory, healthy(), facts) is VALID
-    assert level(target_is_memory, healthy(target_key="c1"), facts) is VALID
-    assert level(target_is_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
-    assert level(bytes_moved, healthy(), facts) is VALID
-    assert level(bytes_moved, healthy(target_key="c1 /mnt/m"), facts) is INDICATIVE
+    assert level(check_target_is_memory, healthy(), facts) is VALID
+    assert level(check_target_is_memory, healthy(target_key="c1"), facts) is VALID
+    assert level(check_target_is_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
+    assert level(check_bytes_moved, healthy(), facts) is VALID
+    assert level(check_bytes_moved, healthy(target_key="c1 /mnt/m"), facts) is INDICATIVE
 
 
 def test_buffered_io_is_told() -> None:
-    assert level(buffered_io, healthy(BUFFERED)) is INDICATIVE
-    assert level(buffered_io, healthy()) is VALID
+    assert level(check_buffered_io, healthy(BUFFERED)) is INDICATIVE
+    assert level(check_buffered_io, healthy()) is VALID
 
 
 def test_direct_reads_and_writes_need_no_proof() -> None:
-    assert level(cache_hits, healthy()) is None
-    assert level(cache_hits, healthy(replace(WRITES, direct=False))) is None
+    assert level(check_cache_hits, healthy()) is None
+    assert level(check_cache_hits, healthy(replace(WRITES, direct=False))) is None
 
 
 @pytest.mark.parametrize(
@@ -65,28 +65,28 @@ def test_direct_reads_and_writes_need_no_proof() -> None:
 def test_buffered_reads_of_small_files_need_proof(
     proof: dict[str, object], expected: object
 ) -> None:
-    assert level(cache_hits, healthy(BUFFERED, **proof)) is expected
+    assert level(check_cache_hits, healthy(BUFFERED, **proof)) is expected
 
 
 @pytest.mark.parametrize(("gib", "expected"), [(4, INVALID), (5, INDICATIVE)])
 def test_files_larger_than_memory_are_read_in_part_from_it(gib: int, expected: object) -> None:
     job = replace(BUFFERED, file_bytes=gib * GIB)  # four jobs against 16 GiB of memory
-    assert level(cache_hits, healthy(job, cache=None)) is expected
+    assert level(check_cache_hits, healthy(job, cache=None)) is expected
 
 
 def test_unknown_memory_is_not_assumed() -> None:
-    answer = ask(cache_hits, healthy(BUFFERED, cache=None), facts={})
+    answer = ask(check_cache_hits, healthy(BUFFERED, cache=None), facts={})
     assert answer.level is INDICATIVE
     assert answer.message.startswith("Could not be checked")
 
 
 def test_a_target_in_memory_is_no_storage() -> None:
-    assert level(target_is_memory, healthy()) is VALID
+    assert level(check_target_is_memory, healthy()) is VALID
     tmpfs = facts_of(in_memory=True, fs_type="tmpfs", device=None, devices=())
-    assert level(target_is_memory, healthy(), {"c1": tmpfs}) is INVALID
+    assert level(check_target_is_memory, healthy(), {"c1": tmpfs}) is INVALID
     ram_disk = facts_of(device="loop0", devices=("loop0",), memory_backed=True)
-    assert level(target_is_memory, healthy(), {"c1": ram_disk}) is INDICATIVE
-    assert level(target_is_memory, healthy(), {}) is INDICATIVE
+    assert level(check_target_is_memory, healthy(), {"c1": ram_disk}) is INDICATIVE
+    assert level(check_target_is_memory, healthy(), {}) is INDICATIVE
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_target_in_memory_is_no_storage() -> None:
     ],
 )
 def test_what_is_read_was_written(proof: ExtentProof | None, expected: object) -> None:
-    assert level(unwritten_extents, healthy(extents=proof)) is expected
+    assert level(check_unwritten_extents, healthy(extents=proof)) is expected
 
 
 def test_writes_may_fill_holes() -> None:
-    assert level(unwritten_extents, healthy(WRITES, extents=None)) is None
+    assert level(check_unwritten_extents, healthy(WRITES, extents=None)) is None

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.checks.run import engine_errors
+from iolab.analysis.checks.run import check_engine_errors
 from iolab.core.metric import Level
 from iolab.core.run import ExtentProof, FileIdentityCheck, RunRecord
-from iolab.loads.fileio.checks import files_changed
+from iolab.loads.fileio.checks import check_files_changed
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import GIB, healthy
 from tests.facts import tells
@@ -40,19 +40,19 @@ def looked(**changes: Any) -> FileIdentityCheck:
 def test_files_are_held_against_what_they_were(
     files: FileIdentityCheck | None, expected: Level | None
 ) -> None:
-    assert level(files_changed, healthy(files=files)) is expected
+    assert level(check_files_changed, healthy(files=files)) is expected
 
 
 def test_files_that_were_sparse_get_new_places_by_the_load_itself() -> None:
     sparse = replace(BEFORE, written_bytes=GIB, hole_bytes=3 * GIB)
     files = FileIdentityCheck(sparse, replace(BEFORE, places="q"))
-    assert level(files_changed, healthy(files=files)) is VALID
+    assert level(check_files_changed, healthy(files=files)) is VALID
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.001, INDICATIVE), (0.99, INVALID)])
 def test_short_ios_are_judged_by_their_part(share: float, expected: Level) -> None:
     record = with_short(healthy(), share)
-    answer = ask(engine_errors, record)
+    answer = ask(check_engine_errors, record)
     assert answer.level is expected
     assert tells(answer.message, "short")
 

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.checks.fleet import (
-    clock_drift,
-    clock_step,
-    monitored_node_lost,
-    start_skew,
-    uneven_fleet,
+    check_clock_drift,
+    check_clock_step,
+    check_monitored_node_lost,
+    check_start_skew,
+    check_uneven_fleet,
 )
 from iolab.core.host import Role
 from iolab.core.metric import Level
@@ -28,7 +28,7 @@ from tests.judging import judge
     [(0.0, VALID), (0.25, VALID), (0.26, INDICATIVE), (1.0, INDICATIVE), (1.01, INVALID)],
 )
 def test_hosts_must_start_together(skew_s: float, expected: Level) -> None:
-    answer = ask(start_skew, record([(0.0, 31.0), (skew_s, 31.0)]))
+    answer = ask(check_start_skew, record([(0.0, 31.0), (skew_s, 31.0)]))
     assert answer.level is expected
     assert answer.evidence["start_skew_s"] == pytest.approx(skew_s)
     if skew_s:
@@ -63,7 +63,7 @@ def drifted(by_ms: float | None, error_ns: int = 0) -> RunRecord:
     ],
 )
 def test_clocks_must_keep_their_distance(by_ms: float | None, expected: Level) -> None:
-    answer = ask(clock_drift, drifted(by_ms))
+    answer = ask(check_clock_drift, drifted(by_ms))
     assert answer.level is expected
     if expected is not VALID:
         assert answer.evidence["host"] == "c2"
@@ -88,7 +88,7 @@ def test_a_clock_that_was_set_is_told_with_its_host(
     step_ns = None if by_ms is None else by_ms * MS
     moved = replace(made.hosts[1], clock_step_ns=step_ns)
     still = replace(made.hosts[0], clock_step_ns=None if by_ms is None else 0)
-    answer = ask(clock_step, replace(made, hosts=(still, moved)))
+    answer = ask(check_clock_step, replace(made, hosts=(still, moved)))
     assert answer.level is expected
     if by_ms:
         assert answer.evidence["host"] == "c2"
@@ -100,12 +100,12 @@ def test_the_clock_of_a_single_guest_is_judged_too(by_ms: float, expected: Level
     made = drifted(by_ms)
     alone = record([(0.0, 30.0)])
     fleet = GuestFleet((GuestRun("c1", "node"),))
-    assert level(clock_drift, replace(alone, hosts=made.hosts[1:], fleet=fleet)) is expected
+    assert level(check_clock_drift, replace(alone, hosts=made.hosts[1:], fleet=fleet)) is expected
 
 
 def test_what_the_way_of_the_messages_explains_is_no_drift() -> None:
-    assert level(clock_drift, drifted(90.0, error_ns=20 * MS)) is VALID
-    assert level(clock_drift, drifted(91.0, error_ns=20 * MS)) is INDICATIVE
+    assert level(check_clock_drift, drifted(90.0, error_ns=20 * MS)) is VALID
+    assert level(check_clock_drift, drifted(91.0, error_ns=20 * MS)) is INDICATIVE
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_what_the_way_of_the_messages_explains_is_no_drift() -> None:
     ],
 )
 def test_hosts_must_be_alike(rates: list[int], expected: Level) -> None:
-    answer = ask(uneven_fleet, bursts_record(*([Burst(ios=rate)] for rate in rates)))
+    answer = ask(check_uneven_fleet, bursts_record(*([Burst(ios=rate)] for rate in rates)))
     assert answer.level is expected
     assert answer.evidence["slowest_iops"] == pytest.approx(min(rates))
 
 
 def test_a_host_with_fewer_jobs_owes_less() -> None:
     made = bursts_record([Burst(ios=4000)], [Burst(ios=1000)])
-    assert level(uneven_fleet, made) is INDICATIVE
+    assert level(check_uneven_fleet, made) is INDICATIVE
     point = replace(made.run.point, host_numjobs=(("c2", 1),))
-    assert level(uneven_fleet, replace(made, run=replace(made.run, point=point))) is VALID
+    assert level(check_uneven_fleet, replace(made, run=replace(made.run, point=point))) is VALID
 
 
 def bystander(name: str, error: str | None) -> MonitoredHost:
@@ -139,14 +139,14 @@ def bystander(name: str, error: str | None) -> MonitoredHost:
 def test_a_lost_bystander_is_said_and_spoils_no_more_than_that() -> None:
     lost = bystander("s2", "Host 's2' broke off.")
     made = replace(healthy(), bystanders=(bystander("s1", None), lost))
-    answer = ask(monitored_node_lost, made)
+    answer = ask(check_monitored_node_lost, made)
     assert answer.level is INDICATIVE
     assert tells(answer.message, "1 of 2", "hosts", "'s2' broke off"), answer.message
-    assert level(monitored_node_lost, replace(made, bystanders=made.bystanders[:1])) is VALID
-    assert level(monitored_node_lost, healthy()) is None
+    assert level(check_monitored_node_lost, replace(made, bystanders=made.bystanders[:1])) is VALID
+    assert level(check_monitored_node_lost, healthy()) is None
 
 
-@pytest.mark.parametrize("check", [start_skew, clock_drift, uneven_fleet])
+@pytest.mark.parametrize("check", [check_start_skew, check_clock_drift, check_uneven_fleet])
 def test_one_host_is_no_fleet(check: object) -> None:
     assert level(check, healthy()) is None
 
@@ -163,7 +163,7 @@ def test_a_result_carries_its_spread() -> None:
 @pytest.mark.parametrize("rates", [(100, 300, 200), (300, 200, 100)])
 def test_the_slowest_and_the_fastest_host_are_named(rates: tuple[int, ...]) -> None:
     made = bursts_record(*([Burst(ios=rate)] for rate in rates))
-    evidence = ask(uneven_fleet, made).evidence
+    evidence = ask(check_uneven_fleet, made).evidence
     names = {rate: host.host for rate, host in zip(rates, made.hosts, strict=True)}
     assert (evidence["slowest"], evidence["fastest"]) == (names[100], names[300])
     assert (evidence["slowest_iops"], evidence["fastest_iops"]) == pytest.approx((100, 300))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.checks.idle import device_busy_before_run
+from iolab.analysis.checks.idle import check_device_busy
 from iolab.core.metric import Level
 from iolab.core.run import PreRunActivity
 from tests.analysis.checks_on import INDICATIVE, VALID, level
@@ -25,10 +25,10 @@ from tests.analysis.records import Burst, bursts_record, healthy
     ],
 )
 def test_others_before_the_start(proof: PreRunActivity | None, expected: Level) -> None:
-    assert level(device_busy_before_run, healthy(idle=proof)) is expected
+    assert level(check_device_busy, healthy(idle=proof)) is expected
 
 
 def test_little_load_is_disturbed_by_little() -> None:
     record = bursts_record([Burst(ios=100)])
     busy = replace(record.hosts[0], idle=PreRunActivity(1.0, 2e6, 60.0))
-    assert level(device_busy_before_run, replace(record, hosts=(busy,))) is INDICATIVE
+    assert level(check_device_busy, replace(record, hosts=(busy,))) is INDICATIVE

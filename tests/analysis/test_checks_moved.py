@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.checks.bytes import bytes_moved
+from iolab.analysis.checks.bytes import check_bytes_moved
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta
@@ -47,7 +47,7 @@ def moved(read: float = 0.0, write: float = 0.0, device: str = DEVICE) -> Device
     ],
 )
 def test_reads(read: float, expected: Level) -> None:
-    assert level(bytes_moved, healthy(devices=(moved(read),))) is expected
+    assert level(check_bytes_moved, healthy(devices=(moved(read),))) is expected
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_reads(read: float, expected: Level) -> None:
     [(1.0, VALID), (0.95, INDICATIVE), (0.5, INVALID), (1.5, INDICATIVE)],
 )
 def test_writes(write: float, expected: Level) -> None:
-    assert level(bytes_moved, healthy(WRITES, devices=(moved(write=write),))) is expected
+    assert level(check_bytes_moved, healthy(WRITES, devices=(moved(write=write),))) is expected
 
 
 def test_missing_reads_are_named_with_their_share() -> None:
-    answer = ask(bytes_moved, healthy(devices=(moved(0.25),)))
+    answer = ask(check_bytes_moved, healthy(devices=(moved(0.25),)))
     assert "moved 25 %" in answer.message
     assert "memory" in answer.message
     assert answer.evidence["device_read_bytes"] == CLAIMED // 4
@@ -67,7 +67,7 @@ def test_missing_reads_are_named_with_their_share() -> None:
 
 
 def test_reads_of_a_pure_write_are_amplification() -> None:
-    answer = ask(bytes_moved, healthy(WRITES, devices=(moved(read=0.2, write=1.0),)))
+    answer = ask(check_bytes_moved, healthy(WRITES, devices=(moved(read=0.2, write=1.0),)))
     assert answer.level is INDICATIVE
     assert "read-ahead or others' reads" in answer.message
 
@@ -75,15 +75,15 @@ def test_reads_of_a_pure_write_are_amplification() -> None:
 def test_what_the_engine_read_to_choose_its_way_is_nobody_s_excess() -> None:
     record = healthy(WRITES, devices=(moved(read=0.2, write=1.0),))
     probed = generated(record, probe_reads=100, probe_read_bytes=round(0.15 * CLAIMED))
-    answer = ask(bytes_moved, probed)
+    answer = ask(check_bytes_moved, probed)
     assert (answer.level, answer.evidence["probed_bytes"]) == (VALID, round(0.15 * CLAIMED))
     fewer = generated(record, probe_reads=100, probe_read_bytes=round(0.05 * CLAIMED))
-    assert level(bytes_moved, fewer) is INDICATIVE
+    assert level(check_bytes_moved, fewer) is INDICATIVE
 
 
 def test_both_directions_count_in_a_mix() -> None:
-    assert level(bytes_moved, healthy(MIXED, devices=(moved(0.5, 0.5),))) is VALID
-    assert level(bytes_moved, healthy(MIXED, devices=(moved(0.5, 0.4),))) is INVALID
+    assert level(check_bytes_moved, healthy(MIXED, devices=(moved(0.5, 0.5),))) is VALID
+    assert level(check_bytes_moved, healthy(MIXED, devices=(moved(0.5, 0.4),))) is INVALID
 
 
 def test_a_system_may_write_its_logs() -> None:
@@ -92,9 +92,11 @@ def test_a_system_may_write_its_logs() -> None:
     logs = DeviceDelta(DEVICE, 300 * 4096, 30 << 20, 1, 1)
     busy = DeviceDelta(DEVICE, 300 * 4096, (30 << 20) + 4096, 1, 1)
     hosts = record.hosts[0]
-    assert level(bytes_moved, replace(record, hosts=(replace(hosts, devices=(logs,)),))) is VALID
+    assert (
+        level(check_bytes_moved, replace(record, hosts=(replace(hosts, devices=(logs,)),))) is VALID
+    )
     noisy = replace(record, hosts=(replace(hosts, devices=(busy,)),))
-    assert level(bytes_moved, noisy) is INDICATIVE
+    assert level(check_bytes_moved, noisy) is INDICATIVE
 
 
 def test_what_cannot_be_counted_is_not_verified() -> None:
@@ -104,7 +106,7 @@ def test_what_cannot_be_counted_is_not_verified() -> None:
         (healthy(), {"c1": network}),
         (healthy(), {}),
     ):
-        answer = ask(bytes_moved, record, facts)
+        answer = ask(check_bytes_moved, record, facts)
         assert answer.level is INDICATIVE
         assert answer.message.startswith("Could not be checked")
 
@@ -118,34 +120,36 @@ def stack(nearest: str, *leaves: str) -> dict[str, HostFacts]:
 def test_the_leaves_stand_in_for_a_device_that_is_not_counted() -> None:
     facts = stack("md0", "sda", "sdb")
     leaves = (moved(0.5, device="sda"), moved(0.5, device="sdb"))
-    assert level(bytes_moved, healthy(devices=leaves), facts) is VALID
+    assert level(check_bytes_moved, healthy(devices=leaves), facts) is VALID
     half = (moved(0.5, device="sda"), moved(0.2, device="sdb"))
-    assert level(bytes_moved, healthy(devices=half), facts) is INVALID
-    assert level(bytes_moved, healthy(devices=leaves[:1]), facts) is INDICATIVE
+    assert level(check_bytes_moved, healthy(devices=half), facts) is INVALID
+    assert level(check_bytes_moved, healthy(devices=leaves[:1]), facts) is INDICATIVE
 
 
 def test_a_layer_between_may_answer_from_memory() -> None:
     facts = stack("loop0", "sda")
     for below, expected in ((1.0, VALID), (0.91, VALID), (0.89, INVALID), (0.0, INVALID)):
         devices = (moved(1.0, device="loop0"), moved(below, device="sda"))
-        assert level(bytes_moved, healthy(devices=devices), facts) is expected
+        assert level(check_bytes_moved, healthy(devices=devices), facts) is expected
 
 
 def test_a_layer_between_may_shrink_writes() -> None:
     facts = stack("dm-0", "sda")
     devices = (moved(write=1.0, device="dm-0"), moved(write=0.4, device="sda"))
-    assert level(bytes_moved, healthy(WRITES, devices=devices), facts) is INDICATIVE
+    assert level(check_bytes_moved, healthy(WRITES, devices=devices), facts) is INDICATIVE
     mirror = (moved(write=1.0, device="dm-0"), moved(write=2.0, device="sda"))
-    assert level(bytes_moved, healthy(WRITES, devices=mirror), facts) is VALID
+    assert level(check_bytes_moved, healthy(WRITES, devices=mirror), facts) is VALID
 
 
 def test_a_loop_device_over_an_unknown_file_is_not_verified() -> None:
     facts = facts_of(device="loop0", devices=("loop0",))
     alone = {"c1": replace(facts, disks=(disk("loop0"),))}
     record = healthy(devices=(moved(1.0, device="loop0"),))
-    assert level(bytes_moved, record, alone) is INDICATIVE
+    assert level(check_bytes_moved, record, alone) is INDICATIVE
     memory = facts_of(device="loop0", devices=("loop0",), memory_backed=True)
-    assert level(bytes_moved, record, {"c1": replace(memory, disks=(disk("loop0"),))}) is VALID
+    assert (
+        level(check_bytes_moved, record, {"c1": replace(memory, disks=(disk("loop0"),))}) is VALID
+    )
 
 
 def test_hosts_of_one_kernel_share_a_device() -> None:
@@ -153,14 +157,14 @@ def test_hosts_of_one_kernel_share_a_device() -> None:
     both = tuple(replace(host, devices=(moved(2.0),)) for host in record.hosts)
     record = replace(record, hosts=both)
     one = facts_of("c1")
-    assert level(bytes_moved, record, {"c1": one, "c2": one}) is VALID
-    assert level(bytes_moved, record, {"c1": one, "c2": facts_of("c2")}) is INDICATIVE
+    assert level(check_bytes_moved, record, {"c1": one, "c2": one}) is VALID
+    assert level(check_bytes_moved, record, {"c1": one, "c2": facts_of("c2")}) is INDICATIVE
 
 
 def test_one_host_that_read_from_memory_is_enough() -> None:
     record = bursts_record([Burst()], [Burst()], job=JOB)
     cached = replace(record.hosts[1], devices=(moved(0.0),))
-    answer = ask(bytes_moved, replace(record, hosts=(record.hosts[0], cached)))
+    answer = ask(check_bytes_moved, replace(record, hosts=(record.hosts[0], cached)))
     assert answer.level is INVALID
     assert answer.evidence["hosts"] == "c2"
 
@@ -180,7 +184,7 @@ def test_trims_are_held_against_the_discards(
 ) -> None:
     discarded = None if share is None else round(share * CLAIMED)
     delta = DeviceDelta(DEVICE, 0, 0, 0, 0, discard_bytes=discarded, discard_ios=discarded)
-    answer = ask(bytes_moved, healthy(TRIMS, devices=(delta,)))
+    answer = ask(check_bytes_moved, healthy(TRIMS, devices=(delta,)))
     assert (answer.level, message in answer.message) == (expected, True), answer.message
     assert answer.evidence["claimed_trim_bytes"] == CLAIMED
     assert answer.evidence["device_discard_bytes"] == discarded
@@ -188,5 +192,5 @@ def test_trims_are_held_against_the_discards(
 
 def test_discards_beside_writes_are_the_file_system_s_own() -> None:
     delta = replace(moved(write=1.0), discard_bytes=CLAIMED, discard_ios=9)
-    answer = ask(bytes_moved, healthy(WRITES, devices=(delta,)))
+    answer = ask(check_bytes_moved, healthy(WRITES, devices=(delta,)))
     assert (answer.level, "claimed_trim_bytes" in answer.evidence) == (VALID, False)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.checks.standstill import engine_stopped
-from iolab.analysis.checks.time import burst_credits, periodic_rate, startup_transient
+from iolab.analysis.checks.standstill import check_engine_stopped
+from iolab.analysis.checks.time import (
+    check_burst_credits,
+    check_periodic_rate,
+    check_startup_transient,
+)
 from iolab.core.metric import Level
 from iolab.core.run import ProcessorUse, RunRecord, Standstill, StandstillCause
 from iolab.session.driver import summed_processor_use
@@ -49,11 +53,11 @@ def record(*standstills: Standstill) -> RunRecord:
 def test_an_engine_is_judged_by_the_part_of_the_time_that_it_stood(
     standstills: tuple[Standstill, ...], expected: Level
 ) -> None:
-    assert level(engine_stopped, record(*standstills)) is expected
+    assert level(check_engine_stopped, record(*standstills)) is expected
 
 
 def test_a_standstill_is_told_with_its_length_and_its_cause() -> None:
-    answer = ask(engine_stopped, record(stopped(10, 14), stopped(20, 20.5, cause="frozen")))
+    answer = ask(check_engine_stopped, record(stopped(10, 14), stopped(20, 20.5, cause="frozen")))
     assert answer.evidence["cause"] == "stopped"
     assert answer.evidence["stopped_s"] == pytest.approx(4.5)
     assert tells(answer.message, "2 times", "4.5 s", "signal")
@@ -69,17 +73,17 @@ def test_a_clock_that_is_ahead_moves_no_standstill_out_of_the_run() -> None:
     host = replace(ahead.hosts[0], clock_offset_ns=BEFORE_NS, start_real_ns=None)
     intervals = replace(ahead.intervals, end_real_ns=ahead.intervals.end_real_ns + BEFORE_NS)
     ahead = replace(ahead, hosts=(host,), intervals=intervals)
-    assert level(engine_stopped, ahead) is INVALID
+    assert level(check_engine_stopped, ahead) is INVALID
 
 
 def test_what_a_standstill_does_to_the_rate_gets_no_other_reason() -> None:
-    for check in (startup_transient, periodic_rate, burst_credits):
+    for check in (check_startup_transient, check_periodic_rate, check_burst_credits):
         assert level(check, record(stopped(10, 14))) is None
 
 
 def test_nothing_is_said_where_nobody_looked() -> None:
-    assert level(engine_stopped, healthy(processor=used())) is None
-    assert level(engine_stopped, healthy(processor=None)) is None
+    assert level(check_engine_stopped, healthy(processor=used())) is None
+    assert level(check_engine_stopped, healthy(processor=None)) is None
 
 
 def test_the_standstills_of_phases_are_kept_the_longest_where_there_are_too_many() -> None:

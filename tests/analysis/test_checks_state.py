@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.analysis.checks.run import STATE_SHARE, unequal_state
+from iolab.analysis.checks.run import STATE_SHARE, check_unequal_state
 from iolab.core.metric import Level
 from iolab.core.target_state import Purge, TargetState
 from tests.analysis.checks_on import INDICATIVE, VALID, level
@@ -26,7 +26,7 @@ STATE = TargetState(
 
 
 def judged(*states: TargetState) -> Level | None:
-    return level(unequal_state, replace(healthy(), states=states))
+    return level(check_unequal_state, replace(healthy(), states=states))
 
 
 def test_without_an_account_there_is_nothing_to_judge() -> None:

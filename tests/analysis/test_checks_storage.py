@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.checks.bytes import bytes_moved
-from iolab.analysis.checks.storage_bytes import storage_bytes
+from iolab.analysis.checks.bytes import check_bytes_moved
+from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.storage_bytes import storage_bytes_of
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, Role
@@ -55,14 +55,14 @@ def test_disks_move_the_claimed_bytes_times_the_factors(
     job: Job, read: float, write: float, expected: Level
 ) -> None:
     record = run(node("s1", read / 2, write / 2), node("s2", read / 2, write / 2), job=job)
-    answer = ask(storage_bytes, record)
+    answer = ask(check_storage_bytes, record)
     assert answer.level is expected, answer.message
     assert answer.evidence["disks_read_bytes"] == pytest.approx(read * CLAIMED, abs=8)
     assert answer.evidence["disks_write_bytes"] == pytest.approx(write * CLAIMED, abs=8)
 
 
 def test_without_a_declaration_bytes_are_only_shown() -> None:
-    answer = ask(storage_bytes, run(node("s1", 0.1, 9.0), redundancy=None))
+    answer = ask(check_storage_bytes, run(node("s1", 0.1, 9.0), redundancy=None))
     assert answer.level is None
     assert answer.evidence["disks_write_bytes"] == pytest.approx(9 * CLAIMED, abs=8)
     assert answer.evidence["expected_write_bytes"] is None
@@ -70,16 +70,16 @@ def test_without_a_declaration_bytes_are_only_shown() -> None:
 
 def test_a_node_that_was_not_counted_leaves_it_open() -> None:
     record = run(node("s1", 1.0, 0.0), node("s2", 0.0, 0.0, error="It broke off."))
-    answer = ask(storage_bytes, record)
+    answer = ask(check_storage_bytes, record)
     assert answer.level is INDICATIVE
     assert "s2 were not counted" in answer.message
 
 
 def test_without_nodes_and_with_a_hypervisor_there_is_nothing_to_hold() -> None:
-    assert level(storage_bytes, healthy()) is None
+    assert level(check_storage_bytes, healthy()) is None
     watching = replace(node("hv", 0.0, 0.0), role=Role.HYPERVISOR)
     assert storage_bytes_of(run(watching), {}) is None
-    assert level(storage_bytes, run(watching)) is None
+    assert level(check_storage_bytes, run(watching)) is None
 
 
 def test_disks_that_nodes_of_one_kernel_share_count_once() -> None:
@@ -118,6 +118,6 @@ def network() -> dict[str, HostFacts]:
 def test_storage_nodes_answer_for_clients_without_disks() -> None:
     record = run(node("s1", 1.0, 0.0))
     record = replace(record, hosts=(replace(record.hosts[0], devices=()),))
-    assert level(bytes_moved, record, network()) is None
-    assert level(bytes_moved, replace(record, redundancy=None), network()) is INDICATIVE
-    assert level(bytes_moved, replace(record, bystanders=()), network()) is INDICATIVE
+    assert level(check_bytes_moved, record, network()) is None
+    assert level(check_bytes_moved, replace(record, redundancy=None), network()) is INDICATIVE
+    assert level(check_bytes_moved, replace(record, bystanders=()), network()) is INDICATIVE

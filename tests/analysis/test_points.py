@@ -110,7 +110,7 @@ def test_fourteen_points_moderate_one_another() -> None:
 def test_a_point_whose_runs_are_all_invalid_shows_them_without_an_interval() -> None:
     invalid = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in repeats([100.0, 400.0])]
     found = only(invalid)
-    assert (found.trusted, found.level, found.results) == (False, Level.INVALID, ())
+    assert (found.is_trusted, found.level, found.results) == (False, Level.INVALID, ())
     metric = found.metrics["iops"]
     assert metric.value == pytest.approx(200.0)
     assert (metric.low, metric.high, metric.n) == (None, None, 2)

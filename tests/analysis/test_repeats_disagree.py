@@ -58,7 +58,7 @@ def test_a_point_of_repeats_that_disagree_is_not_trusted_and_has_no_interval() -
     (point,) = summarise_points(
         results_with_repeat_checks(repeats(251, 30_000, 47_000), STUDY), STUDY
     )
-    assert not point.trusted
+    assert not point.is_trusted
     assert point.metrics["iops"].low is None
 
 

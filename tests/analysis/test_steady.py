@@ -14,7 +14,7 @@ from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord
 from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
 from iolab.core.workload import ServiceTime
-from iolab.loads.fileio.checks import coordinated_omission
+from iolab.loads.fileio.checks import check_coordinated_omission
 from iolab.report.numbers import metric_value_text, steadiness_text
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
 from tests.judging import judge
@@ -181,7 +181,9 @@ def test_a_few_stalls_leave_the_far_percentiles_open() -> None:
 )
 def test_a_rate_must_be_kept(ios: int, lat_ns: int, level: Level, words: str) -> None:
     job = replace(JOB, rate_iops=10_000)
-    said = coordinated_omission(view_of(bursts_record([Burst(ios=ios, lat_ns=lat_ns)], job=job)))
+    said = check_coordinated_omission(
+        view_of(bursts_record([Burst(ios=ios, lat_ns=lat_ns)], job=job))
+    )
     assert said.level is level
     assert words in said.message
 
@@ -190,14 +192,14 @@ def test_a_stall_that_the_average_hides_is_seen() -> None:
     job = replace(JOB, rate_iops=10_000)
     calm = Burst(ios=40_000, lat_ns=100_000, spans=29)
     stalled = replace(calm, start_s=29.0, lat_ns=790_000, spans=1, first_seq=29)
-    said = coordinated_omission(view_of(bursts_record([calm, stalled], job=job)))
+    said = check_coordinated_omission(view_of(bursts_record([calm, stalled], job=job)))
     assert said.level is Level.INDICATIVE
     assert "waited unseen" in said.message
     assert said.evidence["full_seconds"] == pytest.approx(1 / 30, abs=0.01)
 
 
 def test_a_closed_loop_has_service_times() -> None:
-    said = coordinated_omission(view_of(bursts_record([Burst()])))
+    said = check_coordinated_omission(view_of(bursts_record([Burst()])))
     assert said.level is None
     assert "service times" in said.message
 

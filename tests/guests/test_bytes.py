@@ -12,7 +12,7 @@ from iolab.core.host import HostFacts, Role
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
-from iolab.guests.analysis import bytes_below_guests
+from iolab.guests.analysis import check_guest_bytes
 from iolab.guests.guest import DiskKind, GuestSettings
 from iolab.guests.nodes import fleet_bytes, guest_nodes, written_bytes_by_layer
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
@@ -38,7 +38,7 @@ MIRRORED = replace(SETTINGS, replicas=2)
 
 
 def ask(record: RunRecord, known: dict[str, HostFacts] | None = None) -> CheckResult:
-    answer = bytes_below_guests(view(record, known))
+    answer = check_guest_bytes(view(record, known))
     assert answer.message.endswith(".")
     assert answer.message[0].isupper()
     return answer

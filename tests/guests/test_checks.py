@@ -8,22 +8,22 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.check import Check
-from iolab.analysis.checks.client import cpu_bound_client, cpu_stolen
+from iolab.analysis.checks.client import check_cpu_bound_client, check_cpu_stolen
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import empty_counter_table
 from iolab.guests.analysis import (
-    disk_iops_limit,
-    emulated_guest,
-    guest_limited,
-    guest_starved,
-    simulated_disk,
+    check_disk_iops_limit,
+    check_emulated_guest,
+    check_guest_limited,
+    check_guest_starved,
+    check_simulated_disk,
 )
 from iolab.guests.guest import Accelerator, DiskKind, GuestRun, GuestUse
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio.checks import littles_law
+from iolab.loads.fileio.checks import check_littles_law
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import BLOCK, SECOND, Burst
 from tests.guests.fleets import (
@@ -45,7 +45,13 @@ from tests.guests.fleets import (
 )
 from tests.judging import KEY_VALUE_CHECKS, METADATA_CHECKS, judge
 
-OF_GUESTS = (emulated_guest, simulated_disk, disk_iops_limit, guest_starved, guest_limited)
+OF_GUESTS = (
+    check_emulated_guest,
+    check_simulated_disk,
+    check_disk_iops_limit,
+    check_guest_starved,
+    check_guest_limited,
+)
 USED = GuestUse(wall_s=32.0, vcpu_run_s=30.0, vcpu_wait_s=1.0, cpu_s=31.0)
 
 
@@ -81,15 +87,15 @@ def test_guests_in_order_are_valid(check: Check[RunView]) -> None:
 
 def test_other_load_of_guests_is_asked_what_runs_it() -> None:
     for checks in (METADATA_CHECKS, KEY_VALUE_CHECKS):
-        assert {emulated_guest, simulated_disk, guest_starved} <= set(checks)
+        assert {check_emulated_guest, check_simulated_disk, check_guest_starved} <= set(checks)
 
 
 def test_one_emulated_guest_makes_the_run_indicative() -> None:
-    answer = ask(emulated_guest, run(fleet=fleet_of(*one_odd(accelerator=Accelerator.TCG))))
+    answer = ask(check_emulated_guest, run(fleet=fleet_of(*one_odd(accelerator=Accelerator.TCG))))
     assert answer.level is INDICATIVE
     assert GUESTS[3] in answer.message
     every = fleet_of(*(guest(name, accelerator=Accelerator.TCG) for name in GUESTS))
-    assert "4 of 4 clients" in ask(emulated_guest, run(fleet=every)).message
+    assert "4 of 4 clients" in ask(check_emulated_guest, run(fleet=every)).message
 
 
 @pytest.mark.parametrize(
@@ -101,17 +107,19 @@ def test_guests_of_somebody_else_tell_what_runs_them(told: str | None, expected:
     kernel = replace(known[GUESTS[0]].kernel, hypervisor=told)
     known[GUESTS[0]] = replace(known[GUESTS[0]], kernel=kernel)
     record = run(fleet=fleet_of(*map(given, GUESTS), settings=None))
-    assert level(emulated_guest, record, known) is expected
+    assert level(check_emulated_guest, record, known) is expected
     # Also of clients that nobody calls guests.
-    assert level(emulated_guest, replace(record, fleet=None), known) is expected
+    assert level(check_emulated_guest, replace(record, fleet=None), known) is expected
 
 
 def test_a_modelled_disk_is_no_storage() -> None:
     modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000)
-    answer = ask(simulated_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=modelled)))
+    answer = ask(check_simulated_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=modelled)))
     assert answer.level is INDICATIVE
     assert "10 ms" in answer.message
-    assert level(simulated_disk, run(fleet=fleet_of(*map(given, GUESTS), settings=None))) is None
+    assert (
+        level(check_simulated_disk, run(fleet=fleet_of(*map(given, GUESTS), settings=None))) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,7 @@ def test_a_limit_that_is_reached_shapes_the_result(
     limit: int | None, expected: Level | None
 ) -> None:
     settings = replace(SETTINGS, iops_limit=limit)
-    answer = ask(disk_iops_limit, run(fleet=fleet_of(*map(guest, GUESTS), settings=settings)))
+    answer = ask(check_disk_iops_limit, run(fleet=fleet_of(*map(guest, GUESTS), settings=settings)))
     assert answer.level is expected
     if expected is INDICATIVE:
         assert answer.evidence["guests_at_limit"] == 4
@@ -130,7 +138,7 @@ def test_a_limit_that_is_reached_shapes_the_result(
 def test_one_guest_at_its_limit_is_enough() -> None:
     settings = replace(SETTINGS, iops_limit=2000)
     record = run(fleet=fleet_of(*map(guest, GUESTS), settings=settings), bursts=slow(4, 2000))
-    answer = ask(disk_iops_limit, record)
+    answer = ask(check_disk_iops_limit, record)
     assert (answer.level, answer.evidence["guest"]) == (INDICATIVE, GUESTS[3])
     assert "1 of 4 guests" in answer.message
 
@@ -138,7 +146,7 @@ def test_one_guest_at_its_limit_is_enough() -> None:
 @pytest.mark.parametrize(("waited_s", "expected"), [(0.3, VALID), (0.7, INDICATIVE)])
 def test_processors_that_wait_for_the_nodes_are_told(waited_s: float, expected: Level) -> None:
     use = replace(IDLE, vcpu_wait_s=waited_s)
-    answer = ask(guest_starved, run(fleet=fleet_of(*one_odd(use=use))))
+    answer = ask(check_guest_starved, run(fleet=fleet_of(*one_odd(use=use))))
     assert answer.level is expected
     assert answer.evidence["wait_share"] == pytest.approx(waited_s / 32)
 
@@ -146,18 +154,18 @@ def test_processors_that_wait_for_the_nodes_are_told(waited_s: float, expected: 
 def test_the_nodes_samples_in_the_window_go_before_the_whole_run() -> None:
     use = {"vcpu_run_ns": SECOND // 2, "vcpu_wait_ns": SECOND // 4}
     served = dict.fromkeys(GUESTS[:2], use)
-    answer = ask(guest_starved, counted(run(), guests=served))
+    answer = ask(check_guest_starved, counted(run(), guests=served))
     assert answer.level is INDICATIVE
     assert answer.evidence["wait_share"] == pytest.approx(0.25)
     # Of two processors each waits half as much.
     two = replace(SETTINGS, vcpus=2)
     record = counted(run(fleet=fleet_of(*map(guest, GUESTS), settings=two)), guests=served)
-    assert ask(guest_starved, record).evidence["wait_share"] == pytest.approx(0.125)
+    assert ask(check_guest_starved, record).evidence["wait_share"] == pytest.approx(0.125)
 
 
 def test_what_is_stolen_from_a_node_is_missing_in_its_guests() -> None:
     stolen = {"0@0": {"idle_ns": SECOND * 9 // 10, "steal_ns": SECOND // 10}}
-    answer = ask(guest_starved, counted(run(), cpu=stolen))
+    answer = ask(check_guest_starved, counted(run(), cpu=stolen))
     assert answer.level is INDICATIVE
     assert answer.evidence["node"] == "n1"
 
@@ -179,7 +187,7 @@ def stealing(record: RunRecord) -> RunRecord:
 
 def test_stolen_time_is_told_once() -> None:
     ours = stealing(run())
-    assert level(cpu_stolen, ours) is None
+    assert level(check_cpu_stolen, ours) is None
     theirs = stealing(run(fleet=fleet_of(*map(given, GUESTS), settings=None)))
     # Their node counts nothing of them.
     rows = theirs.counters.scope.tolist()
@@ -189,10 +197,10 @@ def test_stolen_time_is_told_once() -> None:
         theirs.counters, **{one: getattr(theirs.counters, one)[keep] for one in columns}
     )
     theirs = replace(theirs, counters=counters)
-    answer = ask(cpu_stolen, theirs)
+    answer = ask(check_cpu_stolen, theirs)
     assert answer.level is INDICATIVE
     assert answer.evidence["steal_share"] == pytest.approx(0.1)
-    assert level(guest_starved, theirs) is None
+    assert level(check_guest_starved, theirs) is None
 
 
 @pytest.mark.parametrize(
@@ -207,20 +215,20 @@ def test_stolen_time_is_told_once() -> None:
 )
 def test_a_loop_that_runs_empty_is_the_guests(lat_ms: float, ios: int, expected: Level) -> None:
     record = run(bursts=slow(lat_ms, ios))
-    answer = ask(guest_limited, record)
+    answer = ask(check_guest_limited, record)
     assert answer.level is expected, answer.message
     if expected is INVALID:
         assert answer.evidence["guest"] == GUESTS[3]
         # One cause, one objection.
-        assert level(littles_law, record) is VALID
-        assert level(cpu_bound_client, counted(record)) is VALID
+        assert level(check_littles_law, record) is VALID
+        assert level(check_cpu_bound_client, counted(record)) is VALID
 
 
 def test_a_loop_that_is_a_little_empty_is_for_littles_law_to_tell() -> None:
     record = run(bursts=slow(8.0, 850))
-    assert level(littles_law, record) is INDICATIVE
+    assert level(check_littles_law, record) is INDICATIVE
     alone = replace(run(bursts=slow(1.0)), fleet=None)
-    assert level(littles_law, alone) is INVALID
+    assert level(check_littles_law, alone) is INVALID
 
 
 def test_what_the_windows_edges_hide_is_granted() -> None:
@@ -229,8 +237,8 @@ def test_what_the_windows_edges_hide_is_granted() -> None:
         every = {name: [Burst(ios=ios, lat_ns=100_000_000, spans=1)] for name in GUESTS}
         return run(bursts=every, fleet=fleet_of(*map(given, GUESTS)))
 
-    assert level(guest_limited, short(60)) is VALID
-    assert level(guest_limited, short(50)) is INVALID
+    assert level(check_guest_limited, short(60)) is VALID
+    assert level(check_guest_limited, short(50)) is INVALID
 
 
 @pytest.mark.parametrize(
@@ -247,7 +255,7 @@ def test_latency_that_the_hypervisor_knows_nothing_of(
     below_ms: float, use: GuestUse | None, expected: Level
 ) -> None:
     odd = one_odd(blocks=(blocks(lat_ms=below_ms),), use=use)
-    answer = ask(guest_limited, run(fleet=fleet_of(*odd)))
+    answer = ask(check_guest_limited, run(fleet=fleet_of(*odd)))
     assert answer.level is expected, answer.message
     if expected is not VALID:
         assert answer.evidence["guest"] == GUESTS[3]
@@ -265,14 +273,14 @@ def test_polling_for_an_idle_guest_on_kvm_is_no_work_of_the_guest(
     for place in range(len(GUESTS)):
         samples(collector, place, {"cpu": {"0@0": {"idle_ns": SECOND}}})
     record = replace(run(fleet=fleet_of(*odd)), counters=collector.build_table())
-    assert ask(guest_limited, record).level is expected
+    assert ask(check_guest_limited, record).level is expected
 
 
 def test_what_entering_a_guest_costs_on_fast_disks_is_not_told() -> None:
     # 8 in flight of 60 us: 133,333 a second, of which the hypervisor sees 20 us.
     fast = {name: [Burst(ios=133_333, lat_ns=60_000)] for name in GUESTS}
     served = tuple(guest(name, blocks=(blocks(lat_ms=0.02),), use=USED) for name in GUESTS)
-    assert level(guest_limited, run(bursts=fast, fleet=fleet_of(*served))) is VALID
+    assert level(check_guest_limited, run(bursts=fast, fleet=fleet_of(*served))) is VALID
 
 
 def test_a_disk_at_its_limit_lets_both_wait() -> None:
@@ -284,27 +292,27 @@ def test_a_disk_at_its_limit_lets_both_wait() -> None:
     )
     settings = replace(SETTINGS, iops_limit=200)
     record = run(job=job, bursts=held, fleet=fleet_of(*served, settings=settings))
-    assert level(guest_limited, record) is VALID
-    assert level(disk_iops_limit, record) is INDICATIVE
+    assert level(check_guest_limited, record) is VALID
+    assert level(check_disk_iops_limit, record) is INDICATIVE
 
 
 def test_few_ios_say_nothing_of_latency() -> None:
     rare = {name: [Burst(ios=1, lat_ns=8_000_000_000)] for name in GUESTS}
     served = tuple(guest(name, blocks=(blocks(30 * BLOCK, lat_ms=1),), use=USED) for name in GUESTS)
-    assert level(guest_limited, run(bursts=rare, fleet=fleet_of(*served))) is VALID
+    assert level(check_guest_limited, run(bursts=rare, fleet=fleet_of(*served))) is VALID
 
 
 def test_a_paced_guest_of_somebody_else_cannot_be_judged() -> None:
     paced = replace(READS, rate_iops=IOPS)
     theirs = run(job=paced, fleet=fleet_of(*map(given, GUESTS), settings=None))
-    assert level(guest_limited, theirs) is INDICATIVE
-    assert level(guest_limited, run(job=paced)) is VALID
+    assert level(check_guest_limited, theirs) is INDICATIVE
+    assert level(check_guest_limited, run(job=paced)) is VALID
     closed = run(fleet=fleet_of(*map(given, GUESTS), settings=None))
-    assert level(guest_limited, closed) is VALID
+    assert level(check_guest_limited, closed) is VALID
 
 
 def test_guests_that_are_not_the_runs_hosts_are_nobodys() -> None:
     strangers = tuple(GuestRun(f"x{name}", PLACES[name]) for name in GUESTS)
     record = replace(run(), fleet=fleet_of(*strangers), counters=empty_counter_table())
-    assert level(guest_limited, record) is None
+    assert level(check_guest_limited, record) is None
     assert judge(record, facts()).nodes == ()

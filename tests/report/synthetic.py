@@ -36,7 +36,7 @@ from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.core.workload import Axis, DataSet, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
-from iolab.store.documents import Analysis, HostsStart, Manifest, SessionDocument
+from iolab.store.documents import HostsStart, Manifest, SessionDocument, StoredAnalysis
 from iolab.store.verify import Damage
 from tests.report.counters import counters
 from tests.report.machines import GIB, facts_of
@@ -88,7 +88,7 @@ class Source(Struct):
             agent_version="0.1.0",
             outputs=(),
             files=(),
-            analysis=Analysis(1, run),
+            analysis=StoredAnalysis(1, run),
         )
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:

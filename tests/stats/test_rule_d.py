@@ -25,7 +25,7 @@ def test_a_steady_run_ends_at_the_second_look() -> None:
     assert seen.status is StoppingStatus.OK
     assert seen.seconds == RAW_BLOCK.shortest_s + RAW_BLOCK.step_s
     assert seen.mean == pytest.approx(LEVEL, abs=2 * seen.half_width)
-    assert seen.relative < 0.01
+    assert seen.relative_half_width < 0.01
     assert seen.period_s is None
 
 
@@ -66,7 +66,7 @@ def test_few_large_stalls_are_imprecise() -> None:
 def test_a_run_of_nothing_is_imprecise() -> None:
     seen = replay_stopping_rule(np.zeros(780))
     assert seen.status is StoppingStatus.IMPRECISE
-    assert seen.relative == math.inf
+    assert seen.relative_half_width == math.inf
 
 
 def test_a_short_series_is_still_running_but_can_be_judged() -> None:

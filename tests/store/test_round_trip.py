@@ -37,7 +37,7 @@ from iolab.errors import StoreError
 from iolab.loads.keyvalue.workload import ServerRun
 from iolab.record import Record, field_names
 from iolab.store.codec import encode
-from iolab.store.documents import Analysis, Manifest, ManifestHead, RunOrigin
+from iolab.store.documents import Manifest, ManifestHead, RunOrigin, StoredAnalysis
 from iolab.store.parquet import write_new_parquet
 from iolab.store.runs import read_run, read_table, write_run
 from iolab.store.verify import read_manifest
@@ -141,13 +141,13 @@ RECORDS = st.builds(
 def test_a_run_reads_back_equal(record: RunRecord, result: Result) -> None:
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run-1"
-        write_run(run, record, Analysis(3, result), RunOrigin("s", "0.1.0", None))
+        write_run(run, record, StoredAnalysis(3, result), RunOrigin("s", "0.1.0", None))
         found = read_run(run)
         assert_same(found, record)
         # Equality alone would let True pass for 1, and 1 for 1.0.
         assert encode(found.hosts) == encode(record.hosts)
         analysis = read_manifest(ManifestHead, run).analysis
-        assert analysis == Analysis(3, result)
+        assert analysis == StoredAnalysis(3, result)
         assert encode(analysis.result) == encode(result)
         assert read_manifest(Manifest, run).analysis == analysis
 
@@ -158,7 +158,10 @@ def test_a_float_that_is_no_number_stays_unknown(tmp_path: Path) -> None:
     sums[:3] = (math.nan, math.inf, -0.0)
     record = replace(record, intervals=replace(record.intervals, lat_sum_ns=sums))
     write_run(
-        tmp_path / "run-1", record, Analysis(3, make_result(record)), RunOrigin("s", "0", None)
+        tmp_path / "run-1",
+        record,
+        StoredAnalysis(3, make_result(record)),
+        RunOrigin("s", "0", None),
     )
     assert_same(read_run(tmp_path / "run-1"), record)
 

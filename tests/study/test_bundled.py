@@ -14,7 +14,7 @@ from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, booted_guest_settings
 from iolab.guests.hosts import image_directory
 from iolab.loads.fileio.workload import Access, Job
-from iolab.loads.keyvalue.cost import space_on_host, store_bytes
+from iolab.loads.keyvalue.cost import space_bytes_on_host, store_bytes
 from iolab.loads.keyvalue.problems import memory_notes
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
@@ -192,7 +192,7 @@ def test_the_small_scale_of_a_store_is_soon_done(
     assert list(memory_notes(study, plan.points)) == []
     assert plan.budget.free_bytes_needed_per_host < 6 << 30
     if study.target.image_bytes is not None:
-        assert space_on_host(study, plan.points, "local", 200e6) < study.target.image_bytes
+        assert space_bytes_on_host(study, plan.points, "local", 200e6) < study.target.image_bytes
 
 
 def test_the_first_study_that_is_written_loads() -> None:

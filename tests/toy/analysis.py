@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.check import CheckAnswer, check, invalid, valid
+from iolab.analysis.check import CheckAnswer, check, invalid_answer, valid_answer
 from iolab.analysis.kinds import CHECKS, LoadAnalysis
 from iolab.analysis.view import RunView
 from iolab.core.histogram import MIDDLE_NS
@@ -26,8 +26,10 @@ def not_durable(view: RunView) -> CheckAnswer:
     median_ns = view.load.histogram(hosts, [Direction.WRITE]).percentile_ns(50.0) or 0.0
     message = f"Half of all appends took {format_ns(median_ns)} at most"
     if median_ns < DURABLE_LEAST_NS:
-        return invalid(f"{message}: no device is so fast, nothing was kept.", median_ns=median_ns)
-    return valid(f"{message}, as a device may need.", median_ns=median_ns)
+        return invalid_answer(
+            f"{message}: no device is so fast, nothing was kept.", median_ns=median_ns
+        )
+    return valid_answer(f"{message}, as a device may need.", median_ns=median_ns)
 
 
 class AppendAnalysis(LoadAnalysis[RunView]):

@@ -41,7 +41,7 @@ from iolab.study.schedule import (
     build_point_at,
     searches_in,
 )
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import hosts_making_load_of_point
 
 CONFIRMING_RUNS: Final = 2
 """Runs that confirm an answer at least: a single one has no spread of its own."""
@@ -88,7 +88,7 @@ class ResultLog:
         """The runs of a point."""
         return list(self._points.get(digest, {}).values())
 
-    def counted_runs(self, digest: str) -> int:
+    def counted_run_count(self, digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
         return sum(
             1
@@ -166,25 +166,25 @@ def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     searches = searches_in(study, plan.points)
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
-    grid = [GridGroup(study, listed)] if study.method.is_sequential and listed else []
+    grid = [GridDecisionGroup(study, listed)] if study.method.is_sequential and listed else []
     return (*grid, *(_decision_group(study, search) for search in searches))
 
 
 def _decision_group(study: Study, search: Search) -> DecisionGroup:
     match search.workload.search_goal.objective:
         case Objective.PEAK:
-            return PeakGroup(study, search)
+            return PeakSearchDecisionGroup(study, search)
         case Objective.MAX_LOAD:
-            return MaxLoadGroup(study, search)
+            return MaxLoadDecisionGroup(study, search)
         case Objective.GRID:
-            return LoadCurveGroup(study, search)
+            return LoadCurveDecisionGroup(study, search)
 
 
-class GridGroup:
+class GridDecisionGroup:
     """Listed points: measured again until their intervals are narrow enough."""
 
     def __init__(self, study: Study, points: Sequence[Point]) -> None:
-        self._repeats = RepeatRule(study)
+        self._repeats = RepeatCountRule(study)
         self._points_by_digest = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
@@ -195,7 +195,7 @@ class GridGroup:
         )
 
 
-class RepeatRule:
+class RepeatCountRule:
     """The rule for repeats: at least so many, then until half the interval is below the target.
 
     An invalid run is made up for where another of its point was sound: else it has no interval.
@@ -221,7 +221,7 @@ class RepeatRule:
         few = {
             p.digest
             for p in alive
-            if log.counted_runs(p.digest) < min_repeats
+            if log.counted_run_count(p.digest) < min_repeats
             or self._lacks_second_sound_run(log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
@@ -229,23 +229,23 @@ class RepeatRule:
             point
             for point in alive
             if point.digest in few
-            or (point.digest in vague and log.counted_runs(point.digest) < most)
+            or (point.digest in vague and log.counted_run_count(point.digest) < most)
         ]
 
     def _lacks_second_sound_run(self, log: ResultLog, point: Point, max_runs: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and log.counted_runs(point.digest) < max_runs
+        return 0 < sound < wanted and log.counted_run_count(point.digest) < max_runs
 
 
-class LoadCurveGroup:
+class LoadCurveDecisionGroup:
     """One curve over load: seeds, then where the curve is least known, then repeats."""
 
     def __init__(self, study: Study, search: Search) -> None:
         self._study = study
         self._search = search
-        self._repeats = RepeatRule(study)
+        self._repeats = RepeatCountRule(study)
         self._metric = search.workload.rate_metric
 
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
@@ -260,10 +260,10 @@ class LoadCurveGroup:
         load = None if axis is None else axis.next_load()
         if load is not None:
             return (alive[load],)
-        measured = [point for point in alive.values() if log.counted_runs(point.digest)]
+        measured = [point for point in alive.values() if log.counted_run_count(point.digest)]
         if self._study.method.is_sequential:
             return self._repeats.points_to_repeat(log, measured)
-        return [p for p in measured if log.counted_runs(p.digest) < self._study.method.repeats]
+        return [p for p in measured if log.counted_run_count(p.digest) < self._study.method.repeats]
 
 
 def measured_load_curve(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
@@ -286,12 +286,12 @@ def measured_load_curve(study: Study, search: Search, log: ResultLog) -> Adaptiv
     return axis
 
 
-class PeakGroup:
+class PeakSearchDecisionGroup:
     """The best of one or two axes, confirmed by repeats."""
 
     def __init__(self, study: Study, search: Search) -> None:
         self._search = search
-        self._repeats = RepeatRule(study)
+        self._repeats = RepeatCountRule(study)
         self._metric = search.workload.headline_or_rate_metric
 
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
@@ -320,13 +320,13 @@ def measured_peak_search(search: Search, log: ResultLog) -> PeakSearch:
     return peaks
 
 
-class MaxLoadGroup:
+class MaxLoadDecisionGroup:
     """The highest rate under a latency limit: the maximum, rates beside the limit, the proof."""
 
     def __init__(self, study: Study, search: Search) -> None:
         self._study = study
         self._search = search
-        self._repeats = RepeatRule(study)
+        self._repeats = RepeatCountRule(study)
 
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
@@ -400,17 +400,17 @@ def max_load_progress(search: Search, log: ResultLog) -> MaxLoadProgress | None:
     runs = [
         _load_run_of_result(run, limit)
         for run in log.results
-        if run.status is RunStatus.DONE and _is_rate_limited_run(run, base)
+        if run.status is RunStatus.DONE and _has_same_load_with_rate_limit(run, base)
     ]
     return MaxLoadProgress(_geometric_mean(maxima), limit, runs)
 
 
 def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    return sum(point.job_on(host).job_count for host in load_hosts_of_point(study, point))
+    return sum(point.job_on(host).job_count for host in hosts_making_load_of_point(study, point))
 
 
-def _is_rate_limited_run(run: Result, base: Point) -> bool:
+def _has_same_load_with_rate_limit(run: Result, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (run.configuration, run.workload, run.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
@@ -443,24 +443,24 @@ class AdaptiveQueue:
         self._log = ResultLog(study)
         self._stored = {run.key: run for run in stored_results if run.status is RunStatus.DONE}
         self._queue: deque[Point] = deque()
-        self._asked: Counter[str] = Counter()
+        self._current_run: Counter[str] = Counter()
         self._order = 0
         self._rounds = 0
         self._sentinel = sentinel_point(study)
-        self._blocks = deque(_plan_blocks(plan, self._sentinel))
+        self._blocks = deque(_blocks_of_plan(plan, self._sentinel))
         self._points: dict[str, Point] = {}
         self._since: list[Result] = []
         self._alarms = 0
-        self._redone = False
+        self._remeasured_alarms = False
         self._messages: list[str] = []
 
     def next_run(self) -> PlannedRun | None:
         """The run to make now; None when nothing more is wanted."""
         while (point := self._next_point()) is not None:
             self._order += 1
-            self._asked[point.digest] += 1
+            self._current_run[point.digest] += 1
             self._points[point.digest] = point
-            run = PlannedRun(self._order, self._asked[point.digest], point)
+            run = PlannedRun(self._order, self._current_run[point.digest], point)
             stored = self._stored.pop((point.digest, run.repeat), None)
             if stored is None:
                 return run
@@ -521,15 +521,15 @@ class AdaptiveQueue:
         """What the sentinel says; where it has moved, what lies between is measured again, once."""
         alarms = self._log.update_sentinel_alarms()
         if len(alarms) <= self._alarms:
-            self._redone = False
+            self._remeasured_alarms = False
             return
         self._alarms = len(alarms)
-        if self._redone:
+        if self._remeasured_alarms:
             self._messages.append(
                 f"{alarm_text(alarms[-1])} It had been redone before and is left so."
             )
             return
-        self._redone = True
+        self._remeasured_alarms = True
         self._queue.extendleft(
             self._points[run.digest]
             for run in reversed(self._since)
@@ -538,7 +538,7 @@ class AdaptiveQueue:
         self._messages.append(f"{alarm_text(alarms[-1])} The runs between are made again.")
 
 
-def _plan_blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
+def _blocks_of_plan(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     """The plan's runs by repeat, each in the plan's order; of the first the sentinel first."""
     blocks: dict[int, list[Point]] = {}
     for run in plan.runs:

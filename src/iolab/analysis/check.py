@@ -21,9 +21,9 @@ from iolab.core.metric import CheckResult, Evidence, Level
 from iolab.core.run import HostRun
 from iolab.record import Record
 
-Value = int | float | str | bool | None
+EvidenceValue = int | float | str | bool | None
 
-Numbers = dict[str, Value]
+EvidenceValues = dict[str, EvidenceValue]
 """Evidence while it is being put together."""
 
 View = TypeVar("View", bound=RunView)
@@ -103,14 +103,14 @@ class GradedAnswer(Record):
 
         if is_beyond(bad):
             end = self.doubtful if self.wrong is None else self.wrong
-            return invalid(f"{self.text}{end}.", **self.evidence)
+            return invalid_answer(f"{self.text}{end}.", **self.evidence)
         if is_beyond(good):
-            return indicative(f"{self.text}{self.doubtful}.", **self.evidence)
-        return valid(f"{self.text}.", **self.evidence)
+            return indicative_answer(f"{self.text}{self.doubtful}.", **self.evidence)
+        return valid_answer(f"{self.text}.", **self.evidence)
 
 
 def graded_answer(
-    text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: Value
+    text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: EvidenceValue
 ) -> GradedAnswer:
     """What a check of one host found; its thresholds say how good that is."""
     return GradedAnswer(text, evidence, doubtful, wrong)
@@ -157,37 +157,39 @@ def per_host(
     return decorate
 
 
-def valid(message: str, **evidence: Value) -> CheckAnswer:
+def valid_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """All is well."""
     return CheckAnswer(Level.VALID, message, evidence)
 
 
-def indicative(message: str, **evidence: Value) -> CheckAnswer:
+def indicative_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """The number gives an idea, and is not to be quoted without this sentence."""
     return CheckAnswer(Level.INDICATIVE, message, evidence)
 
 
-def invalid(message: str, **evidence: Value) -> CheckAnswer:
+def invalid_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """The number is not what it claims to be."""
     return CheckAnswer(Level.INVALID, message, evidence)
 
 
-def not_applicable(message: str, **evidence: Value) -> CheckAnswer:
+def not_applicable_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """The check does not apply here, or nothing on these hosts can tell it: no word for or against.
 
-    What could have been looked at and was not is `unchecked` instead.
+    What could have been looked at and was not is `unchecked_answer` instead.
     """
     return CheckAnswer(None, message, evidence)
 
 
 def lost_host_answer(host: HostRun) -> CheckAnswer:
     """Of a host that was lost in the run: what needs all that it did is not judged."""
-    return not_applicable(f"The run of {host.host} broke off: there is no whole.", host=host.host)
+    return not_applicable_answer(
+        f"The run of {host.host} broke off: there is no whole.", host=host.host
+    )
 
 
-def unchecked(why: str, **evidence: Value) -> CheckAnswer:
+def unchecked_answer(why: str, **evidence: EvidenceValue) -> CheckAnswer:
     """What could not be seen: the result goes no further than indicative."""
-    return indicative(f"Could not be checked: {why}.", **evidence)
+    return indicative_answer(f"Could not be checked: {why}.", **evidence)
 
 
 def worst_answer(

@@ -276,7 +276,7 @@ def _default_history_metrics(
     if figure is not None:
         return [figure]
     present = [side for side in sessions if point_place in side.summaries]
-    trusted = [side for side in present if side.summaries[point_place].trusted]
+    trusted = [side for side in present if side.summaries[point_place].is_trusted]
     return rate_keys(
         dict.fromkeys(key for side in present for key in side.summaries[point_place].metrics),
         lambda key: all(_history_values([side], point_place, key) for side in trusted),
@@ -290,7 +290,7 @@ def _history_values(
     values = []
     for number, side in enumerate(sessions):
         summary = side.summaries.get(point_place)
-        if summary is None or not summary.trusted:
+        if summary is None or not summary.is_trusted:
             continue
         figure = summary.metrics.get(metric)
         if figure is not None and figure.value is not None and figure.value > 0:

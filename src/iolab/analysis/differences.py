@@ -274,7 +274,7 @@ def _point_setting_differences(
         for name, first, second in (*settings, hosts):
             if first != second and (workload, name) not in named:
                 named.add((workload, name))
-                values = (_setting_text(name, first), _setting_text(name, second))
+                values = (_setting_value_text(name, first), _setting_value_text(name, second))
                 yield workload, name.replace("_", " "), *values, name not in free
 
 
@@ -343,7 +343,7 @@ def _host_setting_differences(
 ) -> Iterator[Difference]:
     for field in field_names(first):
         values = (getattr(first, field), getattr(second, field))
-        texts = (_setting_text(field, value) for value in values)
+        texts = (_setting_value_text(field, value) for value in values)
         name, forbids = field.replace("_", " "), field in first.keys_that_must_agree
         yield from _difference_if_unequal(
             DifferenceArea.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
@@ -471,7 +471,7 @@ def _values_with_counts_text(values: Counter[str]) -> str:
     return ", ".join(f"{value or NOT_SET} ({count})" for value, count in sorted(values.items()))
 
 
-def _setting_text(name: str, value: object) -> str:
+def _setting_value_text(name: str, value: object) -> str:
     if isinstance(value, int) and name.endswith("_bytes"):
         return format_bytes(value)
     return _value_text(value)

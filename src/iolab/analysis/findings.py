@@ -267,7 +267,7 @@ class LoadCurve(Record):
     @property
     def axis(self) -> str:
         """The axis of load."""
-        return self.search.names[0]
+        return self.search.axis_names[0]
 
 
 class SearchPeak(Record):
@@ -303,7 +303,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             continue
         less = metric_spec(key).better is Better.LOWER
         measured = [point for point in members if point.metric_value(key) is not None]
-        trusted = [point for point in measured if point.trusted]
+        trusted = [point for point in measured if point.is_trusted]
         if not trusted:
             continue
         pick = min if less else max
@@ -317,7 +317,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             value=best.metrics[key],
             level=best.level,
             indistinguishable_axes=tuple(
-                point.key.axis for point in others if _intervals_overlap(point, best, key)
+                point.key.axis for point in others if _do_intervals_overlap(point, best, key)
             ),
             point_count=len(trusted),
             runs=run_keys_of_points([best]),
@@ -345,8 +345,8 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
                     workload=workload.id,
                     axis=name,
                     fixed_axis=fixed,
-                    load=point.axis_load(name),
-                    next_load=next_point.axis_load(name),
+                    load=point.load_on_axis(name),
+                    next_load=next_point.load_on_axis(name),
                     rate_ratio=gained,
                     latency_ratio=waited,
                     has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
@@ -365,7 +365,7 @@ def first_knee_load(
     each = (
         _first_unprofitable_step(curve, axis, rate) for _, curve in trusted_curves(points, axis)
     )
-    return next((bend[0].axis_load(axis) for bend in each if bend is not None), None)
+    return next((bend[0].load_on_axis(axis) for bend in each if bend is not None), None)
 
 
 def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[PriceFinding]:
@@ -420,7 +420,7 @@ def trusted_curves(
     points: Iterable[PointSummary], name: str
 ) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
     """The trusted points by the values of their other axes, each ascending in the load `name`."""
-    for (_, fixed), members in point_curves((point for point in points if point.trusted), name):
+    for (_, fixed), members in point_curves((point for point in points if point.is_trusted), name):
         yield fixed, members
 
 
@@ -454,7 +454,7 @@ def _first_unprofitable_step(
         short, long = mean_latency(point), mean_latency(next_point)
         if not (low and high and short and long):
             continue
-        more = math.log(next_point.axis_load(name) / point.axis_load(name))
+        more = math.log(next_point.load_on_axis(name) / point.load_on_axis(name))
         if (
             math.log(high / low) < WORTHWHILE_GAIN_SHARE * more
             and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more
@@ -473,7 +473,7 @@ def _is_sure_knee(point: PointSummary, other: PointSummary, name: str, rate: str
     before, after = _high_or_value(short), _low_or_value(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
-    more = WORTHWHILE_GAIN_SHARE * math.log(other.axis_load(name) / point.axis_load(name))
+    more = WORTHWHILE_GAIN_SHARE * math.log(other.load_on_axis(name) / point.load_on_axis(name))
     return math.log(most / least) < more < math.log(after / before)
 
 
@@ -497,7 +497,7 @@ def _points_by_curve(points: Sequence[PointSummary]) -> dict[tuple[str, str], li
     return by_place
 
 
-def _intervals_overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
+def _do_intervals_overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
     """Whether the intervals of both meet; without intervals nothing is known to differ."""
     a, b = point.metrics[key], other.metrics[key]
     return _low_or_value(a) <= _high_or_value(b) and _low_or_value(b) <= _high_or_value(a)

@@ -7,34 +7,43 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 
 from iolab.analysis.bottleneck.resource_use import EVERY_CORE_HOSTS_MAX, WATCHED, run_resources
 from iolab.analysis.check import Check, CheckAnswer, CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_is_memory
+from iolab.analysis.checks.bytes import (
+    check_bytes_moved,
+    check_hidden_layer,
+    check_target_is_memory,
+)
 from iolab.analysis.checks.client import (
-    client_starved,
-    client_throttled,
-    cpu_bound_client,
-    cpu_stolen,
+    check_client_starved,
+    check_client_throttled,
+    check_cpu_bound_client,
+    check_cpu_stolen,
+    check_thermal_throttling,
     is_pinned_to_some_cores,
-    thermal_throttling,
 )
-from iolab.analysis.checks.fleet import clock_drift, clock_step, monitored_node_lost, start_skew
-from iolab.analysis.checks.idle import device_busy_before_run
+from iolab.analysis.checks.fleet import (
+    check_clock_drift,
+    check_clock_step,
+    check_monitored_node_lost,
+    check_start_skew,
+)
+from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.run import (
-    engine_errors,
-    run_unfinished,
-    totals_disagree,
-    versions_differ,
+    check_engine_errors,
+    check_run_unfinished,
+    check_totals_disagree,
+    check_versions_differ,
 )
-from iolab.analysis.checks.standstill import engine_stopped
-from iolab.analysis.checks.storage_bytes import storage_bytes
+from iolab.analysis.checks.standstill import check_engine_stopped
+from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.checks.time import (
-    excluded_hosts,
-    missing_seconds,
-    no_common_window,
-    percentile_support,
-    periodic_rate,
-    run_too_short,
-    startup_transient,
-    wide_interval,
+    check_excluded_hosts,
+    check_missing_seconds,
+    check_no_common_window,
+    check_percentile_support,
+    check_periodic_rate,
+    check_run_too_short,
+    check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.evenness import run_spread
 from iolab.analysis.metrics import (
@@ -76,37 +85,37 @@ WHOLE_RUN: Final = ""
 
 
 CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
-    run_unfinished,
-    excluded_hosts,
-    versions_differ,
-    engine_errors,
-    engine_stopped,
-    totals_disagree,
-    no_common_window,
-    start_skew,
-    clock_drift,
-    clock_step,
-    run_too_short,
-    missing_seconds,
-    startup_transient,
-    periodic_rate,
-    wide_interval,
-    percentile_support,
+    check_run_unfinished,
+    check_excluded_hosts,
+    check_versions_differ,
+    check_engine_errors,
+    check_engine_stopped,
+    check_totals_disagree,
+    check_no_common_window,
+    check_start_skew,
+    check_clock_drift,
+    check_clock_step,
+    check_run_too_short,
+    check_missing_seconds,
+    check_startup_transient,
+    check_periodic_rate,
+    check_wide_interval,
+    check_percentile_support,
     CheckSlot.PROCESSORS_REAL,
     CheckSlot.LIMITS,
-    target_is_memory,
-    hidden_layer,
-    bytes_moved,
-    storage_bytes,
+    check_target_is_memory,
+    check_hidden_layer,
+    check_bytes_moved,
+    check_storage_bytes,
     CheckSlot.BYTES,
-    cpu_bound_client,
-    client_throttled,
-    client_starved,
-    cpu_stolen,
+    check_cpu_bound_client,
+    check_client_throttled,
+    check_client_starved,
+    check_cpu_stolen,
     CheckSlot.PROCESSORS_FREE,
-    thermal_throttling,
-    device_busy_before_run,
-    monitored_node_lost,
+    check_thermal_throttling,
+    check_device_busy,
+    check_monitored_node_lost,
 )
 """What can be asked of whatever reads and writes, in the order shown. A check that stands here is
 asked of every kind of load that does not leave it out."""

@@ -227,8 +227,8 @@ def match_points(
         if first is None or second is None:
             lacking = names[0] if first is None else names[1]
             skipped.append(SkippedPoint(*place, f"{lacking} has no such point"))
-        elif not (first.trusted and second.trusted):
-            lacking = names[1] if first.trusted else names[0]
+        elif not (first.is_trusted and second.is_trusted):
+            lacking = names[1] if first.is_trusted else names[0]
             skipped.append(SkippedPoint(*place, f"no run of {lacking} is done and not invalid"))
         else:
             pairs[place] = (first, second)

@@ -76,33 +76,33 @@ class PointKey(Record):
 class PointSummary(Record):
     """A point's repeats together.
 
-    `results` are the runs that entered, by repeat, and `left_out` those that did not. Where none
-    may enter, `trusted` is False and the values are those of all runs that have any, without
-    intervals. A metric's `n` is how many runs its value rests on. `level` is the worst verdict of
-    the runs behind the values.
+    `results` are the runs that entered, by repeat, and `left_out_results` those that did not. Where
+    none may enter, `is_trusted` is False and the values are those of all runs that have any,
+    without intervals. A metric's `n` is how many runs its value rests on. `level` is the worst
+    verdict of the runs behind the values.
     """
 
     key: PointKey
     digest: str
     results: tuple[Result, ...]
-    left_out: tuple[Result, ...]
+    left_out_results: tuple[Result, ...]
     metrics: Mapping[str, Metric]
     level: Level
-    trusted: bool
+    is_trusted: bool
 
     def metric_value(self, metric: str) -> float | None:
         """The value of a metric; None where it has none."""
         figure = self.metrics.get(metric)
         return None if figure is None else figure.value
 
-    def axis_load(self, axis: str) -> int:
+    def load_on_axis(self, axis: str) -> int:
         """Where it stands on an axis of load; KeyError where it is on no such axis."""
         return int(dict(self.key.axis)[axis])
 
     @property
     def runs(self) -> list[Result]:
         """All of its runs by repeat, those that did not enter too."""
-        return sorted((*self.results, *self.left_out), key=lambda run: run.repeat)
+        return sorted((*self.results, *self.left_out_results), key=lambda run: run.repeat)
 
     @property
     def note_texts(self) -> tuple[str, ...]:
@@ -123,10 +123,10 @@ class PointSummary(Record):
         )
 
     def _left_out_notes(self) -> tuple[str, ...]:
-        if not self.left_out:
+        if not self.left_out_results:
             return ()
-        total = len(self.results) + len(self.left_out)
-        return (f"{len(self.left_out)} of {total} runs left out",)
+        total = len(self.results) + len(self.left_out_results)
+        return (f"{len(self.left_out_results)} of {total} runs left out",)
 
 
 def group_along_axis(
@@ -289,7 +289,7 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
         key=key,
         digest=runs[0].digest,
         results=used,
-        left_out=tuple(run for run in runs if run not in used),
+        left_out_results=tuple(run for run in runs if run not in used),
         metrics={
             name: _metric_over_runs(name, unit, used, priors.prior_of_point(key, name))
             if used
@@ -297,7 +297,7 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
             for name, unit in units.items()
         },
         level=worst_level(run.verdict.level for run in shown),
-        trusted=bool(used),
+        is_trusted=bool(used),
     )
 
 

@@ -96,7 +96,7 @@ def _predict_curve(
     extrapolate: bool,
 ) -> CurvePrediction:
     metric = workload.rate_metric
-    used = [point for point in curve if point.trusted and point.metric_value(metric)]
+    used = [point for point in curve if point.is_trusted and point.metric_value(metric)]
     measured = tuple(_measured_load(point, axis, metric) for point in used)
     single = sum(_run_count(point, metric) < REPEATS_MIN for point in used)
     reason = _no_prediction_reason(measured, load, single, extrapolate=extrapolate)
@@ -173,9 +173,9 @@ def _limiting_resource(resources: RunResources | None, axis: str) -> ResourceUse
     return max(shared, key=lambda use: use.share or 0.0, default=None)
 
 
-def _is_limiting_when_full(use: ResourceUse) -> bool:
+def _is_limiting_when_full(resource_use: ResourceUse) -> bool:
     """Whether a share near 1 is a limit: a device that works in parallel is busy long before."""
-    return use.resource.value in {"port", "processors"}
+    return resource_use.resource.value in {"port", "processors"}
 
 
 def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
@@ -185,7 +185,7 @@ def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
     if figure.low is not None and figure.high is not None and figure.low > 0:
         width = math.log(figure.high / figure.low) / 2
     return MeasuredLoad(
-        load=point.axis_load(axis),
+        load=point.load_on_axis(axis),
         rate=point.metric_value(metric) or 0.0,
         scatter=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         runs=max(len(values), 1),

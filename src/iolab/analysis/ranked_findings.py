@@ -241,7 +241,7 @@ class _ScoreInterval(Record):
     high: float
 
 
-_Scores = dict[str, _ScoreInterval]
+_ScoresByConfiguration = dict[str, _ScoreInterval]
 
 
 class _Contenders(Record):
@@ -258,7 +258,7 @@ class _Contenders(Record):
     metric: str
     costs: Mapping[str, float]
     currency: str
-    scores_by_side: Mapping[str, _Scores]
+    scores_by_side: Mapping[str, _ScoresByConfiguration]
     workloads: tuple[str, ...]
     level: Level
     has_single_runs: bool
@@ -269,7 +269,7 @@ class _Contenders(Record):
         """What figures are for, empty where not all costs are known."""
         return f"{MONEY:g} {self.currency}" if self.costs else ""
 
-    def capacity_scores(self) -> _Scores:
+    def capacity_scores(self) -> _ScoresByConfiguration:
         """Capacity, for money where all costs are known; exact, since it is bought."""
         scores = {}
         for owner, size in self.capacity.items():
@@ -277,7 +277,7 @@ class _Contenders(Record):
             scores[owner] = _ScoreInterval(figure, figure, figure)
         return scores
 
-    def scores_per_cost(self, scores: _Scores) -> _Scores:
+    def scores_per_cost(self, scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
         """Scores for money where all costs are known, else as they are."""
         return {
             owner: score_per_size(score, self.costs.get(owner, 1.0))
@@ -369,7 +369,9 @@ def _comparable_capacities(configurations: Sequence[Configuration]) -> tuple[str
     return "", {}
 
 
-def _performance_scores(of_owner: Mapping[str, Sequence[BestPointFinding]]) -> dict[str, _Scores]:
+def _performance_scores(
+    of_owner: Mapping[str, Sequence[BestPointFinding]],
+) -> dict[str, _ScoresByConfiguration]:
     """By kind of performance each configuration's geometric mean over its workloads."""
     kinds = dict.fromkeys(figure.metric for best in of_owner.values() for figure in best)
     return {
@@ -383,7 +385,7 @@ def _performance_scores(of_owner: Mapping[str, Sequence[BestPointFinding]]) -> d
     }
 
 
-def _mean_of_performance_scores(sides: Sequence[_Scores]) -> _Scores:
+def _mean_of_performance_scores(sides: Sequence[_ScoresByConfiguration]) -> _ScoresByConfiguration:
     """The geometric mean of all kinds of performance, each counting once."""
     owners = dict.fromkeys(owner for side in sides for owner in side)
     return {owner: _geometric_mean_score([side[owner] for side in sides]) for owner in owners}
@@ -417,7 +419,7 @@ def score_per_size(score: _ScoreInterval, size: float) -> _ScoreInterval:
     return _ScoreInterval(score.value / size, score.low / size, score.high / size)
 
 
-def _shares_of_best(scores: _Scores) -> _Scores:
+def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
     """Each as a share of the best, with the least and the most that all intervals allow.
 
     Where intervals overlap any of them may be the best: none is sure to have all of it.
@@ -442,12 +444,12 @@ def _lowest_score(shares: Sequence[_ScoreInterval]) -> _ScoreInterval:
     )
 
 
-def _order_best_first(scores: _Scores) -> list[str]:
+def _order_best_first(scores: _ScoresByConfiguration) -> list[str]:
     """The owners, the best first; of equal ones as the study has them."""
     return sorted(scores, key=lambda owner: -scores[owner].value)
 
 
-def _is_clear_leader(scores: _Scores, best: str) -> bool:
+def _is_clear_leader(scores: _ScoresByConfiguration, best: str) -> bool:
     """Whether it is above all others whatever their intervals allow."""
     return all(scores[best].low > score.high for owner, score in scores.items() if owner != best)
 
@@ -476,9 +478,9 @@ def _capacity_recommendation(field: _Contenders) -> Recommendation:
 def _performance_recommendation(
     field: _Contenders,
     need: Need,
-    scores: _Scores,
+    scores: _ScoresByConfiguration,
     per: str,
-    sides: Mapping[str, _Scores] | None = None,
+    sides: Mapping[str, _ScoresByConfiguration] | None = None,
 ) -> Recommendation:
     best, second, *_ = _order_best_first(scores)
     return Recommendation(

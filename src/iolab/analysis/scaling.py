@@ -103,15 +103,15 @@ def _scaling_steps(
     first = curve[0]
     priors = fit_point_priors({point.key: point.results for point in curve}, study)
     yield ScalingStep(
-        first.axis_load(HOSTS_AXIS), first, Metric(1.0, "share", n=len(first.results))
+        first.load_on_axis(HOSTS_AXIS), first, Metric(1.0, "share", n=len(first.results))
     )
     for point in curve[1:]:
-        each = first.axis_load(HOSTS_AXIS) / point.axis_load(HOSTS_AXIS)
+        each = first.load_on_axis(HOSTS_AXIS) / point.load_on_axis(HOSTS_AXIS)
         pair = (first, point)
-        if incomparability_reason(pair, metric) or not (first.trusted and point.trusted):
+        if incomparability_reason(pair, metric) or not (first.is_trusted and point.is_trusted):
             values = [side.metrics[metric].value or 0.0 for side in pair]
             yield ScalingStep(
-                point.axis_load(HOSTS_AXIS), point, Metric(values[1] / values[0] * each, "share")
+                point.load_on_axis(HOSTS_AXIS), point, Metric(values[1] / values[0] * each, "share")
             )
             continue
         ratio = compare_pair(
@@ -119,4 +119,4 @@ def _scaling_steps(
         )
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
-        yield ScalingStep(point.axis_load(HOSTS_AXIS), point, share)
+        yield ScalingStep(point.load_on_axis(HOSTS_AXIS), point, share)

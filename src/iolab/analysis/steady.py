@@ -166,7 +166,7 @@ def judge_steadiness(
     window = Window(
         series.second_start_ns(decision.cut_s), series.second_start_ns(decision.seconds)
     )
-    excess = 0.0 if record.rule else _mean_excess(record, series, decision)
+    excess = 0.0 if record.rule else _excess_over_steady_mean(record, series, decision)
     return SteadinessView(
         _steadiness_record(decision, settings),
         window,
@@ -203,7 +203,9 @@ def _fixed_length_settings(
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _mean_excess(record: RunRecord, series: FleetRateSeries, decision: StoppingDecision) -> float:
+def _excess_over_steady_mean(
+    record: RunRecord, series: FleetRateSeries, decision: StoppingDecision
+) -> float:
     counted = series.counts[round(record.warmup_s) :]
     if decision.mean <= 0 or len(counted) == 0:
         return 0.0
@@ -216,7 +218,7 @@ def _steadiness_record(decision: StoppingDecision, settings: StoppingRuleSetting
         cut_s=decision.cut_s,
         seconds=decision.seconds,
         mean=decision.mean,
-        half_width=decision.relative,
+        half_width=decision.relative_half_width,
         df=decision.df,
         period_s=decision.period_s,
         cycles=decision.cycles,
@@ -249,7 +251,7 @@ def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) 
         case StoppingStatus.IMPRECISE:
             stalls = f" It stalled {decision.episodes} times." if decision.episodes else ""
             yield (
-                f"Its mean is known to ±{percent_text(decision.relative)}, "
+                f"Its mean is known to ±{percent_text(decision.relative_half_width)}, "
                 f"±{percent_text(settings.precision)} was asked.{stalls}"
             )
         case StoppingStatus.CORRELATED:
@@ -307,7 +309,7 @@ class FleetStoppingRule:
                 f"steady, {self._live.satisfied_look_count} of {self._settings.consecutive} looks"
             )
         if decision.status is StoppingStatus.IMPRECISE:
-            return f"imprecise, ±{percent_text(min(decision.relative, 9.99))}"
+            return f"imprecise, ±{percent_text(min(decision.relative_half_width, 9.99))}"
         if decision.status is StoppingStatus.CORRELATED:
             return (
                 f"too correlated, {decision.effective_count:.0f} of {EFFECTIVE_MIN:.0f} independent"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Place = tuple[str, str, str]
 """Host, scope and metric of a series."""
 
-_WAYS: Final = (*Direction, *ServiceTime)
+_COUNTED_DIRECTIONS: Final = (*Direction, *ServiceTime)
 """The rows of a host's bins of the whole run: directions, then their service times."""
 
 
@@ -141,12 +141,14 @@ class RunView(Record, dict=True):
 
     def bin_counts(self, host: int) -> Ints:
         """A host's counts (6, BIN_COUNT) of its whole run: by `Direction`, then `ServiceTime`."""
-        counts = np.zeros((len(_WAYS), BIN_COUNT), dtype=np.int64)
+        counts = np.zeros((len(_COUNTED_DIRECTIONS), BIN_COUNT), dtype=np.int64)
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host]
         if self._unsummed_bins[host].size:
             parts = self.load.measured_part.parts.select_groups(self._unsummed_bins[host])
-            self.record.bins.add_counts_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
+            self.record.bins.add_counts_to(
+                counts, parts, np.searchsorted(_COUNTED_DIRECTIONS, parts.direction)
+            )
         return counts
 
     def measured_window(self, host: int) -> Window | None:
@@ -208,7 +210,7 @@ class RunView(Record, dict=True):
 def _unsummed_bin_parts(cut: MeasuredPart, hosts: int) -> list[Ints]:
     """The parts of each host's bins that are not among the sums of its load."""
     summed = cut.bins & (cut.parts.direction < len(DIRECTIONS))
-    places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _WAYS))
+    places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _COUNTED_DIRECTIONS))
     return [places[rows] for rows in rows_by_host(cut.parts.host[places], hosts)]
 
 

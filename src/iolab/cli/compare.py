@@ -222,7 +222,7 @@ def _sides_of_one_session(name: str) -> tuple[str, str]:
     return f"{directory}:{first}", f"{directory}:{next(item for item in ids if item != first)}"
 
 
-def _print_comparison(compared: ComparisonResult, kind: CompareFormat) -> None:
+def _print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
     from iolab.report.comparison import (
         comparison_bmf_document,
         comparison_csv,
@@ -233,30 +233,30 @@ def _print_comparison(compared: ComparisonResult, kind: CompareFormat) -> None:
 
     match kind:
         case CompareFormat.JSON:
-            print_json(comparison_document(compared))
+            print_json(comparison_document(comparison))
         case CompareFormat.CSV:
-            print_raw(comparison_csv(compared))
+            print_raw(comparison_csv(comparison))
         case CompareFormat.MARKDOWN:
-            print_raw(comparison_markdown(compared))
+            print_raw(comparison_markdown(comparison))
         case CompareFormat.JUNIT:
-            print_raw(comparison_junit_xml(compared))
+            print_raw(comparison_junit_xml(comparison))
         case CompareFormat.BMF:
-            print_json(comparison_bmf_document(compared))
+            print_json(comparison_bmf_document(comparison))
         case _:
-            print_renderables(*comparison_lines(compared))
+            print_renderables(*comparison_lines(comparison))
 
 
-def _require_rows(compared: ComparisonResult) -> None:
+def _require_rows(comparison: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
-    if compared.rows:
+    if comparison.rows:
         return
-    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(compared))
+    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(comparison))
     raise UsageError(
         "The two sessions have no point that both can be compared by.", "Compare others.", faults
     )
 
 
-def comparison_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
+def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
     """What is compared, what differs, the rows, and all of them together."""
     from rich.text import Text
 
@@ -275,31 +275,31 @@ def comparison_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
         section_title,
     )
 
-    sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
+    sides = (("baseline", comparison.baseline), ("candidate", comparison.candidate))
     yield name_value_grid([(name, literal_text(_side_text(side))) for name, side in sides])
     yield ""
-    if compared.same_session:
+    if comparison.same_session:
         yield literal_text(f"Note: {SAME_SESSION}.")
-    elif not compared.differences:
+    elif not comparison.differences:
         yield literal_text("Nothing else differs: studies, hosts and versions are the same.")
     else:
-        differences = differences_table(compared.differences)
+        differences = differences_table(comparison.differences)
         yield section_title(differences.title)
         yield report_table_for_terminal(differences)
-        if any(difference.forbids_comparison for difference in compared.differences):
+        if any(difference.forbids_comparison for difference in comparison.differences):
             yield literal_text("! makes them incomparable; --allow-differences was given.")
     yield ""
-    yield _comparison_table(compared)
-    yield literal_text(_verdict_counts_text(compared), QUIET_STYLE)
-    yield from _reason_lines(compared.rows)
-    for summary in compared.summaries:
+    yield _comparison_table(comparison)
+    yield literal_text(_verdict_counts_text(comparison), QUIET_STYLE)
+    yield from _reason_lines(comparison.rows)
+    for summary in comparison.summaries:
         subject, overall = geometric_mean_texts(summary)[0], summary.overall
         ratio = ratio_with_interval_text(overall.ratio, overall.low, overall.high)
         yield Text(f"{capitalised(subject)}: {ratio}")
-    yield from _skipped_point_lines(compared)
-    if not compared.same_session:
+    yield from _skipped_point_lines(comparison)
+    if not comparison.same_session:
         yield ""
-        sentences = list(comparison_sentences(compared))
+        sentences = list(comparison_sentences(comparison))
         yield from (literal_text(text, "bold") for text in sentences[:SENTENCES_MAX])
         if len(sentences) > SENTENCES_MAX:
             yield literal_text(f"and {len(sentences) - SENTENCES_MAX} more, in the rows above")
@@ -313,7 +313,7 @@ def _side_text(side: ComparisonSide) -> str:
     return f"{where}, {utc_minute_text(side.created_real_ns)} UTC"
 
 
-def _comparison_table(compared: ComparisonResult) -> RenderableType:
+def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     """A row a point and metric; metrics after the first stand below their point."""
     from rich.text import Text
 
@@ -327,11 +327,11 @@ def _comparison_table(compared: ComparisonResult) -> RenderableType:
     from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
     from iolab.stats.comparison import ComparisonVerdict
 
-    reasons = _reason_numbers(compared.rows)
-    levels = {row.level for row in compared.rows}
+    reasons = _reason_numbers(comparison.rows)
+    levels = {row.level for row in comparison.rows}
     rows: list[list[Text | str]] = []
     last_point = ""
-    for row in compared.rows:
+    for row in comparison.rows:
         texts = comparison_row_texts(row)
         is_first, last_point = texts.point != last_point, texts.point
         note = reasons.get(row.comparison.reason, 0) if len(reasons) > 1 else 0
@@ -353,7 +353,7 @@ def _comparison_table(compared: ComparisonResult) -> RenderableType:
                 *([styled_verdict(row.level)] if len(levels) > 1 else []),
             ]
         )
-    names = short_side_names(compared)
+    names = short_side_names(comparison)
     if max(map(len, names)) > SIDE_NAME_MAX:
         names = ("baseline", "candidate")
     heads = [Column("workload", can_wrap=True)]
@@ -390,37 +390,37 @@ def _reason_numbers(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     return {reason: number for number, reason in enumerate(dict.fromkeys(reasons), start=1)}
 
 
-def _skipped_point_lines(compared: ComparisonResult) -> Iterator[RenderableType]:
+def _skipped_point_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
     from iolab.report.terminal import literal_text, section_title
 
-    if not compared.skipped:
+    if not comparison.skipped:
         return
     yield section_title("Not compared")
-    for text in _skipped_texts(compared):
+    for text in _skipped_texts(comparison):
         yield literal_text(f"  {text}")
 
 
-def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
+def _skipped_texts(comparison: ComparisonResult) -> Iterator[str]:
     """Each reason why points are not compared once, with those that it is of."""
     from iolab.report.numbers import point_text
 
     grouped: dict[str, list[str]] = {}
-    for point in compared.skipped:
+    for point in comparison.skipped:
         grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis))
     for reason, points in grouped.items():
         yield f"{list_text(points, NAMED_MAX)}: {reason}"
 
 
-def _verdict_counts_text(compared: ComparisonResult) -> str:
+def _verdict_counts_text(comparison: ComparisonResult) -> str:
     """How many rows have which mark, which explains the marks."""
     from iolab.report.comparison import marked_verdict_text
 
     parts = [
         marked_verdict_text(verdict, str(number))
-        for verdict, number in compared.verdict_counts.items()
+        for verdict, number in comparison.verdict_counts.items()
         if number
     ]
-    total = counted_noun(len(compared.rows), "comparison")
+    total = counted_noun(len(comparison.rows), "comparison")
     return f"{total}: {', '.join(parts)}. Verdicts are corrected after Holm."
 
 
@@ -559,7 +559,7 @@ def _session_directories(directory: Path) -> list[Path]:
     return sessions
 
 
-def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
+def history_lines(history: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
     from iolab.report.comparison import history_summary_sentence, metric_changes_text
     from iolab.report.numbers import metric_value_text, point_text, utc_minute_text
@@ -567,8 +567,8 @@ def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[Rendera
     from iolab.report.table import Column
     from iolab.report.terminal import GroupedTable, literal_text, name_value_grid, section_title
 
-    first, last = tracked.sessions[0], tracked.sessions[-1]
-    span = f"{len(tracked.sessions)}, from {utc_minute_text(first.created_real_ns)} to "
+    first, last = history.sessions[0], history.sessions[-1]
+    span = f"{len(history.sessions)}, from {utc_minute_text(first.created_real_ns)} to "
     yield name_value_grid(
         [
             ("study", literal_text(f"{first.study.id}, scale {first.study.scale}")),
@@ -578,7 +578,7 @@ def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[Rendera
     )
     yield ""
     points: dict[str, list[list[Text | str]]] = {}
-    for series in tracked.metric_histories:
+    for series in history.metric_histories:
         points.setdefault(point_text(series.workload, series.axis), []).append(
             [
                 literal_text(f"  {metric_column_name(series.metric)}"),
@@ -595,19 +595,19 @@ def history_lines(tracked: SessionHistory, *, details: bool) -> Iterator[Rendera
     groups = [(section_title(point), rows) for point, rows in points.items()]
     yield GroupedTable([*heads, Column("changes", can_wrap=True)], groups)
     yield ""
-    for series in tracked.metric_histories:
-        yield from _change_lines(tracked, series)
+    for series in history.metric_histories:
+        yield from _change_lines(history, series)
     if details:
-        for series in tracked.metric_histories:
+        for series in history.metric_histories:
             yield section_title(
                 f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
             )
-            yield _value_table(tracked, series)
+            yield _value_table(history, series)
             yield ""
-    yield section_title(history_summary_sentence(tracked))
+    yield section_title(history_summary_sentence(history))
 
 
-def _change_lines(tracked: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
+def _change_lines(history: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
     from iolab.report.comparison import ratio_with_percent_text
     from iolab.report.numbers import point_text, utc_minute_text
@@ -616,7 +616,7 @@ def _change_lines(tracked: SessionHistory, series: MetricHistory) -> Iterator[Re
 
     for change in series.search.changes:
         place = series.values[change.index].session
-        side = tracked.sessions[place]
+        side = history.sessions[place]
         yield section_title(
             f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
         )
@@ -624,7 +624,7 @@ def _change_lines(tracked: SessionHistory, series: MetricHistory) -> Iterator[Re
             f"  {ratio_with_percent_text(change.ratio)} from {side.name} on, "
             f"{utc_minute_text(side.created_real_ns)} UTC (p = {change.p:.2g})"
         )
-        causes = [str(difference) for difference in tracked.differences_by_session[place]]
+        causes = [str(difference) for difference in history.differences_by_session[place]]
         for text in causes[:CAUSES_MAX]:
             yield literal_text(f"  with it changed {text}", QUIET_STYLE)
         if not causes:
@@ -634,7 +634,7 @@ def _change_lines(tracked: SessionHistory, series: MetricHistory) -> Iterator[Re
         yield ""
 
 
-def _value_table(tracked: SessionHistory, series: MetricHistory) -> RenderableType:
+def _value_table(history: SessionHistory, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import interval_and_runs_text, metric_value_text, utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table
@@ -642,8 +642,8 @@ def _value_table(tracked: SessionHistory, series: MetricHistory) -> RenderableTy
     before = {change.index for change in series.search.changes}
     rows: list[list[Text | str]] = [
         [
-            literal_text(utc_minute_text(tracked.sessions[value.session].created_real_ns)),
-            literal_text(tracked.sessions[value.session].name),
+            literal_text(utc_minute_text(history.sessions[value.session].created_real_ns)),
+            literal_text(history.sessions[value.session].name),
             metric_value_text(value.metric),
             interval_and_runs_text(value.metric, bare_rate=True),
             styled_verdict(value.level),

@@ -60,7 +60,7 @@ TAIL_MIN: Final = 99.9
 MIXED_DIRECTIONS: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
 
-_WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
+_DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
 def run_detail_lines(
@@ -209,7 +209,11 @@ def _known_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | 
     alone = len(directions_with_latency(metrics)) < MIXED_DIRECTIONS
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(measured.items(), key=_metric_sort_key):
-        if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:
+        if (
+            alone
+            and key.startswith(_DIRECTION_PREFIXES)
+            and measured.get(key.partition("_")[2]) == metric
+        ):
             continue
         mark = next((mark for mark in _MARKS if mark in key), key)
         subject, _, suffix = key.partition(mark)

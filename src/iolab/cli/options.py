@@ -359,7 +359,7 @@ JobCounts = Annotated[
 ]
 
 
-def load_assignments(
+def workload_assignments(
     runtime: str | None = None,
     repeats: int | None = None,
     iodepth: str | None = None,
@@ -510,7 +510,7 @@ def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
         *(options.sets or ()),
         *([options.method.assignment] if options.method else ()),
         *(server_assignments(server) if server is not None else ()),
-        *load_assignments(
+        *workload_assignments(
             options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
         ),
     )

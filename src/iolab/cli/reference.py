@@ -313,12 +313,12 @@ def _audit_session_directory(name: str) -> AuditedSet:
     return AuditedSet(name, reader.study.title, audit_session(sound, points), damage_texts)
 
 
-def _worst_agreement(audited: AuditedSet) -> Agreement:
+def _worst_agreement(audited_set: AuditedSet) -> Agreement:
     from iolab.published.audit.relations import Agreement
 
-    if audited.damage:
+    if audited_set.damage:
         return Agreement.CONTRADICTS
-    levels = (outcome.agreement for outcome in audited.outcomes)
+    levels = (outcome.agreement for outcome in audited_set.outcomes)
     return max(levels, key=_agreement_rank, default=Agreement.AGREES)
 
 
@@ -362,10 +362,10 @@ def _location_text(outcome: AuditOutcome) -> str:
     return f" [{outcome.where}]" if outcome.where else ""
 
 
-def _audit_document(audited: AuditedSet) -> dict[str, Any]:
+def _audit_document(audited_set: AuditedSet) -> dict[str, Any]:
     return {
-        "name": audited.name,
-        "source": audited.source,
-        "damage": list(audited.damage),
-        "outcomes": [to_builtins(outcome) for outcome in audited.outcomes],
+        "name": audited_set.name,
+        "source": audited_set.source,
+        "damage": list(audited_set.damage),
+        "outcomes": [to_builtins(outcome) for outcome in audited_set.outcomes],
     }

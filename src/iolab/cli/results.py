@@ -154,7 +154,7 @@ def _level_counts_text(results: Sequence[Result]) -> Text:
     return text
 
 
-def load_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+def load_finding_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
     """A section of a few sentences; nothing where there is neither a curve nor a search."""
     lines = list(load_finding_sentences(session_load_findings(study, results)))
     if not lines:

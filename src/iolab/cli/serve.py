@@ -68,7 +68,7 @@ def serve(
     _serve_until_signal(directory, open_listener(host, port), token)
 
 
-def _serve_until_signal(directory: Path, bound: Listener, chosen: str | None) -> None:
+def _serve_until_signal(directory: Path, listener: Listener, chosen: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     from iolab.registry import report_kinds
     from iolab.serve.app import ServerContext, create_app
@@ -77,27 +77,29 @@ def _serve_until_signal(directory: Path, bound: Listener, chosen: str | None) ->
     from iolab.serve.server import run_server as answer
     from iolab.serve.sessions import SessionLibrary
 
-    token = new_token() if chosen is None and not bound.is_loopback else chosen
+    token = new_token() if chosen is None and not listener.is_loopback else chosen
     library = SessionLibrary(directory.resolve(), time.monotonic, report_kinds())
     context = ServerContext(
         library, ReportCache(report_command, with_back_link), str(directory), report_kinds()
     )
     app = create_app(
-        context, bound.access_policy(token), lambda text: print_message(one_line(f"iolab: {text}"))
+        context,
+        listener.access_policy(token),
+        lambda text: print_message(one_line(f"iolab: {text}")),
     )
 
     def print_address() -> None:
-        print_result(bound.address)
+        print_result(listener.address)
         if token is not None and chosen is None:
             print_message(f"Token (as password, with any name): {token}")
-        if not bound.is_loopback:
+        if not listener.is_loopback:
             print_message("The token and all pages cross the network in the clear.")
         count = library.session_count()
         print_message(
             f"{_session_count_text(count)} in {quote_value(str(directory))}. Stop with Ctrl-C."
         )
 
-    answer(bound, app, print_address)
+    answer(listener, app, print_address)
 
 
 def report_command(session: Path, path: Path) -> Sequence[str]:

@@ -66,7 +66,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.cost import run_overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.repeats import repeats_advice
-from iolab.study.targets import all_host_specs, load_hosts_of_point
+from iolab.study.targets import all_host_specs, hosts_making_load_of_point
 from iolab.study.writes import WriteForecaster
 from iolab.text import one_line
 
@@ -409,7 +409,7 @@ def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], 
     places = {spec.name: spec.node for spec in study.hosts}
     makers = {}
     for point in request.plan.points:
-        hosts = load_hosts_of_point(study, point)
+        hosts = hosts_making_load_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
         makers[point.configuration, point.per_node, point.host_count] = LoadHosts(
             hosts, tuple(nodes)

@@ -183,7 +183,7 @@ def print_session(
     from iolab.cli.results import (
         answer_lines,
         is_unfinished,
-        load_lines,
+        load_finding_lines,
         result_lines,
         session_heading_lines,
     )
@@ -199,7 +199,7 @@ def print_session(
         *((literal_text(answer.sentence, "bold"), "") if results else ()),
         *result_lines(study, results, summaries, repeats=repeats, details=details),
         *report_kinds().booted_hosts.terminal_screen(study, summaries),
-        *load_lines(study, results),
+        *load_finding_lines(study, results),
         *(run_detail_lines(results, _latency_curves_reader(reader, results)) if details else ()),
         *(
             answer_lines(

@@ -173,7 +173,7 @@ class BootedGuests(TaggedRecord):
     keys_that_must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def measured_settings(self) -> Mapping[str, object]:
+    def settings_that_change_results(self) -> Mapping[str, object]:
         """What of them changes what is measured."""
         return {}
 

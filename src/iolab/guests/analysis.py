@@ -9,13 +9,13 @@ from iolab.analysis.check import (
     Check,
     CheckAnswer,
     CheckSlot,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
-    unchecked,
-    valid,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.storage_bytes import can_compare_with_storage
@@ -73,11 +73,11 @@ run, tables of partitions and superblocks."""
 BACKGROUND_BYTES_PER_S: Final = 1 << 20
 """What an idle system writes and reads by itself on each device (logs, journals)."""
 
-_WAYS: Final = (("read", 0), ("written", 1))
+_DIRECTION_WORDS: Final = (("read", 0), ("written", 1))
 
 
 @check("emulated-guest", "Guests on emulated processors", needs_load=False)
-def emulated_guest(view: RunView) -> CheckAnswer:
+def check_emulated_guest(view: RunView) -> CheckAnswer:
     """Whether any client's processors were emulated: its result is then of the emulator, too."""
     ours = [
         guest.name for guest in run_guests(view.record) if guest.run.accelerator is Accelerator.TCG
@@ -88,11 +88,11 @@ def emulated_guest(view: RunView) -> CheckAnswer:
         if (facts := view.facts_of_host(host)) is not None and is_emulator(facts.kernel.hypervisor)
     ]
     emulated = list(dict.fromkeys((*ours, *emulated_hosts)))
-    evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}
+    evidence: EvidenceValues = {"emulated": len(emulated), "clients": len(view.hosts)}
     if not emulated:
-        return valid("No client tells of emulated processors.", **evidence)
+        return valid_answer("No client tells of emulated processors.", **evidence)
     clients = emulated[0] if len(emulated) == 1 else f"{len(emulated)} of {len(view.hosts)} clients"
-    return indicative(
+    return indicative_answer(
         f"The processors of {clients} were emulated: rates and latencies are the emulator's as "
         "much as the storage's.",
         guest=emulated[0],
@@ -101,15 +101,15 @@ def emulated_guest(view: RunView) -> CheckAnswer:
 
 
 @check("modelled-disk", "Modelled disks", needs_load=False)
-def simulated_disk(view: RunView) -> CheckAnswer:
+def check_simulated_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
     settings = settings_of_booted_guests(view.record)
     if settings is None:
-        return not_applicable("No guest has a disk of this session's making.")
+        return not_applicable_answer("No guest has a disk of this session's making.")
     if not are_disks_modelled(view.record):
-        return valid("The guests' disks are images on their nodes.")
+        return valid_answer("The guests' disks are images on their nodes.")
     latency_ns = settings.latency_ns or 0
-    return indicative(
+    return indicative_answer(
         f"The guests' disks are a model that takes {format_ns(latency_ns)} for every I/O: no "
         "storage was measured.",
         latency_ns=latency_ns,
@@ -117,21 +117,21 @@ def simulated_disk(view: RunView) -> CheckAnswer:
 
 
 @check("limited-disk", "Disks held at a limit")
-def disk_iops_limit(view: RunView) -> CheckAnswer:
+def check_disk_iops_limit(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = settings_of_booted_guests(view.record)
     limit = settings.iops_limit if settings else None
     guests = run_guests(view.record)
     if limit is None or not guests:
-        return not_applicable("No limit on any guest's disk.")
+        return not_applicable_answer("No limit on any guest's disk.")
     rates = {
-        guest.name: float(view.load.ios[guest.host].sum())
-        / max(view.load.seconds[guest.host], 1e-9)
+        guest.name: float(view.load.ios[guest.host_index].sum())
+        / max(view.load.seconds[guest.host_index], 1e-9)
         for guest in guests
     }
     fastest = max(rates, key=lambda name: rates[name])
     held = sum(rate >= LIMIT_REACHED * limit for rate in rates.values())
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "limit_iops": limit,
         "guests_at_limit": held,
         "guest": fastest,
@@ -139,20 +139,20 @@ def disk_iops_limit(view: RunView) -> CheckAnswer:
     }
     text = f"The study holds each guest's disk at {format_count(limit)} IOPS"
     if held:
-        return indicative(
+        return indicative_answer(
             f"{text}, and {held} of {len(guests)} guests reached it: their rate is the limit's.",
             **evidence,
         )
     share = percent_text(rates[fastest] / limit)
-    return valid(f"{text}; none came nearer than {share} of it.", **evidence)
+    return valid_answer(f"{text}; none came nearer than {share} of it.", **evidence)
 
 
 @check("guest-starved", "Guests without processors")
-def guest_starved(view: RunView) -> CheckAnswer:
+def check_guest_starved(view: RunView) -> CheckAnswer:
     """Whether guests, and their nodes, had the processors that they asked for."""
     guests = run_guests(view.record)
     if not guests:
-        return not_applicable(_NO_GUESTS)
+        return not_applicable_answer(_NO_GUESTS)
     answers = [
         *(_vcpu_wait_answer(view, guest) for guest in guests),
         *_stolen_by_hypervisor_below(view),
@@ -163,13 +163,13 @@ def guest_starved(view: RunView) -> CheckAnswer:
 def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
     use = guest_cpu_use(view, guest)
     if use is None:
-        return not_applicable(
+        return not_applicable_answer(
             f"What {guest.name} had of its node's processors is not counted there; what was stolen "
             "from it, it tells itself.",
             guest=guest.name,
             wait_share=None,
         )
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "guest": guest.name,
         "wait_share": use.wait_share,
         "run_share": use.run_share,
@@ -181,8 +181,8 @@ def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
         f"{guest.run.node}"
     )
     if use.wait_share >= VCPU_WAIT_SHARE_MAX:
-        return indicative(f"{text}: its latencies hold those pauses.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text}: its latencies hold those pauses.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
@@ -191,7 +191,7 @@ def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
     for node in guest_nodes(view.record):
         share = view.mean_metric_of_named_host(node.name, "cpu", "all", "steal_share", window)
         if share is not None and share >= VCPU_WAIT_SHARE_MAX:
-            yield indicative(
+            yield indicative_answer(
                 f"The hypervisor below {node.name} took {percent_text(share)} of the processors "
                 "that "
                 "its guests ran on.",
@@ -201,11 +201,11 @@ def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
 
 
 @check("guest-bound", "Guests bound by their processors")
-def guest_limited(view: RunView) -> CheckAnswer:
+def check_guest_limited(view: RunView) -> CheckAnswer:
     """Whether guests could have submitted more, and spent their latency below themselves."""
     guests = run_guests(view.record)
     if not guests:
-        return not_applicable(_NO_GUESTS)
+        return not_applicable_answer(_NO_GUESTS)
     return worst_answer(
         (_guest_limit_answer(guest, guest_limit(view, guest)) for guest in guests), max_key="off"
     )
@@ -214,7 +214,7 @@ def guest_limited(view: RunView) -> CheckAnswer:
 def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
     engine, below = limit.engine_ns, limit.hypervisor_ns
     times = engine / below if engine is not None and below else None
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "guest": guest.name,
         "rho": limit.reached_share,
         "engine_lat_ns": engine,
@@ -228,7 +228,7 @@ def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
         ),
     }
     if limit.is_below_requested_depth and limit.reached_share is not None:
-        return invalid(
+        return invalid_answer(
             f"Of the I/Os asked for, {percent_text(limit.reached_share)} were in flight in "
             f"{guest.name}"
             f"{_vcpu_use_text(limit)}: the guest was the limit, not what it measured.",
@@ -240,15 +240,17 @@ def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
             f"took {format_ns(below)}{_vcpu_use_text(limit)}"
         )
         if limit.level is Level.INVALID:
-            return invalid(f"{text}: most of the latency is its processors'.", **evidence)
+            return invalid_answer(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
-        return indicative(f"{text}: most of the latency was spent {where}.", **evidence)
+        return indicative_answer(f"{text}: most of the latency was spent {where}.", **evidence)
     if limit.reached_share is None and below is None:
-        return unchecked(
+        return unchecked_answer(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
             **evidence,
         )
-    return valid(f"The guest {guest.name} kept up{_in_flight_share_text(limit)}.", **evidence)
+    return valid_answer(
+        f"The guest {guest.name} kept up{_in_flight_share_text(limit)}.", **evidence
+    )
 
 
 def _vcpu_use_text(limit: GuestLimit) -> str:
@@ -268,11 +270,11 @@ def _in_flight_share_text(limit: GuestLimit) -> str:
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")
-def bytes_below_guests(view: RunView) -> CheckAnswer:
+def check_guest_bytes(view: RunView) -> CheckAnswer:
     """Whether what guests moved is what their hypervisor served and their nodes' devices moved."""
     account = fleet_bytes(view)
     if account is None:
-        return not_applicable("No guest of a known node made load.")
+        return not_applicable_answer("No guest of a known node made load.")
     evidence = _fleet_byte_evidence(account)
     answers = [
         answer for guest in account.guests for answer in _guest_byte_answers(guest, evidence)
@@ -280,7 +282,7 @@ def bytes_below_guests(view: RunView) -> CheckAnswer:
     return worst_answer([*answers, *_node_byte_answers(view, account, evidence)])
 
 
-def _guest_byte_answers(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _guest_byte_answers(guest: GuestBytes, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
     """One guest's own block device against what its hypervisor counted."""
     if guest.hypervisor_read_and_write_bytes is None:
         return
@@ -290,7 +292,7 @@ def _guest_byte_answers(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckA
         "guest_asked_bytes": sum(guest.guest_read_and_write_bytes),
         "guest_served_bytes": sum(guest.hypervisor_read_and_write_bytes),
     }
-    for way, place in _WAYS:
+    for way, place in _DIRECTION_WORDS:
         asked, served = (
             guest.guest_read_and_write_bytes[place],
             guest.hypervisor_read_and_write_bytes[place],
@@ -300,29 +302,33 @@ def _guest_byte_answers(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckA
             f"counted {format_bytes(asked)}"
         )
         if served < MISSING_GOOD * asked - SLACK_BYTES:
-            yield invalid(f"{text}: the counts or the disk are others.", **numbers)
+            yield invalid_answer(f"{text}: the counts or the disk are others.", **numbers)
         elif served > (1 + EXCESS_SHARE) * asked + SLACK_BYTES:
-            yield indicative(f"{text}: more than the load passed.", **numbers)
+            yield indicative_answer(f"{text}: more than the load passed.", **numbers)
 
 
 def _node_byte_answers(
-    view: RunView, account: FleetBytes, evidence: Numbers
+    view: RunView, account: FleetBytes, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""
     below = format_bytes(sum(account.hypervisor_bytes))
     if are_disks_modelled(view.record):
-        yield not_applicable(f"The {below} of the guests went to modelled disks.", **evidence)
+        yield not_applicable_answer(
+            f"The {below} of the guests went to modelled disks.", **evidence
+        )
     elif can_compare_with_storage(view):
-        yield not_applicable(
+        yield not_applicable_answer(
             f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
         )
     elif account.expected_device_bytes is None:
-        yield not_applicable(
+        yield not_applicable_answer(
             f"The guests moved {below}; no redundancy is declared, so it is compared with nothing.",
             **evidence,
         )
     elif account.moved_device_bytes is None:
-        yield unchecked(f"the devices of {account.unmonitored_node} were not counted", **evidence)
+        yield unchecked_answer(
+            f"the devices of {account.unmonitored_node} were not counted", **evidence
+        )
     else:
         yield from _node_byte_comparisons(
             view, account, account.expected_device_bytes, account.moved_device_bytes, evidence
@@ -334,11 +340,11 @@ def _node_byte_comparisons(
     account: FleetBytes,
     expected: tuple[float, float],
     moved: tuple[int, int],
-    evidence: Numbers,
+    evidence: EvidenceValues,
 ) -> Iterator[CheckAnswer]:
     spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
     slack = account.device_count * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
-    for way, place in _WAYS:
+    for way, place in _DIRECTION_WORDS:
         wanted, counted = expected[place], moved[place]
         text = (
             f"The nodes' devices have {format_bytes(counted)} {way} where {format_bytes(wanted)} "
@@ -346,18 +352,18 @@ def _node_byte_comparisons(
         )
         if wanted and counted < MISSING_GOOD * wanted:
             share = counted / wanted
-            verdict = invalid if share < MISSING_BAD else indicative
+            verdict = invalid_answer if share < MISSING_BAD else indicative_answer
             yield verdict(f"{text}: {percent_text(1 - share)} never reached them.", **evidence)
         elif counted > (1 + EXCESS_SHARE) * wanted + slack:
-            yield indicative(f"{text}: amplification, or others' work.", **evidence)
-    yield valid(
+            yield indicative_answer(f"{text}: amplification, or others' work.", **evidence)
+    yield valid_answer(
         f"The nodes' devices moved {format_bytes(sum(moved))} where {format_bytes(sum(expected))} "
         f"were expected for the {format_bytes(sum(account.hypervisor_bytes))} of the guests.",
         **evidence,
     )
 
 
-def _fleet_byte_evidence(account: FleetBytes) -> Numbers:
+def _fleet_byte_evidence(account: FleetBytes) -> EvidenceValues:
     served = [
         guest.hypervisor_read_and_write_bytes
         for guest in account.guests
@@ -383,11 +389,11 @@ class GuestAnalysis:
     """Hosts that live on a node which is looked at from inside, too."""
 
     checks: Final[Mapping[CheckSlot, tuple[Check[RunView], ...]]] = {
-        CheckSlot.PROCESSORS_REAL: (emulated_guest, simulated_disk),
-        CheckSlot.LIMITS: (disk_iops_limit,),
-        CheckSlot.BYTES: (bytes_below_guests,),
-        CheckSlot.LATENCY: (guest_limited,),
-        CheckSlot.PROCESSORS_FREE: (guest_starved,),
+        CheckSlot.PROCESSORS_REAL: (check_emulated_guest, check_simulated_disk),
+        CheckSlot.LIMITS: (check_disk_iops_limit,),
+        CheckSlot.BYTES: (check_guest_bytes,),
+        CheckSlot.LATENCY: (check_guest_limited,),
+        CheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
     self_limited_hosts = staticmethod(self_limited_guests)
     externally_counted_hosts = staticmethod(guests_counted_by_node)

@@ -15,8 +15,8 @@ from iolab.core.metric import Result
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
+    guest_count_per_node,
     guest_run_text,
-    guests_per_node,
     median_run,
     points_by_depth,
     points_with_fewest_and_most_guests,
@@ -84,7 +84,7 @@ def fleet_charts(
 
 
 def _has_several_guest_counts(group: FleetGroup) -> bool:
-    return len({guests_per_node(point.key.axis) for point in group.points}) > 1
+    return len({guest_count_per_node(point.key.axis) for point in group.points}) > 1
 
 
 def group_chart_lines(
@@ -111,7 +111,9 @@ def group_chart_lines(
                 name=" ".join(words),
                 token=style.token if several else series_token(number),
                 dash=DASHES[number % len(DASHES)],
-                points=tuple(sorted(points, key=lambda point: guests_per_node(point.key.axis))),
+                points=tuple(
+                    sorted(points, key=lambda point: guest_count_per_node(point.key.axis))
+                ),
                 curve=own.get((configuration, fixed)),
                 nodes=group.nodes,
                 title=" ".join([style.title, *words[1:]]) if several else "",

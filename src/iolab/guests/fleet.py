@@ -53,7 +53,7 @@ from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, discover_hosts_and_targets
 from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
 from iolab.study.readiness import host_change_faults
-from iolab.study.targets import hypervisors_of_study, load_hosts, load_hosts_of_point
+from iolab.study.targets import hosts_making_load, hosts_making_load_of_point, hypervisors_of_study
 from iolab.targets.layout import lay_out_data_set
 from iolab.text import capitalised
 
@@ -264,10 +264,10 @@ class SessionGuests:
         if host_factory is None:
             return None
 
-        def reached(spec: HostSpec) -> Host:
+        def create_booted_host(spec: HostSpec) -> Host:
             return self._set_boot_function(host_factory(spec))
 
-        return reached
+        return create_booted_host
 
     def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
@@ -303,7 +303,7 @@ class SessionGuests:
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
         counted = {run.guest: run for run in counting.guest_runs()} if counting else {}
-        every = load_hosts(self._session.study, run.point.configuration, 0)
+        every = hosts_making_load(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._session.excluded_host_names
         fleet = GuestFleet(
@@ -432,7 +432,7 @@ class SessionGuests:
     def _guests_with_nodes(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""
         study = self._session.study
-        names = load_hosts_of_point(study, run.point)
+        names = hosts_making_load_of_point(study, run.point)
         specs = [
             study.host(name) for name in names if name not in self._session.excluded_host_names
         ]

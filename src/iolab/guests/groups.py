@@ -93,7 +93,7 @@ def node_count(study: Study) -> int:
     return max(counts.pop(), 1) if len(counts) == 1 else 1
 
 
-def guests_per_node(axis: Axis) -> int:
+def guest_count_per_node(axis: Axis) -> int:
     """How many guests of each node made the load, 0 where that is not varied."""
     value = dict(axis).get(AXIS, 0)
     return value if isinstance(value, int) else 0
@@ -121,14 +121,18 @@ def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
 def median_run(point: PointSummary) -> Result | None:
     """The run that stands for a point: the median one; None where none has a rate."""
     runs = [
-        run for run in point.results or point.left_out if finite_metric_value(run, RATE) is not None
+        run
+        for run in point.results or point.left_out_results
+        if finite_metric_value(run, RATE) is not None
     ]
     return median_result(runs, RATE) if runs else None
 
 
 def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
-    shown = sorted((p for p in points if median_run(p)), key=lambda p: guests_per_node(p.key.axis))
+    shown = sorted(
+        (p for p in points if median_run(p)), key=lambda p: guest_count_per_node(p.key.axis)
+    )
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
 
 

@@ -102,7 +102,7 @@ class GuestSettings(BootedGuests, Record, tag="vm"):
     kernel: str = ""
 
     @property
-    def measured_settings(self) -> dict[str, object]:
+    def settings_that_change_results(self) -> dict[str, object]:
         """What changes what is measured on them: not where their kernel came from."""
         return {name: value for name, value in asdict(self).items() if name not in _BOOT_SETTINGS}
 
@@ -202,7 +202,7 @@ def booted_guest_settings(study: Study) -> GuestSettings | None:
     return study.guests if isinstance(study.guests, GuestSettings) else None
 
 
-def guests_per_node(study: Study) -> int:
+def max_booted_guests_per_node(study: Study) -> int:
     """How many guests are booted on the node that has most; 0 where none are."""
     counts = [
         sum(spec.node == node.name and spec.kind is HostKind.VM for spec in study.hosts)
@@ -219,9 +219,9 @@ def image_bytes(study: Study, guests: int) -> int:
     return settings.disk_bytes * settings.replicas * guests
 
 
-def bytes_per_node(study: Study) -> int:
+def guest_bytes_per_node(study: Study) -> int:
     """What guests take of the path of each node, with what they boot from; 0 where none are."""
-    each = guests_per_node(study)
+    each = max_booted_guests_per_node(study)
     return image_bytes(study, each) + KIT_BYTES if each else 0
 
 
@@ -230,7 +230,7 @@ def guest_cost_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[s
     settings = booted_guest_settings(study)
     if settings is None:
         return
-    each, nodes = guests_per_node(study), len(hypervisors_of_study(study))
+    each, nodes = max_booted_guests_per_node(study), len(hypervisors_of_study(study))
     auto = settings.accelerator is Accelerator.AUTO
     yield "make what guests boot from, see whether KVM works", KIT_S + KVM_TRIAL_S * auto
     images = image_bytes(study, each)

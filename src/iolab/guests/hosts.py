@@ -18,7 +18,7 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
     booted_guest_settings,
-    guests_per_node,
+    max_booted_guests_per_node,
 )
 from iolab.record import Record
 from iolab.study.file import ConfigurationTable
@@ -134,7 +134,7 @@ def fleet_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
         listed = ", ".join(f"{counts[node.name]} on {node.name}" for node in nodes)
         yield "guests", f"{listed}; they exist already and are only used"
         return
-    each = guests_per_node(study)
+    each = max_booted_guests_per_node(study)
     where = f"each of {len(nodes)} nodes" if len(nodes) > 1 else nodes[0].name
     yield "guests", f"{each} on {where}, {_guest_machine_text(guests)}; booted for this session"
     yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_guest_disk_text(guests)}"
@@ -161,7 +161,7 @@ def guest_plan_notes(
         yield "no storage is measured: guests' disks are modelled, and what they do is known"
     elif guests.iops_limit is not None:
         yield f"disks are limited to {guests.iops_limit} IOPS each, which is what is seen of them"
-    most = guests_per_node(study)
+    most = max_booted_guests_per_node(study)
     if any(0 < point.per_node < most for point in points):
         yield f"all {most} guests of a node stay up; those that make no load are idle"
     yield from _machine_notes(study, guests, most, facts or {})

@@ -105,7 +105,7 @@ quarter of a core; 50 us, less than which drives of one kind differ in."""
 def node_outliers(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
     window = view.load.measured_part.common
-    if window is None or node.watched is None:
+    if window is None or node.monitored is None:
         return ()
     return tuple(
         outlier
@@ -162,8 +162,8 @@ def _device_names(view: RunView, node: GuestNode, watched: OutlierMetric) -> lis
     names = [
         series.name for series in view.counter_series(node.name, watched.scope, watched.metric)
     ]
-    if watched.scope == "disk" and node.watched is not None:
-        leaves = deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
+    if watched.scope == "disk" and node.monitored is not None:
+        leaves = deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if watched.scope == "cpu":
         return [name for name in names if "@" in name]
@@ -180,7 +180,7 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
         NodeResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
-            metrics=group_metrics(view.load, node.hosts, view.job.data_directions),
+            metrics=group_metrics(view.load, node.host_indexes, view.job.data_directions),
             layers=layer_latencies(view, node),
             outliers=node_outliers(view, node),
             written=written_bytes_by_layer(view, node),
@@ -244,9 +244,11 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on(guest.name)
     flight = (
-        host_concurrency(view.load, guest.host, job.total_iodepth) if job.is_closed_loop else None
+        host_concurrency(view.load, guest.host_index, job.total_iodepth)
+        if job.is_closed_loop
+        else None
     )
-    enough = int(view.load.ios[guest.host].sum()) >= IOS_MIN
+    enough = int(view.load.ios[guest.host_index].sum()) >= IOS_MIN
     kvm = guest.run.accelerator is Accelerator.KVM
     limit = GuestLimit(
         level=Level.VALID,
@@ -257,7 +259,7 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
         if enough
         else None,
         use=guest_cpu_use(view, guest),
-        is_busy=view.mean_metric(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
+        is_busy=view.mean_metric(guest.host_index, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
     return replace(limit, level=_limit_level(limit))
 
@@ -287,7 +289,7 @@ def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
     vcpus = vcpu_count(view, guest)
     if not vcpus:
         return None
-    window, node = view.measured_window(guest.host), guest.run.node
+    window, node = view.measured_window(guest.host_index), guest.run.node
     run = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_run_share", window)
     wait = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_wait_share", window)
     if run is not None and wait is not None:
@@ -381,7 +383,7 @@ def layer_latencies(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
     return tuple(
         latency
         for way in DIRECTIONS
-        if view.load.ios[node.hosts, way].any()
+        if view.load.ios[node.host_indexes, way].any()
         for layer, see in _IO_TIME_BY_LAYER.items()
         if (latency := _layer_latency(layer, way, see(view, node, way, window))) is not None
     )
@@ -407,8 +409,8 @@ def _engine_io_time(
 ) -> IoTime | None:
     load = view.load
     return IoTime(
-        float(load.ios[node.hosts, direction].sum()),
-        float(load.lat_sum_ns[node.hosts, direction].sum()),
+        float(load.ios[node.host_indexes, direction].sum()),
+        float(load.lat_sum_ns[node.host_indexes, direction].sum()),
     )
 
 
@@ -418,7 +420,7 @@ def _guest_device_io_time(
     """At the target's device in each guest."""
     total = NO_IO_TIME
     for guest in node.guests:
-        target = view.target_of_host(view.hosts[guest.host])
+        target = view.target_of_host(view.hosts[guest.host_index])
         if target is None or target.device is None:
             return None
         counted = io_time_in_window(view, (guest.name, "disk"), [target.device], direction, window)
@@ -443,10 +445,11 @@ def _hypervisor_io_time(
 def _node_device_io_time(
     view: RunView, node: GuestNode, direction: Direction, window: Window
 ) -> IoTime | None:
-    if node.watched is None or are_disks_modelled(view.record):
+    if node.monitored is None or are_disks_modelled(view.record):
         return None
     disks = [
-        delta.device for delta in deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
+        delta.device
+        for delta in deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
     ]
     return io_time_in_window(view, (node.name, "disk"), disks, direction, window)
 

@@ -35,9 +35,9 @@ BITS_PER_MBIT: Final = 1_000_000
 
 
 class Guest(Record):
-    """One guest that made load: `host` is its place among the run's hosts."""
+    """One guest that made load: `host_index` is its place among the run's hosts."""
 
-    host: int
+    host_index: int
     run: GuestRun
 
     @property
@@ -47,16 +47,16 @@ class Guest(Record):
 
 
 class GuestNode(Record):
-    """A node with its guests of one run; `watched` is None where it was not watched."""
+    """A node with its guests of one run; `monitored` is None where it was not watched."""
 
     name: str
     guests: tuple[Guest, ...]
-    watched: MonitoredHost | None
+    monitored: MonitoredHost | None
 
     @property
-    def hosts(self) -> list[int]:
+    def host_indexes(self) -> list[int]:
         """The places of its guests among the run's hosts."""
-        return [guest.host for guest in self.guests]
+        return [guest.host_index for guest in self.guests]
 
     def block_counts(self, direction: Direction) -> list[BlockCounts] | None:
         """What hypervisors counted of its guests' disks; None where one of them did not."""
@@ -107,7 +107,7 @@ def vcpu_count(view: RunView, guest: Guest) -> int | None:
     settings = settings_of_booted_guests(view.record)
     if settings is not None:
         return settings.vcpus
-    facts = view.facts_of_host(view.hosts[guest.host])
+    facts = view.facts_of_host(view.hosts[guest.host_index])
     return facts.cpu.threads if facts is not None else None
 
 
@@ -145,17 +145,17 @@ def written_bytes_by_layer(view: RunView, node: GuestNode) -> BytesWrittenByLaye
     record, factors = view.record, storage_factors(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
-        guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
+        guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.host_indexes),
         hypervisor=None if served is None else sum(block.bytes for block in served),
-        devices=_written_by_devices(view, node),
+        devices=_bytes_written_by_devices(view, node),
         factor=None if are_disks_modelled(record) or factors is None else factors[1],
     )
 
 
-def _written_by_devices(view: RunView, node: GuestNode) -> int | None:
-    if node.watched is None or are_disks_modelled(view.record):
+def _bytes_written_by_devices(view: RunView, node: GuestNode) -> int | None:
+    if node.monitored is None or are_disks_modelled(view.record):
         return None
-    leaves = deltas_of_lowest_devices(node.watched, view.facts.get(node.name))
+    leaves = deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
     if not leaves or _are_devices_shared(view, node, {delta.device for delta in leaves}):
         return None
     return sum(delta.write_bytes for delta in leaves)
@@ -236,7 +236,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
 
 
 def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
-    host = view.hosts[guest.host]
+    host = view.hosts[guest.host_index]
     target = view.target_of_host(host)
     own = [
         moved
@@ -245,8 +245,8 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     ]
     blocks = guest.run.blocks
     claimed = (
-        view.claimed_bytes(guest.host, Direction.READ),
-        view.claimed_bytes(guest.host, Direction.WRITE),
+        view.claimed_bytes(guest.host_index, Direction.READ),
+        view.claimed_bytes(guest.host_index, Direction.WRITE),
     )
     return GuestBytes(
         name=guest.name,
@@ -331,7 +331,7 @@ def node_counters(
         processors=numa if len(numa) > 1 else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
         tx_frames_per_s=series_by_name("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
-        tx_share=_link_shares(sent, facts),
+        tx_share=_link_use_shares(sent, facts),
     )
 
 
@@ -352,7 +352,7 @@ def _sum_of_directions(reads: CounterSeries, writes: CounterSeries) -> CounterSe
     return replace(reads, metric="iops", value=total)
 
 
-def _link_shares(
+def _link_use_shares(
     ports: Mapping[str, CounterSeries], facts: HostFacts | None
 ) -> dict[str, CounterSeries]:
     shares = {}

@@ -17,9 +17,9 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
     booted_guest_settings,
-    bytes_per_node,
-    guests_per_node,
+    guest_bytes_per_node,
     image_bytes,
+    max_booted_guests_per_node,
 )
 from iolab.guests.hosts import guest_specs, image_directory, max_guests_per_node, nodes_by_machine
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, max_guests_per_agent
@@ -441,7 +441,7 @@ def _memory_faults(
 ) -> Iterator[Fault]:
     """The memory of all guests of a machine, those that are idle too: all are up at once."""
     each = guests.memory_bytes + QEMU_BYTES
-    wanted = guests_per_node(study)
+    wanted = max_booted_guests_per_node(study)
     for names, machine in _machines_with_text(study, facts):
         total = facts[names[0]].memory.total_bytes
         fit = int(total * MEMORY_SHARE / each / len(names))
@@ -464,7 +464,7 @@ def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterato
             target = facts[name].target
             if target is not None:
                 by_file_system.setdefault((names[0], target.mount_point), []).append(name)
-    each = bytes_per_node(study)
+    each = guest_bytes_per_node(study)
     for names in by_file_system.values():
         need = with_free_space_margin(each * len(names))
         free = _free_bytes(facts[names[0]].target)

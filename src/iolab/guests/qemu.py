@@ -453,7 +453,7 @@ class QemuRun:
     async def kill(self) -> None:
         """End it by force and wait until it is gone."""
         for _ in range(KILL_TRIES):
-            if self.ended.is_set() or self._node.lost_reason or await self._send_kill():
+            if self.ended.is_set() or self._node.lost_reason or await self._did_send_kill():
                 break
             await asyncio.sleep(KILL_RETRY_S)
         await self.has_ended_within(GONE_LIMIT_S)
@@ -468,7 +468,7 @@ class QemuRun:
                 await self.ended.wait()
         return self.ended.is_set()
 
-    async def _send_kill(self) -> bool:
+    async def _did_send_kill(self) -> bool:
         with suppress(HostError):
             await self._node.request(
                 "signal", deadline_s=KILL_LIMIT_S, run=self.run_id, signal="KILL"

@@ -11,10 +11,10 @@ from iolab.core.study import Study
 from iolab.guests.guest import (
     GuestSettings,
     booted_guest_settings,
-    bytes_per_node,
+    guest_bytes_per_node,
     guest_cost_reasons,
-    guests_per_node,
     image_bytes,
+    max_booted_guests_per_node,
 )
 from iolab.guests.hosts import (
     fleet_plan_lines,
@@ -45,7 +45,7 @@ class VmSection:
     name: Final = "vm"
     table: type[StudyTable] = VmTable
     makes_hosts: Final = True
-    setting: Final = "guests"
+    study_field: Final = "guests"
     placeholder_table = staticmethod(placeholder_vm_table)
 
     def settings(self, tables: StudyTables) -> GuestSettings | None:
@@ -98,8 +98,8 @@ class GuestStudy:
         """Their images, their boots, and what a node needs space for."""
         return HostCost(
             reasons=tuple(guest_cost_reasons(study, runs, rate)),
-            disk_bytes=image_bytes(study, guests_per_node(study)),
-            space_bytes=bytes_per_node(study),
+            disk_bytes=image_bytes(study, max_booted_guests_per_node(study)),
+            space_bytes=guest_bytes_per_node(study),
         )
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
@@ -124,13 +124,13 @@ class GuestStudy:
             ],
         }
 
-    def plan_identity(self, study: Study) -> Mapping[str, object]:
+    def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
         settings = booted_guest_settings(study)
         if settings is None:
             return {}
         return {
-            "guests": settings.measured_settings,
+            "guests": settings.settings_that_change_results,
             "nodes": [
                 [node.name, image_directory(study, node) or "", node.storage_address]
                 for node in hypervisors_of_study(study)

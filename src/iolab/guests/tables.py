@@ -98,13 +98,15 @@ def fleet_layer_latencies(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ..
                 if latency.layer is layer and latency.direction is direction and latency.ios > 0
             ]
             ios = sum(latency.ios for latency in own)
-            if ios and len(own) == _nodes_with_direction(by_node, direction):
+            if ios and len(own) == _node_count_with_direction(by_node, direction):
                 mean = sum(latency.mean_ns * latency.ios for latency in own) / ios
                 merged.append(LayerLatency(layer, direction, mean, ios))
     return tuple(merged)
 
 
-def _nodes_with_direction(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
+def _node_count_with_direction(
+    by_node: list[tuple[LayerLatency, ...]], direction: Direction
+) -> int:
     """How many nodes have I/Os in a direction at all, as their generators saw it."""
     return sum(
         any(
@@ -212,12 +214,12 @@ def fleet_written_bytes(run: Result) -> BytesWrittenByLayer | None:
     return BytesWrittenByLayer(
         guests=sum(node.guests for node in written),
         hypervisor=sum(counted) if len(counted) == len(through) else None,
-        devices=_written_by_devices(run),
+        devices=_bytes_written_by_devices(run),
         factor=factors.pop() if len(factors) == 1 else None,
     )
 
 
-def _written_by_devices(run: Result) -> int | None:
+def _bytes_written_by_devices(run: Result) -> int | None:
     for check in run.verdict.checks:
         if check.code == BYTES_CHECK:
             moved = check.evidence.get("devices_write_bytes")

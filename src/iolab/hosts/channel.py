@@ -176,7 +176,7 @@ class Channel:
         if self._listening:
             self.silent_s += passed_s
 
-    async def hello(self, limit_s: float) -> Message:
+    async def receive_hello(self, limit_s: float) -> Message:
         """The agent's first message.
 
         From then on the channel reads by itself. HostLostError else.
@@ -277,7 +277,7 @@ class Channel:
             raise ProtocolError(f"it sent a message that answers no request: {what}")
         if request.is_final_message(message):
             del self._requests[request.id]
-        if not request.deliver_without_waiting(message):
+        if not request.try_deliver(message):
             async with asyncio.timeout(STALL_LIMIT_S):
                 await request.deliver(message)
 
@@ -355,7 +355,7 @@ class Request:
         """Whether nothing can follow this message."""
         return message.is_ in ("error", FINAL_MESSAGES.get(self._verb, "done"))
 
-    def deliver_without_waiting(self, message: Message) -> bool:
+    def try_deliver(self, message: Message) -> bool:
         """Queue a message if there is room, which there nearly always is; whether there was."""
         if self._unwanted:
             return True

@@ -96,7 +96,7 @@ class Host(ABC):
             self._link = await self.open_link()
             link = self._link
             self._channel = Channel(self.name, link.reader, link.writer, link.exit_reason)
-            hello = read_hello(self.name, await self._channel.hello(HELLO_LIMIT_S))
+            hello = read_hello(self.name, await self._channel.receive_hello(HELLO_LIMIT_S))
         except HostError as fault:
             self._broken = fault
             await self.close()

@@ -94,12 +94,12 @@ class KitCache(Record):
         """
         folder = self.folder / plan.name
         _require_folder_of_user(self.folder)
-        if _lock_complete_kit(folder):
+        if _try_lock_complete_kit(folder):
             return folder
         _create_folder(self.folder)
         try:
             async with _exclusive_file_lock(folder.with_name(f".{folder.name}.lock"), notify):
-                if not _lock_complete_kit(folder):
+                if not _try_lock_complete_kit(folder):
                     notify(plan.message)
                     await _build_and_name_kit(plan, folder)
                     await asyncio.to_thread(_remove_old_kits, folder, plan.kit_family)
@@ -122,7 +122,7 @@ async def _build_and_name_kit(plan: KitPlan, folder: Path) -> None:
         made = await plan.build(aside)
         (made / TOKEN).write_text(secrets.token_hex(32))
         made.rename(folder)
-        _lock_complete_kit(folder)
+        _try_lock_complete_kit(folder)
     finally:
         await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
@@ -176,7 +176,7 @@ def _cannot_write_error(folder: Path, fault: OSError) -> EngineError:
     )
 
 
-def _lock_complete_kit(folder: Path) -> bool:
+def _try_lock_complete_kit(folder: Path) -> bool:
     """Whether the kit is there and whole; from then on no other session removes it.
 
     Who removes it has the token's lock alone, and renames the folder before letting go.
@@ -188,7 +188,7 @@ def _lock_complete_kit(folder: Path) -> bool:
         descriptor = os.open(token, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
-    if not _lock_shared(descriptor) or not _is_open_file_at(descriptor, token):
+    if not _try_lock_shared(descriptor) or not _is_open_file_at(descriptor, token):
         os.close(descriptor)
         return False
     with suppress(OSError):
@@ -199,7 +199,7 @@ def _lock_complete_kit(folder: Path) -> bool:
     return True
 
 
-def _lock_shared(descriptor: int) -> bool:
+def _try_lock_shared(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -131,7 +131,7 @@ class HostFiles(Protocol):
     async def describe(self, path: str) -> str:
         """Owner, mode and kind of what lies at a path, links not followed: `0:700:directory`."""
 
-    async def put(self, path: str, content: bytes) -> None:
+    async def write_new_program(self, path: str, content: bytes) -> None:
         """Write a new file of mode 700."""
 
     async def rename(self, old: str, new: str) -> None:
@@ -156,7 +156,7 @@ async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
     # Written aside and renamed: a broken upload or a second session never meets half a file.
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        await files.put(aside, content)
+        await files.write_new_program(aside, content)
         await _require_checksum(files.runner, aside, checksum)
         await files.rename(aside, remote)
     except HostError:
@@ -199,7 +199,7 @@ class CommandFiles(Record):
         """`stat` without following links."""
         return (await run_step_or_raise(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
 
-    async def put(self, path: str, content: bytes) -> None:
+    async def write_new_program(self, path: str, content: bytes) -> None:
         """`tee`, because it writes what it is given without a shell."""
         stdin, limit_s = content, UPLOAD_LIMIT_S
         await run_step_or_raise(

@@ -135,7 +135,7 @@ async def stop_process_on_event(
         await asyncio.gather(halting, return_exceptions=True)
         await stream.aclose()
         if not ended and not host.lost_reason:
-            await _signal_run(host, stream.id, "KILL")
+            await _try_signal_run(host, stream.id, "KILL")
 
 
 def _memory_limit_arguments(command: Command) -> dict[str, int]:
@@ -175,14 +175,14 @@ async def _signal_on_halt(host: Host, run: int, halt: asyncio.Event) -> None:
     """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):
-        if await _signal_run(host, run, "INT"):
+        if await _try_signal_run(host, run, "INT"):
             break
         await asyncio.sleep(HALT_RETRY_S)
     await asyncio.sleep(FINAL_WORD_LIMIT_S)
-    await _signal_run(host, run, "KILL")
+    await _try_signal_run(host, run, "KILL")
 
 
-async def _signal_run(host: Host, run: int, name: str) -> bool:
+async def _try_signal_run(host: Host, run: int, name: str) -> bool:
     """Whether the agent took the signal; the loss of a host is told by the run's own stream."""
     with suppress(HostError):
         await host.request("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)

@@ -107,7 +107,7 @@ class LoginAttempt(Struct):
         return HostError(f"{self.description} {message}.", hint)
 
 
-def login_fault(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> HostError:
+def login_error(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> HostError:
     """The error for a login that failed; `fault` is what asyncssh or the kernel raised."""
     match fault:
         case asyncssh.HostKeyNotVerifiable():
@@ -143,7 +143,7 @@ def login_fault(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> H
     )
 
 
-def loss_reason(fault: Exception, limits: SshLimits) -> str:
+def connection_loss_reason(fault: Exception, limits: SshLimits) -> str:
     """Why a connection that stood was lost, for people."""
     if isinstance(fault, asyncssh.ConnectionLost) and "keepalive" in fault.reason:
         return f"it gave no sign of life for {limits.silence_s:g} s"
@@ -412,7 +412,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         """The channel is closed: after the program's end, or with its connection."""
         if exc is not None:
-            self._loss = loss_reason(exc, self._limits)
+            self._loss = connection_loss_reason(exc, self._limits)
         self._closed.set()
         self._room.set()
         self.reader.feed_eof()

@@ -29,7 +29,7 @@ from iolab.hosts.ssh import (
     LoginAttempt,
     SshLimits,
     SshRunner,
-    login_fault,
+    login_error,
 )
 from iolab.study.ssh_addresses import parse_jump_host
 from iolab.text import excerpt, uncapitalised
@@ -224,7 +224,7 @@ class SshConnections:
                         client_factory=lambda: _LoginObserver(prepared),
                     )
             except (OSError, ValueError, asyncssh.Error) as fault:
-                raise login_fault(attempt, fault, self.limits) from None
+                raise login_error(attempt, fault, self.limits) from None
 
 
 class _PreparedLogin(Struct):
@@ -350,7 +350,7 @@ class SftpFiles:
         kind = "directory" if stat.S_ISDIR(mode) else "no directory"
         return f"{attributes.uid}:{stat.S_IMODE(mode):o}:{kind}"
 
-    async def put(self, path: str, content: bytes) -> None:
+    async def write_new_program(self, path: str, content: bytes) -> None:
         """A new file, which must not be there yet."""
         await self._run_with_timeout(self._write(path, content), "write", path, UPLOAD_LIMIT_S)
 

@@ -171,7 +171,7 @@ def _named_values(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]
     for scope in WHOLE_HOST:
         block = sample.get(scope) or {}
         if not isinstance(block, Mapping):
-            raise _wrong_type(scope, "an object")
+            raise _wrong_type_error(scope, "an object")
         for metric, value in block.items():
             yield (scope, "", str(metric)), value
 
@@ -179,18 +179,18 @@ def _named_values(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]
 def _sample_rows(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
     rows = sample.get(key) or []
     if not isinstance(rows, list):
-        raise _wrong_type(key, "a list")
+        raise _wrong_type_error(key, "a list")
     for row in rows:
         if not isinstance(row, list) or len(row) != width:
-            raise _wrong_type(key, f"rows of {width}")
+            raise _wrong_type_error(key, f"rows of {width}")
         yield row
 
 
 def _require_integer(value: object, description: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
         return value
-    raise _wrong_type(description, "a number of 64 bits")
+    raise _wrong_type_error(description, "a number of 64 bits")
 
 
-def _wrong_type(description: str, expected: str) -> ValueError:
+def _wrong_type_error(description: str, expected: str) -> ValueError:
     return ValueError(f"a sample's '{description}' is not {expected}")

@@ -30,10 +30,10 @@ from iolab.importers.metrics import (
     host_metrics,
     shortest_measured_s,
 )
-from iolab.loads.fileio.checks import littles_law
-from iolab.loads.keyvalue.checks import key_operations_failed
-from iolab.loads.keyvalue.store_checks import reads_from_memory
-from iolab.loads.metadata.checks import reported_rates
+from iolab.loads.fileio.checks import check_littles_law
+from iolab.loads.keyvalue.checks import check_key_operations_failed
+from iolab.loads.keyvalue.store_checks import check_reads_from_memory
+from iolab.loads.metadata.checks import check_reported_rates
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -42,33 +42,33 @@ SERIES_SPAN_NS: Final = 2_000_000_000
 """Only intervals of seconds tell whether a run was steady: longer ones are means of many."""
 
 ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
-    run.run_unfinished,
-    checks.imported_evidence,
-    run.engine_errors.override(checks.tool_errors),
-    key_operations_failed.override(checks.failed_operations),
-    checks.summed_phases,
-    time.no_common_window.override(checks.common_window),
-    fleet.start_skew.override(checks.start_skew),
-    fleet.uneven_fleet.override(checks.uneven_clients),
-    run.totals_disagree.override(checks.reported_totals),
-    reported_rates.override(checks.reported_rates),
-    littles_law.override(checks.littles_law),
-    time.run_too_short.override(checks.run_length),
-    time.startup_transient.override(checks.steady_state),
-    time.percentile_support.override(checks.percentile_support),
-    checks.percentiles_contradicted,
-    moved.buffered_io.override(checks.buffered_io),
-    reads_from_memory.override(checks.data_fits_in_memory),
+    run.check_run_unfinished,
+    checks.check_imported_evidence,
+    run.check_engine_errors.override(checks.check_tool_errors),
+    check_key_operations_failed.override(checks.check_failed_operations),
+    checks.check_summed_phases,
+    time.check_no_common_window.override(checks.check_common_window),
+    fleet.check_start_skew.override(checks.check_client_start_skew),
+    fleet.check_uneven_fleet.override(checks.check_uneven_clients),
+    run.check_totals_disagree.override(checks.check_reported_totals),
+    check_reported_rates.override(checks.check_reported_rates),
+    check_littles_law.override(checks.check_littles_law),
+    time.check_run_too_short.override(checks.check_run_length),
+    time.check_startup_transient.override(checks.check_steady_state),
+    time.check_percentile_support.override(checks.check_percentile_support),
+    checks.check_percentiles_contradicted,
+    moved.check_buffered_io.override(checks.check_buffered_io),
+    check_reads_from_memory.override(checks.check_data_fits_in_memory),
 )
 """What files tell."""
 
 SESSION_ONLY_CHECKS: Final[tuple[Check[RunView], ...]] = (
-    run.versions_differ,
-    time.excluded_hosts,
-    time.missing_seconds,
-    time.periodic_rate,
-    time.wide_interval,
-    fleet.monitored_node_lost,
+    run.check_versions_differ,
+    time.check_excluded_hosts,
+    time.check_missing_seconds,
+    time.check_periodic_rate,
+    time.check_wide_interval,
+    fleet.check_monitored_node_lost,
 )
 """Shared checks of what only a session of ours does."""
 
@@ -80,9 +80,9 @@ UNANSWERABLE_CHECKS: Final[tuple[Check[RunView], ...]] = (
         and check not in SESSION_ONLY_CHECKS
         and check.code not in {answered.code for answered in ANSWERABLE_CHECKS}
     ),
-    moved.cache_hits,
-    moved.unwritten_extents,
-    run.unequal_state,
+    moved.check_cache_hits,
+    moved.check_unwritten_extents,
+    run.check_unequal_state,
 )
 """What only who watched the run could answer."""
 

@@ -12,18 +12,18 @@ from msgspec.structs import replace
 from iolab.analysis.check import (
     Check,
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.fleet import SKEW_BAD_S, SKEW_GOOD_S
-from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, startup_transient
+from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, check_startup_transient
 from iolab.analysis.evenness import jain_index, max_over_min
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
@@ -54,11 +54,11 @@ RESOLUTION: Final = 1 / 64
 
 
 @check("imported-evidence", "Measured by another tool", needs_load=False)
-def imported_evidence(view: ImportedView) -> CheckAnswer:
+def check_imported_evidence(view: ImportedView) -> CheckAnswer:
     """That nobody watched the run: what it is worth at best."""
     run = view.imported
     name = f"{run.tool} {run.version}".strip()
-    return indicative(
+    return indicative_answer(
         f"Imported: {name} measured this, and nobody watched the target, the clients and their "
         "caches meanwhile.",
         tool=run.tool,
@@ -68,15 +68,15 @@ def imported_evidence(view: ImportedView) -> CheckAnswer:
 
 
 @check("phases-added", "Phases added up", needs_load=False)
-def summed_phases(view: ImportedView) -> CheckAnswer:
+def check_summed_phases(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
     run = view.imported
     if not run.claimed and run.phases == 1:
-        return not_applicable("The file adds nothing up.")
+        return not_applicable_answer("The file adds nothing up.")
     if run.phases == 1:
-        return valid("The sum is of one phase.", phases=1)
+        return valid_answer("The sum is of one phase.", phases=1)
     claimed = sum(figure.rate_per_s or 0.0 for figure in run.claimed)
-    return invalid(
+    return invalid_answer(
         f"{run.tool} adds {run.phases} phases that ran after each other to "
         f"{format_count(claimed)} operations a second, which were never done at the same time.",
         phases=run.phases,
@@ -85,7 +85,7 @@ def summed_phases(view: ImportedView) -> CheckAnswer:
 
 
 @per_host(max_key="failed")
-def failed_operations(view: ImportedView, index: int) -> CheckAnswer:
+def check_failed_operations(view: ImportedView, index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
     client, where = view.clients[index], view.host_suffix_text(view.hosts[index])
     failed = sum(figure.failed for figure in client.figures)
@@ -93,18 +93,18 @@ def failed_operations(view: ImportedView, index: int) -> CheckAnswer:
         (figure.count or 0) - (figure.failed if figure.failed_in_count else 0)
         for figure in client.figures
     )
-    evidence: Numbers = {"host": view.hosts[index].host, "failed": failed, "done": done}
+    evidence: EvidenceValues = {"host": view.hosts[index].host, "failed": failed, "done": done}
     if failed:
         share = failed / max(failed + done, 1)
-        return invalid(
+        return invalid_answer(
             f"{format_count(failed)} operations{where} failed, {percent_text(share)} of all: the "
             "figures are of the others, or count them as done.",
             **evidence,
         )
-    return valid(f"The file tells of no failed operation{where}.", **evidence)
+    return valid_answer(f"The file tells of no failed operation{where}.", **evidence)
 
 
-def tool_errors(view: ImportedView) -> CheckAnswer:
+def check_tool_errors(view: ImportedView) -> CheckAnswer:
     """Whether the tool told of an error, or measured less time than it was asked."""
     return worst_answer(_tool_error_answers(view))
 
@@ -112,65 +112,65 @@ def tool_errors(view: ImportedView) -> CheckAnswer:
 def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
-            yield invalid(
+            yield invalid_answer(
                 f"{view.imported.tool}{view.host_suffix_text(host)} told of errors: "
                 f"{client.errors[0]}",
                 host=host.host,
                 errors=len(client.errors),
             )
     if not view.has_load:
-        yield invalid("The file tells of no operation that was done.")
-    yield valid("The file tells of no error.")
+        yield invalid_answer("The file tells of no operation that was done.")
+    yield valid_answer("The file tells of no error.")
 
 
-def common_window(view: ImportedView) -> CheckAnswer:
+def check_common_window(view: ImportedView) -> CheckAnswer:
     """Whether all clients ran at the same time."""
     if len(view.clients) == 1:
-        return not_applicable("One client.")
+        return not_applicable_answer("One client.")
     overlap = view.overlap_share
     if overlap is None:
         why = "the file does not tell when each client ran; their sum holds only if all ran at once"
-        return unchecked(why, overlap=None)
+        return unchecked_answer(why, overlap=None)
     text = f"All clients ran together in {percent_text(overlap)} of the time from first to last"
     if not overlap:
-        return invalid(
+        return invalid_answer(
             "The clients never ran at the same time: there is no fleet number.", overlap=0.0
         )
-    return valid(f"{text}.", overlap=overlap)
+    return valid_answer(f"{text}.", overlap=overlap)
 
 
-def start_skew(view: ImportedView) -> CheckAnswer:
+def check_client_start_skew(view: ImportedView) -> CheckAnswer:
     """Whether all clients began at the same time."""
     if len(view.clients) == 1:
-        return not_applicable("One client.")
+        return not_applicable_answer("One client.")
     starts = [span[0] for span in view.spans if span is not None]
     if len(starts) < len(view.clients):
-        return not_applicable("Not known: the file does not tell when each client began.")
+        return not_applicable_answer("Not known: the file does not tell when each client began.")
     skew_s = (max(starts) - min(starts)) / NS_PER_S
     text = f"The clients began {skew_s:.3g} s apart"
     if skew_s > SKEW_BAD_S:
-        return invalid(f"{text}: they were not started together.", start_skew_s=skew_s)
-    verdict = indicative if skew_s > SKEW_GOOD_S else valid
+        return invalid_answer(f"{text}: they were not started together.", start_skew_s=skew_s)
+    verdict = indicative_answer if skew_s > SKEW_GOOD_S else valid_answer
     return verdict(f"{text}.", start_skew_s=skew_s)
 
 
-def uneven_clients(view: ImportedView) -> CheckAnswer:
+def check_uneven_clients(view: ImportedView) -> CheckAnswer:
     """Whether the clients did about the same."""
     if len(view.clients) == 1:
-        return not_applicable("One client.")
+        return not_applicable_answer("One client.")
     rates = np.array([_total_rate(client.figures) for client in view.clients])
     index, ratio = jain_index(rates), max_over_min(rates)
-    evidence: Numbers = {"jain": index, "max_over_min": ratio}
+    evidence: EvidenceValues = {"jain": index, "max_over_min": ratio}
     if ratio is None or ratio > 2 or index < 0.9:
-        return indicative("The total hides how unlike the clients are.", **evidence)
-    return valid(f"The fastest client did {ratio:.2f} times the slowest's.", **evidence)
+        return indicative_answer("The total hides how unlike the clients are.", **evidence)
+    return valid_answer(f"The fastest client did {ratio:.2f} times the slowest's.", **evidence)
 
 
 def _total_rate(figures: Sequence[Figures]) -> float:
     return sum(figure.rate_per_s or figure.bw_bytes_per_s or 0.0 for figure in figures)
 
 
-def reported_totals(view: ImportedView) -> CheckAnswer:
+def check_reported_totals(view: ImportedView) -> CheckAnswer:
     """Whether what the tool says of all clients is what they did, and bins hold every operation."""
     return worst_answer(_reported_total_answers(view), max_key="off")
 
@@ -202,7 +202,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             yield _equal_totals_answer(
                 f"{operation} latencies in the bins{where}", count, histogram.total
             )
-    yield not_applicable("The file tells nothing twice that could be compared.")
+    yield not_applicable_answer("The file tells nothing twice that could be compared.")
 
 
 def _bandwidth_and_parts(
@@ -225,17 +225,24 @@ def _rate_and_parts(
 
 def _equal_totals_answer(subject: str, claimed: float, counted: float) -> CheckAnswer:
     deviation = abs(claimed - counted) / max(abs(claimed), abs(counted), 1)
-    evidence: Numbers = {"what": subject, "reported": claimed, "counted": counted, "off": deviation}
+    evidence: EvidenceValues = {
+        "what": subject,
+        "reported": claimed,
+        "counted": counted,
+        "off": deviation,
+    }
     if deviation > ROUNDING / 2:
-        return invalid(
+        return invalid_answer(
             f"The file tells {format_count(claimed)} {subject}, "
             f"and counts {format_count(counted)}.",
             **evidence,
         )
-    return valid(f"{format_count(claimed)} {subject} are reported twice, and alike.", **evidence)
+    return valid_answer(
+        f"{format_count(claimed)} {subject} are reported twice, and alike.", **evidence
+    )
 
 
-def reported_rates(view: ImportedView) -> CheckAnswer:
+def check_reported_rates(view: ImportedView) -> CheckAnswer:
     """Whether each rate is its count, or its bytes, over its time."""
     return worst_answer(_reported_rate_answers(view), max_key="off")
 
@@ -246,7 +253,7 @@ def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             yield from _rate_answers_of_figures(figure, host.host, view.host_suffix_text(host))
     for claim in view.imported.claimed if view.imported.phases == 1 else ():
         yield from _rate_answers_of_figures(claim, "", " of all clients")
-    yield not_applicable("Not known: the file does not tell counts and times of its rates.")
+    yield not_applicable_answer("Not known: the file does not tell counts and times of its rates.")
 
 
 def _rate_answers_of_figures(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
@@ -259,7 +266,7 @@ def _rate_answers_of_figures(figure: Figures, host: str, where: str) -> Iterator
         if not rate or not amount or not seconds:
             continue
         deviation = rate * seconds / amount - 1
-        evidence: Numbers = {
+        evidence: EvidenceValues = {
             "host": host,
             "operation": figure.operation,
             "reported": rate,
@@ -271,32 +278,32 @@ def _rate_answers_of_figures(figure: Figures, host: str, where: str) -> Iterator
             f"{quantity} over time give {shown(amount / seconds)}"
         )
         if abs(deviation) > RATE_BAD:
-            yield invalid(f"{text}: one of them is wrong.", **evidence)
+            yield invalid_answer(f"{text}: one of them is wrong.", **evidence)
         elif abs(deviation) > ROUNDING:
-            yield indicative(f"{text}.", **evidence)
+            yield indicative_answer(f"{text}.", **evidence)
         else:
-            yield valid(f"{text}.", **evidence)
+            yield valid_answer(f"{text}.", **evidence)
 
 
 @per_host(max_key="off")
-def littles_law(view: ImportedView, index: int) -> CheckAnswer:
+def check_littles_law(view: ImportedView, index: int) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
     asked, host = view.job.in_flight, view.hosts[index]
     figures = [
         figure for figure in view.clients[index].figures if figure.rate_per_s and figure.count != 0
     ]
     if not asked:
-        return not_applicable("Not known: the file does not tell how many may be in flight.")
+        return not_applicable_answer("Not known: the file does not tell how many may be in flight.")
     waits = [
         figure.lat_mean_ns if figure.in_flight_mean_ns is None else figure.in_flight_mean_ns
         for figure in figures
     ]
     if not figures or None in waits:
-        return not_applicable("Not known: the file tells no rate or no mean latency.")
+        return not_applicable_answer("Not known: the file tells no rate or no mean latency.")
     pairs = zip(figures, waits, strict=True)
     computed = sum((figure.rate_per_s or 0.0) * (wait or 0.0) for figure, wait in pairs) / NS_PER_S
     ratio = computed / asked
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "in_flight": computed,
         "asked": asked,
@@ -307,81 +314,83 @@ def littles_law(view: ImportedView, index: int) -> CheckAnswer:
         f"most {asked} can be"
     )
     if ratio > IN_FLIGHT_MAX and view.imported.is_phase_of_group:
-        return indicative(
+        return indicative_answer(
             f"{text} of the job whose options are known: the group had more jobs, or the rates or "
             "latencies are wrong.",
             **evidence,
         )
     if ratio > IN_FLIGHT_MAX:
-        return invalid(f"{text}: rates or latencies are wrong.", **evidence)
+        return invalid_answer(f"{text}: rates or latencies are wrong.", **evidence)
     if view.imported.paced:
-        return not_applicable(f"{text}; the load is paced.", **evidence)
+        return not_applicable_answer(f"{text}; the load is paced.", **evidence)
     if ratio < IN_FLIGHT_MIN:
-        return indicative(f"{text}: the load is not what its options say.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text}: the load is not what its options say.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
-def steady_state(view: ImportedView) -> CheckAnswer:
+def check_steady_state(view: ImportedView) -> CheckAnswer:
     """Whether the run was steady, by its tool's own rule or by its seconds."""
     if view.imported.unsteady:
-        return indicative(
+        return indicative_answer(
             f"{view.imported.tool} was to wait for a steady state ({view.imported.unsteady}), and "
             "ended without it.",
             attained=False,
         )
-    return startup_transient.judge(view)
+    return check_startup_transient.judge(view)
 
 
-def run_length(view: ImportedView) -> CheckAnswer:
+def check_run_length(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
     seconds, run = shortest_measured_s(view), view.imported
     if seconds is None:
-        return not_applicable("Not known: the file does not tell how long was measured.")
+        return not_applicable_answer("Not known: the file does not tell how long was measured.")
     times = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "seconds": seconds,
         **{name: value for name, value in times.items() if value is not None},
     }
     text = f"{seconds:.1f} s were measured"
     if run.ramp_s is not None and seconds < run.ramp_s:
-        return invalid(
+        return invalid_answer(
             f"Only {text} after a ramp of {run.ramp_s:.1f} s: the ramp is the longer part.",
             **evidence,
         )
     if seconds < RUN_USELESS_S:
-        return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
+        return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
     if seconds < RUN_SHORT_S:
-        return indicative(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
+        return indicative_answer(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
     if run.asked_s is not None and seconds < RUNTIME_SHARE * run.asked_s:
-        return indicative(f"{text} of {run.asked_s:.1f} s asked.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text} of {run.asked_s:.1f} s asked.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
-def percentile_support(view: ImportedView) -> CheckAnswer:
+def check_percentile_support(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
     every = [figure for client in view.clients for figure in client.figures if figure.count]
     percents = {at for figure in every for at, _ in figure.percentiles}
     if not percents:
-        return not_applicable("The file tells no percentile of all clients together.")
+        return not_applicable_answer("The file tells no percentile of all clients together.")
     total = sum(figure.count or 0 for figure in every)
     lacking = {
         name: at
         for name, at in PERCENTILES
         if at in percents and not is_percentile_supported(total, at)
     }
-    evidence: Numbers = {"operations": total}
+    evidence: EvidenceValues = {"operations": total}
     if lacking:
         names = ", ".join(f"p{at:g}" for at in lacking.values())
         text = f"{format_count(total)} operations are too few for {names}: not shown."
         # As of runs of our own: the others are not what such a run is made for.
         headline = LATENCY_HEADLINE if view.job.in_flight == 1 else HEADLINE
-        verdict = indicative if lacking.keys() & set(headline) else valid
+        verdict = indicative_answer if lacking.keys() & set(headline) else valid_answer
         return verdict(text, **evidence)
-    return valid(f"{format_count(total)} operations support every percentile told.", **evidence)
+    return valid_answer(
+        f"{format_count(total)} operations support every percentile told.", **evidence
+    )
 
 
 @check("percentiles-contradicted", "Impossible percentiles")
-def percentiles_contradicted(view: ImportedView) -> CheckAnswer:
+def check_percentiles_contradicted(view: ImportedView) -> CheckAnswer:
     """Whether percentiles ascend, none is beyond the extremes, and bins give the same."""
     return worst_answer(_percentile_contradiction_answers(view))
 
@@ -403,11 +412,11 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
             claim, f"{claim.operation} of all clients", merged, RESOLUTION, 1.0
         )
     if looked:
-        yield valid(
+        yield valid_answer(
             "Percentiles ascend to the maximum, and bins give the same where there are any."
         )
     else:
-        yield not_applicable("The file tells no percentile of all clients together.")
+        yield not_applicable_answer("The file tells no percentile of all clients together.")
 
 
 def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
@@ -425,29 +434,29 @@ def _statistic_contradiction_answers(
     figures: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[CheckAnswer]:
     for at, value in figures.percentiles:
-        evidence: Numbers = {"operation": name, "percent": at, "reported_ns": value}
+        evidence: EvidenceValues = {"operation": name, "percent": at, "reported_ns": value}
         text = f"p{at:g} of {name} is given as {format_ns(value)}"
         slack = resolution * value + step_ns
         if figures.lat_max_ns is not None and value > figures.lat_max_ns + slack:
-            yield invalid(
+            yield invalid_answer(
                 f"{text}, beyond the maximum of {format_ns(figures.lat_max_ns)}.",
                 **evidence,
                 max_ns=figures.lat_max_ns,
             )
         if figures.lat_min_ns is not None and value < figures.lat_min_ns - slack:
-            yield invalid(
+            yield invalid_answer(
                 f"{text}, below the minimum of {format_ns(figures.lat_min_ns)}.",
                 **evidence,
                 min_ns=figures.lat_min_ns,
             )
         from_bins = bins.percentile_ns(at) if bins is not None and at > 0 else None
         if from_bins is not None and abs(value - from_bins) > 2 * resolution * from_bins + step_ns:
-            yield invalid(
+            yield invalid_answer(
                 f"{text}, and its bins give {format_ns(from_bins)}.", **evidence, bins_ns=from_bins
             )
     for (low, a), (high, b) in pairwise(sorted(figures.percentiles)):
         if a > b + step_ns:
-            yield invalid(
+            yield invalid_answer(
                 f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
                 operation=name,
                 percent=low,
@@ -458,7 +467,7 @@ def _statistic_contradiction_answers(
         and figures.lat_max_ns is not None
         and figures.lat_mean_ns > figures.lat_max_ns * (1 + resolution) + step_ns
     ):
-        yield invalid(
+        yield invalid_answer(
             f"The mean of {name} is {format_ns(figures.lat_mean_ns)}, beyond the maximum of "
             f"{format_ns(figures.lat_max_ns)}.",
             operation=name,
@@ -466,36 +475,38 @@ def _statistic_contradiction_answers(
         )
 
 
-def buffered_io(view: ImportedView) -> CheckAnswer:
+def check_buffered_io(view: ImportedView) -> CheckAnswer:
     """Whether I/O went to the storage, or through a page cache."""
     if view.imported.buffered is None:
-        return not_applicable("Not known: the file does not tell whether I/O was buffered.")
+        return not_applicable_answer("Not known: the file does not tell whether I/O was buffered.")
     if view.imported.buffered:
-        return indicative(
+        return indicative_answer(
             "The job's options say buffered I/O: the page cache is measured too.", direct=False
         )
-    return valid("The job's options say O_DIRECT.", direct=True)
+    return valid_answer("The job's options say O_DIRECT.", direct=True)
 
 
-def data_fits_in_memory(view: ImportedView) -> CheckAnswer:
+def check_data_fits_in_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
     run = view.imported
     if run.data_bytes is None or run.memory_bytes is None:
         missing = "data" if run.data_bytes is None else "memory"
-        return not_applicable(f"Not known: the file does not tell the clients' {missing}.")
-    evidence: Numbers = {"data_bytes": run.data_bytes, "memory_bytes": run.memory_bytes}
+        return not_applicable_answer(f"Not known: the file does not tell the clients' {missing}.")
+    evidence: EvidenceValues = {"data_bytes": run.data_bytes, "memory_bytes": run.memory_bytes}
     text = (
         f"{format_bytes(run.data_bytes)} of data, {format_bytes(run.memory_bytes)} of memory "
         "on each client"
     )
     if run.buffered is False:
-        return not_applicable(f"{text}; I/O was direct.", **evidence)
+        return not_applicable_answer(f"{text}; I/O was direct.", **evidence)
     if run.data_bytes <= run.memory_bytes:
-        return indicative(f"{text}: all of it may have come from memory.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text}: all of it may have come from memory.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 def unanswerable_check(base: Check[ImportedView]) -> Check[ImportedView]:
     """The same check where nothing in a file can answer it."""
     title = uncapitalised(base.title)
-    return base.override(lambda _: not_applicable(f"Not known ({title}): the file does not tell."))
+    return base.override(
+        lambda _: not_applicable_answer(f"Not known ({title}): the file does not tell.")
+    )

@@ -36,7 +36,7 @@ from iolab.importers.fio_documents import (
     find_fio_documents,
     group_reports_by_run,
 )
-from iolab.importers.fio_figures import WAYS, FioEntries
+from iolab.importers.fio_figures import DIRECTIONS, FioEntries
 from iolab.importers.fio_units import (
     KB_BASE,
     is_option_on,
@@ -337,7 +337,7 @@ class _FioReport(Record):
 
     def _mark_unread_parts(self, entry: Block) -> None:
         """Parts of an entry that are not read."""
-        parts = [way for way in WAYS if dict_or_empty(entry.get(way)).get("prios")]
+        parts = [way for way in DIRECTIONS if dict_or_empty(entry.get(way)).get("prios")]
         if parts:
             self.file.line_account.mark_left_out(
                 self.reports[-1].first_line,
@@ -504,14 +504,14 @@ def _group_jobs_by_phase(jobs: Sequence[_FioJob]) -> list[list[_FioJob]]:
         groups.setdefault(job.group, []).append(job)
     phases: list[list[_FioJob]] = []
     for _, group in sorted(groups.items()):
-        if phases and _ran_in_same_phase(phases, group):
+        if phases and _did_run_in_same_phase(phases, group):
             phases[-1] += group
         else:
             phases.append(list(group))
     return phases
 
 
-def _ran_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[_FioJob]) -> bool:
+def _did_run_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[_FioJob]) -> bool:
     before = phases[-1]
     spans = [job.run_span_ms for job in (*before, *group)]
     known = [span for span in spans if span is not None]

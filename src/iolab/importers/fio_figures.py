@@ -40,7 +40,7 @@ from iolab.units import NS_PER_US
 
 KIB: Final = 1024
 
-WAYS: Final = ("read", "write", "trim")
+DIRECTIONS: Final = ("read", "write", "trim")
 
 _RANK: Final = re.compile(r"(?!0\.00$)\d{1,3}\.\d+")
 """A percentile that was asked for; fio fills its list up with `0.00`."""
@@ -57,7 +57,7 @@ class FioEntries(Record):
     @property
     def busy_directions(self) -> tuple[str, ...]:
         """The ways in which anything was done; reads where nothing was."""
-        busy = tuple(way for way in WAYS if self._is_busy(way))
+        busy = tuple(way for way in DIRECTIONS if self._is_busy(way))
         return busy or ((MIXED,) if self._is_busy(MIXED) else ("read",))
 
     @property
@@ -76,7 +76,7 @@ class FioEntries(Record):
     @property
     def runtime_s(self) -> float | None:
         """How long any of them ran; None where no report tells it."""
-        blocks = [block for way in (*WAYS, MIXED) for block in self._direction_blocks(way)]
+        blocks = [block for way in (*DIRECTIONS, MIXED) for block in self._direction_blocks(way)]
         times = [finite_number(block.get("runtime")) for block in blocks]
         known = [time for time in times if time is not None]
         return max(known) / 1000 if known else None
@@ -277,7 +277,9 @@ def _rate_weighted_time_s(rates: Sequence[float], runtimes: Sequence[float | Non
 
 
 def _job_count_of_entry(entry: Block) -> int:
-    times = (finite_number(dict_or_empty(entry.get(way)).get("runtime")) for way in (*WAYS, MIXED))
+    times = (
+        finite_number(dict_or_empty(entry.get(way)).get("runtime")) for way in (*DIRECTIONS, MIXED)
+    )
     longest = max((time for time in times if time), default=0.0)
     return (
         max(round((finite_number(entry.get("job_runtime")) or 0.0) / longest), 1) if longest else 1

@@ -234,7 +234,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
     if (name := options.pop("name", job.name)) != job.name:
         job.add_note(f"name={name}", "not needed: the section's name is the workload's")
     _note_variable_expressions(job, options)
-    if not _convert_access_pattern(job, options) or not _convert_ioengine(job, options):
+    if not _try_convert_access_pattern(job, options) or not _try_convert_ioengine(job, options):
         return
     _convert_sizes(job, options, base)
     _convert_cache_options(job, options)
@@ -287,7 +287,7 @@ def _convert_other_option(job: JobDraft, option: str, value: str, base: int) -> 
     job.add_note(f"{option}={value}", reason)
 
 
-def _convert_access_pattern(job: JobDraft, options: Options) -> bool:
+def _try_convert_access_pattern(job: JobDraft, options: Options) -> bool:
     """Whether a study has that pattern; without it there is no workload."""
     access_word = options.pop("rw", "read").strip().lower()
     word, _, steps = access_word.partition(":")
@@ -475,7 +475,7 @@ def _convert_filename(job: JobDraft, options: Options, jobs: int) -> tuple[int |
     return len(names), jobs
 
 
-def _convert_ioengine(job: JobDraft, options: Options) -> bool:
+def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
     """Whether the engine does I/O on files or devices; of others no study measures anything."""
     text = options.pop("ioengine", "psync")
     engine = _EQUIVALENT_ENGINES.get(text, text)

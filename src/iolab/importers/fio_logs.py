@@ -21,7 +21,7 @@ from iolab.importers.foreign_run import Bins, ForeignRun, ImportedSecond
 from iolab.record import Record
 from iolab.units import NS_PER_MS
 
-_WAYS: Final = ("read", "write", "trim")
+_DIRECTIONS: Final = ("read", "write", "trim")
 
 _KINDS: Final = {
     "iops": "write_iops_log",
@@ -195,9 +195,9 @@ def _log_rows(
     for log in logs:
         numbers = _numbers_of_lines(folder, log, max_columns=_COLUMNS)
         rows = [
-            _LogRow(row[0], row[1], _WAYS[row[2]], row[3] if len(row) > 3 else 0)
+            _LogRow(row[0], row[1], _DIRECTIONS[row[2]], row[3] if len(row) > 3 else 0)
             for row in numbers
-            if len(row) >= 3 and 0 <= row[2] < len(_WAYS)
+            if len(row) >= 3 and 0 <= row[2] < len(_DIRECTIONS)
         ]
         every.append(rows)
     epochs = ("log_unix_epoch", "log_alternate_epoch")
@@ -245,7 +245,7 @@ def _window_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     """The usual time between two lines of one direction, in ms."""
     gaps: list[int] = []
     for rows in logs:
-        for way in _WAYS:
+        for way in _DIRECTIONS:
             times = [row.ms for row in rows if row.way == way]
             gaps += [b - a for a, b in pairwise(times) if b > a]
     gaps.sort()
@@ -258,9 +258,9 @@ def _merged_bins(folder: ImportFolder, files: Sequence[ForeignFile]) -> dict[str
     for file in files:
         for row in _numbers_of_lines(folder, file):
             bins = row[3:]
-            if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_WAYS):
+            if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_DIRECTIONS):
                 return {}
-            own = histograms.setdefault(_WAYS[row[1]], {})
+            own = histograms.setdefault(_DIRECTIONS[row[1]], {})
             for place, count in enumerate(bins):
                 if count > 0:
                     own[place] = own.get(place, 0) + count

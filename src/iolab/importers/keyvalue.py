@@ -152,31 +152,31 @@ def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
     return [OutputSection(file, 1, first.last), *others]
 
 
-def _benchmark_runs(part: OutputSection, stderr: str) -> list[ForeignRun]:
+def _benchmark_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
     """The results of one invocation. ForeignFileError where there is none."""
-    output = db_bench_output.parse_db_bench_output(part.text.encode(), stderr.encode())
+    output = db_bench_output.parse_db_bench_output(section.text.encode(), stderr.encode())
     # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
-    if "LevelDB:" in part.text and " ops/sec" not in part.text:
+    if "LevelDB:" in section.text and " ops/sec" not in section.text:
         raise ForeignFileError(LEVELDB_NOT_READ, "Measure with RocksDB's db_bench and import that.")
     if not output.results:
         reason = f": {excerpt(output.messages[0], SENTENCE_CHARACTERS)}" if output.messages else ""
         raise ForeignFileError(f"db_bench printed no result{reason}.")
     named: list[tuple[int, str]] = []
-    for number, line in part.numbered_lines:
+    for number, line in section.numbered_lines:
         if match := _NAMED.match(line):
             if db_bench_output.parse_db_bench_output(line.encode(), b"").results:
                 named.append((number, match[1]))
             else:
                 reason = "This line of a result is in no form that is known."
-                part.file.line_account.mark_left_out(number, number, reason)
-    ended_ns = _start_time_ns(stderr) or _start_time_ns(part.text)
-    ends = [*(number - 1 for number, _ in named[1:]), part.last]
+                section.file.line_account.mark_left_out(number, number, reason)
+    ended_ns = _start_time_ns(stderr) or _start_time_ns(section.text)
+    ends = [*(number - 1 for number, _ in named[1:]), section.last]
     runs = []
     for result, (number, _), end in zip(output.results, named, ends, strict=False):
-        histograms = _latencies_by_operation(OutputSection(part.file, number, end))
+        histograms = _latencies_by_operation(OutputSection(section.file, number, end))
         if ended_ns is not None:
             ended_ns += round((result.seconds or 0.0) * NS_PER_S)
-        runs.append(_benchmark_run(part.file, output, result, histograms, ended_ns))
+        runs.append(_benchmark_run(section.file, output, result, histograms, ended_ns))
     return runs
 
 
@@ -279,11 +279,11 @@ def _seconds_from_report(file: ForeignFile) -> Iterator[ImportedSecond]:
             before = at
 
 
-def _latencies_by_operation(part: OutputSection) -> dict[str, Figures]:
+def _latencies_by_operation(section: OutputSection) -> dict[str, Figures]:
     """Latencies of one benchmark by operation, as they are printed."""
     by_operation: dict[str, Figures] = {}
     word, count, mean, low, high = "", 0, 0.0, 0.0, 0.0
-    for _, line in part.numbered_lines:
+    for _, line in section.numbered_lines:
         if block := _BLOCK.match(line):
             word = re.sub(r"[^a-z]", "", block[1].lower()) or ALL
         elif word and (average := _AVERAGE.match(line)):

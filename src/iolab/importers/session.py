@@ -282,14 +282,14 @@ def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]
     return tuple(names)
 
 
-def run_record(placed: PlannedImport, keep_files: Sequence[ForeignFile] = ()) -> RunRecord:
+def run_record(planned_import: PlannedImport, keep_files: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
-    run, job = placed.run, ImportedJob.require_type(placed.planned.point.job)
+    run, job = planned_import.run, ImportedJob.require_type(planned_import.planned.point.job)
     names = _distinct_client_names(run.clients)
     details = run.details
     if run.timestamp_ns is None:
         details = replace(details, dated_by="the file's last change")
-    dated, begins = _run_timestamp_ns(placed), _client_start_times_ns(placed)
+    dated, begins = _run_timestamp_ns(planned_import), _client_start_times_ns(planned_import)
     ends = [
         begin + client_runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)
     ]
@@ -300,11 +300,11 @@ def run_record(placed: PlannedImport, keep_files: Sequence[ForeignFile] = ()) ->
     )
     outputs = tuple(
         EngineOutput(owners[place], file.name, CompressedBytes.compress(file.raw_bytes))
-        for place, file in enumerate(placed.files)
+        for place, file in enumerate(planned_import.files)
         if place in owners and file in keep_files
     )
     return RunRecord(
-        run=placed.planned,
+        run=planned_import.planned,
         status=RunStatus.FAILED if failed else RunStatus.DONE,
         failure=run.failure,
         started_real_ns=min(begins, default=dated),
@@ -323,17 +323,17 @@ def run_record(placed: PlannedImport, keep_files: Sequence[ForeignFile] = ()) ->
     )
 
 
-def _run_timestamp_ns(placed: PlannedImport) -> int:
+def _run_timestamp_ns(planned_import: PlannedImport) -> int:
     """The moment of a run as its tool says it, else the last change of its files."""
-    if placed.run.timestamp_ns is not None:
-        return placed.run.timestamp_ns
-    return max(file.modified_ns for file in placed.files)
+    if planned_import.run.timestamp_ns is not None:
+        return planned_import.run.timestamp_ns
+    return max(file.modified_ns for file in planned_import.files)
 
 
-def _client_start_times_ns(placed: PlannedImport) -> list[int]:
+def _client_start_times_ns(planned_import: PlannedImport) -> list[int]:
     """When each client began; where that is not told, by the run's moment and how long it took."""
-    usual = _run_timestamp_ns(placed) - _longest_runtime_ns(placed.run)
-    clients = placed.run.clients
+    usual = _run_timestamp_ns(planned_import) - _longest_runtime_ns(planned_import.run)
+    clients = planned_import.run.clients
     return [usual if client.start_ns is None else client.start_ns for client in clients]
 
 

@@ -14,7 +14,7 @@ from iolab.record import Record
 class UnreadFormat(Record):
     """A format by what its beginning holds, why it is not read, and what to do."""
 
-    mark: re.Pattern[bytes]
+    pattern: re.Pattern[bytes]
     message: str
     hint: str
 
@@ -52,12 +52,12 @@ class UnreadImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By the beginning of the file."""
-        return any(unread.mark.search(file.first_bytes) for unread in UNREAD)
+        return any(unread.pattern.search(file.first_bytes) for unread in UNREAD)
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """ForeignFileError with what to do."""
         del folder
-        unread = next(unread for unread in UNREAD if unread.mark.search(file.first_bytes))
+        unread = next(unread for unread in UNREAD if unread.pattern.search(file.first_bytes))
         # Of a log that another tool's format was read from, only what that one left is this.
         for entry in file.line_account.unmarked_lines():
             file.line_account.mark_left_out(entry.first_line, entry.last_line, unread.message)

@@ -16,7 +16,7 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import metric_spec
 from iolab.published.audit.document import (
     PublishedSet,
-    positive_integer,
+    positive_integer_or_none,
     printed_range,
     table_items,
 )
@@ -140,7 +140,9 @@ def measured_offer(
     """A configuration of a session; points that no run supports are left out."""
     cost = configuration.cost
     trusted = [
-        point for point in points if point.key.configuration == configuration.id and point.trusted
+        point
+        for point in points
+        if point.key.configuration == configuration.id and point.is_trusted
     ]
     return Offer(
         name=name,
@@ -182,7 +184,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
         Offer(
             name=str(table.get("id", "")),
             source=published.id,
-            nodes=positive_integer(table.get("nodes")),
+            nodes=positive_integer_or_none(table.get("nodes")),
             usable_tb=_positive_number(table.get("usable_tb")),
             cost=None,
             currency="",

@@ -18,7 +18,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, key_text
 from iolab.published.recomputed import (
-    ComparisonBasis,
+    FigureBasis,
     MatchedFigure,
     matched_figures,
     measured_systems,
@@ -49,18 +49,18 @@ NAMED_MAX: Final = 4
 """Different values that are named; more are counted."""
 
 _BASES: Final = (
-    ComparisonBasis.HOST,
-    ComparisonBasis.NODE,
-    ComparisonBasis.RAW_TB,
-    ComparisonBasis.USABLE_TB,
+    FigureBasis.HOST,
+    FigureBasis.NODE,
+    FigureBasis.RAW_TB,
+    FigureBasis.USABLE_TB,
 )
 
 _DRAWN: Final = (
-    ComparisonBasis.HOST,
-    ComparisonBasis.NODE,
-    ComparisonBasis.USABLE_TB,
-    ComparisonBasis.RAW_TB,
-    ComparisonBasis.WHOLE,
+    FigureBasis.HOST,
+    FigureBasis.NODE,
+    FigureBasis.USABLE_TB,
+    FigureBasis.RAW_TB,
+    FigureBasis.WHOLE,
 )
 """The basis that is drawn: the first for which both sides are known."""
 
@@ -236,7 +236,7 @@ def _ratio_chart(
         for name, own in rows_by_key(pairs, _ratio_row_title).items()
     ]
     table = _ratio_table(owner, pairs, styles, anchors)
-    words = "the whole" if basis is ComparisonBasis.WHOLE else f"each {basis.value}"
+    words = "the whole" if basis is FigureBasis.WHOLE else f"each {basis.value}"
     return dot_chart(
         owner,
         f"Times the published figures of {owner}, for {words}",
@@ -248,7 +248,7 @@ def _ratio_chart(
 
 
 def _ratios_sentence(
-    owner: str, pairs: Sequence[MatchedFigure], basis: ComparisonBasis, noun: str
+    owner: str, pairs: Sequence[MatchedFigure], basis: FigureBasis, noun: str
 ) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
@@ -257,7 +257,7 @@ def _ratios_sentence(
             ratio
             for pair in pairs
             if pair.printed.better is better
-            and (ratio := pair.shares.get(basis, pair.shares[ComparisonBasis.WHOLE]).ratio.value)
+            and (ratio := pair.shares.get(basis, pair.shares[FigureBasis.WHOLE]).ratio.value)
             is not None
         ]
         if ratios:
@@ -272,9 +272,9 @@ def _ratio_row_title(figure: MatchedFigure) -> str:
     return f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
 
 
-def _ratio_dot(figure: MatchedFigure, basis: ComparisonBasis, styles: SeriesStyles) -> Dot:
+def _ratio_dot(figure: MatchedFigure, basis: FigureBasis, styles: SeriesStyles) -> Dot:
     style = styles[figure.configuration.id]
-    ratio = figure.shares.get(basis, figure.shares[ComparisonBasis.WHOLE]).ratio
+    ratio = figure.shares.get(basis, figure.shares[FigureBasis.WHOLE]).ratio
     return Dot(style.label, style.token, ratio, figure.level, title=style.title)
 
 
@@ -295,7 +295,7 @@ def _ratio_table(
     )
     rows = []
     for pair in pairs:
-        share = pair.shares[ComparisonBasis.WHOLE]
+        share = pair.shares[FigureBasis.WHOLE]
         run = pair.run
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
@@ -308,7 +308,7 @@ def _ratio_table(
                 metric_value_text(share.here),
                 interval_and_runs_text(share.here, bare_rate=True),
                 _range_middle_text(share.there, pair.printed.unit),
-                _ratio_text(pair, ComparisonBasis.WHOLE),
+                _ratio_text(pair, FigureBasis.WHOLE),
                 *(text for basis in bases for text in _cell_texts_of_basis(pair, basis)),
                 verdict_cell(pair.level, anchor),
             )
@@ -316,11 +316,11 @@ def _ratio_table(
     return Table(f"Beside {owner}", heads, tuple(rows))
 
 
-def _column_headings_of_basis(basis: ComparisonBasis) -> tuple[str, str, str]:
+def _column_headings_of_basis(basis: FigureBasis) -> tuple[str, str, str]:
     return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
 
 
-def _cell_texts_of_basis(figure: MatchedFigure, basis: ComparisonBasis) -> tuple[str, str, str]:
+def _cell_texts_of_basis(figure: MatchedFigure, basis: FigureBasis) -> tuple[str, str, str]:
     share = figure.shares.get(basis)
     if share is None:
         return (DASH, DASH, DASH)
@@ -335,7 +335,7 @@ def _range_middle_text(span: FigureRange, unit: str) -> str:
     return value_text(span.middle, unit)
 
 
-def _ratio_text(figure: MatchedFigure, basis: ComparisonBasis) -> str:
+def _ratio_text(figure: MatchedFigure, basis: FigureBasis) -> str:
     ratio = figure.shares[basis].ratio
     if ratio.value is None:
         return DASH

@@ -32,7 +32,7 @@ from iolab.published.audit.document import (
     PublishedSet,
     element_label,
     exact_range,
-    positive_range,
+    positive_range_or_none,
     printed_range,
     range_product,
 )
@@ -160,11 +160,13 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
 
 def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRange | None:
     """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
-    parts = [positive_range(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")]
+    parts = [
+        positive_range_or_none(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")
+    ]
     exact_parts = [exact_range(part.middle) for part in parts if part is not None]
     if len(exact_parts) == len(parts):
         return range_product(exact_parts)
-    nodes = positive_range(published.table("method").get("nodes"))
+    nodes = positive_range_or_none(published.table("method").get("nodes"))
     words = str(published.table("hardware").get("node", ""))
     drives = [match for match in MODULES.finditer(words) if match[4] == "T"]
     if table or nodes is None or len(drives) != 1:
@@ -250,7 +252,7 @@ def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for table in published.tables_of_array("result"):
         for key, gain in _CLAIMED_GAINS.items():
-            stated = positive_range(table.get(key))
+            stated = positive_range_or_none(table.get(key))
             if stated is None:
                 continue
             both = table.get(gain.of_figures)
@@ -276,7 +278,7 @@ def _percent_gain_metric(times: Metric) -> Metric:
 
 
 def _gain_metric(value: object, gain: _ClaimedGain) -> Metric | None:
-    figure = positive_range(value)
+    figure = positive_range_or_none(value)
     unit = metric_spec(gain.metric).unit
     return None if figure is None else Metric(figure.middle, unit, figure.low, figure.high)
 
@@ -311,7 +313,7 @@ def _terabytes(size: FigureRange | None) -> float | None:
     return None if size is None else size.middle
 
 
-class ComparisonBasis(StrEnum):
+class FigureBasis(StrEnum):
     """What figures are told for."""
 
     WHOLE = "whole"
@@ -339,7 +341,7 @@ class MatchedFigure(Record):
     printed: PublishedFigure
     axis: Axis
     level: Level
-    shares: Mapping[ComparisonBasis, FigureRatio]
+    shares: Mapping[FigureBasis, FigureRatio]
     run: Result | None
 
 
@@ -376,7 +378,7 @@ def _match_best_point(
     candidates = [
         point for point in points if _point_metric_value(point, figure.metric) is not None
     ]
-    candidates = [point for point in candidates if point.trusted] or candidates
+    candidates = [point for point in candidates if point.is_trusted] or candidates
     printed_at = dict(figure.axis)
     # A place that both have is compared at that place; block sizes never with each other.
     for name in printed_at:
@@ -387,15 +389,15 @@ def _match_best_point(
         return None
     pick = min if figure.better is Better.LOWER else max
     best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
-    run = next(iter(best.results or best.left_out), None)
+    run = next(iter(best.results or best.left_out_results), None)
     ours = _size_by_basis(study, configuration, run)
     shares = {
-        basis: _size_ratio(best.metrics[figure.metric], figure.value, own_size, there_size)
+        basis: _figure_ratio_per_size(
+            best.metrics[figure.metric], figure.value, own_size, there_size
+        )
         for basis, there_size in _published_sizes(figure.owner)
         if (own_size := ours.get(basis))
-        and (
-            basis is ComparisonBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE
-        )
+        and (basis is FigureBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
 
@@ -407,36 +409,36 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
 
 def _size_by_basis(
     study: Study, configuration: Configuration, run: Result | None
-) -> dict[ComparisonBasis, float | None]:
+) -> dict[FigureBasis, float | None]:
     """What a figure here is divided by for each basis."""
     homes = {spec.name: spec.node for spec in study.hosts}
     guests = {home for host in configuration.hosts if (home := homes.get(host))}
     return {
-        ComparisonBasis.WHOLE: 1.0,
-        ComparisonBasis.HOST: float(len(run.hosts)) if run is not None else None,
-        ComparisonBasis.NODE: configuration.nodes or len(guests) or None,
-        ComparisonBasis.RAW_TB: configuration.capacity.raw_tb,
-        ComparisonBasis.USABLE_TB: configuration.capacity.usable_tb,
+        FigureBasis.WHOLE: 1.0,
+        FigureBasis.HOST: float(len(run.hosts)) if run is not None else None,
+        FigureBasis.NODE: configuration.nodes or len(guests) or None,
+        FigureBasis.RAW_TB: configuration.capacity.raw_tb,
+        FigureBasis.USABLE_TB: configuration.capacity.usable_tb,
     }
 
 
-def _published_sizes(owner: PublishedSystem) -> Iterator[tuple[ComparisonBasis, FigureRange]]:
-    yield ComparisonBasis.WHOLE, exact_range(1.0)
+def _published_sizes(owner: PublishedSystem) -> Iterator[tuple[FigureBasis, FigureRange]]:
+    yield FigureBasis.WHOLE, exact_range(1.0)
     for basis, count in (
-        (ComparisonBasis.HOST, owner.clients),
-        (ComparisonBasis.NODE, owner.nodes),
+        (FigureBasis.HOST, owner.clients),
+        (FigureBasis.NODE, owner.nodes),
     ):
         if count:
             yield basis, exact_range(float(count))
     for basis, size in (
-        (ComparisonBasis.RAW_TB, owner.raw_tb),
-        (ComparisonBasis.USABLE_TB, owner.usable_tb),
+        (FigureBasis.RAW_TB, owner.raw_tb),
+        (FigureBasis.USABLE_TB, owner.usable_tb),
     ):
         if size is not None:
             yield basis, size
 
 
-def _size_ratio(
+def _figure_ratio_per_size(
     here: Metric, there: FigureRange, here_size: float, there_size: FigureRange
 ) -> FigureRatio:
     ours, theirs = divide_metric(here, here_size), there / there_size

@@ -19,8 +19,8 @@ from iolab.published.audit.document import (
     PublishedSet,
     exact_range,
     flatten_table,
-    positive_integer,
-    positive_range,
+    positive_integer_or_none,
+    positive_range_or_none,
     table_items,
 )
 from iolab.record import Record
@@ -182,7 +182,7 @@ def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     for table in published.tables_of_array("example"):
         owner = PublishedSystem(
-            str(table.get("id", "")), clients=positive_integer(table.get("hosts"))
+            str(table.get("id", "")), clients=positive_integer_or_none(table.get("hosts"))
         )
         for key, kind in _EXAMPLE.items():
             for name, value in _latency_statistics(key, table.get(key)):
@@ -201,7 +201,7 @@ def _latency_statistics(key: str, value: object) -> Iterator[tuple[str, object]]
 
 def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
-    owner = PublishedSystem("mdtest", clients=positive_integer(table.get("clients")))
+    owner = PublishedSystem("mdtest", clients=positive_integer_or_none(table.get("clients")))
     for name, value in table_items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
             kind = _KeyMeaning("metadata", phase_rate_key(operation), "ops/s")
@@ -209,14 +209,14 @@ def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 
 def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
-    clients = positive_integer(published.table("method").get("clients"))
+    clients = positive_integer_or_none(published.table("method").get("clients"))
     for table in published.tables_of_array("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
-            nodes=positive_integer(table.get("nodes")),
-            raw_tb=positive_range(table.get("raw_tb")),
-            usable_tb=positive_range(table.get("usable_tb")),
+            nodes=positive_integer_or_none(table.get("nodes")),
+            raw_tb=positive_range_or_none(table.get("raw_tb")),
+            usable_tb=positive_range_or_none(table.get("usable_tb")),
             description=_hardware_descriptions(table),
         )
         for key, kind in _PEAK_METRICS.items():
@@ -226,8 +226,8 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
 
 def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     method, hardware = published.table("method"), published.table("hardware")
-    nodes = positive_integer(method.get("nodes"))
-    raw = positive_range(hardware.get("cluster_raw_tb"))
+    nodes = positive_integer_or_none(method.get("nodes"))
+    raw = positive_range_or_none(hardware.get("cluster_raw_tb"))
     words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
@@ -256,7 +256,7 @@ def _positive_figure(
     suffix: str = "",
 ) -> Iterator[PublishedFigure]:
     """The figure, where it is one above zero."""
-    figure = None if isinstance(value, list) else positive_range(value)
+    figure = None if isinstance(value, list) else positive_range_or_none(value)
     if figure is not None and workload:
         scaled = figure * exact_range(kind.factor)
         yield PublishedFigure(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)

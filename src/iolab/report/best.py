@@ -158,7 +158,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
     figure = point.metrics.get(metric_key, UNKNOWN_METRIC)
     if figure.value is None:
         return None
-    runs = point.results or point.left_out
+    runs = point.results or point.left_out_results
     measured = tuple(run for run in runs if finite_metric_value(run, metric_key) is not None)
     shown = median_result(measured, metric_key)
     return PointFigures(

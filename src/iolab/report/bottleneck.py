@@ -132,35 +132,35 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
 """The resource that a limit names."""
 
 
-def bottleneck_sentence(limit: BottleneckFinding, names: ConfigurationNames) -> str:
+def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -> str:
     """The sentence on what limits a point."""
-    who = names.title(limit.configuration) if names.has_several else "the best"
-    at = f" at {axis_values_phrase(limit.axis)}" if limit.axis else ""
-    text = _CAUSE_TEXTS[limit.decision.cause](limit)
+    who = names.title(finding.configuration) if names.has_several else "the best"
+    at = f" at {axis_values_phrase(finding.axis)}" if finding.axis else ""
+    text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
-        f"{limit.workload}: {who}{at} {text}{_confidence_text(limit)}"
-        f"{_other_saturated_text(limit)}.{LEVEL_SENTENCES[limit.level]}"
+        f"{finding.workload}: {who}{at} {text}{_confidence_text(finding)}"
+        f"{_other_saturated_text(finding)}.{LEVEL_SENTENCES[finding.level]}"
     )
 
 
-def resource_text(use: ResourceUse) -> str:
+def resource_text(resource_use: ResourceUse) -> str:
     """A resource with its host: `the device nvme0n1 of client-1`."""
-    whose = host_label_text(use)
+    whose = host_label_text(resource_use)
     of = f" of {whose}" if whose else ""
     named = {
-        Resource.DEVICE: f"the device {use.name}{of}",
-        Resource.PORT: f"the network port {use.name.rpartition(' ')[0]}{of}",
+        Resource.DEVICE: f"the device {resource_use.name}{of}",
+        Resource.PORT: f"the network port {resource_use.name.rpartition(' ')[0]}{of}",
         Resource.CORE: f"one core{of}",
         Resource.JOB: f"what one core gives each job{of}",
         Resource.PROCESSORS: f"the processors{of}",
     }
-    return named[use.resource]
+    return named[resource_use.resource]
 
 
-def host_label_text(use: ResourceUse) -> str:
+def host_label_text(resource_use: ResourceUse) -> str:
     """A resource's host, empty for the machine that iolab ran on."""
-    local = use.role is Role.CLIENT and use.host == LOCAL_HOST
-    return "" if local else f"{_ROLE_PREFIXES[use.role]}{use.host}"
+    local = resource_use.role is Role.CLIENT and resource_use.host == LOCAL_HOST
+    return "" if local else f"{_ROLE_PREFIXES[resource_use.role]}{resource_use.host}"
 
 
 def busiest_resources_text(resources: RunResources) -> str:
@@ -176,20 +176,20 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
             yield text.format(name=use.name, share=percent_text(use.share))
 
 
-def _device_text(limit: BottleneckFinding) -> str:
-    use = limit.decision.use
-    if use is None or limit.decision.step is None:
+def _device_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
+    if use is None or finding.decision.step is None:
         return "is limited by a device"
-    busy = f"which was busy {_share_text(use)} of the time{_device_latency_share_text(limit)}"
+    busy = f"which was busy {_share_text(use)} of the time{_device_latency_share_text(finding)}"
     return (
-        f"{_verb_by_certainty(limit)} limited by {resource_text(use)}, {busy}: "
-        f"{_load_step_text(limit)}"
+        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, {busy}: "
+        f"{_load_step_text(finding)}"
     )
 
 
-def _load_step_text(limit: BottleneckFinding) -> str:
+def _load_step_text(finding: BottleneckFinding) -> str:
     """What the step of load beyond the point did to the rate."""
-    step = limit.decision.step
+    step = finding.decision.step
     return (
         load_step_text(step.axis, step.load, step.next_load, step.rate_gain_share)
         if step
@@ -197,12 +197,14 @@ def _load_step_text(limit: BottleneckFinding) -> str:
     )
 
 
-def _unproven_device_text(limit: BottleneckFinding) -> str:
-    use = limit.decision.use
+def _unproven_device_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
     if use is None:
-        return _no_bottleneck_text(limit)
+        return _no_bottleneck_text(finding)
     at_device = (
-        limit.resources.concurrency.device_latency_share if limit.resources.concurrency else None
+        finding.resources.concurrency.device_latency_share
+        if finding.resources.concurrency
+        else None
     )
     there = "" if at_device is None else f", with {percent_text(at_device)} of the latency there"
     return (
@@ -212,57 +214,59 @@ def _unproven_device_text(limit: BottleneckFinding) -> str:
     )
 
 
-def _device_latency_share_text(limit: BottleneckFinding) -> str:
+def _device_latency_share_text(finding: BottleneckFinding) -> str:
     at_device = (
-        limit.resources.concurrency.device_latency_share if limit.resources.concurrency else None
+        finding.resources.concurrency.device_latency_share
+        if finding.resources.concurrency
+        else None
     )
     return "" if at_device is None else f" and took {percent_text(at_device)} of the latency"
 
 
-def _processors_text(limit: BottleneckFinding) -> str:
-    use = limit.decision.use
+def _processors_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
     share = _share_text(use) if use else ""
     where = resource_text(use) if use else "processors"
     own = ""
     if use is not None and use.is_own_load is not None:
         own = f", {percent_text(use.is_own_load)} with the load's own jobs"
     return (
-        f"{_verb_by_certainty(limit)} limited by {where}: all cores were {share} busy{own}"
-        f"{_stolen_time_text(limit)}"
+        f"{_verb_by_certainty(finding)} limited by {where}: all cores were {share} busy{own}"
+        f"{_stolen_time_text(finding)}"
     )
 
 
-def _core_text(limit: BottleneckFinding) -> str:
-    use, every = limit.decision.use, limit.resources.busiest_use(Resource.PROCESSORS)
+def _core_text(finding: BottleneckFinding) -> str:
+    use, every = finding.decision.use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
-        return _no_bottleneck_text(limit)
+        return _no_bottleneck_text(finding)
     mean = f", all of them {_share_text(every)}" if every else ""
     return f"is limited by {resource_text(use)}: core {use.name} was {_share_text(use)} busy{mean}"
 
 
-def _job_processor_limit_text(limit: BottleneckFinding) -> str:
-    use, every = limit.decision.use, limit.resources.busiest_use(Resource.PROCESSORS)
+def _job_processor_limit_text(finding: BottleneckFinding) -> str:
+    use, every = finding.decision.use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
-        return _no_bottleneck_text(limit)
+        return _no_bottleneck_text(finding)
     mean = f", while all cores were {_share_text(every)} busy" if every else ""
     of = f" of {host_label_text(use)}" if host_label_text(use) else ""
     return (
         f"is limited by the processors{of}: each job used {_share_text(use)} of a core{mean}"
-        f"{_stolen_time_text(limit)}"
+        f"{_stolen_time_text(finding)}"
     )
 
 
-def _port_text(limit: BottleneckFinding) -> str:
-    use = limit.decision.use
+def _port_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
     if use is None or use.rate is None:
-        return _no_bottleneck_text(limit)
+        return _no_bottleneck_text(finding)
     way = "received" if use.name.endswith(" in") else "sent"
     rate = value_text(use.rate, "bytes/s")
     return f"is limited by {resource_text(use)}: it {way} {rate}, {_share_text(use)} of its speed"
 
 
-def _target_rate_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.concurrency
+def _target_rate_text(finding: BottleneckFinding) -> str:
+    flight = finding.resources.concurrency
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
     kept = percent_text(flight.rate / flight.target_rate)
@@ -270,15 +274,15 @@ def _target_rate_text(limit: BottleneckFinding) -> str:
     return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
 
 
-def _think_time_text(limit: BottleneckFinding) -> str:
+def _think_time_text(finding: BottleneckFinding) -> str:
     return (
         "is limited by the pauses that its load makes between "
-        f"I/Os{busiest_resources_text(limit.resources)}"
+        f"I/Os{busiest_resources_text(finding.resources)}"
     )
 
 
-def _queue_depth_one_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.concurrency
+def _queue_depth_one_text(finding: BottleneckFinding) -> str:
+    flight = finding.resources.concurrency
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
         latency = value_text(flight.latency_ns, "ns")
@@ -288,60 +292,60 @@ def _queue_depth_one_text(limit: BottleneckFinding) -> str:
             if flight.device_latency_share is None
             else f", {percent_text(flight.device_latency_share)} of it at the device"
         )
-    return text if limit.decision.step is None else f"{text}: {_load_step_text(limit)}"
+    return text if finding.decision.step is None else f"{text}: {_load_step_text(finding)}"
 
 
-def _offered_load_text(limit: BottleneckFinding) -> str:
-    use = limit.decision.use
-    if limit.decision.step is None:
-        return _no_bottleneck_text(limit)
+def _offered_load_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
+    if finding.decision.step is None:
+        return _no_bottleneck_text(finding)
     busy = f", though {resource_text(use)} is busy {_share_text(use)} of the time" if use else ""
-    tried = f"{_load_step_text(limit)}, and no more was tried{busy}"
-    return f"{_verb_by_certainty(limit)} limited by the load that was asked for: {tried}"
+    tried = f"{_load_step_text(finding)}, and no more was tried{busy}"
+    return f"{_verb_by_certainty(finding)} limited by the load that was asked for: {tried}"
 
 
-def _engine_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.concurrency
+def _engine_text(finding: BottleneckFinding) -> str:
+    flight = finding.resources.concurrency
     if flight is None:
-        return _no_bottleneck_text(limit)
+        return _no_bottleneck_text(finding)
     kept = (
         f"of {flight.requested:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
     )
-    return f"is limited by its engine: {kept}{busiest_resources_text(limit.resources)}"
+    return f"is limited by its engine: {kept}{busiest_resources_text(finding.resources)}"
 
 
-def _software_text(limit: BottleneckFinding) -> str:
+def _software_text(finding: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
-        f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(limit)}"
-        f"{_usl_contention_text(limit)}"
+        f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(finding)}"
+        f"{_usl_contention_text(finding)}"
     )
 
 
-def _unobserved_limit_text(limit: BottleneckFinding) -> str:
-    return f"has met a limit that was not watched: {_load_step_without_busy_resource_text(limit)}"
+def _unobserved_limit_text(finding: BottleneckFinding) -> str:
+    return f"has met a limit that was not watched: {_load_step_without_busy_resource_text(finding)}"
 
 
-def _load_step_without_busy_resource_text(limit: BottleneckFinding) -> str:
+def _load_step_without_busy_resource_text(finding: BottleneckFinding) -> str:
     return (
-        f"{_load_step_text(limit)} with no resource watched at its "
-        f"limit{busiest_resources_text(limit.resources)}"
+        f"{_load_step_text(finding)} with no resource watched at its "
+        f"limit{busiest_resources_text(finding.resources)}"
     )
 
 
-def _usl_contention_text(limit: BottleneckFinding) -> str:
+def _usl_contention_text(finding: BottleneckFinding) -> str:
     """The law's contention where it is any."""
-    law = limit.contention_law
+    law = finding.contention_law
     if law is None or law.sigma < SERIAL_SHARE_SHOWN:
         return ""
     return f"; by the Universal Scalability Law {percent_text(law.sigma)} of the work is serial"
 
 
-def _no_bottleneck_text(limit: BottleneckFinding) -> str:
-    text = f"had no resource watched at its limit{busiest_resources_text(limit.resources)}"
-    if limit.decision.step is None:
+def _no_bottleneck_text(finding: BottleneckFinding) -> str:
+    text = f"had no resource watched at its limit{busiest_resources_text(finding.resources)}"
+    if finding.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
-    return f"{text}: {_load_step_text(limit)}"
+    return f"{text}: {_load_step_text(finding)}"
 
 
 _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
@@ -363,16 +367,20 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
 """What is said of each."""
 
 
-def _share_text(use: ResourceUse | None) -> str:
-    return percent_text(use.share) if use is not None and use.share is not None else ""
+def _share_text(resource_use: ResourceUse | None) -> str:
+    return (
+        percent_text(resource_use.share)
+        if resource_use is not None and resource_use.share is not None
+        else ""
+    )
 
 
-def _verb_by_certainty(limit: BottleneckFinding) -> str:
-    return "is" if limit.decision.is_certain else "seems"
+def _verb_by_certainty(finding: BottleneckFinding) -> str:
+    return "is" if finding.decision.is_certain else "seems"
 
 
-def _other_saturated_text(limit: BottleneckFinding) -> str:
-    also = limit.decision.other_full_resources
+def _other_saturated_text(finding: BottleneckFinding) -> str:
+    also = finding.decision.other_full_resources
     if not also:
         return ""
     several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
@@ -380,15 +388,15 @@ def _other_saturated_text(limit: BottleneckFinding) -> str:
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 
-def _stolen_time_text(limit: BottleneckFinding) -> str:
-    if limit.resources.stolen_share < STOLEN_SHARE_SHOWN:
+def _stolen_time_text(finding: BottleneckFinding) -> str:
+    if finding.resources.stolen_share < STOLEN_SHARE_SHOWN:
         return ""
-    return f", of which a hypervisor took {percent_text(limit.resources.stolen_share)} for others"
+    return f", of which a hypervisor took {percent_text(finding.resources.stolen_share)} for others"
 
 
-def _confidence_text(limit: BottleneckFinding) -> str:
+def _confidence_text(finding: BottleneckFinding) -> str:
     """What keeps a statement on a step from being sure."""
-    decision = limit.decision
+    decision = finding.decision
     if decision.step is None or decision.is_certain:
         return ""
     return ", by single runs" if decision.step.has_single_runs else ", with low confidence"
@@ -453,8 +461,8 @@ def _findings_by(
     return groups
 
 
-def _owner_of_finding(limit: BottleneckFinding) -> str:
-    return limit.configuration
+def _owner_of_finding(finding: BottleneckFinding) -> str:
+    return finding.configuration
 
 
 def _limit_cells(
@@ -550,22 +558,23 @@ def _affected_workloads_text(
     )
 
 
-def _next_step_text(limit: BottleneckFinding, points: Sequence[PointSummary]) -> str:
+def _next_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) -> str:
     """What would tell more: first to repeat a load that was tried and whose run is none."""
     tried = [
         point.key.axis
         for point in points
-        if (point.key.workload, point.key.configuration) == (limit.workload, limit.configuration)
-        and not point.trusted
+        if (point.key.workload, point.key.configuration)
+        == (finding.workload, finding.configuration)
+        and not point.is_trusted
     ]
-    if tried and limit.decision.cause in _UNPROVEN_CAUSES:
+    if tried and finding.decision.cause in _UNPROVEN_CAUSES:
         return f"Repeat {axis_values_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
-    return recommended_step_text(limit)
+    return recommended_step_text(finding)
 
 
-def recommended_step_text(limit: BottleneckFinding) -> str:
+def recommended_step_text(finding: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
-    use, step = limit.decision.use, limit.decision.step
+    use, step = finding.decision.use, finding.decision.step
     name = use.name if use is not None else "the device"
     load = "the load" if step is None else f"{axis_name_text(step.axis)} beyond {step.next_load}"
     steps = {
@@ -587,14 +596,14 @@ def recommended_step_text(limit: BottleneckFinding) -> str:
         BottleneckCause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
         BottleneckCause.NONE: f"Raise {load} to find the limit.",
     }
-    return steps[limit.decision.cause]
+    return steps[finding.decision.cause]
 
 
-def _is_mostly_other_load(use: ResourceUse | None) -> bool:
+def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
     """Whether the load's own jobs used less than half of what of the processors was busy."""
-    if use is None or use.is_own_load is None or use.share is None:
+    if resource_use is None or resource_use.is_own_load is None or resource_use.share is None:
         return False
-    return use.is_own_load < OWN_JOBS_MAJORITY * use.share
+    return resource_use.is_own_load < OWN_JOBS_MAJORITY * resource_use.share
 
 
 def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
@@ -753,18 +762,18 @@ def _workload_headings(*, with_configuration: bool) -> tuple[str, ...]:
     return ("Workload", "Configuration") if with_configuration else ("Workload",)
 
 
-def _workload_cells(study: Study, limit: BottleneckFinding) -> tuple[Cell, ...]:
+def _workload_cells(study: Study, finding: BottleneckFinding) -> tuple[Cell, ...]:
     titles = study.configuration_titles
     names = study.workload_titles
-    workload = Cell(names.get(limit.workload, limit.workload))
+    workload = Cell(names.get(finding.workload, finding.workload))
     if len(titles) == 1:
         return (workload,)
-    return (workload, Cell(titles.get(limit.configuration, limit.configuration)))
+    return (workload, Cell(titles.get(finding.configuration, finding.configuration)))
 
 
-def _cause_text(limit: BottleneckFinding) -> str:
+def _cause_text(finding: BottleneckFinding) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
-    decision = limit.decision
+    decision = finding.decision
     name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
     open_ended = decision.step is None and decision.cause is not BottleneckCause.PROCESSORS
     is_sure = decision.is_certain or open_ended or decision.cause is BottleneckCause.NONE
@@ -772,26 +781,28 @@ def _cause_text(limit: BottleneckFinding) -> str:
     return f"{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
 
-def _resource_share_text(limit: BottleneckFinding, resource: Resource) -> str:
-    use = limit.resources.busiest_use(resource)
+def _resource_share_text(finding: BottleneckFinding, resource: Resource) -> str:
+    use = finding.resources.busiest_use(resource)
     return DASH if use is None or use.share is None else percent_text(use.share)
 
 
-def _busiest_resource_name(limit: BottleneckFinding, resource: Resource) -> str:
-    use = limit.resources.busiest_use(resource)
+def _busiest_resource_name(finding: BottleneckFinding, resource: Resource) -> str:
+    use = finding.resources.busiest_use(resource)
     if use is None:
         return DASH
     where = host_label_text(use)
     return f"{use.name} of {where}" if where else use.name
 
 
-def _device_latency_share_cell_text(limit: BottleneckFinding) -> str:
+def _device_latency_share_cell_text(finding: BottleneckFinding) -> str:
     share = (
-        limit.resources.concurrency.device_latency_share if limit.resources.concurrency else None
+        finding.resources.concurrency.device_latency_share
+        if finding.resources.concurrency
+        else None
     )
     return DASH if share is None else percent_text(share)
 
 
-def _in_flight_text(limit: BottleneckFinding) -> str:
-    flight = limit.resources.concurrency
+def _in_flight_text(finding: BottleneckFinding) -> str:
+    flight = finding.resources.concurrency
     return DASH if flight is None else f"{format_count(flight.in_flight)} of {flight.requested:,}"

@@ -70,20 +70,21 @@ _FORBIDDEN_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U0001000
 """What XML 1.0 has no way to hold, not even escaped."""
 
 
-def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
+def comparison_document(comparison: ComparisonResult) -> dict[str, Any]:
     """The document of `iolab compare --json`, made of JSON's own types only."""
     return {
         "format": FORMAT,
-        "baseline": comparison_side_document(compared.baseline),
-        "candidate": comparison_side_document(compared.candidate),
-        "same_session": compared.same_session,
+        "baseline": comparison_side_document(comparison.baseline),
+        "candidate": comparison_side_document(comparison.candidate),
+        "same_session": comparison.same_session,
         "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
-        "differences": [difference_document(difference) for difference in compared.differences],
-        "rows": [_comparison_row_document(row) for row in compared.rows],
-        "skipped": [_skipped_point_document(point) for point in compared.skipped],
-        "summaries": [_geometric_mean_document(summary) for summary in compared.summaries],
+        "differences": [difference_document(difference) for difference in comparison.differences],
+        "rows": [_comparison_row_document(row) for row in comparison.rows],
+        "skipped": [_skipped_point_document(point) for point in comparison.skipped],
+        "summaries": [_geometric_mean_document(summary) for summary in comparison.summaries],
         "verdicts": {
-            verdict.value: compared.verdict_counts.get(verdict, 0) for verdict in ComparisonVerdict
+            verdict.value: comparison.verdict_counts.get(verdict, 0)
+            for verdict in ComparisonVerdict
         },
     }
 
@@ -181,14 +182,14 @@ def geometric_mean_texts(summary: MetricSummary) -> tuple[str, str, str]:
     return subject, ratio_with_percent_text(overall.ratio), interval_text(overall.low, overall.high)
 
 
-def comparison_sentences(compared: ComparisonResult) -> Iterator[str]:
+def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
     """A sentence a point on its first metric: `b is 1.30 (1.12–1.51) times as fast as a (reads)`.
 
     The faster side is named first; where the interval holds no difference, that is said instead.
     """
-    names = short_side_names(compared)
+    names = short_side_names(comparison)
     points: set[tuple[str, Axis]] = set()
-    for row in compared.rows:
+    for row in comparison.rows:
         if (row.workload, row.axis) in points:
             continue
         points.add((row.workload, row.axis))
@@ -213,17 +214,17 @@ def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> 
     return f"{first} and {second} cannot be told apart: {ratio:.2f}{interval}{why} ({place})"
 
 
-def short_side_names(compared: ComparisonResult) -> tuple[str, str]:
+def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
     """How the two sides are called: by configuration within a session, else by session."""
-    baseline, candidate = compared.baseline, compared.candidate
+    baseline, candidate = comparison.baseline, comparison.candidate
     if baseline.session == candidate.session:
         return baseline.configuration.id, candidate.configuration.id
     return baseline.name, candidate.name
 
 
-def comparison_csv(compared: ComparisonResult) -> str:
+def comparison_csv(comparison: ComparisonResult) -> str:
     """RFC 4180, one row a point and metric; an unknown number is an empty field."""
-    axes = list(dict.fromkeys(name for row in compared.rows for name, _ in row.axis))
+    axes = list(dict.fromkeys(name for row in comparison.rows for name, _ in row.axis))
     heads = (
         "workload",
         *(f"axis_{name}" for name in axes),
@@ -231,7 +232,7 @@ def comparison_csv(compared: ComparisonResult) -> str:
         *("candidate", "candidate_low", "candidate_high", "candidate_n"),
         *("ratio", "ratio_low", "ratio_high", "verdict", "level", "reason"),
     )
-    return rows_csv(heads, (_csv_row(row, axes) for row in compared.rows))
+    return rows_csv(heads, (_csv_row(row, axes) for row in comparison.rows))
 
 
 def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[ExportValue]:
@@ -275,28 +276,28 @@ def differences_table(differences: Iterable[Difference]) -> Table:
     return Table("What differs besides the results", heads, tuple(rows))
 
 
-def comparison_markdown(compared: ComparisonResult) -> str:
+def comparison_markdown(comparison: ComparisonResult) -> str:
     """Tables that GitHub and its like show: the differences, then the rows, then the means."""
-    parts = [f"# {_comparison_title(compared)}"]
-    if compared.differences:
-        parts.append(table_markdown(differences_table(compared.differences)))
+    parts = [f"# {_comparison_title(comparison)}"]
+    if comparison.differences:
+        parts.append(table_markdown(differences_table(comparison.differences)))
     heads = tuple(heading.capitalize() for heading in HEADINGS)
-    if compared.rows:
+    if comparison.rows:
         parts.append(
             table_markdown(
                 untitled_text_table(
-                    heads, (comparison_row_texts(row).cells for row in compared.rows)
+                    heads, (comparison_row_texts(row).cells for row in comparison.rows)
                 )
             )
         )
-    if compared.summaries:
-        means = map(geometric_mean_texts, compared.summaries)
+    if comparison.summaries:
+        means = map(geometric_mean_texts, comparison.summaries)
         parts.append(table_markdown(untitled_text_table(("Together", "Ratio", "Interval"), means)))
     return "\n\n".join(parts) + "\n"
 
 
-def _comparison_title(compared: ComparisonResult) -> str:
-    baseline, candidate = compared.baseline, compared.candidate
+def _comparison_title(comparison: ComparisonResult) -> str:
+    baseline, candidate = comparison.baseline, comparison.candidate
     return escape_markdown(f"{candidate.name} against {baseline.name}")
 
 
@@ -415,27 +416,27 @@ def _change_document(series: MetricHistory, change: LevelChange) -> dict[str, An
     return {"session": series.values[change.index].session, "ratio": change.ratio, "p": change.p}
 
 
-def comparison_junit_xml(compared: ComparisonResult) -> str:
+def comparison_junit_xml(comparison: ComparisonResult) -> str:
     """JUnit XML: each row a case of class `STUDY.POINT` named by its metric.
 
     A row that is worse fails; one that is inconclusive, or a point that cannot be compared, is
     skipped with the reason. It is no verdict that a candidate lacks a point.
     """
-    verdicts = compared.verdict_counts
+    verdicts = comparison.verdict_counts
     failures = verdicts.get(ComparisonVerdict.WORSE, 0)
-    skipped = verdicts.get(ComparisonVerdict.INCONCLUSIVE, 0) + len(compared.skipped)
+    skipped = verdicts.get(ComparisonVerdict.INCONCLUSIVE, 0) + len(comparison.skipped)
     counts = {
-        "tests": str(len(compared.rows) + len(compared.skipped)),
+        "tests": str(len(comparison.rows) + len(comparison.skipped)),
         "failures": str(failures),
         "errors": "0",
         "skipped": str(skipped),
         "time": "0",
     }
-    name = f"{compared.candidate.name} against {compared.baseline.name}"
+    name = f"{comparison.candidate.name} against {comparison.baseline.name}"
     root = ET.Element("testsuites", {"name": "iolab compare", **counts})
     suite = ET.SubElement(root, "testsuite", {"name": _xml_safe(name), **counts})
-    study = compared.baseline.study.id
-    for row in compared.rows:
+    study = comparison.baseline.study.id
+    for row in comparison.rows:
         case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
         message = _junit_message(row)
         match row.comparison.verdict:
@@ -447,7 +448,7 @@ def comparison_junit_xml(compared: ComparisonResult) -> str:
                 ET.SubElement(case, "skipped", {"message": _xml_safe(f"{message}: {why}")})
             case _:
                 ET.SubElement(case, "system-out").text = f"{message}\n{_junit_values_text(row)}"
-    for missing in compared.skipped:
+    for missing in comparison.skipped:
         point = point_text(missing.workload, missing.axis)
         metric, colon, why = missing.reason.partition(": ")
         named = (metric, why) if colon and " " not in metric else ("", missing.reason)
@@ -457,14 +458,14 @@ def comparison_junit_xml(compared: ComparisonResult) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def comparison_bmf_document(compared: ComparisonResult) -> dict[str, Any]:
+def comparison_bmf_document(comparison: ComparisonResult) -> dict[str, Any]:
     """Bencher's metric format: the candidate's values by point and metric, with their intervals.
 
     Bencher keeps the history of one branch, so that only what is new is given to it. A limit that
     is not known is left out, as its format allows.
     """
     by_point: dict[str, dict[str, dict[str, float]]] = {}
-    for row in compared.rows:
+    for row in comparison.rows:
         if row.candidate.value is not None:
             point = point_text(row.workload, row.axis)
             by_point.setdefault(point, {})[row.metric] = _bmf_measure(row.candidate)

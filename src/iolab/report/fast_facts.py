@@ -159,7 +159,7 @@ def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_Poin
     """The latency of each configuration at the least load, the lowest first."""
     found: dict[str, _PointLatency] = {}
     for point in brief.points:
-        if point.key.workload != workload.id or not point.trusted:
+        if point.key.workload != workload.id or not point.is_trusted:
             continue
         keys = (f"{prefix}{name}" for prefix in _LATENCY_PREFIXES)
         key = next((key for key in keys if point.metric_value(key) is not None), None)

@@ -69,7 +69,7 @@ def _carried_on_curve(
         configuration=point.key.configuration,
         title=workload_and_axis_title(workload, fixed),
         axis=axis,
-        load=point.axis_load(axis),
+        load=point.load_on_axis(axis),
         machine_count=len(point.runs[0].hosts),
         is_limit=last is not None,
         rate_text=metric_value_text(point.metrics.get(rate)),
@@ -83,7 +83,7 @@ def _pays(point: PointSummary, following: PointSummary, axis: str, rate: str) ->
     if not low or not high:
         return False
     return math.log(high / low) >= WORTHWHILE_GAIN_SHARE * math.log(
-        following.axis_load(axis) / point.axis_load(axis)
+        following.load_on_axis(axis) / point.load_on_axis(axis)
     )
 
 

@@ -251,8 +251,8 @@ def _(price: PriceFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(limit: BottleneckFinding, names: ConfigurationNames) -> str:
-    return bottleneck_sentence(limit, names)
+def _(finding: BottleneckFinding, names: ConfigurationNames) -> str:
+    return bottleneck_sentence(finding, names)
 
 
 @finding_sentence.register

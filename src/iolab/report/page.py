@@ -205,11 +205,13 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
     ]
     dropped = {*shared, *few}
 
-    def own(figure: Figure) -> Figure:
+    def without_shared_note(figure: Figure) -> Figure:
         kept = (sentence for sentence in _SENTENCES.split(figure.note) if sentence not in dropped)
         return replace(figure, note=" ".join(kept))
 
-    stripped = tuple(replace(group, figures=tuple(map(own, group.figures))) for group in groups)
+    stripped = tuple(
+        replace(group, figures=tuple(map(without_shared_note, group.figures))) for group in groups
+    )
     return stripped, " ".join(shared)
 
 

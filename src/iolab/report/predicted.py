@@ -97,9 +97,11 @@ def first_run_resources_reader(
     return lambda point: first_run((point.results[0].digest, point.results[0].repeat))
 
 
-def resource_limit_text(use: ResourceUse) -> str:
+def resource_limit_text(resource_use: ResourceUse) -> str:
     """A resource as the limit of a prediction: what it is, its name, and whose."""
-    return " ".join(filter(None, (use.resource.value, use.name, "of", use.host)))
+    return " ".join(
+        filter(None, (resource_use.resource.value, resource_use.name, "of", resource_use.host))
+    )
 
 
 def prediction_interval_text(prediction: Prediction, unit: str) -> str:

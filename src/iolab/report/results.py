@@ -140,8 +140,8 @@ def point_documents(
             "excluded_hosts": list(point.key.excluded_hosts),
             "digest": point.digest,
             "repeats": [run.repeat for run in point.results],
-            "left_out": [run.repeat for run in point.left_out],
-            "trusted": point.trusted,
+            "left_out": [run.repeat for run in point.left_out_results],
+            "trusted": point.is_trusted,
             "level": point.level.value,
             "notes": list(point.note_texts),
             "metrics": _metrics_document(point.metrics),
@@ -162,7 +162,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
     }
     lists |= _axis_columns([point.key.axis for point in points])
     lists["runs"] = [len(point.results) for point in points]
-    lists["left_out"] = [len(point.left_out) for point in points]
+    lists["left_out"] = [len(point.left_out_results) for point in points]
     lists["verdict"] = [point.level.value for point in points]
     for key, metrics in _metrics_by_key([point.metrics for point in points]):
         lists |= _metric_and_interval_columns(key, metrics)

@@ -114,10 +114,10 @@ class SingleFigureReport(LoadReport):
 
     def workload_charts(self, brief: Brief) -> Charts:
         """Throughput and latency against the axis, and latency by percentile."""
-        from iolab.report.charts.choose import load_chart_groups
+        from iolab.report.charts.choose import chart_groups_over_load
 
         own = [workload for workload in brief.study.workloads if self.handles_workload(workload)]
-        return load_chart_groups(brief, own)
+        return chart_groups_over_load(brief, own)
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies."""

@@ -208,11 +208,11 @@ async def _json_view(context: ServerContext, request: Request) -> Response:
     return await _compressed_response(WebPage(body, {"content-type": "application/json"}), request)
 
 
-def _session_json(kinds: LoadReportKinds, opened: LoadedSession) -> bytes:
+def _session_json(kinds: LoadReportKinds, session: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
-    points = summarise_points(opened.results, opened.study)
+    points = summarise_points(session.results, session.study)
     document = session_document(
-        kinds, opened.study, opened.results, points, opened.reader.all_damage()
+        kinds, session.study, session.results, points, session.reader.all_damage()
     )
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
@@ -261,18 +261,18 @@ def _comparison_response(
 
 
 def _configuration_choice(
-    opened: LoadedSession, name: str, session_folder: SessionFolder, chosen: str
+    session: LoadedSession, name: str, session_folder: SessionFolder, chosen: str
 ) -> ConfigurationChoice:
     configurations = tuple(
-        (configuration.id, configuration.title) for configuration in opened.study.configurations
+        (configuration.id, configuration.title) for configuration in session.study.configurations
     )
     return ConfigurationChoice(
-        name, session_folder.id, opened.session.title, configurations, chosen
+        name, session_folder.id, session.session.title, configurations, chosen
     )
 
 
-def _comparison_side(opened: LoadedSession, choice: ConfigurationChoice) -> ComparisonSide:
-    return read_comparison_side(opened.folder.name, opened.reader, choice.chosen or None)
+def _comparison_side(session: LoadedSession, choice: ConfigurationChoice) -> ComparisonSide:
+    return read_comparison_side(session.folder.name, session.reader, choice.chosen or None)
 
 
 async def _session_folder(context: ServerContext, request: Request) -> SessionFolder:

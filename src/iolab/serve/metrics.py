@@ -92,13 +92,13 @@ class LibraryMetrics:
                 yield line.folder
 
     def _runs_with_counters(
-        self, opened: LoadedSession, until: float, current: dict[_Key, RunCounters]
+        self, session: LoadedSession, until: float, current: dict[_Key, RunCounters]
     ) -> Iterator[tuple[Result, RunCounters]]:
-        for result in opened.results:
-            key = (opened.folder.id, result.digest, result.repeat, result.attempt)
+        for result in session.results:
+            key = (session.folder.id, result.digest, result.repeat, result.attempt)
             counts = self._known_counters.get(key)
             if counts is None and time.monotonic() < until:
-                counts = read_run_counters(opened.reader, result, timed=False)
+                counts = read_run_counters(session.reader, result, timed=False)
             if counts is not None:
                 current[key] = counts
             yield result, counts or NO_COUNTERS

@@ -112,45 +112,47 @@ class ComparePage(Record):
 
 
 def compare_page(
-    compared: ComparisonResult, *, allow_differences: bool, damaged: tuple[str, ...] = ()
+    comparison: ComparisonResult, *, allow_differences: bool, damaged: tuple[str, ...] = ()
 ) -> ComparePage:
     """The page of a comparison; what forbids it withholds the rows unless they are asked for.
 
     `damaged` is what either session leaves out.
     """
-    forbidden = any(difference.forbids_comparison for difference in compared.differences)
-    span = _scale_half_width(compared.rows)
+    forbidden = any(difference.forbids_comparison for difference in comparison.differences)
+    span = _scale_half_width(comparison.rows)
     skipped = [
-        f"{point_text(point.workload, point.axis)}: {point.reason}" for point in compared.skipped
+        f"{point_text(point.workload, point.axis)}: {point.reason}" for point in comparison.skipped
     ]
     return ComparePage(
-        title=f"{_side_title(compared.candidate)} against {_side_title(compared.baseline)}",
+        title=f"{_side_title(comparison.candidate)} against {_side_title(comparison.baseline)}",
         sides=(
-            ("Baseline", _side_facts(compared.baseline)),
-            ("Candidate", _side_facts(compared.candidate)),
+            ("Baseline", _side_facts(comparison.baseline)),
+            ("Candidate", _side_facts(comparison.candidate)),
         ),
-        differences=differences_table(compared.differences),
-        note=_no_differences_text(compared),
+        differences=differences_table(comparison.differences),
+        note=_no_differences_text(comparison),
         forbidden=forbidden,
         are_rows_shown=allow_differences or not forbidden,
-        rows=_rows_table(compared.rows, span),
+        rows=_rows_table(comparison.rows, span),
         scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
             Markup(_verdict_badge(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
             for verdict in ComparisonVerdict
-            if (number := compared.verdict_counts.get(verdict, 0))
+            if (number := comparison.verdict_counts.get(verdict, 0))
         ),
-        geometric_mean_rows=tuple(geometric_mean_texts(summary) for summary in compared.summaries),
+        geometric_mean_rows=tuple(
+            geometric_mean_texts(summary) for summary in comparison.summaries
+        ),
         skipped=tuple(skipped[:SKIPPED_MAX]),
         more_skipped=max(0, len(skipped) - SKIPPED_MAX),
         damaged=damaged,
     )
 
 
-def _no_differences_text(compared: ComparisonResult) -> str:
-    if compared.same_session:
+def _no_differences_text(comparison: ComparisonResult) -> str:
+    if comparison.same_session:
         return f"{capitalised(SAME_SESSION)}."
-    if not compared.differences:
+    if not comparison.differences:
         return "Nothing else differs: studies, hosts and versions are the same."
     return ""
 
@@ -294,10 +296,10 @@ def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> Liv
     )
 
 
-def _newest_run_chart(kinds: LoadReportKinds, opened: LoadedSession, result: Result) -> str:
+def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
-        table = opened.reader.intervals(result.digest, result.repeat)
+        table = session.reader.intervals(result.digest, result.repeat)
     except StoreError:
         return ""
     rate, by_second = (
@@ -381,16 +383,16 @@ def rate_metric_key(result: Result) -> str | None:
     return next((spec.key for spec in rates), None)
 
 
-def _plan_progress(opened: LoadedSession, now_ns: int) -> PlanProgress:
-    plan, results = opened.reader.plan, opened.results
-    running = opened.session.status is SessionStatus.RUNNING
+def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
+    plan, results = session.reader.plan, session.results
+    running = session.session.status is SessionStatus.RUNNING
     done = {result.key for result in results if result.status is RunStatus.DONE}
     return PlanProgress(
         done_count=len(plan.runs) - plan.missing_run_count(done),
         planned_count=len(plan.runs),
         open_ended=bool(plan.extra_run_count),
         current_step=_next_run_text(plan, done) if running else "",
-        facts=_time_rows(opened, now_ns, running=running),
+        facts=_time_rows(session, now_ns, running=running),
     )
 
 
@@ -403,16 +405,18 @@ def _next_run_text(plan: Plan, done: set[tuple[str, int]]) -> str:
     return run_text(run.point.workload, run.point.axis, run.repeat)
 
 
-def _time_rows(opened: LoadedSession, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
+def _time_rows(
+    session: LoadedSession, now_ns: int, *, running: bool
+) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""
-    begun = opened.reader.segment_start_times()
+    begun = session.reader.segment_start_times()
     facts = []
     if begun and running:
         facts.append(("running for", _duration_text(now_ns - begun[-1])))
     if running:
-        facts.append(("planned for at most", format_duration_s(opened.reader.plan.budget.seconds)))
-    if opened.results and running:
-        facts.append(("last run kept", f"{_duration_text(now_ns - opened.state.newest_ns)} ago"))
+        facts.append(("planned for at most", format_duration_s(session.reader.plan.budget.seconds)))
+    if session.results and running:
+        facts.append(("last run kept", f"{_duration_text(now_ns - session.state.newest_ns)} ago"))
     return tuple(facts)
 
 

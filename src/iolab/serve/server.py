@@ -320,7 +320,7 @@ def open_listener(host: str, port: int) -> Listener:
     )
 
 
-def run_server(bound: Listener, app: App, ready: Callable[[], None]) -> None:
+def run_server(listener: Listener, app: App, ready: Callable[[], None]) -> None:
     """Answer requests until a signal comes; answers that are under way get a moment more."""
     config = uvicorn.Config(
         app,
@@ -346,11 +346,11 @@ def run_server(bound: Listener, app: App, ready: Callable[[], None]) -> None:
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, server.stop_on_signal) for number in heeded}
     try:
-        asyncio.run(server.serve(sockets=[bound.socket]))
+        asyncio.run(server.serve(sockets=[listener.socket]))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        bound.socket.close()
+        listener.socket.close()
 
 
 class _Server(uvicorn.Server):

@@ -355,9 +355,9 @@ class SessionLibrary:
         except IolabError as error:
             return self._error_without_root(error)
 
-    def _answer_text(self, opened: LoadedSession) -> str:
-        points = summarise_points(opened.results, opened.study)
-        return session_answer(self._kinds, opened.study, points, opened.results).sentence
+    def _answer_text(self, session: LoadedSession) -> str:
+        points = summarise_points(session.results, session.study)
+        return session_answer(self._kinds, session.study, points, session.results).sentence
 
     def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""

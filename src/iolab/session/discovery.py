@@ -102,7 +102,7 @@ class Discovery(Record):
     devices: dict[str, DeviceFacts] = field(default_factory=dict)
 
     @classmethod
-    def of_hosts(cls, parts: Iterable[Discovery]) -> Discovery:
+    def merged(cls, parts: Iterable[Discovery]) -> Discovery:
         """What several hosts told."""
         whole = cls({}, {}, {}, {})
         for part in parts:
@@ -169,7 +169,7 @@ async def discover_hosts_and_targets(
         return Discovery({host.name: hello}, {host.name: facts}, {})
 
     visits = await gather_hosts([hosts[name] for name in (*by_host, *watched)], discover_host)
-    return Discovery.of_hosts(visits.results_or_raise().values())
+    return Discovery.merged(visits.results_or_raise().values())
 
 
 async def _discover_targets(

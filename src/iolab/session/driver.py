@@ -94,7 +94,7 @@ class HostRunState(Struct):
         return device_deltas(self.before, self.after, self.workdir.devices)
 
     @property
-    def stopped_early(self) -> bool:
+    def was_stopped_early(self) -> bool:
         """Whether the load ended on our wish, the user's or its rule's."""
         return self.ending.halted if self.ending else self.was_halted
 
@@ -126,7 +126,7 @@ class HostRunState(Struct):
             end_real_ns=self.load_times_ns[1],
             exit_code=exited.code if exited else None,
             exit_signal=exited.signal if exited else None,
-            stopped_early=self.stopped_early,
+            stopped_early=self.was_stopped_early,
             totals=reading.totals if reading else None,
             devices=self.device_deltas,
             extents=self.extents,

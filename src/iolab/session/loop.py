@@ -193,7 +193,7 @@ def _configured_redundancy(session: SessionContext, run: PlannedRun) -> Redundan
 def _run_status(shares: Sequence[HostRunState], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(share.stopped_early and not share.has_enough for share in shares):
+    if any(share.was_stopped_early and not share.has_enough for share in shares):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 
@@ -290,14 +290,14 @@ class RunLoop:
                 self._notify(
                     f"Repeat {run.repeat} of {run.point.title_text} is left out: one has failed."
                 )
-            elif not await self._run_with_retries(run):
+            elif not await self._does_session_go_on_after_run(run):
                 return SessionStatus.INTERRUPTED
         for text in queue.new_messages():
             self._notify(text)
         require_no_lost_hosts(self._session)
         return SessionStatus.DONE
 
-    async def _run_with_retries(self, run: PlannedRun) -> bool:
+    async def _does_session_go_on_after_run(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
         first = self._means.attempt_counts.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.

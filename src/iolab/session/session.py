@@ -330,7 +330,7 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
         hosts = await discover_hosts_and_targets(
             session.study, session.hosts, session.discovery_queries
         )
-        discovery = Discovery.of_hosts((nodes, hosts))
+        discovery = Discovery.merged((nodes, hosts))
     booted.add_node_facts(discovery.facts)
     return discovery
 

@@ -55,7 +55,7 @@ class CommonStartTime(Record):
         return self.real_ns + require_clock_offset(share).offset_ns
 
 
-def common_start(
+def common_start_time(
     session: SessionContext, shares: Sequence[HostRunState], set_up_s: float
 ) -> CommonStartTime:
     """Far enough ahead for the slowest host to be ready, no further.
@@ -191,7 +191,7 @@ async def start_load_together(
         share.offset = await measure_offset(share.workdir.host, session.clock)
         share.before = await take_snapshot(share.workdir.host)
 
-    async def watched_load(share: HostRunState) -> None:
+    async def run_watched_load(share: HostRunState) -> None:
         go = HostStartTime(start.start_on_host_clock_ns(share), start.lead_s)
         # A run without one of its hosts answers nothing.
         with set_event_on_failure(halt):
@@ -201,9 +201,9 @@ async def start_load_together(
 
     try:
         await run_on_each_host(shares, begin_host)
-        start = common_start(session, shares, set_up_s)
+        start = common_start_time(session, shares, set_up_s)
         await run_with_background(
-            run_on_each_host(shares, watched_load), session.stop.forward_to_event(halt)
+            run_on_each_host(shares, run_watched_load), session.stop.forward_to_event(halt)
         )
     finally:
         await end_watches(watches, shares)

@@ -88,30 +88,30 @@ class GaussianProcess(Record):
     beta: Floats
     beta_cov: Floats
 
-    def predict(self, at: Floats) -> tuple[Floats, Floats]:
+    def predict(self, inputs: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the process at those inputs, without measurement noise."""
-        means, covariances = self._posterior(at)
+        means, covariances = self._posterior(inputs)
         spread = np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)
         mean = self.weights @ means
         second = self.weights @ (spread + means * means)
         return mean, np.sqrt(np.maximum(second - mean * mean, 0.0))
 
-    def draw_curves(self, at: Floats, count: int, rng: np.random.Generator) -> Floats:
+    def draw_curves(self, inputs: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Whole curves drawn from the process at those inputs; shape (count, points)."""
-        means, covariances = self._posterior(at)
+        means, covariances = self._posterior(inputs)
         chosen = rng.multinomial(count, self.weights)
         parts = []
         for index in np.flatnonzero(chosen):
             values, vectors = np.linalg.eigh(covariances[index])
             root = vectors * np.sqrt(np.maximum(values, _DRAW_JITTER))
-            parts.append(means[index] + rng.standard_normal((chosen[index], len(at))) @ root.T)
+            parts.append(means[index] + rng.standard_normal((chosen[index], len(inputs))) @ root.T)
         return np.concatenate(parts)
 
-    def _posterior(self, at: Floats) -> tuple[Floats, Floats]:
+    def _posterior(self, inputs: Floats) -> tuple[Floats, Floats]:
         """Means (h, m) and covariances (h, m, m) for each of the hyperparameters."""
-        cross = _matern_kernel(self.inputs, at, self.lengths, self.variances)
-        own = _matern_kernel(at, at, self.lengths, self.variances)
-        basis, basis_at = _linear_basis_matrix(self.inputs), _linear_basis_matrix(at)
+        cross = _matern_kernel(self.inputs, inputs, self.lengths, self.variances)
+        own = _matern_kernel(inputs, inputs, self.lengths, self.variances)
+        basis, basis_at = _linear_basis_matrix(self.inputs), _linear_basis_matrix(inputs)
         solved = self.inverse @ cross
         rest = self.targets - self.beta @ basis.T
         means = self.beta @ basis_at.T + np.einsum("hn,hnm->hm", rest, solved)
@@ -440,16 +440,16 @@ class AdaptiveCurve:
         width, left = max(gaps)
         return self._axis[left + width // 2] if width > _GAP_MAX else None
 
-    def _load_to_confirm_knee(self, left: Sequence[int]) -> int | None:
+    def _load_to_confirm_knee(self, unmeasured: Sequence[int]) -> int | None:
         """An unmeasured load far from measured ones, until predictions have come true."""
         if self._hits >= _HITS_WANTED:
             return None
         places = {load: index for index, load in enumerate(self._axis)}
         measured = [places[load] for load in self._rates]
-        distances = [min(abs(places[load] - place) for place in measured) for load in left]
+        distances = [min(abs(places[load] - place) for place in measured) for load in unmeasured]
         farthest = [
             load
-            for load, distance in zip(left, distances, strict=True)
+            for load, distance in zip(unmeasured, distances, strict=True)
             if distance == max(distances)
         ]
         return farthest[int(self._rng.integers(len(farthest)))]

@@ -85,10 +85,10 @@ class LoadLimit(Record):
 class _LatencyFit(Record):
     """ln q = a + b u(x), the spread of runs around it, and their number near the limit."""
 
-    a: float
-    b: float
+    intercept: float
+    slope: float
     spread: Variance
-    near: int
+    near_run_count: int
 
 
 class MaxLoadSearch:
@@ -134,9 +134,9 @@ class MaxLoadSearch:
             raise ValueError(f"{len(self._runs)} runs are too few for a fit")
         fitted = self._fit_latency()
         verified = self._verified_load(fitted)
-        rises = fitted.b > _SLOPE_MIN
+        rises = fitted.slope > _SLOPE_MIN
         share = (
-            self._load_share_from_transform((self._log_limit - fitted.a) / fitted.b)
+            self._load_share_from_transform((self._log_limit - fitted.intercept) / fitted.slope)
             if rises
             else math.nan
         )
@@ -144,7 +144,7 @@ class MaxLoadSearch:
             return self._limit_beyond_range(fitted, verified)
         load = share * self._saturation
         reach = student_quantile(0.975, fitted.spread.df) * self._load_error(fitted, load)
-        settled = fitted.near >= _NEAR_WANTED and reach <= _PRECISION * load
+        settled = fitted.near_run_count >= _NEAR_WANTED and reach <= _PRECISION * load
         count = len(self._runs)
         return LoadLimit(
             load, load - reach, load + reach, verified, count, settled, is_bounded=True
@@ -168,7 +168,7 @@ class MaxLoadSearch:
     def _load_error(self, fitted: _LatencyFit, load: float) -> float:
         """The standard error of the root: s / sqrt(n_near) over the slope of ln q there."""
         gap = _HEADROOM * self._saturation - load
-        return fitted.spread.sd / math.sqrt(max(fitted.near, 1)) * gap / fitted.b
+        return fitted.spread.sd / math.sqrt(max(fitted.near_run_count, 1)) * gap / fitted.slope
 
     def _verified_load(self, fitted: _LatencyFit) -> float | None:
         reach = student_quantile(0.95, fitted.spread.df) * fitted.spread.sd
@@ -179,7 +179,9 @@ class MaxLoadSearch:
 
     def _limit_beyond_range(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
         """The limit is beyond either end of the loads; which one, the fit at the middle tells."""
-        middle = fitted.a + fitted.b * self._utilization_transform(0.5 * self._saturation)
+        middle = fitted.intercept + fitted.slope * self._utilization_transform(
+            0.5 * self._saturation
+        )
         load = self._saturation if middle < self._log_limit else _SHARE_LEAST * self._saturation
         tried = sum(abs(run.load / load - 1) < _STEP_MAX for run in self._runs)
         settled = tried >= _NEAR_WANTED

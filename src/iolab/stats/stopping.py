@@ -104,7 +104,7 @@ class StoppingDecision(Record):
     do_halves_agree: bool
 
     @property
-    def relative(self) -> float:
+    def relative_half_width(self) -> float:
         """The half-width as a share of the mean; infinite where the mean is zero."""
         return self.half_width / self.mean if self.mean > 0 else math.inf
 
@@ -306,11 +306,11 @@ def _stopping_status(
         return StoppingStatus.TRANSIENT
     if not resolved:
         return StoppingStatus.CYCLE
-    precise = decision.relative <= settings.precision
+    precise = decision.relative_half_width <= settings.precision
     if math.isinf(decision.half_width) and decision.mean > 0:
         return StoppingStatus.TRANSIENT if trend else StoppingStatus.CORRELATED
     if not decision.do_halves_agree and (
-        precise or abs(decision.halves_difference) > 2 * decision.relative
+        precise or abs(decision.halves_difference) > 2 * decision.relative_half_width
     ):
         return StoppingStatus.TRANSIENT
     return StoppingStatus.OK if precise and decision.do_halves_agree else StoppingStatus.IMPRECISE

@@ -143,7 +143,7 @@ class StoredOutput(Record):
     truncated: bool = False
 
 
-class Analysis(Record):
+class StoredAnalysis(Record):
     """What was said of the run when it was committed, and by which version of the analysis.
 
     It can be computed again from the run's files at any time.
@@ -166,7 +166,7 @@ class Manifest(RunManifest, kw_only=True):
     agent_version: str | None
     outputs: tuple[StoredOutput, ...]
     files: tuple[StoredFile, ...]
-    analysis: Analysis
+    analysis: StoredAnalysis
 
 
 class ManifestHead(Record):
@@ -175,7 +175,7 @@ class ManifestHead(Record):
     format: int
     started_real_ns: int
     files: tuple[StoredFile, ...]
-    analysis: Analysis
+    analysis: StoredAnalysis
 
 
 class RunOrigin(Record):

@@ -16,9 +16,9 @@ from iolab.record import field_names
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, encode
 from iolab.store.documents import (
-    Analysis,
     Manifest,
     RunOrigin,
+    StoredAnalysis,
     StoredFile,
     StoredOutput,
 )
@@ -35,7 +35,9 @@ a file system writes one journal entry for all that wait for it, so a thousand h
 little more than some of them one after the other."""
 
 
-def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: RunOrigin) -> None:
+def write_run(
+    directory: Path, record: RunRecord, analysis: StoredAnalysis, origin: RunOrigin
+) -> None:
     """Write every file of a run into `directory`, which must not exist, and flush all of it."""
     from concurrent.futures import ThreadPoolExecutor  # readers, which are many, need none
 

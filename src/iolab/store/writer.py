@@ -23,7 +23,6 @@ from iolab.store import index, layout
 from iolab.store.codec import decode_sealed, encode, encode_sealed, to_valid_utf8
 from iolab.store.documents import (
     LATER_FILES,
-    Analysis,
     HistoryEntry,
     HostsDocument,
     HostsStart,
@@ -31,6 +30,7 @@ from iolab.store.documents import (
     PlanDocument,
     RunOrigin,
     SessionDocument,
+    StoredAnalysis,
 )
 from iolab.store.durable import (
     SessionLock,
@@ -170,7 +170,7 @@ class SessionWriter:
                 final.parent.mkdir()
                 sync_to_disk(final.parent.parent)
             try:
-                write_run(draft, record, Analysis(analysis_version, result), origin)
+                write_run(draft, record, StoredAnalysis(analysis_version, result), origin)
                 if final.exists():
                     index.withdraw_index_entry(self._directory, layout.run_key_of_directory(final))
                     final.rename(layout.next_attempt_path(final))

@@ -57,7 +57,7 @@ def build_study(
         raise ValueError("the heading has faults")
     heading, method = tables.heading, tables.method
     settings: dict[str, Any] = {
-        section.setting: section.settings(tables) for section in kinds.sections
+        section.study_field: section.settings(tables) for section in kinds.sections
     }
     hosts = tuple(build_host_spec(table) for _, table in tables.items_of_table("host", HostTable))
     hosts += kinds.hosts.hosts(tables, hosts)

@@ -268,7 +268,7 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
     kinds.hosts.add_host_faults(document, tables)
     add_objective_faults(document, tables)
     add_method_faults(document, tables.method)
-    _add_point_count_faults(document, tables, kinds.file_form.axes)
+    _add_point_count_faults(document, tables, kinds.file_form.axis_keys)
 
 
 def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:

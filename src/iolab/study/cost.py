@@ -15,8 +15,8 @@ from iolab.core.target_state import Purge, RestorePolicy
 from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
 from iolab.study.targets import (
+    hosts_making_load_of_point,
     hypervisors_of_study,
-    load_hosts_of_point,
     serial_of,
     targets_of_study,
 )
@@ -207,7 +207,7 @@ class _TargetKeysOfRuns:
         point = run.point
         which = (point.configuration, point.per_node, point.host_count)
         if which not in self._keys_by_target:
-            hosts = load_hosts_of_point(self._study, point)
+            hosts = hosts_making_load_of_point(self._study, point)
             self._keys_by_target[which] = tuple(
                 self._keys[point.configuration, host] for host in hosts
             )

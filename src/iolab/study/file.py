@@ -376,7 +376,7 @@ class StudySection(Protocol):
         """What a table that cannot be read counts as."""
 
 
-class StudyFileForm(Record):
+class StudyFileSchema(Record):
     """What a study file may hold, as far as that is of single kinds of load or host.
 
     `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `examples`
@@ -390,7 +390,7 @@ class StudyFileForm(Record):
     advice: Mapping[type[StudyTable], Mapping[str, str]]
 
     @property
-    def axes(self) -> frozenset[str]:
+    def axis_keys(self) -> frozenset[str]:
         """Keys of workloads that may be lists."""
         return frozenset(name for table in self.workloads for name in table.axes)
 
@@ -473,7 +473,7 @@ _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
 }
 
 
-def study_schema(form: StudyFileForm) -> dict[str, Any]:
+def study_schema(form: StudyFileSchema) -> dict[str, Any]:
     """The JSON Schema of a study file, as `schema/study.json` holds it."""
     schema = _schema_without_null(form.file_table().model_json_schema())
     return {

@@ -83,7 +83,7 @@ def _expand_name(text: str, part: str, room: int) -> list[str]:
     ]
     count = math.prod(len(choice) for choice in choices)
     if count > room:
-        raise _too_many_fault(text)
+        raise _too_many_hosts_error(text)
     return ["".join(chosen) for chosen in itertools.product(*choices)]
 
 
@@ -102,12 +102,12 @@ def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
             hint = "Write as many digits on both sides, as in [01-12]."
             raise HostNamesError(f"is {quote_value(text)}, whose zeros do not agree", hint)
         if int(last) - int(first) + 1 > room:
-            raise _too_many_fault(text)
+            raise _too_many_hosts_error(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
 
-def _too_many_fault(text: str) -> HostNamesError:
+def _too_many_hosts_error(text: str) -> HostNamesError:
     return HostNamesError(
         f"is {quote_value(text)}, more than {HOSTS_MAX} hosts", "Correct the range."
     )

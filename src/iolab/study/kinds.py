@@ -16,7 +16,7 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.record import Record, default_values, field_names
 from iolab.study.document import StudyDocument
-from iolab.study.file import StudyFileForm, StudySection
+from iolab.study.file import StudyFileSchema, StudySection
 from iolab.study.forecast import VerdictLimit, run_length_limits
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
@@ -65,7 +65,7 @@ class SettingsSection(StudySection, Protocol):
     """A table of its own with what the study says by it."""
 
     @property
-    def setting(self) -> str:
+    def study_field(self) -> str:
         """The study's field that holds its settings."""
 
     def settings(self, tables: StudyTables) -> object:
@@ -204,7 +204,7 @@ class LoadStudy:
         """What should be known before its runs, and is no reason against them."""
         return ()
 
-    def plan_identity(self, study: Study) -> Mapping[str, object]:  # noqa: ARG002 - of most
+    def plan_digest_content(self, study: Study) -> Mapping[str, object]:  # noqa: ARG002 - of most
         """What else makes two plans differ, by name; empty where the study has none of it."""
         return {}
 
@@ -216,7 +216,7 @@ class HostStudy(Protocol):
     def section(self) -> SettingsSection:
         """Its table of its own in study files."""
 
-    def plan_identity(self, study: Study) -> Mapping[str, object]:
+    def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """What of them makes two plans differ, by name; empty where the study has none."""
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
@@ -324,17 +324,19 @@ class StudyKinds(Record):
             yield from kind.verdict_limits(study, runs)
         yield from self.hosts.verdict_limits(study, runs)
 
-    def plan_identity(self, study: Study) -> dict[str, object]:
+    def plan_digest_content(self, study: Study) -> dict[str, object]:
         """What single kinds of load and host have to say of what makes two plans differ."""
         identities = {
-            key: value for kind in self.loads for key, value in kind.plan_identity(study).items()
+            key: value
+            for kind in self.loads
+            for key, value in kind.plan_digest_content(study).items()
         }
-        return {**identities, **self.hosts.plan_identity(study)}
+        return {**identities, **self.hosts.plan_digest_content(study)}
 
     @property
-    def file_form(self) -> StudyFileForm:
+    def file_form(self) -> StudyFileSchema:
         """What of a study file is theirs."""
-        return StudyFileForm(
+        return StudyFileSchema(
             {table: names for kind in self.loads for table, names in kind.tables.items()},
             self.sections,
             {**self.hosts.examples, **_examples_by_key(self.loads)},

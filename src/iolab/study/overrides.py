@@ -15,7 +15,7 @@ from iolab.core.engine import EngineName
 from iolab.record import Record
 from iolab.study import values
 from iolab.study.document import Path, StudyDocument, ValueOrigin
-from iolab.study.file import ITEMS, StudyFileForm
+from iolab.study.file import ITEMS, StudyFileSchema
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import table_name
 from iolab.text import excerpt, quote_value, suggestion
@@ -30,7 +30,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
 
 
-def apply_set(document: StudyDocument, assignment: str, form: StudyFileForm) -> None:
+def apply_set(document: StudyDocument, assignment: str, form: StudyFileSchema) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
     origin = ValueOrigin(f"--set {excerpt(assignment, SET_CHARACTERS_SHOWN)}")
     name, equals, value = assignment.partition("=")
@@ -43,7 +43,7 @@ def apply_set(document: StudyDocument, assignment: str, form: StudyFileForm) -> 
 
 
 def apply_scale(
-    document: StudyDocument, scale: str, table: dict[str, Any], form: StudyFileForm
+    document: StudyDocument, scale: str, table: dict[str, Any], form: StudyFileSchema
 ) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
     for path, name, value in _dotted_values(table, ("scale", scale)):
@@ -52,7 +52,7 @@ def apply_scale(
 
 
 def engine_assignments(
-    document: StudyDocument, engine: EngineName, form: StudyFileForm
+    document: StudyDocument, engine: EngineName, form: StudyFileSchema
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
 
@@ -74,7 +74,7 @@ class _Assignment(Record):
 
     document: StudyDocument
     origin: ValueOrigin
-    form: StudyFileForm
+    form: StudyFileSchema
 
     def assign(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
@@ -189,7 +189,7 @@ class _Assignment(Record):
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
             hint = f"Write {form}=VALUE."
         elif any(name in table.model_fields for table in self.form.element_tables("workload")):
-            every = ", for all of them" if name in self.form.axes else ""
+            every = ", for all of them" if name in self.form.axis_keys else ""
             hint = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
             hint = suggestion(section, sections, "sections")

@@ -13,7 +13,7 @@ from iolab.record import Record
 from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
-from iolab.study.file import StudyFileForm
+from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_hosts
 from iolab.study.inventory import Inventory, read_inventory, replace_hosts
 from iolab.study.kinds import StudyKinds
@@ -139,7 +139,7 @@ def _build_study_at_scale(
 
 
 def _apply_overrides(
-    document: StudyDocument, options: StudyOverrides, form: StudyFileForm
+    document: StudyDocument, options: StudyOverrides, form: StudyFileSchema
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
@@ -158,7 +158,7 @@ def _apply_overrides(
     return overrides
 
 
-def _add_default_host(document: StudyDocument, form: StudyFileForm) -> None:
+def _add_default_host(document: StudyDocument, form: StudyFileSchema) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
     making = (section.name for section in form.sections if section.makes_hosts)
     if not any(name in document.tree for name in making):

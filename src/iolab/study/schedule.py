@@ -34,7 +34,7 @@ from iolab.stats.seeds import (
     initial_peak_points,
 )
 from iolab.study.cost import destroyed_device_texts, plan_cost
-from iolab.study.targets import load_hosts, targets_of_study
+from iolab.study.targets import hosts_making_load, targets_of_study
 
 if TYPE_CHECKING:
     from iolab.study.kinds import StudyKinds
@@ -135,7 +135,7 @@ def _build_point(
     per_node, host_count = (
         int(dict(axis).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
     )
-    hosts = load_hosts(study, configuration.id, per_node, host_count)
+    hosts = hosts_making_load(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
     job = job.with_fleet_rate(sum(jobs_of.get(name, job.job_count) for name in hosts))
@@ -150,7 +150,7 @@ def _build_point(
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
         **({"rotate": study.target.rotate} if reads and study.target.rotate else {}),
-        **({"guests": study.guests.measured_settings} if study.guests and files else {}),
+        **({"guests": study.guests.settings_that_change_results} if study.guests and files else {}),
     }
     suffix = f"-{configuration.id}" if len(study.configurations) > 1 else ""
     return Point(
@@ -192,7 +192,7 @@ class Search(Record):
 
     workload: Workload
     configuration: str
-    names: tuple[str, ...]
+    axis_names: tuple[str, ...]
     axes: tuple[tuple[int, ...], ...]
     points: Mapping[GridPoint, Point]
 
@@ -200,7 +200,7 @@ class Search(Record):
     def fixed_axis_values(self) -> tuple[tuple[str, int | str], ...]:
         """The values of the other axes, which all points share."""
         any_point = next(iter(self.points.values()))
-        return tuple(pair for pair in any_point.axis if pair[0] not in self.names)
+        return tuple(pair for pair in any_point.axis if pair[0] not in self.axis_names)
 
     @property
     def first_points(self) -> tuple[Point, ...]:
@@ -314,7 +314,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     more = _max_extra_runs(study, searches, runs)
     return Plan(
         study=study.id,
-        digest=content_digest(_plan_identity(study, kinds, runs)),
+        digest=content_digest(_plan_digest_content(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
         budget=plan_cost(study, kinds, sets, runs, runs_more=more),
@@ -361,7 +361,7 @@ def _max_extra_runs(
     return more + (len(runs) + more) // SENTINEL_EVERY_CELLS
 
 
-def _preparation_identity(study: Study) -> Mapping[str, object]:
+def _preparation_digest_content(study: Study) -> Mapping[str, object]:
     """What is done to targets beforehand, where anything is."""
     target = study.target
     filesystem = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
@@ -370,7 +370,7 @@ def _preparation_identity(study: Study) -> Mapping[str, object]:
     return {**filesystem, "precondition": nested_values(study.precondition)}
 
 
-def _search_identity(study: Study) -> dict[str, object]:
+def _search_digest_content(study: Study) -> dict[str, object]:
     """What decides further runs, where anything does."""
     aims = [
         [item.id, nested_values(item.search_goal)]
@@ -382,7 +382,7 @@ def _search_identity(study: Study) -> dict[str, object]:
     return {"aims": [*aims, turns]} if aims or method.is_sequential else {}
 
 
-def _rule_identity(study: Study) -> dict[str, object]:
+def _rule_digest_content(study: Study) -> dict[str, object]:
     """When runs end, where that is decided on the way."""
     method = study.method
     if method.rule is None:
@@ -390,14 +390,14 @@ def _rule_identity(study: Study) -> dict[str, object]:
     return {"rule": nested_values(method.rule)}
 
 
-def _watch_identity(study: Study) -> dict[str, object]:
+def _idle_watch_digest_content(study: Study) -> dict[str, object]:
     """What a session looks at before its runs, where that is not as usual."""
     method = study.method
     usual = method.idle_watch_s == IDLE_WATCH_S and method.generator_limit
     return {} if usual else {"looks": [method.idle_watch_s, method.generator_limit]}
 
 
-def _plan_identity(
+def _plan_digest_content(
     study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]
 ) -> dict[str, object]:
     """What makes two plans the same: the study, how it measures, and every run in its order."""
@@ -413,10 +413,10 @@ def _plan_identity(
             [target.host, target.path, *([target.serial] if target.serial else [])]
             for target in targets_of_study(study)
         ],
-        **_preparation_identity(study),
-        **_watch_identity(study),
-        **_rule_identity(study),
-        **_search_identity(study),
-        **kinds.plan_identity(study),
+        **_preparation_digest_content(study),
+        **_idle_watch_digest_content(study),
+        **_rule_digest_content(study),
+        **_search_digest_content(study),
+        **kinds.plan_digest_content(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }

@@ -21,7 +21,7 @@ from iolab.study.file import (
     HostTable,
     MethodTable,
     PreconditionTable,
-    StudyFileForm,
+    StudyFileSchema,
     TargetTable,
     TelemetryTable,
 )
@@ -123,7 +123,7 @@ def _host_tables(tables: StudyTables) -> list[HostTable]:
     return [host for _, host in tables.items_of_table("host", HostTable)]
 
 
-def read_tables(document: StudyDocument, form: StudyFileForm) -> StudyTables:
+def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
     sections = {*form.single_tables, *ITEMS, "scale"}
@@ -167,7 +167,7 @@ def read_table(
     model: type[TableT],
     written: dict[str, Any],
     path: Path,
-    form: StudyFileForm | None = None,
+    form: StudyFileSchema | None = None,
 ) -> TableT | None:
     """The table written at `path`, without the keys that have faults; None if it needs those."""
     try:
@@ -185,7 +185,7 @@ def read_table(
 
 
 def read_items(
-    document: StudyDocument, name: str, form: StudyFileForm | None = None
+    document: StudyDocument, name: str, form: StudyFileSchema | None = None
 ) -> tuple[TableItem, ...]:
     """The elements of an array of tables."""
     written = document.tree.get(name, [])
@@ -309,7 +309,7 @@ def _add_pydantic_fault(
     model: type[StudyTable],
     detail: ErrorDetails,
     path: Path,
-    form: StudyFileForm | None,
+    form: StudyFileSchema | None,
 ) -> None:
     """One fault that pydantic found, in our words."""
     full = (*path, *detail["loc"])

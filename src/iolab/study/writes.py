@@ -189,7 +189,7 @@ class WriteForecaster:
         self._points = {point.digest: point for point in plan.points}
         self._known: set[object] = set()
         for result in results:
-            self._add_if_first_of_group(result)
+            self._is_new_group_after_adding(result)
         self._last = self.forecast()
 
     def forecast(self) -> WriteForecast:
@@ -198,13 +198,13 @@ class WriteForecaster:
 
     def add_result(self, result: Result) -> WriteForecast | None:
         """Add a finished run; returns the new forecast where less of it is open."""
-        if not self._add_if_first_of_group(result) or not self._last.is_open:
+        if not self._is_new_group_after_adding(result) or not self._last.is_open:
             return None
         now = self.forecast()
         earlier, self._last = self._last, now
         return now if now.open_seconds < earlier.open_seconds else None
 
-    def _add_if_first_of_group(self, result: Result) -> bool:
+    def _is_new_group_after_adding(self, result: Result) -> bool:
         """Add the result; returns whether it is the first of points like its own."""
         point = self._points.get(result.digest)
         if point is None or _write_rate(result) is None:

@@ -155,7 +155,9 @@ async def _write_data_set(
 ) -> None:
     engine = context.engines[job.engine] if job else next(iter(context.engines.values()))
     block_bytes = _ledger_block_bytes(context, job)
-    ledger = await context.ledgers.begin(workdir, data_set, block_bytes) if block_bytes else None
+    ledger = (
+        await context.ledgers.begin_ledger(workdir, data_set, block_bytes) if block_bytes else None
+    )
     seed = contents_seed(context.study, workdir.name)
     command = engine.layout_command(data_set, workdir.dir, job, seed=seed)
     command = with_ledger(engine, command, ledger)

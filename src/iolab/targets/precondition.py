@@ -364,7 +364,7 @@ class Preconditioner:
 
         async def forget(workdir: WorkDirectory) -> None:
             if workdir.is_raw_device:
-                await self._context.ledgers.forget(workdir, data_set)
+                await self._context.ledgers.forget_ledger(workdir, data_set)
 
         (await gather_hosts(workdirs, forget)).results_or_raise()
 
@@ -381,7 +381,7 @@ class Preconditioner:
 
         async def begin(workdir: WorkDirectory) -> None:
             if workdir.is_raw_device:
-                await self._context.ledgers.begin(workdir, data_set, least)
+                await self._context.ledgers.begin_ledger(workdir, data_set, least)
 
         (await gather_hosts(workdirs, begin)).results_or_raise()
 

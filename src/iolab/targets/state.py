@@ -216,7 +216,7 @@ class BlockLedgers:
     def __init__(self) -> None:
         self._ledgers_by_place: dict[_Place, _HostLedger] = {}
 
-    async def begin(
+    async def begin_ledger(
         self, workdir: WorkDirectory, data_set: DataSet, block_bytes: int
     ) -> BlockLedger:
         """A new ledger in the place of any other, before all of the data set is written.
@@ -249,7 +249,7 @@ class BlockLedgers:
         kept = self._host_ledger(workdir, data_set)
         return kept is not None and kept.is_complete
 
-    async def forget(self, workdir: WorkDirectory, data_set: DataSet) -> None:
+    async def forget_ledger(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """What lies there is written by somebody who keeps no ledger. HostError when lost."""
         place = _ledger_key(workdir, data_set)
         kept = self._ledgers_by_place.pop(place, None)

@@ -12,7 +12,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.loads.fileio.sampled_checks import block_size, block_size_shares
+from iolab.loads.fileio.sampled_checks import block_size_shares, check_block_size
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, MIXED, WRITES, facts_of, healthy
@@ -47,12 +47,12 @@ def split(text: str, job: Job = JOB, **options: str) -> Job:
 
 @pytest.mark.parametrize("job", [JOB, WRITES, MIXED])
 def test_exactly_the_block_size_is_valid(job: Job) -> None:
-    assert level(block_size, healthy(job)) is VALID
+    assert level(check_block_size, healthy(job)) is VALID
 
 
 @pytest.mark.parametrize("bytes_per_io", [2048, 512, 8192, 4095])
 def test_any_other_size_of_a_fixed_block_is_invalid(bytes_per_io: int) -> None:
-    answer = ask(block_size, claiming(healthy(), bytes_per_io))
+    answer = ask(check_block_size, claiming(healthy(), bytes_per_io))
     assert answer.level is INVALID
     assert f"{bytes_per_io:,} B" in answer.message
     assert "4 KiB" in answer.message
@@ -66,7 +66,7 @@ def test_what_was_cut_short_is_granted() -> None:
     assert totals.read
     short = replace(totals, read=replace(totals.read, short_ios=IOS))
     host = replace(record.hosts[0], totals=short)
-    assert level(block_size, claiming(replace(record, hosts=(host,)), 4095)) is VALID
+    assert level(check_block_size, claiming(replace(record, hosts=(host,)), 4095)) is VALID
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_mixed_sizes_have_a_mean(text: str, norandommap: str, mean: int, expecte
     record = claiming(healthy(job), mean)
     found = counted(1.0, moved=mean / 4096)
     record = replace(record, hosts=(replace(record.hosts[0], devices=found),))
-    assert level(block_size, record) is expected
+    assert level(check_block_size, record) is expected
 
 
 def test_reads_and_writes_have_sizes_of_their_own() -> None:
@@ -119,7 +119,7 @@ def test_reads_and_writes_have_sizes_of_their_own() -> None:
     ],
 )
 def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level) -> None:
-    assert level(block_size, healthy(devices=devices), facts()) is expected
+    assert level(check_block_size, healthy(devices=devices), facts()) is expected
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level
     ],
 )
 def test_more_device_ios_have_other_causes(job: Job, limit: int | None) -> None:
-    assert level(block_size, healthy(job, devices=counted(8.0)), facts(limit)) is VALID
+    assert level(check_block_size, healthy(job, devices=counted(8.0)), facts(limit)) is VALID
 
 
 def test_layers_split_by_limits_of_their_own() -> None:
@@ -140,5 +140,5 @@ def test_layers_split_by_limits_of_their_own() -> None:
     told = facts_of(**known)
     disks = tuple(replace(disk, name="dm-0", max_io_bytes=1 << 20) for disk in told.disks)
     devices = tuple(replace(delta, device="dm-0") for delta in counted(8.0))
-    answer = ask(block_size, healthy(devices=devices), {"c1": replace(told, disks=disks)})
+    answer = ask(check_block_size, healthy(devices=devices), {"c1": replace(told, disks=disks)})
     assert answer.level is INDICATIVE

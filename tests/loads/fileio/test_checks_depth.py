@@ -9,10 +9,10 @@ from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
-    coordinated_omission,
-    depth_not_reached,
+    check_coordinated_omission,
+    check_depth_not_reached,
+    check_littles_law,
     fio_depth_level,
-    littles_law,
 )
 from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -39,18 +39,18 @@ def test_depths_are_counted_under_the_power_of_two_below(iodepth: int, name: str
     [(100.0, VALID), (90.0, VALID), (89.9, INDICATIVE), (10.0, INDICATIVE), (9.9, INVALID)],
 )
 def test_the_share_at_the_asked_depth_decides(share: float, expected: Level) -> None:
-    assert level(depth_not_reached, at_depth(8, d1=100 - share, d8=share)) is expected
+    assert level(check_depth_not_reached, at_depth(8, d1=100 - share, d8=share)) is expected
 
 
 def test_a_synchronous_engine_never_reaches_a_depth() -> None:
-    answer = ask(depth_not_reached, at_depth(32, d1=100.0, d32=0.0))
+    answer = ask(check_depth_not_reached, at_depth(32, d1=100.0, d32=0.0))
     assert answer.level is INVALID
     assert "asked: 32" in answer.message
 
 
 def test_an_engine_that_tells_no_depths_leaves_it_open() -> None:
-    assert level(depth_not_reached, at_depth(8)) is INDICATIVE
-    assert level(depth_not_reached, healthy(totals=None)) is INDICATIVE
+    assert level(check_depth_not_reached, at_depth(8)) is INDICATIVE
+    assert level(check_depth_not_reached, healthy(totals=None)) is INDICATIVE
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_a_paced_load_is_not_meant_to_fill_its_queue(paced: Job) -> None:
     record = at_depth(8, d1=100.0)
     point = replace(record.run.point, job=paced)
     record = replace(record, run=replace(record.run, point=point))
-    assert level(depth_not_reached, record) is None
-    assert level(littles_law, record) is None
+    assert level(check_depth_not_reached, record) is None
+    assert level(check_littles_law, record) is None
 
 
 def in_flight(mean: float, iodepth: int = 8) -> RunRecord:
@@ -90,7 +90,7 @@ def in_flight(mean: float, iodepth: int = 8) -> RunRecord:
     ],
 )
 def test_the_ratio_decides(rho: float, iodepth: int, expected: Level) -> None:
-    answer = ask(littles_law, in_flight(rho, iodepth))
+    answer = ask(check_littles_law, in_flight(rho, iodepth))
     assert answer.level is expected
     assert answer.evidence["rho"] == pytest.approx(rho, rel=1e-4)
 
@@ -101,7 +101,7 @@ def test_both_directions_share_the_queue() -> None:
         Burst(ios=20_000, lat_ns=400_000),
         Burst(ios=20_000, lat_ns=1_200_000, direction=Direction.WRITE),
     ]
-    answer = ask(littles_law, bursts_record(halves, job=MIXED))
+    answer = ask(check_littles_law, bursts_record(halves, job=MIXED))
     assert answer.evidence["rho"] == pytest.approx(1.0)
     assert answer.level is VALID
 
@@ -109,7 +109,7 @@ def test_both_directions_share_the_queue() -> None:
 def test_slow_ios_at_the_edges_are_granted() -> None:
     # 1.5 s each over 30 s: an I/O that straddles an edge may weigh 5 % either way.
     slow = bursts_record([Burst(ios=22, lat_ns=1_500_000_000)], job=JOB)
-    answer = ask(littles_law, slow)
+    answer = ask(check_littles_law, slow)
     assert answer.evidence["edge"] == pytest.approx(0.05)
     assert answer.evidence["rho"] == pytest.approx(1.03, abs=0.01)
     assert answer.level is VALID
@@ -117,7 +117,7 @@ def test_slow_ios_at_the_edges_are_granted() -> None:
 
 def test_one_bad_host_is_found_among_good_ones() -> None:
     record = bursts_record([Burst()], [Burst(ios=15_000)], [Burst()])
-    answer = ask(littles_law, record)
+    answer = ask(check_littles_law, record)
     assert answer.level is INVALID
     assert answer.evidence["host"] == "c2"
     assert "on c2" in answer.message
@@ -137,6 +137,6 @@ def test_a_load_is_paced_by_what_makes_it_wait_alone(
     options: tuple[tuple[str, str], ...], loop: str
 ) -> None:
     record = healthy(replace(JOB, options=options))
-    answer = ask(littles_law, record)
+    answer = ask(check_littles_law, record)
     assert (answer.level is VALID) is (loop == "Closed loop")
-    assert ask(coordinated_omission, record).message.startswith(loop)
+    assert ask(check_coordinated_omission, record).message.startswith(loop)

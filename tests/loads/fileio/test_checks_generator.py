@@ -8,20 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.busy import is_full
-from iolab.analysis.checks.client import cpu_bound_client
-from iolab.analysis.checks.run import engine_errors, totals_disagree
+from iolab.analysis.checks.client import check_cpu_bound_client
+from iolab.analysis.checks.run import check_engine_errors, check_totals_disagree
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.resources import Resource
 from iolab.core.run import RunRecord
 from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import (
-    coordinated_omission,
-    depth_not_reached,
-    generator_late,
-    littles_law,
-    near_generator_ceiling,
-    verify_mismatch,
+    check_coordinated_omission,
+    check_depth_not_reached,
+    check_generator_late,
+    check_littles_law,
+    check_near_generator_ceiling,
+    check_verify_mismatch,
 )
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Arrivals, Job
@@ -87,13 +87,13 @@ def test_lateness_is_held_to_the_response_time_and_the_arrivals(
     p99_ns: int, response_ns: int, expected: Level
 ) -> None:
     record = open_loop(response_ns=response_ns, lateness=late(p99_ns))
-    assert level(generator_late, record) is expected
+    assert level(check_generator_late, record) is expected
 
 
 def test_only_what_is_due_can_be_late() -> None:
-    assert level(generator_late, healthy(NATIVE)) is None
-    assert level(generator_late, healthy()) is None
-    assert level(generator_late, open_loop()) is INDICATIVE  # the engine told no lateness
+    assert level(check_generator_late, healthy(NATIVE)) is None
+    assert level(check_generator_late, healthy()) is None
+    assert level(check_generator_late, open_loop()) is INDICATIVE  # the engine told no lateness
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_only_what_is_due_can_be_late() -> None:
 def test_half_of_its_own_ceiling_is_the_generators_limit(
     ceiling: float | None, expected: Level | None
 ) -> None:
-    assert level(near_generator_ceiling, healthy(NATIVE, ceiling_iops=ceiling)) is expected
+    assert level(check_near_generator_ceiling, healthy(NATIVE, ceiling_iops=ceiling)) is expected
 
 
 def verified(**kinds: int) -> RunRecord:
@@ -114,7 +114,7 @@ def verified(**kinds: int) -> RunRecord:
 
 @pytest.mark.parametrize("kind", ["torn", "stale", "misplaced", "corrupt"])
 def test_one_wrong_block_is_enough(kind: str) -> None:
-    answer = ask(verify_mismatch, verified(**{kind: 1}))
+    answer = ask(check_verify_mismatch, verified(**{kind: 1}))
     assert answer.level is INVALID
     assert f"1 {kind}" in answer.message
     assert "Block 7 of s1g.0.0 is stale." in answer.message
@@ -122,24 +122,24 @@ def test_one_wrong_block_is_enough(kind: str) -> None:
 
 
 def test_blocks_that_are_right_or_nobody_looked_at() -> None:
-    assert level(verify_mismatch, verified()) is VALID
-    assert level(verify_mismatch, healthy()) is None
+    assert level(check_verify_mismatch, verified()) is VALID
+    assert level(check_verify_mismatch, healthy()) is None
     asked = replace(NATIVE, verify=True)
-    assert level(verify_mismatch, generated(healthy(asked))) is INDICATIVE
+    assert level(check_verify_mismatch, generated(healthy(asked))) is INDICATIVE
     only_writes = replace(WRITES, engine=NATIVE_ENGINE, verify=True)
-    assert level(verify_mismatch, generated(healthy(only_writes))) is None
+    assert level(check_verify_mismatch, generated(healthy(only_writes))) is None
 
 
 def test_a_rate_that_was_kept_has_latencies_from_when_ios_were_due() -> None:
     # All that the depth allows in flight: what waited was counted.
-    answer = ask(coordinated_omission, open_loop(response_ns=10_000_000))
+    answer = ask(check_coordinated_omission, open_loop(response_ns=10_000_000))
     assert answer.level is VALID
     assert "was due" in answer.message
 
 
 @pytest.mark.parametrize(("ios", "unreached"), [(39_000, False), (40_000, True)])
 def test_a_rate_that_was_not_kept_says_how_long_the_run_was(*, ios: int, unreached: bool) -> None:
-    answer = ask(coordinated_omission, open_loop(ios=ios, unreached=unreached))
+    answer = ask(check_coordinated_omission, open_loop(ios=ios, unreached=unreached))
     assert answer.level is INDICATIVE
     assert "how long the run was" in answer.message
     assert "never begun" not in answer.message
@@ -147,7 +147,7 @@ def test_a_rate_that_was_not_kept_says_how_long_the_run_was(*, ios: int, unreach
 
 def test_response_times_that_are_missing_are_told() -> None:
     left: dict[str, Any] = {"unsubmitted": 12_345, "oldest_unsubmitted_ns": 3_000_000_000}
-    answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, **left))
+    answer = ask(check_coordinated_omission, open_loop(ios=30_000, unreached=True, **left))
     assert answer.level is INDICATIVE
     assert tells(answer.message, "12.3 k more I/Os", "the oldest for 3 s")
     assert answer.evidence["unsubmitted"] == 12_345
@@ -170,7 +170,7 @@ def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
     how: str, lost: int, response_ns: int, expected: Level
 ) -> None:
     left: dict[str, Any] = {how: lost}
-    answer = ask(coordinated_omission, open_loop(response_ns=response_ns, **left))
+    answer = ask(check_coordinated_omission, open_loop(response_ns=response_ns, **left))
     assert answer.level is expected
     drained = lost if how == "drained_ios" else 0
     assert (answer.evidence["drained"], answer.evidence["unsubmitted"]) == (drained, lost - drained)
@@ -179,7 +179,7 @@ def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
 
 
 def test_what_was_due_while_ios_hung_is_not_known() -> None:
-    answer = ask(coordinated_omission, open_loop(ios=30_000, unreached=True, hung_ios=8))
+    answer = ask(check_coordinated_omission, open_loop(ios=30_000, unreached=True, hung_ios=8))
     assert "is not known" in answer.message
 
 
@@ -187,31 +187,31 @@ def test_ios_that_hung_void_a_run_also_one_that_was_stopped() -> None:
     for stopped in (False, True):
         record = generated(healthy(), hung_ios=3)
         hosts = tuple(replace(host, stopped_early=stopped) for host in record.hosts)
-        answer = ask(engine_errors, replace(record, hosts=hosts))
+        answer = ask(check_engine_errors, replace(record, hosts=hosts))
         assert answer.level is INVALID
         assert "gave up 3 I/Os that hung" in answer.message
 
 
 def test_an_io_that_is_timed_twice_is_one() -> None:
-    assert level(totals_disagree, open_loop()) is VALID
+    assert level(check_totals_disagree, open_loop()) is VALID
 
 
 def test_what_waits_to_be_submitted_is_not_in_flight() -> None:
     # 40,000 I/Os a second of 0.1 ms each, which had waited for nine times that before.
-    found = ask(littles_law, open_loop())
+    found = ask(check_littles_law, open_loop())
     assert found.level is None
     assert found.evidence["in_flight"] == pytest.approx(4.0)
 
 
 def test_who_was_stopped_before_its_last_word_may_have_met_errors() -> None:
     stopped: dict[str, Any] = {"totals": None, "stopped_early": True}
-    assert level(engine_errors, healthy(NATIVE, **stopped)) is INDICATIVE
-    assert level(engine_errors, healthy(**stopped)) is VALID
+    assert level(check_engine_errors, healthy(NATIVE, **stopped)) is INDICATIVE
+    assert level(check_engine_errors, healthy(**stopped)) is VALID
 
 
 def test_failed_ios_are_named_by_direction_and_errno() -> None:
     record = generated(healthy(NATIVE), errors=(("read EIO", 3), ("write ENOSPC", 1)))
-    answer = ask(engine_errors, record)
+    answer = ask(check_engine_errors, record)
     assert answer.level is INVALID
     assert tells(answer.message, "4 I/Os", "3 x read EIO", "1 x write ENOSPC")
 
@@ -219,13 +219,13 @@ def test_failed_ios_are_named_by_direction_and_errno() -> None:
 @pytest.mark.parametrize(("used", "expected"), [(32, VALID), (31, INDICATIVE), (3, INVALID)])
 def test_the_kernel_may_grant_less_room_than_asked(used: int, expected: Level) -> None:
     record = generated(healthy(NATIVE), depth_asked=32, depth_used=used)
-    assert level(depth_not_reached, record) is expected
+    assert level(check_depth_not_reached, record) is expected
 
 
 def test_jobs_of_one_thread_share_a_core() -> None:
     # Four jobs of 30 % each: more than the one thread's core when they share it.
-    assert level(cpu_bound_client, generated(healthy(NATIVE), threads=4)) is VALID
-    assert level(cpu_bound_client, generated(healthy(NATIVE), threads=1)) is INDICATIVE
+    assert level(check_cpu_bound_client, generated(healthy(NATIVE), threads=4)) is VALID
+    assert level(check_cpu_bound_client, generated(healthy(NATIVE), threads=1)) is INDICATIVE
 
 
 def test_the_bottleneck_knows_jobs_that_share_a_thread_too() -> None:
@@ -236,7 +236,7 @@ def test_the_bottleneck_knows_jobs_that_share_a_thread_too() -> None:
 
 
 def test_a_rate_without_recorded_due_times_is_not_said_to_have_none() -> None:
-    paced = ask(generator_late, healthy(replace(JOB, rate_iops=10_000)))
+    paced = ask(check_generator_late, healthy(replace(JOB, rate_iops=10_000)))
     assert paced.level is None
     assert tells(paced.message, "due", "fio")
-    assert ask(generator_late, healthy()).message.startswith("No I/O was due")
+    assert ask(check_generator_late, healthy()).message.startswith("No I/O was due")

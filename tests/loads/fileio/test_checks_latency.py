@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, DirectionTotals, RunRecord
-from iolab.loads.fileio.checks import littles_law
-from iolab.loads.fileio.sampled_checks import latency_contradicted
+from iolab.loads.fileio.checks import check_littles_law
+from iolab.loads.fileio.sampled_checks import check_latency_contradicted
 from iolab.loads.fileio.workload import Access
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, Burst, bursts_record, healthy
@@ -65,11 +65,11 @@ def stalled(windows: int, slow: int = SLOW - 100_000) -> list[list[int]]:
 def test_the_device_is_never_slower_than_the_engine(
     windows: list[list[int]], expected: Level
 ) -> None:
-    assert level(latency_contradicted, run(windows)) is expected
+    assert level(check_latency_contradicted, run(windows)) is expected
 
 
 def test_what_contradicts_what_is_said_with_its_numbers() -> None:
-    answer = ask(latency_contradicted, run(scattered(0.0005, slow=20 * MS)))
+    answer = ask(check_latency_contradicted, run(scattered(0.0005, slow=20 * MS)))
     count = int(answer.evidence["slower_bios"] or 0)
     assert 10 <= count <= 40
     assert "no reads took longer than 8" in answer.message
@@ -77,11 +77,11 @@ def test_what_contradicts_what_is_said_with_its_numbers() -> None:
 
 
 def test_one_stall_longer_than_any_io_is_indicative() -> None:
-    assert level(latency_contradicted, run(stalled(1, slow=20 * MS))) is INDICATIVE
+    assert level(check_latency_contradicted, run(stalled(1, slow=20 * MS))) is INDICATIVE
 
 
 def test_all_latencies_made_shorter_are_found_at_the_median() -> None:
-    answer = ask(latency_contradicted, run(scattered(0.01), fast=500_000, slow=5 * MS))
+    answer = ask(check_latency_contradicted, run(scattered(0.01), fast=500_000, slow=5 * MS))
     assert answer.level is INVALID
     assert answer.evidence["percent"] in (50.0, 90.0)
 
@@ -90,10 +90,10 @@ def test_a_queue_is_not_blamed_for_times_that_are_wrong() -> None:
     idle = bursts_record([Burst(lat_ns=536_000)])
     (host,) = idle.hosts
     slower = replace(host, trace=trace(read=way_trace(scattered(0.01))))
-    answer = ask(littles_law, replace(idle, hosts=(slower,)))
+    answer = ask(check_littles_law, replace(idle, hosts=(slower,)))
     assert answer.level is INDICATIVE
     assert "latencies told are shorter" in answer.message
-    assert "queue full" in ask(littles_law, idle).message
+    assert "queue full" in ask(check_littles_law, idle).message
 
 
 def counted(time_ns: float, ios: int = 1_200_000, **changes: Any) -> tuple[DeviceDelta, ...]:
@@ -119,7 +119,7 @@ def counted(time_ns: float, ios: int = 1_200_000, **changes: Any) -> tuple[Devic
 def test_without_a_sample_the_means_are_held_against_each_other(
     devices: tuple[DeviceDelta, ...], expected: Level | None
 ) -> None:
-    assert level(latency_contradicted, healthy(devices=devices)) is expected
+    assert level(check_latency_contradicted, healthy(devices=devices)) is expected
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_without_a_sample_the_means_are_held_against_each_other(
 def test_without_the_device_the_engine_s_own_figures_are_judged(
     record: RunRecord, reason: str
 ) -> None:
-    answer = ask(latency_contradicted, record)
+    answer = ask(check_latency_contradicted, record)
     assert answer.level is VALID
     assert "histogram" in answer.message
     assert reason in answer.message
@@ -144,7 +144,7 @@ def test_without_the_device_the_engine_s_own_figures_are_judged(
 def test_no_latency_is_said_of_runs_without_one_alone() -> None:
     record = healthy()
     empty = replace(record.bins, count=record.bins.count * 0)
-    answer = ask(latency_contradicted, replace(record, bins=empty))
+    answer = ask(check_latency_contradicted, replace(record, bins=empty))
     assert (answer.level, answer.message) == (None, "No latency was measured.")
 
 
@@ -170,14 +170,14 @@ def told(**changes: Any) -> RunRecord:
 def test_percentiles_and_extremes_are_those_of_the_bins(
     changes: dict[str, Any], expected: Level | None
 ) -> None:
-    assert level(latency_contradicted, told(**changes)) is expected
+    assert level(check_latency_contradicted, told(**changes)) is expected
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.0, VALID), (0.67, INVALID), (1.5, INVALID)])
 def test_the_sum_of_latencies_is_that_of_the_bins(share: float, expected: Level | None) -> None:
     record = healthy()
     table = replace(record.intervals, lat_sum_ns=record.intervals.lat_sum_ns * share)
-    assert level(latency_contradicted, replace(record, intervals=table)) is expected
+    assert level(check_latency_contradicted, replace(record, intervals=table)) is expected
 
 
 def test_a_sample_without_ends_tells_no_times() -> None:
@@ -188,7 +188,7 @@ def test_a_sample_without_ends_tells_no_times() -> None:
     for censored, expected in ((16_000, INVALID), (17_000, VALID)):
         read = replace(host.trace.read, censored=censored)
         hosts = (replace(host, trace=replace(host.trace, read=read)),)
-        assert level(latency_contradicted, replace(record, hosts=hosts)) is expected
+        assert level(check_latency_contradicted, replace(record, hosts=hosts)) is expected
 
 
 def test_ends_that_may_be_others_accuse_nobody() -> None:
@@ -200,4 +200,4 @@ def test_ends_that_may_be_others_accuse_nobody() -> None:
     for censored, expected in ((20 * slower - 200, INVALID), (20 * slower, VALID)):
         read = replace(host.trace.read, censored=censored)
         hosts = (replace(host, trace=replace(host.trace, read=read)),)
-        assert level(latency_contradicted, replace(record, hosts=hosts)) is expected, censored
+        assert level(check_latency_contradicted, replace(record, hosts=hosts)) is expected, censored

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.core.block_trace import BlockTrace
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.loads.fileio.sampled_checks import access_pattern
+from iolab.loads.fileio.sampled_checks import check_access_pattern
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, facts_of, healthy
@@ -55,11 +55,11 @@ def options(job: Job = SMALL, **told: str) -> Job:
     ],
 )
 def test_random_io_goes_over_all_of_the_data_set(sectors: tuple[int, ...], expected: Level) -> None:
-    assert level(access_pattern, run(sectors=sectors)) is expected
+    assert level(check_access_pattern, run(sectors=sectors)) is expected
 
 
 def test_a_part_of_the_data_set_is_named() -> None:
-    answer = ask(access_pattern, run(sectors=drawn(256)))
+    answer = ask(check_access_pattern, run(sectors=drawn(256)))
     assert "256 MiB" in answer.message
     assert "MiB" in answer.message
     assert answer.evidence["covered_bytes"] == pytest.approx(256 * 4096, rel=0.1)
@@ -71,22 +71,22 @@ def test_a_part_of_the_data_set_is_named() -> None:
     [(0.0, VALID), (0.02, VALID), (0.3, INDICATIVE), (0.99, INVALID)],
 )
 def test_random_io_does_not_follow_itself(share: float, expected: Level) -> None:
-    assert level(access_pattern, run(sectors=drawn(BLOCKS), sequential=round(share * 50_000))) is (
-        expected
-    )
+    assert level(
+        check_access_pattern, run(sectors=drawn(BLOCKS), sequential=round(share * 50_000))
+    ) is (expected)
 
 
 def test_on_few_blocks_io_follows_itself_by_chance() -> None:
     tiny = replace(JOB, numjobs=1, file_bytes=4 << 20)
     record = run(tiny, sectors=drawn(1024), sequential=45_000)
-    assert level(access_pattern, record) is VALID
+    assert level(check_access_pattern, record) is VALID
 
 
 def test_large_blocks_are_split_into_parts_that_follow() -> None:
     large = replace(SMALL, block_bytes=1 << 20)
     sectors = tuple(256 * place for place in drawn(1024, 4096))
     record = run(large, sectors=sectors, sequential=37_500, sizes=((256 << 10, 50_000),))
-    assert level(access_pattern, record) is VALID
+    assert level(check_access_pattern, record) is VALID
 
 
 def test_zones_are_drawn_as_they_were_asked() -> None:
@@ -97,9 +97,9 @@ def test_zones_are_drawn_as_they_were_asked() -> None:
         draw.random(4096) < 0.9, draw.integers(hot, size=4096), hot + draw.integers(cold, size=4096)
     )
     sectors = tuple(8 * int(place) for place in places)
-    assert level(access_pattern, run(zoned, sectors=sectors)) is VALID
-    assert level(access_pattern, run(sectors=sectors)) is INVALID
-    assert level(access_pattern, run(zoned, sectors=drawn(64))) is INVALID
+    assert level(check_access_pattern, run(zoned, sectors=sectors)) is VALID
+    assert level(check_access_pattern, run(sectors=sectors)) is INVALID
+    assert level(check_access_pattern, run(zoned, sectors=drawn(64))) is INVALID
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_zones_are_drawn_as_they_were_asked() -> None:
 )
 def test_of_other_draws_nothing_is_known(told: dict[str, str]) -> None:
     record = run(options(SMALL, **told), sectors=drawn(16), sequential=40_000)
-    assert level(access_pattern, record) is None
+    assert level(check_access_pattern, record) is None
 
 
 READS = replace(SMALL, access=Access.READ)
@@ -142,24 +142,26 @@ def test_sequential_io_follows_itself(job: Job, share: float, expected: Level | 
         record = replace(
             record, hosts=(replace(host, trace=replace(host.trace, write=host.trace.read)),)
         )
-    assert level(access_pattern, record) is expected
+    assert level(check_access_pattern, record) is expected
 
 
 def test_without_a_sample_the_reason_is_told() -> None:
     record = healthy(trace=BlockTrace("nvme0n1", reason="no tracefs: EPERM"))
-    answer = ask(access_pattern, record)
+    answer = ask(check_access_pattern, record)
     assert answer.level is None
     assert "no tracefs: EPERM" in answer.message
-    assert level(access_pattern, healthy()) is None
-    assert level(access_pattern, run(bios=100)) is None
-    assert level(access_pattern, run(replace(SMALL, direct=False))) is None
+    assert level(check_access_pattern, healthy()) is None
+    assert level(check_access_pattern, run(bios=100)) is None
+    assert level(check_access_pattern, run(replace(SMALL, direct=False))) is None
 
 
 def test_passes_over_a_small_file_begin_at_its_start_again() -> None:
     small = replace(READS, file_bytes=4 << 20, block_bytes=1 << 20)
-    assert level(access_pattern, run(small, sequential=round(0.72 * 50_000))) is VALID
-    assert level(access_pattern, run(small, sequential=round(0.1 * 50_000))) is INVALID
-    assert level(access_pattern, run(replace(small, file_bytes=1 << 20), sequential=0)) is None
+    assert level(check_access_pattern, run(small, sequential=round(0.72 * 50_000))) is VALID
+    assert level(check_access_pattern, run(small, sequential=round(0.1 * 50_000))) is INVALID
+    assert (
+        level(check_access_pattern, run(replace(small, file_bytes=1 << 20), sequential=0)) is None
+    )
 
 
 @pytest.mark.parametrize("order", ["sequential", "random:4096"])
@@ -167,13 +169,13 @@ def test_files_that_are_served_one_after_the_other_are_not_looked_for_everywhere
     order: str,
 ) -> None:
     many = options(replace(SMALL, files_per_job=50), file_service_type=order)
-    assert level(access_pattern, run(many, sectors=drawn(1024))) is VALID
-    assert level(access_pattern, run(many, sectors=drawn(1024), sequential=45_000)) is INVALID
+    assert level(check_access_pattern, run(many, sectors=drawn(1024))) is VALID
+    assert level(check_access_pattern, run(many, sectors=drawn(1024), sequential=45_000)) is INVALID
 
 
 def test_windows_without_ends_do_not_tell_streams_apart() -> None:
     missing = {"censored": 20_000, "timed": 30_000, "sequential": 0}
-    assert level(access_pattern, run(READS, **missing)) is None
+    assert level(check_access_pattern, run(READS, **missing)) is None
 
 
 def test_what_a_flush_writes_is_not_the_job_s() -> None:
@@ -183,13 +185,13 @@ def test_what_a_flush_writes_is_not_the_job_s() -> None:
     assert host.trace
     swapped = replace(host.trace, read=None, write=way_trace(sectors=drawn(16)))
     record = replace(record, hosts=(replace(host, trace=swapped),))
-    assert level(access_pattern, record) is None
+    assert level(check_access_pattern, record) is None
 
 
 def test_file_systems_that_place_writes_themselves_are_not_judged() -> None:
     facts = {"c1": facts_of(fs_type="btrfs")}
-    assert level(access_pattern, run(sectors=drawn(16)), facts) is None
-    assert level(access_pattern, run(sectors=drawn(16))) is INVALID
+    assert level(check_access_pattern, run(sectors=drawn(16)), facts) is None
+    assert level(check_access_pattern, run(sectors=drawn(16))) is INVALID
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_file_systems_that_place_writes_themselves_are_not_judged() -> None:
     ids=["flushed", "trims", "percentage", "zipf"],
 )
 def test_without_an_answer_the_reason_is_the_job_s_own(job: Job, reason: str) -> None:
-    answer = ask(access_pattern, run(job, sectors=drawn(BLOCKS)), {"c1": facts_of()})
+    answer = ask(check_access_pattern, run(job, sectors=drawn(BLOCKS)), {"c1": facts_of()})
     assert "sampled, which tell no pattern" not in answer.message
     if answer.level is None:
         assert reason in answer.message

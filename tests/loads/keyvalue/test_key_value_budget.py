@@ -13,7 +13,7 @@ from iolab.loads.keyvalue.cost import (
     jobs_of_distinct_stores,
     load_seconds,
     needed_memory_bytes,
-    space_on_host,
+    space_bytes_on_host,
     store_bytes,
     write_bytes_per_s,
 )
@@ -156,7 +156,7 @@ def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     assert writes.write_bytes_estimate == 2 * store_bytes(job) + 3 * 5 * 10**6
     # One database, one copy, and two writes' worth of the run.
     study = load(text, "method.warmup=1", "method.runtime=4")
-    space = space_on_host(study, expand_points(study), "local", 200e6)
+    space = space_bytes_on_host(study, expand_points(study), "local", 200e6)
     assert space == 2 * store_bytes(job) + 2 * 5 * 10**6
     assert writes.free_bytes_needed_per_host > space
 
@@ -165,12 +165,12 @@ def test_a_store_on_a_server_takes_space_where_the_server_is() -> None:
     text = ycsb(more=TWO + '[server]\nlisten = "192.0.2.7"\nhost = "b"\n', mix="{ read = 1 }")
     managed = load(text, "server.kind=managed")
     points = expand_points(managed)
-    assert space_on_host(managed, points, "a", 1.0) == 0
-    assert space_on_host(managed, points, "b", 1.0) > 2 * 1000 * 4096
+    assert space_bytes_on_host(managed, points, "a", 1.0) == 0
+    assert space_bytes_on_host(managed, points, "b", 1.0) > 2 * 1000 * 4096
     given = load(text, "server.kind=given", "server.addresses=x")
-    assert space_on_host(given, expand_points(given), "b", 1.0) == 0
+    assert space_bytes_on_host(given, expand_points(given), "b", 1.0) == 0
     own = load(text)
-    assert space_on_host(own, expand_points(own), "a", 1.0) == space_on_host(
+    assert space_bytes_on_host(own, expand_points(own), "a", 1.0) == space_bytes_on_host(
         own, expand_points(own), "b", 1.0
     )
 

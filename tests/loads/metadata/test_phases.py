@@ -133,7 +133,7 @@ def test_failed_operations_are_in_no_rate() -> None:
         record, 0, Operation.FILE_CREATE, completed=done - 100, errors=(("EIO", 100),)
     )
     load = next(p for p in sum_metadata_load(fewer).phases if p.operation is Operation.FILE_CREATE)
-    assert load.failed == 100
+    assert load.failed_count == 100
     before, after = (value(r, "file_create_ops_per_s_whole") for r in (record, fewer))
     assert before is not None
     assert after == pytest.approx(before * (24_000 - 100) / 24_000)

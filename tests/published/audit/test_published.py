@@ -80,7 +80,7 @@ def test_a_port_carries_a_sixth_of_what_a_node_sends_to_others() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_places_are_told_where_the_document_was_read(name: str) -> None:
     published = read_published(text_of(name))
-    elements = list(published.elements())
+    elements = list(published.iterate_elements())
     if name == "cluster-kpi":
         assert all(one.location for one in elements)
     assert all(one.location for one in elements if one.kind == "also")

@@ -25,14 +25,14 @@ USL_POINTS_MIN: Final = 4
 REACHED_RATE_SHARE: Final = 0.99
 """Share of the rate asked for from which it was kept: the load was what was asked."""
 
-OWN_PART: Final = 0.1
+LOAD_PART_MIN: Final = 0.1
 """Of full processors the part that the load's own jobs must use to be surely why they are full: the
 kernel's threads may do as much again for them, hardly nine times as much."""
 
 MOST_OF_LATENCY: Final = 0.5
 """Share of the latency from which a device is where the I/Os are, by Little's law."""
 
-NEARLY_ALL: Final = 0.8
+NEARLY_ALL_LATENCY: Final = 0.8
 """The same where processors are full, too: what is left of the latency may wait for these."""
 
 QUEUE_KEPT: Final = 0.8
@@ -72,7 +72,7 @@ def load_step_at(
     before, after = low.metrics.get(key), high.metrics.get(key)
     if before is None or after is None or not before.value or not after.value:
         return None
-    enough = WORTHWHILE_GAIN_SHARE * math.log(high.axis_load(axis) / low.axis_load(axis))
+    enough = WORTHWHILE_GAIN_SHARE * math.log(high.load_on_axis(axis) / low.load_on_axis(axis))
     gain = after.value / before.value
     pays = math.log(gain) >= enough
     sure = False
@@ -81,8 +81,8 @@ def load_step_at(
         sure = (math.log(worse) >= enough) is pays
     return LoadStep(
         axis=axis,
-        load=low.axis_load(axis),
-        next_load=high.axis_load(axis),
+        load=low.load_on_axis(axis),
+        next_load=high.load_on_axis(axis),
         rate_gain_share=gain,
         is_worthwhile=pays,
         is_certain=sure,
@@ -94,7 +94,7 @@ def load_step_at(
 def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
     measured = [
-        (point.axis_load(axis), point.metrics[key]) for point in curve if key in point.metrics
+        (point.load_on_axis(axis), point.metrics[key]) for point in curve if key in point.metrics
     ]
     bounded = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))
@@ -174,7 +174,7 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
         device is not None
         and not alone
         and not _is_worthwhile_step(step)
-        and _devices_may_explain_latency(resources)
+        and _can_devices_explain_latency(resources)
     ):
         return _decide_device_limit(device, step, aside)
     return _decide_without_full_resource(resources, step, device, aside)
@@ -234,7 +234,7 @@ def _decide_without_full_resource(
             step=step,
             other_full_resources=full_processors,
         )
-    if nearest is not None and _devices_explain_latency(resources):
+    if nearest is not None and _do_devices_explain_latency(resources):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
         return BottleneckDecision(
             BottleneckCause.DEVICE,
@@ -252,14 +252,14 @@ def _decide_without_full_resource(
     )
 
 
-def _is_mostly_other_load(use: ResourceUse) -> bool:
+def _is_mostly_other_load(resource_use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
     known = (
-        use.resource is Resource.PROCESSORS
-        and use.is_own_load is not None
-        and use.share is not None
+        resource_use.resource is Resource.PROCESSORS
+        and resource_use.is_own_load is not None
+        and resource_use.share is not None
     )
-    return known and (use.is_own_load or 0.0) < OWN_PART * (use.share or 0.0)
+    return known and (resource_use.is_own_load or 0.0) < LOAD_PART_MIN * (resource_use.share or 0.0)
 
 
 def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
@@ -286,10 +286,12 @@ def _full_resources(
         use = resources.busiest_use(resource)
         if use is None or not is_full(resource, use.share):
             continue
-        if resource is Resource.PROCESSORS and _devices_explain_latency(resources, NEARLY_ALL):
+        if resource is Resource.PROCESSORS and _do_devices_explain_latency(
+            resources, NEARLY_ALL_LATENCY
+        ):
             aside.append(use)
         elif resource is not Resource.CORE or not (
-            _is_worthwhile_step(step) or _devices_explain_latency(resources)
+            _is_worthwhile_step(step) or _do_devices_explain_latency(resources)
         ):
             full.append(use)
     return tuple(full), tuple(aside)
@@ -310,7 +312,7 @@ def _busy_device(resources: RunResources) -> ResourceUse | None:
     return use if use is not None and is_full(Resource.DEVICE, use.share) else None
 
 
-def _devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
+def _do_devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
     at_device = (
         None if resources.concurrency is None else resources.concurrency.device_latency_share
@@ -318,7 +320,7 @@ def _devices_explain_latency(resources: RunResources, share: float = MOST_OF_LAT
     return at_device is not None and at_device >= share and not resources.memory_backed
 
 
-def _devices_may_explain_latency(resources: RunResources) -> bool:
+def _can_devices_explain_latency(resources: RunResources) -> bool:
     """Whether nothing says that the I/Os wait elsewhere than at the devices."""
     at_device = (
         None if resources.concurrency is None else resources.concurrency.device_latency_share

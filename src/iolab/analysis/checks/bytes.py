@@ -7,14 +7,14 @@ from typing import Final
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.storage_bytes import can_compare_with_storage
@@ -184,24 +184,24 @@ def _sum_discarded_bytes(host: HostRun, names: list[str]) -> int | None:
 
 
 @check("bytes-moved", "Bytes claimed and bytes moved")
-def bytes_moved(view: RunView) -> CheckAnswer:
+def check_bytes_moved(view: RunView) -> CheckAnswer:
     """Whether the target's devices moved what the engine claims, no less and no more."""
     groups = device_byte_counts(view)
     if groups is None:
         kinds = {target.fs_type for host in view.hosts if (target := view.target_of_host(host))}
         file_systems = ", ".join(sorted(kinds)) or "an unknown file system"
         if can_compare_with_storage(view):
-            return not_applicable(
+            return not_applicable_answer(
                 f"No block device below {file_systems} is counted on every client; the storage "
                 "nodes' disks are compared with the clients instead."
             )
         targets = [target for host in view.hosts if (target := view.target_of_host(host))]
         hidden = next((target for target in targets if target.hidden), None)
         if hidden is not None:
-            return unchecked(
+            return unchecked_answer(
                 f"what lies below {hidden.layers_text} cannot be seen, so no device is counted"
             )
-        return unchecked(f"no block device of {file_systems} is counted on every host")
+        return unchecked_answer(f"no block device of {file_systems} is counted on every host")
     return worst_answer(answer for group in groups for answer in _device_byte_answers(group))
 
 
@@ -211,7 +211,7 @@ def _device_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     for way, word in ((Direction.READ, "read"), (Direction.WRITE, "written")):
         claimed, moved = group.claimed_bytes(way), group.moved_bytes(way)
         if claimed > 0 and moved < MISSING_GOOD * claimed:
-            verdict = invalid if moved < MISSING_BAD * claimed else indicative
+            verdict = invalid_answer if moved < MISSING_BAD * claimed else indicative_answer
             where = (
                 "came from memory, or was never read"
                 if way is Direction.READ
@@ -226,7 +226,7 @@ def _device_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     yield from _layer_below_answers(group)
     yield from _excess_byte_answers(group)
     claimed = group.claimed_read + group.claimed_write + group.claimed_trim
-    yield valid(
+    yield valid_answer(
         f"{group.device} moved the {format_bytes(claimed)} that the engine claims.", **evidence
     )
 
@@ -237,11 +237,11 @@ def _trim_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     if not claimed:
         return
     if counted is None:
-        yield unchecked(
+        yield unchecked_answer(
             f"the kernel of {group.device} does not count discards", **_device_byte_evidence(group)
         )
     elif counted < MISSING_GOOD * claimed:
-        verdict = invalid if counted < MISSING_BAD * claimed else indicative
+        verdict = invalid_answer if counted < MISSING_BAD * claimed else indicative_answer
         yield verdict(
             f"{group.device} discarded {percent_text(counted / claimed)} of the "
             f"{format_bytes(claimed)} trimmed: the rest had not reached it.",
@@ -253,19 +253,23 @@ def _layer_below_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """A layer below the nearest device (a loop's file, a thin pool) that answered by itself."""
     evidence = _device_byte_evidence(group)
     if group.is_layer_below_unknown:
-        yield indicative(
+        yield indicative_answer(
             f"Could not be checked below {group.device}: its backing device is not known.",
             **evidence,
         )
-    if group.claimed_read and _moved_too_few_bytes(group.read_bytes_below, group.read_bytes):
-        yield invalid(
+    if group.claimed_read and _did_layer_move_too_few_bytes(
+        group.read_bytes_below, group.read_bytes
+    ):
+        yield invalid_answer(
             f"The devices below {group.device} read only "
             f"{format_bytes(group.read_bytes_below or 0)} of "
             f"its {format_bytes(group.read_bytes)}: a layer between answered from memory.",
             **evidence,
         )
-    if group.claimed_write and _moved_too_few_bytes(group.write_bytes_below, group.write_bytes):
-        yield indicative(
+    if group.claimed_write and _did_layer_move_too_few_bytes(
+        group.write_bytes_below, group.write_bytes
+    ):
+        yield indicative_answer(
             f"The devices below {group.device} wrote only "
             f"{format_bytes(group.write_bytes_below or 0)} "
             f"of its {format_bytes(group.write_bytes)}: a layer between kept or shrank the rest.",
@@ -273,7 +277,7 @@ def _layer_below_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
         )
 
 
-def _moved_too_few_bytes(below: int | None, above: int) -> bool:
+def _did_layer_move_too_few_bytes(below: int | None, above: int) -> bool:
     return below is not None and below < MISSING_BAD * above
 
 
@@ -293,14 +297,14 @@ def _excess_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
         ("discarded", group.claimed_trim, discarded),
     ):
         if moved - claimed > limit:
-            yield indicative(
+            yield indicative_answer(
                 f"{group.device} {way} {format_bytes(moved)} where the engine claims "
                 f"{format_bytes(claimed)}: {causes[way]}.",
                 **_device_byte_evidence(group),
             )
 
 
-def _device_byte_evidence(group: DeviceByteCounts) -> Numbers:
+def _device_byte_evidence(group: DeviceByteCounts) -> EvidenceValues:
     return {
         "device": group.device,
         "hosts": " ".join(group.hosts),
@@ -320,31 +324,35 @@ def _device_byte_evidence(group: DeviceByteCounts) -> Numbers:
 
 
 @check("buffered-io", "Buffered I/O", needs_load=False)
-def buffered_io(view: RunView) -> CheckAnswer:
+def check_buffered_io(view: RunView) -> CheckAnswer:
     """Whether the page cache stands between the engine and the storage."""
     if view.job.direct:
-        return valid("O_DIRECT: no page cache between the engine and the storage.", direct=True)
-    return indicative(
+        return valid_answer(
+            "O_DIRECT: no page cache between the engine and the storage.", direct=True
+        )
+    return indicative_answer(
         "Buffered I/O: reads may come from memory, and writes end in memory first.", direct=False
     )
 
 
 @check("cache-hits", "Reads from the page cache")
-def cache_hits(view: RunView) -> CheckAnswer:
+def check_cache_hits(view: RunView) -> CheckAnswer:
     """Whether the reads can have been answered by the hosts' memory."""
     if Direction.READ not in view.job.data_directions:
-        return not_applicable("The workload reads nothing.", reads=False)
+        return not_applicable_answer("The workload reads nothing.", reads=False)
     if view.job.direct:
-        return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
+        return not_applicable_answer("O_DIRECT reads pass the page cache by.", direct=True)
     if _is_proved_cold(view):
-        return valid("The page cache was empty at the start and the device moved every byte read.")
+        return valid_answer(
+            "The page cache was empty at the start and the device moved every byte read."
+        )
     return worst_answer(_files_exceed_memory_answer(view, host) for host in view.hosts)
 
 
 def _is_proved_cold(view: RunView) -> bool:
     """The drop was verified on every host, and the devices moved what was read."""
     for host in view.hosts:
-        cache, size = host.cache, _bytes_per_host(view)
+        cache, size = host.cache, _data_set_bytes_per_host(view)
         if cache is None or cache.resident_bytes_after is None:
             return False
         if cache.resident_bytes_after > COLD_RESIDENT_SHARE * size:
@@ -355,25 +363,25 @@ def _is_proved_cold(view: RunView) -> bool:
     )
 
 
-def _bytes_per_host(view: RunView) -> int:
+def _data_set_bytes_per_host(view: RunView) -> int:
     files = view.job.data_set(view.record.run.point.configuration)
     return files.bytes_per_host if files else 0
 
 
 def _files_exceed_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
     """Buffered reads without proof: what matters is whether the files fit into memory."""
-    size, facts = _bytes_per_host(view), view.facts_of_host(host)
+    size, facts = _data_set_bytes_per_host(view), view.facts_of_host(host)
     if facts is None:
-        return unchecked(f"the memory of {host.host} is not known", files_bytes=size)
+        return unchecked_answer(f"the memory of {host.host} is not known", files_bytes=size)
     memory = facts.memory.total_bytes
-    evidence: Numbers = {"host": host.host, "files_bytes": size, "memory_bytes": memory}
+    evidence: EvidenceValues = {"host": host.host, "files_bytes": size, "memory_bytes": memory}
     if size <= memory:
-        return invalid(
+        return invalid_answer(
             f"The files ({format_bytes(size)}) fit into the memory of {host.host} "
             f"({format_bytes(memory)}) and nothing proves that they were read from storage.",
             **evidence,
         )
-    return indicative(
+    return indicative_answer(
         f"The files ({format_bytes(size)}) exceed the memory of {host.host} "
         f"({format_bytes(memory)}), but part of the reads may have come from it.",
         **evidence,
@@ -382,73 +390,77 @@ def _files_exceed_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
 
 @check("target-in-memory", "Target in memory", needs_load=False)
 @per_host()
-def target_is_memory(view: RunView, index: int) -> CheckAnswer:
+def check_target_is_memory(view: RunView, index: int) -> CheckAnswer:
     """Whether the target is storage at all."""
     host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
     if target is None:
-        return unchecked(f"the target of {host} is not known", host=host)
-    evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
+        return unchecked_answer(f"the target of {host} is not known", host=host)
+    evidence: EvidenceValues = {"host": host, "fs_type": target.fs_type, "device": target.device}
     if target.in_memory:
-        return invalid(f"The target is {target.layers_text}, which lives in memory.", **evidence)
+        return invalid_answer(
+            f"The target is {target.layers_text}, which lives in memory.", **evidence
+        )
     if target.memory_backed:
-        return indicative(
+        return indicative_answer(
             f"The blocks of {target.device} are memory of {host}: this measures a RAM disk "
             f"({target.layers_text}).",
             **evidence,
         )
-    return valid(f"The target is {target.fs_type} on {target.mount_source}.", **evidence)
+    return valid_answer(f"The target is {target.fs_type} on {target.mount_source}.", **evidence)
 
 
 @check("hidden-layer", "Layers that hide the storage", needs_load=False)
 @per_host()
-def hidden_layer(view: RunView, index: int) -> CheckAnswer:
+def check_hidden_layer(view: RunView, index: int) -> CheckAnswer:
     """Whether the hosts see what their targets are on, down to a device or a server."""
     host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
     if target is None:
-        return not_applicable(f"The target of {host} is not known.", host=host)
+        return not_applicable_answer(f"The target of {host} is not known.", host=host)
     layers = target.layers_text
-    evidence: Numbers = {"host": host, "fs_type": target.fs_type, "layers": layers}
+    evidence: EvidenceValues = {"host": host, "fs_type": target.fs_type, "layers": layers}
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
     if target.hidden and can_compare_with_storage(view):
-        return valid(f"{below}; the storage nodes' disks are compared instead.", **evidence)
+        return valid_answer(f"{below}; the storage nodes' disks are compared instead.", **evidence)
     if target.hidden and target.fs_type == "overlay":
         why = f"'{target.path}' on {host} is on a container's own layer (overlay), not on a volume"
-        return indicative(f"{why}; what lies below cannot be seen.", **evidence)
+        return indicative_answer(f"{why}; what lies below cannot be seen.", **evidence)
     if target.hidden:
-        return indicative(f"{below}: it may be memory.", **evidence)
+        return indicative_answer(f"{below}: it may be memory.", **evidence)
     if target.network:
-        return not_applicable(f"{below}: it is on a server.", **evidence)
-    return valid(f"All layers of the target are seen: {layers}.", **evidence)
+        return not_applicable_answer(f"{below}: it is on a server.", **evidence)
+    return valid_answer(f"All layers of the target are seen: {layers}.", **evidence)
 
 
 @check("unwritten-extents", "Reads of unwritten extents", needs_load=False)
 @per_host()
-def unwritten_extents(view: RunView, index: int) -> CheckAnswer:
+def check_unwritten_extents(view: RunView, index: int) -> CheckAnswer:
     """Whether all that is read was written before."""
     if Direction.READ not in view.job.data_directions:
-        return not_applicable("The workload reads nothing.", reads=False)
+        return not_applicable_answer("The workload reads nothing.", reads=False)
     host = view.hosts[index]
     proof = host.extents
     if proof is None or proof.method == "none" or proof.file_count == 0:
-        return unchecked(f"nothing tells which extents of the files on {host.host} were written")
+        return unchecked_answer(
+            f"nothing tells which extents of the files on {host.host} were written"
+        )
     evidence = _extent_evidence(host.host, proof)
     missing = proof.hole_bytes + proof.unwritten_bytes
     if missing > 0:
-        return invalid(
+        return invalid_answer(
             f"{format_bytes(missing)} of the {format_bytes(proof.size_bytes)} to be read on "
             f"{host.host} were never written: zeros come from memory.",
             **evidence,
         )
     if proof.method == "blocks":
-        return indicative(
+        return indicative_answer(
             "Only the count of allocated blocks tells that the files were written; a file system "
             "that shares or compresses blocks can miscount.",
             **evidence,
         )
-    return valid(f"All {format_bytes(proof.written_bytes)} were written before.", **evidence)
+    return valid_answer(f"All {format_bytes(proof.written_bytes)} were written before.", **evidence)
 
 
-def _extent_evidence(host: str, proof: ExtentProof) -> Numbers:
+def _extent_evidence(host: str, proof: ExtentProof) -> EvidenceValues:
     return {
         "host": host,
         "method": proof.method,

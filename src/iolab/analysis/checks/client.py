@@ -7,16 +7,16 @@ from typing import Final
 from iolab.analysis.busy import is_full, job_core_share
 from iolab.analysis.check import (
     CheckAnswer,
+    EvidenceValues,
     HostAnswer,
-    Numbers,
     check,
     graded_answer,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
@@ -57,11 +57,11 @@ result is not of the storage at all. Below it a busy client makes it less certai
 
 @check("cpu-bound-client", "Client bound by its processors")
 @per_host(max_key="cores_busy_share")
-def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
+def check_cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
     host = view.hosts[index]
     cores, job = busy_share_of_allowed_cores(view, index), job_core_share(host)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "cores_busy_share": cores,
         "job_cpu_percent": None if job is None else 100 * job,
@@ -71,24 +71,24 @@ def cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     if cores is not None and is_pinned_to_some_cores(host, view.facts_of_host(host)):
         where += " that the load may use"
     if host.host in view.self_limited_hosts:
-        return not_applicable(
+        return not_applicable_answer(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
     if cores is not None and is_full(Resource.PROCESSORS, cores):
-        return indicative(
+        return indicative_answer(
             f"All cores{where} were {percent_text(cores)} busy: the client may be the limit.",
             **evidence,
         )
     if job is not None and is_full(Resource.JOB, job):
-        return indicative(
+        return indicative_answer(
             f"Each job{view.host_suffix_text(host)} used {percent_text(job)} of a core: the "
             "jobs may be the limit.",
             **evidence,
         )
     if cores is None or job is None:
         missing = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
-        return unchecked(f"{host.host} has {missing}", **evidence)
-    return valid(
+        return unchecked_answer(f"{host.host} has {missing}", **evidence)
+    return valid_answer(
         f"All cores{where} were {percent_text(cores)} busy, each job used "
         f"{percent_text(job)} of a core.",
         **evidence,
@@ -118,18 +118,18 @@ def busy_share_of_allowed_cores(view: RunView, index: int) -> float | None:
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
 @per_host(max_key="steal_share", good=STOLEN)
-def cpu_stolen(view: RunView, index: int) -> HostAnswer:
+def check_cpu_stolen(view: RunView, index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[index]
     share = view.mean_metric(index, "cpu", "all", "steal_share")
     if host.host in view.externally_counted_hosts:
-        return not_applicable(
+        return not_applicable_answer(
             f"What {host.host} had of its node's processors was counted there.",
             host=host.host,
             steal_share=share,
         )
     if share is None:
-        return unchecked(f"{host.host} has no telemetry of its cores")
+        return unchecked_answer(f"{host.host} has no telemetry of its cores")
     text = (
         f"The hypervisor took {percent_text(share)} of the processors' "
         f"time{view.host_suffix_text(host)}"
@@ -139,7 +139,7 @@ def cpu_stolen(view: RunView, index: int) -> HostAnswer:
 
 @check("thermal-throttling", "Thermal throttling")
 @per_host(max_key="throttle_events")
-def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
+def check_thermal_throttling(view: RunView, index: int) -> CheckAnswer:
     """Whether processors were slowed down to cool.
 
     Kernels without the counter (most guests) are no objection: there is nothing to see.
@@ -150,20 +150,22 @@ def thermal_throttling(view: RunView, index: int) -> CheckAnswer:
         facts = view.facts_of_host(host)
         in_guest = facts is not None and facts.kernel.hypervisor
         usual = ", as is usual in a virtual machine" if in_guest else ""
-        return not_applicable(
+        return not_applicable_answer(
             f"No throttling for heat is counted on {host.host}{usual}.",
             host=host.host,
             throttle_events=None,
         )
     events = rate * window.seconds
-    evidence: Numbers = {"host": host.host, "throttle_events": events}
+    evidence: EvidenceValues = {"host": host.host, "throttle_events": events}
     if events > 0:
-        return indicative(
+        return indicative_answer(
             f"Processors{view.host_suffix_text(host)} were throttled for heat "
             f"{format_count(max(round(events), 1))} times.",
             **evidence,
         )
-    return valid(f"No processor{view.host_suffix_text(host)} was throttled for heat.", **evidence)
+    return valid_answer(
+        f"No processor{view.host_suffix_text(host)} was throttled for heat.", **evidence
+    )
 
 
 def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
@@ -171,12 +173,16 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     use = host.processor
     if use is None or use.watched_ns <= 0:
-        return not_applicable(f"The control groups of {host.host} were not watched.")
+        return not_applicable_answer(f"The control groups of {host.host} were not watched.")
     if not use.groups:
-        return not_applicable(f"{host.host} shows no control group that could limit its load.")
+        return not_applicable_answer(
+            f"{host.host} shows no control group that could limit its load."
+        )
     limited = [group for group in use.groups if group.quota_cores is not None and group.period_ns]
     if not limited:
-        return valid(f"No quota of processor time is above the load{view.host_suffix_text(host)}.")
+        return valid_answer(
+            f"No quota of processor time is above the load{view.host_suffix_text(host)}."
+        )
     group = max(
         limited,
         key=lambda group: (_throttled_share(group, use), _exhausted_period_share(group, use)),
@@ -186,7 +192,7 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
         _throttled_share(group, use),
         _processor_wait_share(use),
     )
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "group": group.path,
         "quota_cores": group.quota_cores,
@@ -202,16 +208,18 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
         f"was used up in {percent_text(periods)} of its periods"
     )
     if periods < THROTTLED_GOOD:
-        return valid(f"{text}.", **evidence)
+        return valid_answer(f"{text}.", **evidence)
     cost = f", and its processors stood still for {percent_text(stood)} of the time"
     if waited is not None:
         cost += f"; the engine's threads waited {percent_text(waited)} of the time for a processor"
     if periods >= THROTTLED_BAD or stood >= STOOD_BAD:
-        return invalid(f"{text}{cost}: rates and latencies are those of the quota.", **evidence)
-    return indicative(f"{text}{cost}.", **evidence)
+        return invalid_answer(
+            f"{text}{cost}: rates and latencies are those of the quota.", **evidence
+        )
+    return indicative_answer(f"{text}{cost}.", **evidence)
 
 
-client_throttled = check("client-throttled", "CPU quota throttling")(
+check_client_throttled = check("client-throttled", "CPU quota throttling")(
     per_host(max_key="stood_share")(_throttled_by_quota)
 )
 
@@ -228,13 +236,15 @@ def _throttled_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
 
 @check("client-starved", "Client CPU starvation")
 @per_host(max_key="wait_share")
-def client_starved(view: RunView, index: int) -> CheckAnswer:
+def check_client_starved(view: RunView, index: int) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
     host = view.hosts[index]
     use = host.processor
     waited = None if use is None else _processor_wait_share(use)
     if use is None or waited is None:
-        return not_applicable(f"Nothing tells how long the load of {host.host} waited to run.")
+        return not_applicable_answer(
+            f"Nothing tells how long the load of {host.host} waited to run."
+        )
     quota = _throttled_by_quota(view, index)
     by_quota = 0.0
     if quota.level not in {None, Level.VALID}:
@@ -243,7 +253,7 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
     others = None
     if busy is not None and use.cores and use.watched_ns > 0:
         others = max(busy - use.run_ns / use.watched_ns / len(use.cores), 0.0)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "wait_share": waited,
         "wait_share_by_quota": by_quota,
@@ -263,15 +273,15 @@ def client_starved(view: RunView, index: int) -> CheckAnswer:
     limit = STARVED_ON_BUSY if is_full(Resource.PROCESSORS, busy) else STARVED_GOOD
     if rest < limit:
         why = ", for the most part by a quota" if by_quota and waited >= limit else ""
-        return valid(f"{text}{why}.", **evidence)
+        return valid_answer(f"{text}{why}.", **evidence)
     if is_pinned_to_some_cores(host, view.facts_of_host(host)):
         which = ", ".join(str(core) for core in use.cores[:4]) + (", …" * (len(use.cores) > 4))
         text += f", bound to {len(use.cores)} of {cores} cores ({which})"
     if others is not None:
         text += f"; other work took {percent_text(others)} of the cores that they may use"
     if rest >= STARVED_BAD:
-        return invalid(f"{text}: most of each latency is that wait.", **evidence)
-    return indicative(
+        return invalid_answer(f"{text}: most of each latency is that wait.", **evidence)
+    return indicative_answer(
         f"{text}: latencies are too high by that wait, and rates too low.", **evidence
     )
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    valid,
+    valid_answer,
 )
 from iolab.analysis.evenness import drift_ns, host_io_windows, host_rates, jain_index, max_over_min
 from iolab.analysis.view import RunView
@@ -44,43 +44,43 @@ MAX_OVER_MIN_GOOD: Final = 2.0
 """The fastest host over the slowest. In a large fleet Jain's index hardly sees a single host that
 has half of what the others have; this does."""
 
-_ONE: Final = "One host: there is nothing to compare."
+_ONE_HOST_TEXT: Final = "One host: there is nothing to compare."
 
 
 @check("start-skew", "Hosts that did not start together")
-def start_skew(view: RunView) -> CheckAnswer:
+def check_start_skew(view: RunView) -> CheckAnswer:
     """Whether the first I/Os of all hosts came at about the same time."""
     if len(view.hosts) == 1:
-        return not_applicable(_ONE)
+        return not_applicable_answer(_ONE_HOST_TEXT)
     spans = zip(view.hosts, host_io_windows(view.record, view.load.measured_part), strict=True)
     starts = [(span.start_ns, host.host) for host, span in spans if span is not None]
     (first_ns, first), (last_ns, last) = min(starts), max(starts)
     skew_s = (last_ns - first_ns) / 1e9
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "start_skew_s": skew_s,
         "first": first,
         "last": last,
     }
     text = f"The first I/Os of the hosts came {skew_s * 1e3:.0f} ms apart"
     if skew_s > SKEW_BAD_S:
-        return invalid(f"{text}, {last} last: they were not started together.", **evidence)
-    verdict = indicative if skew_s > SKEW_GOOD_S else valid
+        return invalid_answer(f"{text}, {last} last: they were not started together.", **evidence)
+    verdict = indicative_answer if skew_s > SKEW_GOOD_S else valid_answer
     return verdict(f"{text}.", **evidence)
 
 
 @check("clock-drift", "Clocks that moved during the run")
 @per_host(max_key="drift_s")
-def clock_drift(view: RunView, index: int) -> CheckAnswer:
+def check_clock_drift(view: RunView, index: int) -> CheckAnswer:
     """Whether every host's clock kept its distance from the controller's.
 
     A guest's seconds are its hypervisor's work, and are held against others even where it is alone.
     """
     if len(view.hosts) == 1 and view.record.fleet is None:
-        return not_applicable("One host: its own clock is enough.")
+        return not_applicable_answer("One host: its own clock is enough.")
     host = view.hosts[index]
     drift = drift_ns(host)
     if drift is None:
-        return indicative(
+        return indicative_answer(
             f"The clock of {host.host} was not read again after the run, so whether it moved is "
             "not known.",
             host=host.host,
@@ -88,45 +88,47 @@ def clock_drift(view: RunView, index: int) -> CheckAnswer:
         )
     error_ns = host.clock_error_ns + (host.clock_error_after_ns or 0)
     certain_ns = max(abs(drift) - error_ns, 0)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "drift_s": abs(drift) / 1e9,
         "clock_error_s": error_ns / 1e9,
     }
     text = f"The clock of {host.host} moved by {drift / 1e6:+.1f} ms during the run"
     if certain_ns > DRIFT_BAD_NS:
-        return invalid(f"{text}: its seconds are not those of other clocks.", **evidence)
+        return invalid_answer(f"{text}: its seconds are not those of other clocks.", **evidence)
     if certain_ns > DRIFT_GOOD_NS:
-        return indicative(f"{text}.", **evidence)
-    return valid(f"{text}, no more than can be told.", **evidence)
+        return indicative_answer(f"{text}.", **evidence)
+    return valid_answer(f"{text}, no more than can be told.", **evidence)
 
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
 @per_host(max_key="step_s")
-def clock_step(view: RunView, index: int) -> CheckAnswer:
+def check_clock_step(view: RunView, index: int) -> CheckAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
     host = view.hosts[index]
     step_ns = host.clock_step_ns
     if step_ns is None:
-        return not_applicable(f"The clocks of {host.host} were not compared with each other.")
-    evidence: Numbers = {
+        return not_applicable_answer(
+            f"The clocks of {host.host} were not compared with each other."
+        )
+    evidence: EvidenceValues = {
         "host": host.host,
         "step_s": abs(step_ns) / 1e9,
         "direction": "forward" if step_ns > 0 else "back" if step_ns < 0 else "",
     }
     if not step_ns:
-        return valid(f"Nobody set the clock of {host.host} during the run.", **evidence)
+        return valid_answer(f"Nobody set the clock of {host.host} during the run.", **evidence)
     text = (
         f"The clock of {host.host} was set {evidence['direction']} by {abs(step_ns) / 1e6:.1f} ms"
     )
     if abs(step_ns) > DRIFT_BAD_NS:
-        return invalid(f"{text} during the run: its seconds are no seconds.", **evidence)
-    verdict = indicative if abs(step_ns) > DRIFT_GOOD_NS else valid
+        return invalid_answer(f"{text} during the run: its seconds are no seconds.", **evidence)
+    verdict = indicative_answer if abs(step_ns) > DRIFT_GOOD_NS else valid_answer
     return verdict(f"{text} during the run.", **evidence)
 
 
 @check("uneven-fleet", "Hosts with unequal rates")
-def uneven_fleet(view: RunView) -> CheckAnswer:
+def check_uneven_fleet(view: RunView) -> CheckAnswer:
     """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
     point = view.record.run.point
     depths = np.array([point.job_on(host.host).total_iodepth for host in view.hosts])
@@ -140,10 +142,10 @@ def unevenness_answer(view: RunView, rates: Floats, shares: Floats, unit: str) -
     Shapes (H,), in the order of the run's hosts.
     """
     if len(view.hosts) == 1:
-        return not_applicable(_ONE)
+        return not_applicable_answer(_ONE_HOST_TEXT)
     slow, fast = int(np.argmin(shares)), int(np.argmax(shares))
     index, ratio = jain_index(shares), max_over_min(shares)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "jain": index,
         "max_over_min": ratio,
         "slowest": view.hosts[slow].host,
@@ -152,7 +154,7 @@ def unevenness_answer(view: RunView, rates: Floats, shares: Floats, unit: str) -
         f"fastest_{unit}": float(rates[fast]),
     }
     if ratio is None:
-        return indicative(
+        return indicative_answer(
             f"{view.hosts[slow].host} did nothing while {view.hosts[fast].host} did the most.",
             **evidence,
         )
@@ -161,25 +163,30 @@ def unevenness_answer(view: RunView, rates: Floats, shares: Floats, unit: str) -
         f"Jain's index is {index:.3f}"
     )
     if ratio > MAX_OVER_MIN_GOOD or index < JAIN_GOOD:
-        return indicative(f"{text}: the total hides how unlike the hosts are.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text}: the total hides how unlike the hosts are.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 @check("monitored-node-lost", "Monitored node lost", needs_load=False)
-def monitored_node_lost(view: RunView) -> CheckAnswer:
+def check_monitored_node_lost(view: RunView) -> CheckAnswer:
     """Whether every storage node and hypervisor of the study was watched through the run."""
     watched = view.record.bystanders
     lost = [host for host in watched if host.error]
-    evidence: Numbers = {"watched": len(watched), "lost": " ".join(host.host for host in lost)}
+    evidence: EvidenceValues = {
+        "watched": len(watched),
+        "lost": " ".join(host.host for host in lost),
+    }
     if not watched:
-        return not_applicable("No storage node and no hypervisor is to be watched.", **evidence)
+        return not_applicable_answer(
+            "No storage node and no hypervisor is to be watched.", **evidence
+        )
     if lost:
         why = (lost[0].error or "").rstrip(".")
-        return indicative(
+        return indicative_answer(
             f"{len(lost)} of {len(watched)} watched hosts could not be watched to the end: {why}.",
             **evidence,
         )
     hosts = (
         "The watched host was" if len(watched) == 1 else f"All {len(watched)} watched hosts were"
     )
-    return valid(f"{hosts} there to the end.", **evidence)
+    return valid_answer(f"{hosts} there to the end.", **evidence)

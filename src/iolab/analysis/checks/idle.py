@@ -8,12 +8,12 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
+    indicative_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
@@ -33,7 +33,7 @@ TIMES_MAX: Final = 1000
 
 @check("device-busy", "Device busy before the start")
 @per_host(max_key="share_of_run")
-def device_busy_before_run(view: RunView, index: int) -> CheckAnswer:
+def check_device_busy(view: RunView, index: int) -> CheckAnswer:
     """Whether others used the target's devices just before the start.
 
     Against the I/O that the engine did in the window.
@@ -62,7 +62,7 @@ def _compare_with_other_io(
     host = view.hosts[index]
     proof = host.idle
     if proof is None or seconds is None:
-        return unchecked(f"the devices of {host.host} were not watched before the start")
+        return unchecked_answer(f"the devices of {host.host} were not watched before the start")
     seconds = max(seconds, 1e-9)
     share = max(
         _other_rate_share(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
@@ -73,7 +73,7 @@ def _compare_with_other_io(
         f"{format_count(proof.ios_per_s)} IOPS "
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "watched_s": proof.watched_s,
         "bytes_per_s": proof.bytes_per_s,
@@ -81,12 +81,12 @@ def _compare_with_other_io(
         "share_of_run": share,
     }
     if share <= OTHERS_SHARE:
-        return valid(f"{text}.", **evidence)
+        return valid_answer(f"{text}.", **evidence)
     if share >= TIMES_MAX:
         beside = f"over {TIMES_MAX:,} times"
     else:
         beside = f"{share:.3g} times" if share >= 1 else f"{percent_text(share)} of"
-    return indicative(f"{text}: {beside} the run's own.", **evidence)
+    return indicative_answer(f"{text}: {beside} the run's own.", **evidence)
 
 
 def _busiest_device_text(view: RunView, host: HostRun) -> str:

@@ -9,15 +9,15 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
+    indicative_answer,
+    invalid_answer,
     lost_host_answer,
-    not_applicable,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.sums import engine_totals_by_direction
@@ -63,23 +63,23 @@ FEWER_BAD: Final = 0.90
 
 
 @check("run-unfinished", "Run not finished", needs_load=False)
-def run_unfinished(view: RunView) -> CheckAnswer:
+def check_run_unfinished(view: RunView) -> CheckAnswer:
     """Whether the run came to its planned end."""
     record = view.record
     why = f" {record.failure}" if record.failure else ""
     if record.status is RunStatus.FAILED:
-        return invalid(f"The run failed.{why}", status=record.status.value)
+        return invalid_answer(f"The run failed.{why}", status=record.status.value)
     if record.status is RunStatus.INTERRUPTED:
-        return indicative(
+        return indicative_answer(
             f"The run was interrupted: only what was measured is judged.{why}",
             status=record.status.value,
         )
-    return valid("The run came to its planned end.", status=record.status.value)
+    return valid_answer("The run came to its planned end.", status=record.status.value)
 
 
 @check("engine-errors", "Errors of the engine", needs_load=False)
 @per_host()
-def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the engine ran without error for as long as it was asked to."""
     host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
     totals = host.totals
@@ -87,7 +87,7 @@ def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     window = view.load.measured_part.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "exit_code": host.exit_code,
         "exit_signal": host.exit_signal,
@@ -98,22 +98,24 @@ def engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
         "stopped_early": host.stopped_early,
     }
     for fault in engine_process_faults(host):
-        yield invalid(f"The engine{where} {fault}.", **evidence)
+        yield invalid_answer(f"The engine{where} {fault}.", **evidence)
     if window is not None and not view.load.ios[index].any():
-        yield invalid(f"The engine{where} completed no I/O in the measured window.", **evidence)
+        yield invalid_answer(
+            f"The engine{where} completed no I/O in the measured window.", **evidence
+        )
     # Of an engine that goes on after an error only its last word tells of errors.
     counts_them = view.record.run.point.job.reports_errors_at_end
     if totals is None and (counts_them or not _was_stopped_early(host)):
-        yield unchecked(f"the engine{where} left no totals", **evidence)
+        yield unchecked_answer(f"the engine{where} left no totals", **evidence)
     if short:
         done = sum(way.ios for way in engine_totals_by_direction(host) if way)
-        verdict = invalid if short >= SHORT_BAD * max(done, 1) else indicative
+        verdict = invalid_answer if short >= SHORT_BAD * max(done, 1) else indicative_answer
         yield verdict(f"{format_count(short)} I/Os{where} were cut short or dropped.", **evidence)
     if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
-        yield indicative(
+        yield indicative_answer(
             f"The engine{where} ran {ran_s:.1f} s of the {asked_s:.1f} s asked.", **evidence
         )
-    yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
+    yield valid_answer(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
 
 
 def engine_process_faults(host: HostRun) -> Iterator[str]:
@@ -148,7 +150,7 @@ def _was_stopped_early(host: HostRun) -> bool:
 
 
 @check("totals-disagree", "Sums that disagree with the engine's")
-def totals_disagree(view: RunView) -> CheckAnswer:
+def check_totals_disagree(view: RunView) -> CheckAnswer:
     """Whether the intervals and bins add up to what the engine says of the whole run."""
     counted, binned = np.zeros((2, len(view.hosts)), dtype=np.int64)
     table = view.record.intervals
@@ -168,45 +170,45 @@ def _engine_total_answer(view: RunView, index: int, counted: int, binned: int) -
     if host.error is not None:
         return lost_host_answer(host)
     if host.totals is None:
-        return unchecked(f"the engine{view.host_suffix_text(host)} left no totals")
+        return unchecked_answer(f"the engine{view.host_suffix_text(host)} left no totals")
     claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)
     difference = max(abs(counted - claimed), abs(counted - binned)) / max(claimed, 1)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "interval_ios": counted,
         "binned_ios": binned,
         "engine_ios": claimed,
     }
     if difference > DISAGREE_GOOD:
-        verdict = invalid if difference > DISAGREE_BAD else indicative
+        verdict = invalid_answer if difference > DISAGREE_BAD else indicative_answer
         return verdict(
             f"Intervals{view.host_suffix_text(host)} hold {counted} I/Os, their bins {binned}, "
             "the engine "
             f"claims {claimed}.",
             **evidence,
         )
-    return valid(
+    return valid_answer(
         f"Intervals{view.host_suffix_text(host)} and bins add up to the engine's totals.",
         **evidence,
     )
 
 
 @check("versions-differ", "Hosts with different versions of the engine", needs_load=False)
-def versions_differ(view: RunView) -> CheckAnswer:
+def check_versions_differ(view: RunView) -> CheckAnswer:
     """Whether every host that made load has the same version of the engine."""
     hosts: dict[str, list[str]] = {}
     for host in view.hosts:
         if version := _engine_version_of_host(view, host):
             hosts.setdefault(version, []).append(host.host)
     if len(hosts) < 2:
-        return valid("All hosts have one version of the engine.", versions=len(hosts))
+        return valid_answer("All hosts have one version of the engine.", versions=len(hosts))
     # The rarest first: it is the one to be replaced.
     rarest = sorted(hosts, key=lambda version: (len(hosts[version]), version))
     who = ", ".join(
         f"{version} on {_first_and_count_text(hosts[version])}"
         for version in rarest[:VERSIONS_SHOWN]
     )
-    return indicative(
+    return indicative_answer(
         f"Hosts have different versions of the engine: {who}.",
         versions=len(hosts),
         hosts_apart=len(hosts[rarest[0]]),
@@ -225,11 +227,13 @@ def _engine_version_of_host(view: RunView, host: HostRun) -> str:
 
 
 @check("unequal-state", "Unequal state", needs_load=False)
-def unequal_state(view: RunView) -> CheckAnswer:
+def check_unequal_state(view: RunView) -> CheckAnswer:
     """Whether the run began from the state from which the first of its sweep began."""
     states = view.record.states
     if not states:
-        return not_applicable("The study asks for no start state, and none was kept.", states=0)
+        return not_applicable_answer(
+            "The study asks for no start state, and none was kept.", states=0
+        )
     return worst_answer((_start_state_answer(state) for state in states), max_key="moved_bytes")
 
 
@@ -247,36 +251,42 @@ def _start_state_answer(state: TargetState) -> CheckAnswer:
         "steady": state.steady,
     }
     if state.unknown is not None:
-        return indicative(f"The state of {state.host} is unknown: {state.unknown}.", **evidence)
+        return indicative_answer(
+            f"The state of {state.host} is unknown: {state.unknown}.", **evidence
+        )
     if state.foreign_bytes:
         size = format_bytes(state.foreign_bytes)
-        return indicative(f"Somebody else wrote {size} to the target of {state.host}.", **evidence)
+        return indicative_answer(
+            f"Somebody else wrote {size} to the target of {state.host}.", **evidence
+        )
     if state.steady is False:
-        return indicative(f"{state.host} had not reached a steady state: NOT ACHIEVED.", **evidence)
+        return indicative_answer(
+            f"{state.host} had not reached a steady state: NOT ACHIEVED.", **evidence
+        )
     if state.steady:
-        return valid("The steady state of this workload was reached before.", **evidence)
+        return valid_answer("The steady state of this workload was reached before.", **evidence)
     if moved > STATE_SHARE * state.region_bytes:
-        return indicative(
+        return indicative_answer(
             f"{format_bytes(moved)} were written on {state.host} since the first run of this "
             f"sweep began: it was in another state.",
             **evidence,
         )
-    return valid("The state was that of the first run of this sweep.", **evidence)
+    return valid_answer("The state was that of the first run of this sweep.", **evidence)
 
 
-operations_failed = check("operations-failed", "Operations that failed")
+check_operations_failed = check("operations-failed", "Operations that failed")
 """Whether every operation succeeded: one that fails is often faster than one that works."""
 
-operations_counted = check("operations-counted", "Operations counted elsewhere")
+check_operations_counted = check("operations-counted", "Operations counted elsewhere")
 """Whether somebody else counted the operations that an engine claims."""
 
-rate_kept = check("coordinated-omission", "Latency of a rate that was not kept")
+check_rate_kept = check("coordinated-omission", "Latency of a rate that was not kept")
 """Whether operations under a rate were begun when they were due, so that none waited unseen."""
 
 
 def operation_count_text_and_evidence(
     by: str, operation: str, claimed: int, counted: float
-) -> tuple[str, Numbers]:
+) -> tuple[str, EvidenceValues]:
     """Both counts as a sentence without its end, and as evidence."""
     text = (
         f"{by} counted {format_count(counted)} operations of {operation}, the engine claims "
@@ -291,11 +301,11 @@ def operation_count_text_and_evidence(
 
 
 def compare_operation_counts(
-    claimed: int, counted: float, text: str, evidence: Numbers
+    claimed: int, counted: float, text: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""
     if counted < FEWER_GOOD * claimed:
-        verdict = invalid if counted < FEWER_BAD * claimed else indicative
+        verdict = invalid_answer if counted < FEWER_BAD * claimed else indicative_answer
         part = percent_text(1 - counted / claimed)
         return verdict(f"{text}: {part} of them were not done.", **evidence)
-    return valid(f"{text}.", **evidence)
+    return valid_answer(f"{text}.", **evidence)

@@ -6,13 +6,13 @@ from typing import Final
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    valid,
+    valid_answer,
 )
 from iolab.analysis.view import RunView
 from iolab.core.run import Standstill, StandstillCause
@@ -48,16 +48,18 @@ class StandstillSums(Record):
 
 @check("engine-stopped", "The engine stood still")
 @per_host(max_key="stopped_share")
-def engine_stopped(view: RunView, index: int) -> CheckAnswer:
+def check_engine_stopped(view: RunView, index: int) -> CheckAnswer:
     """Whether the engine worked through the measured time, or was kept from working."""
     host = view.hosts[index]
     use = host.processor
     if use is None or use.standstills is None:
-        return not_applicable(f"{host.host} does not show whether its load was stopped.")
+        return not_applicable_answer(f"{host.host} does not show whether its load was stopped.")
     sums = sum_standstills(view, index)
     if sums is None:
-        return valid(f"The engine{view.host_suffix_text(host)} was never stopped.", host=host.host)
-    evidence: Numbers = {
+        return valid_answer(
+            f"The engine{view.host_suffix_text(host)} was never stopped.", host=host.host
+        )
+    evidence: EvidenceValues = {
         "host": host.host,
         "cause": sums.cause.value,
         "standstills": sums.count,
@@ -73,8 +75,8 @@ def engine_stopped(view: RunView, index: int) -> CheckAnswer:
         f"start: {_CAUSES[sums.cause]}."
     )
     if sums.share >= STOPPED_BAD:
-        return invalid(f"{text} The result is not the storage's.", **evidence)
-    return indicative(f"{text} The longest latencies are not the storage's.", **evidence)
+        return invalid_answer(f"{text} The result is not the storage's.", **evidence)
+    return indicative_answer(f"{text} The longest latencies are not the storage's.", **evidence)
 
 
 def has_standstills(view: RunView) -> bool:

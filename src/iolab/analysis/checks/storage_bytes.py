@@ -7,13 +7,13 @@ from typing import Final
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
-    unchecked,
-    valid,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.storage_bytes import ByteAccount, storage_bytes_of
@@ -37,11 +37,11 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 
 
 @check("storage-bytes", "Bytes claimed and bytes moved by storage nodes")
-def storage_bytes(view: RunView) -> CheckAnswer:
+def check_storage_bytes(view: RunView) -> CheckAnswer:
     """Whether the storage nodes' disks moved the clients' bytes times the declared factors."""
     account = storage_bytes_of(view.record, view.facts)
     if account is None:
-        return not_applicable(
+        return not_applicable_answer(
             "No storage node is watched: there is nothing to hold against the clients."
         )
     return worst_answer(_byte_account_answers(view, account))
@@ -59,7 +59,7 @@ def _byte_account_answers(view: RunView, account: ByteAccount) -> Iterator[Check
     evidence = _byte_account_evidence(account)
     claimed = account.claimed_read + account.claimed_write
     if account.expected_read is None or account.expected_write is None:
-        yield not_applicable(
+        yield not_applicable_answer(
             f"Clients claim {format_bytes(claimed)}; no redundancy is declared, so it is "
             "compared with nothing.",
             **evidence,
@@ -67,24 +67,24 @@ def _byte_account_answers(view: RunView, account: ByteAccount) -> Iterator[Check
         return
     if account.moved_read is None or account.moved_write is None:
         blind = next(node.host for node in account.node_bytes if node.read_bytes is None)
-        yield unchecked(f"the disks of {blind} were not counted", **evidence)
+        yield unchecked_answer(f"the disks of {blind} were not counted", **evidence)
         return
     yield from _missing_byte_answers(account, evidence)
     yield from _excess_byte_answers(view, account, evidence)
     moved = account.moved_read + account.moved_write
     expected = account.expected_read + account.expected_write
-    yield valid(
+    yield valid_answer(
         f"The storage nodes' disks moved {format_bytes(moved)} where {format_bytes(expected)} "
         f"were expected for the {format_bytes(claimed)} that clients claim.",
         **evidence,
     )
 
 
-def _missing_byte_answers(account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _missing_byte_answers(account: ByteAccount, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
     reads, writes = account.expected_read or 0.0, account.expected_write or 0.0
     if reads and (account.moved_read or 0) < MISSING_GOOD * reads:
         share = (account.moved_read or 0) / reads
-        verdict = invalid if share < MISSING_BAD else indicative
+        verdict = invalid_answer if share < MISSING_BAD else indicative_answer
         yield verdict(
             f"The storage nodes' disks read {percent_text(share)} of the {format_bytes(reads)} "
             "expected: the rest came from memory.",
@@ -92,7 +92,7 @@ def _missing_byte_answers(account: ByteAccount, evidence: Numbers) -> Iterator[C
         )
     if writes and (account.moved_write or 0) < MISSING_GOOD * writes:
         share = (account.moved_write or 0) / writes
-        yield indicative(
+        yield indicative_answer(
             f"The storage nodes' disks wrote {percent_text(share)} of the {format_bytes(writes)} "
             "expected: the rest was still in memory, or never written so often.",
             **evidence,
@@ -100,7 +100,7 @@ def _missing_byte_answers(account: ByteAccount, evidence: Numbers) -> Iterator[C
 
 
 def _excess_byte_answers(
-    view: RunView, account: ByteAccount, evidence: Numbers
+    view: RunView, account: ByteAccount, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
     expected = (account.expected_read or 0.0) + (account.expected_write or 0.0)
     disks = sum(len(node.devices) for node in account.node_bytes)
@@ -111,14 +111,14 @@ def _excess_byte_answers(
         ("wrote", account.moved_write, account.expected_write),
     ):
         if (moved or 0) - (wanted or 0.0) > limit:
-            yield indicative(
+            yield indicative_answer(
                 f"The storage nodes' disks {way} {format_bytes(moved or 0)} where "
                 f"{format_bytes(wanted or 0.0)} were expected: amplification, or others' work.",
                 **evidence,
             )
 
 
-def _byte_account_evidence(account: ByteAccount) -> Numbers:
+def _byte_account_evidence(account: ByteAccount) -> EvidenceValues:
     received = [
         node.received_bytes for node in account.node_bytes if node.received_bytes is not None
     ]

@@ -9,16 +9,16 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
+    EvidenceValues,
     HostAnswer,
-    Numbers,
     check,
     graded_answer,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
 )
 from iolab.analysis.checks.standstill import has_standstills
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
@@ -58,24 +58,24 @@ ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like
 
 
 @check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
-def excluded_hosts(view: RunView) -> CheckAnswer:
+def check_excluded_hosts(view: RunView) -> CheckAnswer:
     """Whether every host of the configuration took part."""
     left_out = view.record.excluded_hosts
     if not left_out:
-        return valid("Every host of the configuration took part.", hosts_left_out=0)
-    return indicative(
+        return valid_answer("Every host of the configuration took part.", hosts_left_out=0)
+    return indicative_answer(
         f"Measured without {', '.join(left_out)}: not comparable with results of the whole fleet.",
         hosts_left_out=len(left_out),
     )
 
 
 @check("no-common-window", "No window common to all hosts", needs_load=False)
-def no_common_window(view: RunView) -> CheckAnswer:
+def check_no_common_window(view: RunView) -> CheckAnswer:
     """Whether all hosts ran at the same time, so that their rates may be added."""
     windows = [window for window in view.load.measured_part.hosts if window is not None]
     missing = len(view.hosts) - len(windows)
     if missing:
-        return invalid(
+        return invalid_answer(
             f"{missing} of {len(view.hosts)} hosts measured nothing: there is no fleet number.",
             hosts=len(view.hosts),
             hosts_without_load=missing,
@@ -85,7 +85,7 @@ def no_common_window(view: RunView) -> CheckAnswer:
     skew_s = (max(starts) - min(starts)) / 1e9
     common = view.load.measured_part.common
     clock_error_ns = max(host.clock_error_ns for host in view.hosts)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "hosts": len(view.hosts),
         "start_skew_s": skew_s,
         "end_skew_s": (max(ends) - min(ends)) / 1e9,
@@ -95,52 +95,52 @@ def no_common_window(view: RunView) -> CheckAnswer:
     if common is None:
         return _no_common_window_answer(view, evidence)
     if len(view.hosts) == 1:
-        return not_applicable("One host: its window is the window.", **evidence)
+        return not_applicable_answer("One host: its window is the window.", **evidence)
     if clock_error_ns > EDGE_SLACK_NS:
-        return indicative(
+        return indicative_answer(
             f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
             "ran together is not certain.",
             **evidence,
         )
-    return valid(f"All hosts ran together for {common.seconds:.1f} s.", **evidence)
+    return valid_answer(f"All hosts ran together for {common.seconds:.1f} s.", **evidence)
 
 
-def _no_common_window_answer(view: RunView, evidence: Numbers) -> CheckAnswer:
+def _no_common_window_answer(view: RunView, evidence: EvidenceValues) -> CheckAnswer:
     if len(view.hosts) == 1:
-        return invalid("Not one whole interval lies after the warm-up.", **evidence)
-    return invalid(
+        return invalid_answer("Not one whole interval lies after the warm-up.", **evidence)
+    return invalid_answer(
         "The hosts had no whole interval in common after the warm-up: there is no fleet number.",
         **evidence,
     )
 
 
 @check("run-too-short", "Run too short")
-def run_too_short(view: RunView) -> CheckAnswer:
+def check_run_too_short(view: RunView) -> CheckAnswer:
     """Whether the measured time is long enough to stand for more than itself."""
     seconds, asked_s = float(view.load.seconds.min()), view.record.runtime_s
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
     level = level_for_run_length(asked_s, seconds)
     if level is Level.INVALID:
-        return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
+        return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
     if level is Level.INDICATIVE:
         if asked_s < RUN_ENOUGH_S:
             planned = f"The run was planned for {asked_s:.0f} s"
             needs = f"valid needs {RUN_ENOUGH_S:.0f} s"
-            return indicative(f"{planned} ({text}); {needs}.", seconds=seconds)
-        return indicative(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
-    return valid(f"{text}.", seconds=seconds)
+            return indicative_answer(f"{planned} ({text}); {needs}.", seconds=seconds)
+        return indicative_answer(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
+    return valid_answer(f"{text}.", seconds=seconds)
 
 
 @check("missing-seconds", "Seconds missing from the record")
 @per_host(min_key="covered_share", good=COVERED_GOOD, bad=COVERED_BAD)
-def missing_seconds(view: RunView, index: int) -> HostAnswer:
+def check_missing_seconds(view: RunView, index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     table, host = view.record.intervals, view.hosts[index]
     own = view.interval_rows(index)
     rows = own[view.load.measured_part.intervals[own]]
     if not rows.size:
-        return unchecked(f"no interval was measured on {host.host}")
+        return unchecked_answer(f"no interval was measured on {host.host}")
     ends = table.end_real_ns[rows]
     between_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
     window = view.measured_window(index)
@@ -154,20 +154,20 @@ def missing_seconds(view: RunView, index: int) -> HostAnswer:
 
 
 @check("percentile-support", "Too few I/Os for a percentile")
-def percentile_support(view: RunView) -> CheckAnswer:
+def check_percentile_support(view: RunView) -> CheckAnswer:
     """Whether enough I/Os were measured for each percentile; the others are not printed."""
     total = int(view.load.ios.sum())
     lacking = [(name, at) for name, at in PERCENTILES if not is_percentile_supported(total, at)]
-    evidence: Numbers = {"ios": total}
+    evidence: EvidenceValues = {"ios": total}
     stalls = view.steadiness_view.episodes if view.steadiness_view else 0
     if not lacking and has_few_stalls(stalls):
-        return valid(
+        return valid_answer(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
             **evidence,
             stalls=stalls,
         )
     if not lacking:
-        return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
+        return valid_answer(f"{format_count(total)} I/Os support every percentile.", **evidence)
     needs = ", ".join(
         f"{_percentile_text(at)} ({format_count(ios_needed_for_percentile(at))})"
         for _, at in lacking
@@ -175,7 +175,7 @@ def percentile_support(view: RunView) -> CheckAnswer:
     evidence |= {f"{name}_needs": ios_needed_for_percentile(at) for name, at in lacking}
     text = f"{format_count(total)} I/Os are too few for {needs}: not printed."
     headline = LATENCY_HEADLINE if view.has_one_io_in_flight else HEADLINE
-    verdict = indicative if any(name in headline for name, _ in lacking) else valid
+    verdict = indicative_answer if any(name in headline for name, _ in lacking) else valid_answer
     return verdict(text, **evidence)
 
 
@@ -184,10 +184,10 @@ def _percentile_text(percent: float) -> str:
 
 
 @check("startup-transient", "Not steady")
-def startup_transient(view: RunView) -> CheckAnswer:
+def check_startup_transient(view: RunView) -> CheckAnswer:
     """Whether the run's start had faded and its two halves agree."""
     if has_standstills(view):
-        return not_applicable(ENGINE_STOPPED)
+        return not_applicable_answer(ENGINE_STOPPED)
     steady = view.steadiness_view
     if steady is None:
         return _not_judged_answer(view)
@@ -195,42 +195,44 @@ def startup_transient(view: RunView) -> CheckAnswer:
     if steadiness.status is SteadinessStatus.TRANSIENT:
         return _not_steady_answer(view, steady, evidence)
     if abs(steady.mean_excess) > EXCESS_TOLERABLE:
-        return indicative(
+        return indicative_answer(
             f"Warm-up was too short: the result lies {percent_text(steady.mean_excess)} off "
             "what the "
             "run "
             f"came to after {steadiness.cut_s} s.",
             **evidence,
         )
-    return valid(f"Steady after {steadiness.cut_s} s of {steadiness.seconds} s.", **evidence)
+    return valid_answer(f"Steady after {steadiness.cut_s} s of {steadiness.seconds} s.", **evidence)
 
 
-def _not_steady_answer(view: RunView, steady: SteadinessView, evidence: Numbers) -> CheckAnswer:
+def _not_steady_answer(
+    view: RunView, steady: SteadinessView, evidence: EvidenceValues
+) -> CheckAnswer:
     text = f"Not steady. {' '.join(steady.steadiness.reasons)}"
     if view.record.rule is not None and abs(steady.halves_difference) > DRIFT_TOLERABLE:
-        return invalid(f"{text} This is no steady state's number.", **evidence)
-    return indicative(text, **evidence)
+        return invalid_answer(f"{text} This is no steady state's number.", **evidence)
+    return indicative_answer(text, **evidence)
 
 
 @check("burst-credits", "The rate fell to a plateau")
-def burst_credits(view: RunView) -> CheckAnswer:
+def check_burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
     if has_standstills(view):
-        return not_applicable(ENGINE_STOPPED)
+        return not_applicable_answer(ENGINE_STOPPED)
     series = fleet_rate_series(view.record)
     if series is None:
-        return not_applicable(TOO_SHORT, seconds=0)
+        return not_applicable_answer(TOO_SHORT, seconds=0)
     if view.steadiness_view is not None and view.record.rule is not None:
         first, last = view.steadiness_view.steadiness.cut_s, view.steadiness_view.steadiness.seconds
     else:
         first, last = round(view.record.warmup_s), len(series.counts)
     counted = series.counts[first:last]
     if len(counted) < SECONDS_MIN:
-        return not_applicable(TOO_SHORT, seconds=len(counted))
+        return not_applicable_answer(TOO_SHORT, seconds=len(counted))
     fall = find_fall_to_plateau(counted)
     if fall is None:
-        return valid("The rate does not fall to a plateau.", seconds=len(counted))
-    evidence: Numbers = {
+        return valid_answer("The rate does not fall to a plateau.", seconds=len(counted))
+    evidence: EvidenceValues = {
         "fell_after_s": first + fall.second,
         "before": fall.before,
         "plateau": fall.plateau,
@@ -242,7 +244,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     )
     provisioned = _provisioned_iops_and_types(view)
     if provisioned is None:
-        return indicative(
+        return indicative_answer(
             f"{text}, as of a volume whose burst credits are used up: the mean is of neither.",
             **evidence,
         )
@@ -258,7 +260,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
         why += "another limit, as that of the instance, is the lower one"
     else:
         why += "it still bursts, or is provisioned for more"
-    return indicative(f"{text}, {why}; the mean is of neither.", **evidence)
+    return indicative_answer(f"{text}, {why}; the mean is of neither.", **evidence)
 
 
 def _provisioned_iops_and_types(view: RunView) -> tuple[float, str] | None:
@@ -284,33 +286,33 @@ def _provisioned_iops_and_types(view: RunView) -> tuple[float, str] | None:
 
 
 @check("periodic-rate", "A cycle seen too few times")
-def periodic_rate(view: RunView) -> CheckAnswer:
+def check_periodic_rate(view: RunView) -> CheckAnswer:
     """Whether enough whole cycles were seen where the rate swings."""
     if has_standstills(view):
-        return not_applicable(ENGINE_STOPPED)
+        return not_applicable_answer(ENGINE_STOPPED)
     steady = view.steadiness_view
     if steady is None:
         return _not_judged_answer(view)
     steadiness = steady.steadiness
-    evidence: Numbers = {"period_s": steadiness.period_s, "cycles": steadiness.cycles}
+    evidence: EvidenceValues = {"period_s": steadiness.period_s, "cycles": steadiness.cycles}
     if steadiness.status is SteadinessStatus.CYCLE:
-        return indicative(f"Too few cycles. {' '.join(steadiness.reasons)}", **evidence)
+        return indicative_answer(f"Too few cycles. {' '.join(steadiness.reasons)}", **evidence)
     if steadiness.period_s is None:
-        return valid("The rate does not swing.", **evidence)
-    return valid(
+        return valid_answer("The rate does not swing.", **evidence)
+    return valid_answer(
         f"{steadiness.cycles} whole cycles of {steadiness.period_s} s were seen.", **evidence
     )
 
 
 @check("wide-interval", "Mean not known well enough")
-def wide_interval(view: RunView) -> CheckAnswer:
+def check_wide_interval(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
     steady = view.steadiness_view
     if steady is None:
         return _not_judged_answer(view)
     steadiness, rule = steady.steadiness, view.record.rule
     bounded = math.isfinite(steadiness.half_width)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "half_width": steadiness.half_width if bounded else None,
         "df": steadiness.df,
         "stalls": steady.episodes,
@@ -318,7 +320,7 @@ def wide_interval(view: RunView) -> CheckAnswer:
     if not bounded:
         return _missing_interval_answer(view, steady, evidence)
     if rule is None:
-        return valid(
+        return valid_answer(
             f"The run's own mean is known to ±{percent_text(steadiness.half_width)}.", **evidence
         )
     evidence["precision"] = rule.precision
@@ -326,28 +328,28 @@ def wide_interval(view: RunView) -> CheckAnswer:
     text = f"The mean is known to ±{width}, asked was ±{asked}"
     if steadiness.half_width > rule.precision:
         stalls = f": it stalled {steady.episodes} times" if steady.episodes else ""
-        return indicative(f"{text}{stalls}.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text}{stalls}.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 def _missing_interval_answer(
-    view: RunView, steady: SteadinessView, evidence: Numbers
+    view: RunView, steady: SteadinessView, evidence: EvidenceValues
 ) -> CheckAnswer:
     steadiness, rule = steady.steadiness, view.record.rule
     correlated = steadiness.status is SteadinessStatus.CORRELATED
     text = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
     if rule is None:
-        return valid(text, **evidence)
-    return indicative(text, **evidence, precision=rule.precision)
+        return valid_answer(text, **evidence)
+    return indicative_answer(text, **evidence, precision=rule.precision)
 
 
 def _not_judged_answer(view: RunView) -> CheckAnswer:
     if view.record.rule is None:
-        return not_applicable(TOO_SHORT, judged=False)
-    return unchecked("the run ended before its rule could look at it", judged=False)
+        return not_applicable_answer(TOO_SHORT, judged=False)
+    return unchecked_answer("the run ended before its rule could look at it", judged=False)
 
 
-def _steadiness_evidence(steady: SteadinessView) -> Numbers:
+def _steadiness_evidence(steady: SteadinessView) -> EvidenceValues:
     steadiness = steady.steadiness
     return {
         "status": steadiness.status.value,

@@ -90,7 +90,7 @@ class PathPrograms(Record):
 
     def require_programs(self, *names: str) -> None:
         """EngineError that names all of these that are missing, and what to install."""
-        missing = [name for name in names if self._find(name) is None]
+        missing = [name for name in names if self._find_program(name) is None]
         if missing:
             packages = " ".join(sorted({PACKAGES[name] for name in missing}))
             raise EngineError(
@@ -101,7 +101,7 @@ class PathPrograms(Record):
     def program_path(self, name: str) -> Path:
         """Where a program lies. EngineError when it is missing."""
         self.require_programs(name)
-        return Path(self._find(name) or name)
+        return Path(self._find_program(name) or name)
 
     async def run_program(
         self, name: str, *words: str, cwd: Path | None = None, limit_s: float = ANSWER_LIMIT_S
@@ -134,7 +134,7 @@ class PathPrograms(Record):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return ProgramExit(code, output, errors)
 
-    def _find(self, name: str) -> str | None:
+    def _find_program(self, name: str) -> str | None:
         searched = (self.environment.get("PATH", os.defpath), self.extra_directories)
         return shutil.which(name, path=":".join(folders for folders in searched if folders))
 

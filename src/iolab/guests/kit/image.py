@@ -353,7 +353,7 @@ async def write_tools_image(
     OSError when it cannot be.
     """
     root = build_folder / "tools"
-    size = await asyncio.to_thread(_copy_tool_files, tools, root)
+    size = await asyncio.to_thread(_copy_tool_files_and_sum_bytes, tools, root)
     blocks = int(size * SPACE_FACTOR + SPARE_BYTES) // BLOCK_BYTES
     features = "^has_journal,^resize_inode,^metadata_csum_seed"
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
@@ -377,7 +377,7 @@ def _with_late_loaded_libraries(libraries: list[Path]) -> tuple[Path, ...]:
     return (*libraries, *late)
 
 
-def _copy_tool_files(tools: FioPrograms, root: Path) -> int:
+def _copy_tool_files_and_sum_bytes(tools: FioPrograms, root: Path) -> int:
     """Put everything where a guest looks for it; the bytes of whole blocks that it takes."""
     for folder in FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
-    buffered_io,
-    bytes_moved,
-    cache_hits,
-    target_is_memory,
-    unwritten_extents,
+    check_buffered_io,
+    check_bytes_moved,
+    check_cache_hits,
+    check_target_is_memory,
+    check_unwritten_extents,
 )
-from iolab.analysis.checks.fleet import uneven_fleet
-from iolab.analysis.checks.run import engine_errors, unequal_state
-from iolab.analysis.checks.time import burst_credits, startup_transient
+from iolab.analysis.checks.fleet import check_uneven_fleet
+from iolab.analysis.checks.run import check_engine_errors, check_unequal_state
+from iolab.analysis.checks.time import check_burst_credits, check_startup_transient
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.view import RunView
 from iolab.core.metric import NodeResult
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
-    coordinated_omission,
-    depth_not_reached,
-    files_changed,
-    generator_late,
-    littles_law,
-    near_generator_ceiling,
-    verify_mismatch,
+    check_coordinated_omission,
+    check_depth_not_reached,
+    check_files_changed,
+    check_generator_late,
+    check_littles_law,
+    check_near_generator_ceiling,
+    check_verify_mismatch,
 )
-from iolab.loads.fileio.sampled_checks import access_pattern, block_size, latency_contradicted
+from iolab.loads.fileio.sampled_checks import (
+    check_access_pattern,
+    check_block_size,
+    check_latency_contradicted,
+)
 from iolab.loads.fileio.workload import Job
 
 
@@ -36,21 +40,21 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            engine_errors: (verify_mismatch, files_changed),
-            startup_transient: (burst_credits,),
-            target_is_memory: (buffered_io, cache_hits),
-            bytes_moved: (block_size, access_pattern),
+            check_engine_errors: (check_verify_mismatch, check_files_changed),
+            check_startup_transient: (check_burst_credits,),
+            check_target_is_memory: (check_buffered_io, check_cache_hits),
+            check_bytes_moved: (check_block_size, check_access_pattern),
             CheckSlot.BYTES: (
-                unwritten_extents,
-                unequal_state,
-                depth_not_reached,
-                latency_contradicted,
-                littles_law,
+                check_unwritten_extents,
+                check_unequal_state,
+                check_depth_not_reached,
+                check_latency_contradicted,
+                check_littles_law,
                 CheckSlot.LATENCY,
-                coordinated_omission,
-                generator_late,
-                uneven_fleet,
-                near_generator_ceiling,
+                check_coordinated_omission,
+                check_generator_late,
+                check_uneven_fleet,
+                check_near_generator_ceiling,
             ),
         },
     )

@@ -29,7 +29,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.remote_process import run_process
 from iolab.loads.fileio.calibration_model import (
     Calibration,
-    EngineRunTotals,
+    EngineRunSums,
     HostCalibration,
     Trial,
     build_trial,
@@ -190,7 +190,7 @@ async def _close_scratch_folder(calibrated_host: _CalibratedHost) -> None:
 class _EngineRun(Record):
     """What one process on one host came to; `rate` is by its own count of the time."""
 
-    tally: EngineRunTotals
+    tally: EngineRunSums
     version: str
     method: str
     rate: float | None

@@ -34,7 +34,7 @@ class Trial(Record):
     cpu_ns_per_io: float
 
 
-class EngineRunTotals(Record):
+class EngineRunSums(Record):
     """Every I/O of a run on one host: how many, over what time, how long they waited, at what cost.
 
     `bins` are their latencies in fio's bins.
@@ -49,7 +49,7 @@ class EngineRunTotals(Record):
 
 def engine_run_totals(
     name: EngineName, reading: EngineReading, ending: ProcessEnding, hint: str
-) -> EngineRunTotals:
+) -> EngineRunSums:
     """The whole run, over the time that all its intervals cover.
 
     EngineError, which says what to `do`, without any I/O.
@@ -67,25 +67,25 @@ def engine_run_totals(
     if not ios or not span_ns:
         raise EngineError(f"{name} completed no I/O.", hint)
     cpu_s = ending.exited.user_s + ending.exited.system_s
-    return EngineRunTotals(ios, span_ns, waited_ns, bins, cpu_s)
+    return EngineRunSums(ios, span_ns, waited_ns, bins, cpu_s)
 
 
-def build_trial(engine: EngineName, pair: int, tallies: Sequence[EngineRunTotals]) -> Trial:
+def build_trial(engine: EngineName, pair: int, totals: Sequence[EngineRunSums]) -> Trial:
     """One host's run, or that of several at once: rates add up, percentiles are those of all I/Os.
 
     Each host's rate is over its own time, so that none that ended late dilutes the others.
     """
-    ios = sum(tally.ios for tally in tallies)
-    histogram = Histogram(np.sum([tally.bins for tally in tallies], axis=0))
+    ios = sum(tally.ios for tally in totals)
+    histogram = Histogram(np.sum([tally.bins for tally in totals], axis=0))
     p50, p99 = (histogram.percentile_ns(percent) or 0.0 for percent in PERCENTS)
     return Trial(
         engine=engine,
         pair=pair,
-        iops=sum(tally.ios * NS_PER_S / tally.span_ns for tally in tallies),
-        lat_ns_mean=sum(tally.lat_sum_ns for tally in tallies) / ios,
+        iops=sum(tally.ios * NS_PER_S / tally.span_ns for tally in totals),
+        lat_ns_mean=sum(tally.lat_sum_ns for tally in totals) / ios,
         lat_ns_p50=p50,
         lat_ns_p99=p99,
-        cpu_ns_per_io=sum(tally.cpu_s for tally in tallies) * NS_PER_S / ios,
+        cpu_ns_per_io=sum(tally.cpu_s for tally in totals) * NS_PER_S / ios,
     )
 
 

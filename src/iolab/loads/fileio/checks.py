@@ -9,18 +9,18 @@ import numpy as np
 
 from iolab.analysis.check import (
     CheckAnswer,
+    EvidenceValues,
     HostAnswer,
-    Numbers,
     check,
     graded_answer,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
 )
-from iolab.analysis.checks.run import ACHIEVED_MIN, rate_kept
+from iolab.analysis.checks.run import ACHIEVED_MIN, check_rate_kept
 from iolab.analysis.service_time import (
     good_concurrency_deviation,
     host_concurrency,
@@ -72,13 +72,13 @@ CEILING_SHARE: Final = 0.5
 I/O's time is its own than the target's."""
 
 
-@rate_kept
+@check_rate_kept
 @per_host(min_key="achieved")
-def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
+def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
     if view.job.target_iops is None:
         loop = "Closed loop" if view.job.is_closed_loop else "Paced by think time"
-        return not_applicable(
+        return not_applicable_answer(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
         )
     host = view.hosts[index]
@@ -88,10 +88,10 @@ def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     measured = host_concurrency(view.load, index, job.total_iodepth)
     seconds = float(view.load.seconds[index])
     if measured is None or seconds <= 0 or job.target_iops is None:
-        return unchecked(f"no I/O was measured on {host.host}")
+        return unchecked_answer(f"no I/O was measured on {host.host}")
     target = job.target_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
         "target_iops": target,
@@ -107,19 +107,19 @@ def coordinated_omission(view: RunView, index: int) -> CheckAnswer:
         f"{measured.in_flight:.3g} of {job.total_iodepth} I/Os in flight"
     )
     if achieved < ACHIEVED_MIN or measured.in_flight >= IN_FLIGHT_MAX * job.total_iodepth:
-        return indicative(
+        return indicative_answer(
             f"{text}: the latencies are service time at concurrency {measured.in_flight:.3g}, not "
             "latency at that rate.",
             **evidence,
         )
     if full > FULL_DEPTH_TOLERABLE:
-        return indicative(
+        return indicative_answer(
             f"{text}, but in {percent_text(full)} of the seconds all that the depth allows: "
             "I/Os then "
             "waited unseen, and the far percentiles are too small.",
             **evidence,
         )
-    return valid(f"{text}: the latencies are those at that rate.", **evidence)
+    return valid_answer(f"{text}: the latencies are those at that rate.", **evidence)
 
 
 def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
@@ -129,14 +129,14 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
     if seconds <= 0 or job.target_iops is None:
-        return unchecked(f"no I/O was measured on {host.host}")
+        return unchecked_answer(f"no I/O was measured on {host.host}")
     target = job.target_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
     unsubmitted = generator.unsubmitted if generator else 0
     drained = generator.drained_ios if generator else 0
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
         "target_iops": target,
@@ -150,7 +150,7 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
         f"kept{view.host_suffix_text(host)}"
     )
     if achieved < ACHIEVED_MIN or unreached:
-        return indicative(
+        return indicative_answer(
             f"{text}: what was due waited ever longer, so the latencies say how long the run was, "
             f"not what that rate costs{_unsubmitted_ios_text(generator)}.",
             **evidence,
@@ -159,13 +159,13 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     share, usual = _lost_share_and_mean_in_flight(view, index, lost, job)
     evidence |= {"lost": share, "in_flight": usual}
     if share > LOST_MAX:
-        return indicative(
+        return indicative_answer(
             f"{text}, but {format_count(lost)} I/Os that were due were still under way or not "
             f"begun at the end, where {usual:.3g} were on average: their response times are "
             "missing, and the far percentiles are too small.",
             **evidence,
         )
-    return valid(f"{text}, and latencies count from when each I/O was due.", **evidence)
+    return valid_answer(f"{text}, and latencies count from when each I/O was due.", **evidence)
 
 
 def _lost_share_and_mean_in_flight(
@@ -208,10 +208,10 @@ def _full_depth_share(view: RunView, index: int, depth: int) -> float:
 
 @check("depth-not-reached", "Queue depth not reached")
 @per_host(min_key="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
-def depth_not_reached(view: RunView, index: int) -> HostAnswer:
+def check_depth_not_reached(view: RunView, index: int) -> HostAnswer:
     """Whether the engine submitted its I/Os at the depth that was asked for."""
     if not view.job.is_closed_loop:
-        return not_applicable(
+        return not_applicable_answer(
             "The load is paced, so the queue is not meant to be full.", paced=True
         )
     host = view.hosts[index]
@@ -220,10 +220,15 @@ def depth_not_reached(view: RunView, index: int) -> HostAnswer:
         return _granted_depth_answer(host.totals.generator, host.host, where)
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
     if not shares:
-        return unchecked(f"the engine told no depths{where}")
+        return unchecked_answer(f"the engine told no depths{where}")
     level = fio_depth_level(job.iodepth)
     share = shares.get(level, 0.0) / 100
-    evidence: Numbers = {"host": host.host, "iodepth": job.iodepth, "level": level, "share": share}
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "iodepth": job.iodepth,
+        "level": level,
+        "share": share,
+    }
     text = (
         f"{percent_text(share)} of the I/Os{where} were submitted at depth level {level} "
         f"(asked: {job.iodepth})"
@@ -243,25 +248,25 @@ def fio_depth_level(iodepth: int) -> str:
 def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
     """Of an engine that submits whenever it has room: how much room the kernel granted it."""
     asked, used = generator.depth_asked, generator.depth_used
-    evidence: Numbers = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
+    evidence: EvidenceValues = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
     text = f"The engine{where} had room for {used} of {asked} I/Os in flight"
     if used < DEPTH_SHARE_BAD * asked:
-        return invalid(f"{text}: the load is not what its label says.", **evidence)
+        return invalid_answer(f"{text}: the load is not what its label says.", **evidence)
     if used < asked:
-        return indicative(f"{text}: the queue could not be as deep as asked.", **evidence)
-    return valid(f"{text}.", **evidence)
+        return indicative_answer(f"{text}: the queue could not be as deep as asked.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 @check("littles-law", "Little's law")
 @per_host(max_key="off")
-def littles_law(view: RunView, index: int) -> CheckAnswer:
+def check_littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[index]
     job = Job.require_type(view.record.run.point.job_on(host.host))
     measured = host_concurrency(view.load, index, job.total_iodepth, view.service_times)
     if measured is None:
-        return unchecked(f"no latency was measured on {host.host}")
-    evidence: Numbers = {
+        return unchecked_answer(f"no latency was measured on {host.host}")
+    evidence: EvidenceValues = {
         "host": host.host,
         "rho": measured.reached_depth_share,
         "off": abs(measured.reached_depth_share - 1),
@@ -271,18 +276,20 @@ def littles_law(view: RunView, index: int) -> CheckAnswer:
     }
     mean = f"{measured.in_flight:.3g} I/Os were in flight{view.host_suffix_text(host)}"
     if not job.is_closed_loop:
-        return not_applicable(f"The load is paced: on average {mean}.", **evidence)
+        return not_applicable_answer(f"The load is paced: on average {mean}.", **evidence)
     text = (
         f"On average {mean}, asked were {measured.expected} (ratio "
         f"{measured.reached_depth_share:.3f})"
     )
     if host.host in view.self_limited_hosts and measured.reached_depth_share < 1:
-        return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
+        return not_applicable_answer(
+            f"{text}: what kept the guest from more is said beside.", **evidence
+        )
     deviation = measured.reached_depth_share - 1
     too_few = deviation < -good_concurrency_deviation(job.iodepth) - measured.tolerance
     if too_few and is_latency_contradicted_by_device(view, index, view.bin_counts(index)):
         # The queue may have been full: what is wrong are the times.
-        verdict = invalid if deviation < RHO_BAD_LOW - 1 else indicative
+        verdict = invalid_answer if deviation < RHO_BAD_LOW - 1 else indicative_answer
         return verdict(
             f"{text}: the latencies told are shorter than the device's, so this tells nothing of "
             "the queue.",
@@ -292,43 +299,47 @@ def littles_law(view: RunView, index: int) -> CheckAnswer:
 
 
 def _littles_law_verdict(
-    text: str, deviation: float, edge: float, iodepth: int, evidence: Numbers
+    text: str, deviation: float, edge: float, iodepth: int, evidence: EvidenceValues
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
     if abs(deviation) <= good_concurrency_deviation(iodepth) + edge:
-        return valid(f"{text}.", **evidence)
+        return valid_answer(f"{text}.", **evidence)
     if deviation > tolerable_concurrency_deviation(iodepth) + edge:
-        return invalid(f"{text}: more than can be, so the counts or times are wrong.", **evidence)
+        return invalid_answer(
+            f"{text}: more than can be, so the counts or times are wrong.", **evidence
+        )
     if deviation < RHO_BAD_LOW - 1:
-        return invalid(f"{text}: the load is not what its label says.", **evidence)
+        return invalid_answer(f"{text}: the load is not what its label says.", **evidence)
     if deviation > 0:
-        return indicative(f"{text}: slightly more than can be.", **evidence)
+        return indicative_answer(f"{text}: slightly more than can be.", **evidence)
     if deviation < -tolerable_concurrency_deviation(iodepth) - edge:
-        return indicative(
+        return indicative_answer(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,
         )
-    return indicative(f"{text}: the engine lost time between I/Os.", **evidence)
+    return indicative_answer(f"{text}: the engine lost time between I/Os.", **evidence)
 
 
 @check("generator-late", "Load generator behind its schedule")
 @per_host(max_key="share")
-def generator_late(view: RunView, index: int) -> CheckAnswer:
+def check_generator_late(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
     host, job = (
         view.hosts[index],
         Job.require_type(view.record.run.point.job_on(view.hosts[index].host)),
     )
     if job.target_iops is None:
-        return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
+        return not_applicable_answer(
+            "No I/O was due at a set time, so none was late.", open_loop=False
+        )
     if view.service_times is None:
-        return not_applicable(
+        return not_applicable_answer(
             f"When I/Os were due is not recorded by {job.engine}, so none is known to be late.",
             open_loop=False,
         )
     generator = _generator_totals(host)
     if generator is None or generator.lateness is None:
-        return unchecked(
+        return unchecked_answer(
             f"the engine{view.host_suffix_text(host)} told no lateness", host=host.host
         )
     ways = [int(way) for way in DIRECTIONS]
@@ -336,7 +347,7 @@ def generator_late(view: RunView, index: int) -> CheckAnswer:
     late = generator.lateness
     interval_ns = NS_PER_S / (job.target_iops * job.numjobs)
     share = late.p99_ns / response_ns if response_ns else None
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
         "late_ns_p50": late.p50_ns,
@@ -352,23 +363,23 @@ def generator_late(view: RunView, index: int) -> CheckAnswer:
     if late.machine_p99_ns is not None:
         text += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
     if share is not None and share > LATE_SHARE:
-        return indicative(
+        return indicative_answer(
             f"{text}, {percent_text(share)} of the response time at that percentile: the tail "
             "is partly "
             "the generator's.",
             **evidence,
         )
     if late.p99_ns > LATE_INTERVALS * interval_ns:
-        return indicative(
+        return indicative_answer(
             f"{text}, where one was due every {format_ns(interval_ns)}: they came in bunches.",
             **evidence,
         )
-    return valid(f"{text}.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 @check("generator-bound", "Load generator at its own limit")
 @per_host(max_key="share", good=CEILING_SHARE)
-def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
+def check_near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 
     A run without a ceiling is no objection: what its jobs used of their cores is checked too.
@@ -379,13 +390,15 @@ def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
     engine = Job.require_type(view.record.run.point.job_on(host.host)).engine
     if host.ceiling_fault:
         why = f"{engine} did not make its load on the null target{view.host_suffix_text(host)}"
-        return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
+        return unchecked_answer(f"{why} ({host.ceiling_fault})", host=host.host)
     if host.ceiling_iops is None:
-        return not_applicable(
+        return not_applicable_answer(
             f"No ceiling of {engine} is known{view.host_suffix_text(host)}.", host=host.host
         )
     if seconds <= 0:
-        return not_applicable(f"No whole interval was measured on {host.host}.", host=host.host)
+        return not_applicable_answer(
+            f"No whole interval was measured on {host.host}.", host=host.host
+        )
     iops = float(view.load.ios[index].sum()) / seconds
     share = iops / host.ceiling_iops
     return graded_answer(
@@ -401,20 +414,22 @@ def near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
 
 @check("verify-mismatch", "Blocks that do not hold what was written", needs_load=False)
 @per_host(max_key="wrong")
-def verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether every block that was read and verified held what was last written there."""
     host = view.hosts[index]
     generator = _generator_totals(host)
     verify = generator.verify if generator else None
     if not view.job.verify:
-        yield not_applicable("What blocks hold was not asked for.", verified=False)
+        yield not_applicable_answer("What blocks hold was not asked for.", verified=False)
     elif verify is None or not verify.checked:
         if Job.require_type(view.job).access.has_reads:
-            yield unchecked(f"no block was verified{view.host_suffix_text(host)}", host=host.host)
-        yield not_applicable("Blocks were stamped; none was read.", verified=True)
+            yield unchecked_answer(
+                f"no block was verified{view.host_suffix_text(host)}", host=host.host
+            )
+        yield not_applicable_answer("Blocks were stamped; none was read.", verified=True)
     else:
         kinds = ("torn", "stale", "misplaced", "corrupt")
-        evidence: Numbers = {
+        evidence: EvidenceValues = {
             "host": host.host,
             "verified": True,
             "checked": verify.checked,
@@ -422,7 +437,7 @@ def verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
             **{kind: getattr(verify, kind) for kind in kinds},
         }
         if not verify.mismatched_blocks:
-            yield valid(
+            yield valid_answer(
                 f"All {format_count(verify.checked)} blocks "
                 f"verified{view.host_suffix_text(host)} held what was "
                 "written.",
@@ -431,7 +446,7 @@ def verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
             return
         counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
         first = " ".join(verify.first)
-        yield invalid(
+        yield invalid_answer(
             f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
             f"blocks{view.host_suffix_text(host)} "
             f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
@@ -445,14 +460,16 @@ def _generator_totals(host: HostRun) -> GeneratorTotals | None:
 
 @check("files-changed", "Files changed under the load", needs_load=False)
 @per_host()
-def files_changed(view: RunView, index: int) -> CheckAnswer:
+def check_files_changed(view: RunView, index: int) -> CheckAnswer:
     """Whether the files on which the load worked were the same, and as large, at its end."""
     host = view.hosts[index]
     files, where = host.files, view.host_suffix_text(host)
     if files is None:
-        return not_applicable(f"The files of {host.host} are not compared: none, or trimmed.")
+        return not_applicable_answer(
+            f"The files of {host.host} are not compared: none, or trimmed."
+        )
     before, after = files.before, files.after
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "files": before.file_count,
         "size_bytes_before": before.size_bytes,
@@ -461,26 +478,30 @@ def files_changed(view: RunView, index: int) -> CheckAnswer:
         "written_bytes_after": None if after is None else after.written_bytes,
     }
     if after is None and not files.fault:
-        return not_applicable(f"The load of {host.host} did not come to its end.", **evidence)
+        return not_applicable_answer(
+            f"The load of {host.host} did not come to its end.", **evidence
+        )
     if after is None:
         why = files.fault.rstrip(".")
-        return invalid(f"The files{where} are not there any more: {why}.", **evidence)
+        return invalid_answer(f"The files{where} are not there any more: {why}.", **evidence)
     if _are_known_and_different(before.identity, after.identity):
-        return invalid(f"Files{where} were replaced by others during the load.", **evidence)
+        return invalid_answer(f"Files{where} were replaced by others during the load.", **evidence)
     if after.size_bytes != before.size_bytes:
         sizes = f"{format_bytes(before.size_bytes)} to {format_bytes(after.size_bytes)}"
-        return invalid(f"The files{where} went from {sizes} during the load.", **evidence)
+        return invalid_answer(f"The files{where} went from {sizes} during the load.", **evidence)
     if before.method == after.method and after.written_bytes < before.written_bytes:
         lost = format_bytes(before.written_bytes - after.written_bytes)
-        return invalid(f"{lost} of the files{where} were unmapped during the load.", **evidence)
+        return invalid_answer(
+            f"{lost} of the files{where} were unmapped during the load.", **evidence
+        )
     if before.hole_bytes == 0 and _are_known_and_different(before.places, after.places):
-        return indicative(
+        return indicative_answer(
             f"Blocks of the files{where} were given back and allocated again during the load: "
             "files "
             "were truncated, punched or moved.",
             **evidence,
         )
-    return valid(f"The files{where} were the same before and after the load.", **evidence)
+    return valid_answer(f"The files{where} were the same before and after the load.", **evidence)
 
 
 def _are_known_and_different(before: str | None, after: str | None) -> bool:

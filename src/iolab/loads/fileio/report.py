@@ -40,7 +40,7 @@ class FileReport(SingleFigureReport):
 
     def workload_charts(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""
-        from iolab.report.charts.choose import load_chart_groups
+        from iolab.report.charts.choose import chart_groups_over_load
 
         workloads = [
             workload for workload in brief.study.workloads if self.handles_workload(workload)
@@ -50,7 +50,7 @@ class FileReport(SingleFigureReport):
             for workload in workloads
             if not self.hosts.is_swept_over_hosts_per_node(workload)
         ]
-        return {**load_chart_groups(brief, plain), **self.hosts.workload_charts(brief)}
+        return {**chart_groups_over_load(brief, plain), **self.hosts.workload_charts(brief)}
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    valid,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.bytes import (
@@ -157,7 +157,7 @@ RANK_SHARE: Final = 0.05
 def missing_sample_answer(host: HostRun, subject: str, where: str) -> CheckAnswer:
     """Why the `subject` that the block layer would tell is not known on a host."""
     reason = host.trace.reason if host.trace else "no sample was taken"
-    return not_applicable(
+    return not_applicable_answer(
         f"{subject}{where} is not known: {reason or 'nothing was seen'}.", host=host.host
     )
 
@@ -174,7 +174,7 @@ def causes_flushes(job: Job) -> bool:
     )
 
 
-def file_system_relocates_writes(view: RunView, host: HostRun) -> bool:
+def does_file_system_relocate_writes(view: RunView, host: HostRun) -> bool:
     """Whether the file system decides where writes go."""
     target = view.target_of_host(host)
     return target is not None and target.fs_type in RELOCATING_FILE_SYSTEMS
@@ -209,7 +209,7 @@ def _value_for_direction(reads: str, other_directions: str, direction: Direction
 
 
 @check("block-size", "Block size")
-def block_size(view: RunView) -> CheckAnswer:
+def check_block_size(view: RunView) -> CheckAnswer:
     """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
     return worst_answer(
         [
@@ -243,7 +243,7 @@ def _claimed_size_answer(
     sizes = block_size_shares(job, direction)
     low, high = _mean_io_size_bounds(job, sizes, ios)
     slack = short * max(size for size, _ in sizes)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": name,
         "direction": direction.key,
         "claimed_ios": ios,
@@ -262,8 +262,8 @@ def _claimed_size_answer(
         f"I/Os{where}, {moved / ios:,.0f} B each"
     )
     if low * ios - slack <= moved <= high * ios:
-        return valid(f"{message}.", **evidence)
-    return invalid(f"{message}, where the job's I/Os are of {asked}.", **evidence)
+        return valid_answer(f"{message}.", **evidence)
+    return invalid_answer(f"{message}, where the job's I/Os are of {asked}.", **evidence)
 
 
 def _mean_io_size_bounds(
@@ -308,7 +308,7 @@ def _device_io_count_answers_of_group(
     if not done:
         return  # The bytes say so already.
     of_bytes = (group.claimed_bytes(direction), group.moved_bytes(direction))
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "device": group.device,
         "direction": direction.key,
         "claimed_ios": claimed,
@@ -323,16 +323,22 @@ def _device_io_count_answers_of_group(
         # What the device did not move is said of bytes.
         arrived = min(of_bytes[1] / max(of_bytes[0], 1), 1.0) * claimed
         if done + merged < FEWER_GOOD * arrived:
-            placed = any(file_system_relocates_writes(view, view.hosts[index]) for index in members)
+            placed = any(
+                does_file_system_relocate_writes(view, view.hosts[index]) for index in members
+            )
             if placed:
-                yield indicative(f"{message}: its file system may have buffered them.", **evidence)
+                yield indicative_answer(
+                    f"{message}: its file system may have buffered them.", **evidence
+                )
             else:
-                verdict = invalid if done + merged < FEWER_BAD * arrived else indicative
+                verdict = (
+                    invalid_answer if done + merged < FEWER_BAD * arrived else indicative_answer
+                )
                 yield verdict(f"{message}: the engine counts I/Os that were none.", **evidence)
     yield from _excess_io_answers(
         view, group, members, direction, message, evidence, done + (merged or 0)
     )
-    yield valid(f"{message}.", **evidence)
+    yield valid_answer(f"{message}.", **evidence)
 
 
 def _excess_io_answers(
@@ -341,7 +347,7 @@ def _excess_io_answers(
     members: list[int],
     direction: Direction,
     message: str,
-    evidence: Numbers,
+    evidence: EvidenceValues,
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
@@ -363,7 +369,7 @@ def _excess_io_answers(
     own = done - (probes if direction is Direction.READ else 0) - OTHERS_IOS_PER_S * group.seconds
     if own > MORE_GOOD * claimed:
         layered = any(name.startswith(_LAYERED) for name in group.device.split("+"))
-        verdict = invalid if own > MORE_BAD * claimed and not layered else indicative
+        verdict = invalid_answer if own > MORE_BAD * claimed and not layered else indicative_answer
         yield verdict(
             f"{message}: they were smaller than {format_bytes(largest)}.",
             **{**evidence, "max_io_bytes": limit},
@@ -383,7 +389,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
                 continue
             small = sum(bios for size, bios in trace.sizes if 0 < size < least)
             share = small / trace.bios
-            evidence: Numbers = {
+            evidence: EvidenceValues = {
                 "host": host.host,
                 "direction": way.key,
                 "sampled": trace.bios,
@@ -396,7 +402,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
                 f"{format_bytes(least)}"
             )
             if share > SMALL_SHARE:
-                verdict = invalid if share >= SMALL_BAD else indicative
+                verdict = invalid_answer if share >= SMALL_BAD else indicative_answer
                 yield verdict(f"{message}: the load is not what its label says.", **evidence)
 
 
@@ -432,10 +438,12 @@ def _sum_ios_and_merges(deltas: list[DeviceDelta], direction: Direction) -> tupl
 
 @check("access-pattern", "Access pattern")
 @per_host()
-def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
     if not view.job.direct:
-        yield not_applicable("The page cache decides what reaches the device, and in what order.")
+        yield not_applicable_answer(
+            "The page cache decides what reaches the device, and in what order."
+        )
         return
     host = view.hosts[index]
     job, where = (
@@ -445,8 +453,8 @@ def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     if host.trace is None or host.trace.reason:
         yield missing_sample_answer(host, "Which places were accessed", where)
         return
-    if file_system_relocates_writes(view, host):
-        yield not_applicable(
+    if does_file_system_relocate_writes(view, host):
+        yield not_applicable_answer(
             f"The file system{where} decides itself where writes go.", host=host.host
         )
         return
@@ -455,12 +463,12 @@ def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
         way for way in job.access.directions if way is Direction.READ or not causes_flushes(job)
     ]
     if Direction.WRITE in job.access.directions and not ways:
-        yield not_applicable(
+        yield not_applicable_answer(
             f"Flushed writes{where} are the file system's as well as the engine's.", host=host.host
         )
         return
     if job.access.has_trims:
-        yield not_applicable("Trims are not sampled.")
+        yield not_applicable_answer("Trims are not sampled.")
         return
     sampled = {way: trace for way in ways if (trace := host.trace.direction_trace(way))}
     traces: Mapping[Direction, DirectionTrace] = {
@@ -468,7 +476,7 @@ def access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     }
     if not traces:
         most = max((trace.bios for trace in sampled.values()), default=0)
-        yield not_applicable(
+        yield not_applicable_answer(
             f"Only {format_count(most)} I/Os{where} were sampled, which tell no pattern.",
             host=host.host,
         )
@@ -490,14 +498,19 @@ def _sequential_answer(
     # Each pass over a file begins at its start again.
     revisited = job.block_bytes / max(job.file_bytes, 1)
     expected = 1 - starts / bios - revisited
-    evidence: Numbers = {"host": host, "bios": bios, "sequential_share": share, "streams": streams}
+    evidence: EvidenceValues = {
+        "host": host,
+        "bios": bios,
+        "sequential_share": share,
+        "streams": streams,
+    }
     if any(has_too_many_unfinished_ios(trace) for trace in traces.values()):
-        return not_applicable(
+        return not_applicable_answer(
             f"The ends of too many sampled I/Os{where} were not recorded to tell streams apart.",
             **evidence,
         )
     if expected < STREAMS_KNOWN:
-        return not_applicable(
+        return not_applicable_answer(
             f"{format_count(streams)} sequential streams{where} are too many to be told apart in "
             f"{format_count(bios)} sampled I/Os.",
             **evidence,
@@ -507,14 +520,14 @@ def _sequential_answer(
     evidence = {**evidence, "expected_share": expected}
     message = f"{percent_text(share)} of {format_count(bios)} sampled I/Os{where} followed another"
     if share < RUN_GOOD * expected:
-        verdict = invalid if share < RUN_BAD * expected else indicative
+        verdict = invalid_answer if share < RUN_BAD * expected else indicative_answer
         return verdict(
             f"{message}, where sequential I/O has at least {percent_text(expected)}: the load "
             "is not "
             "sequential.",
             **evidence,
         )
-    return valid(f"{message}.", **evidence)
+    return valid_answer(f"{message}.", **evidence)
 
 
 def _random_answers(
@@ -524,12 +537,12 @@ def _random_answers(
     kind, _, values = options.get("random_distribution", "random").partition(":")
     share = options.get("percentage_random", str(WHOLE_PERCENT))
     if share != str(WHOLE_PERCENT):
-        yield not_applicable(
+        yield not_applicable_answer(
             f"Only {share} % of the I/Os go to random places, as asked.", host=host
         )
         return
     if kind not in ("random", "zoned"):
-        yield not_applicable(
+        yield not_applicable_answer(
             f"Places of {kind} draws are as unequal as they were asked to be.", host=host
         )
         return
@@ -539,7 +552,9 @@ def _random_answers(
     zones = _zone_shares(values) if kind == "zoned" else ((1.0, 1.0),)
     order = options.get("file_service_type", "")
     if job.files_per_job > 1 and (order.startswith("sequential") or ":" in order):
-        yield not_applicable("Files are served one after the other, as was asked.", host=host)
+        yield not_applicable_answer(
+            "Files are served one after the other, as was asked.", host=host
+        )
     else:
         yield _coverage_answer(direction, trace, grain, blocks, zones, (host, where))
     yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host, where))
@@ -572,7 +587,7 @@ def _not_sequential_answer(
     parts = max(1 - piece / mean, 0.0) if split else 0.0
     expected = min(chance + parts, 1.0)
     allowed = expected + SIGMAS * math.sqrt(max(expected, 1 / trace.bios) / trace.bios)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host,
         "direction": direction.key,
         "bios": trace.bios,
@@ -586,12 +601,12 @@ def _not_sequential_answer(
         "another"
     )
     if share > allowed + SEQUENTIAL_GOOD:
-        verdict = invalid if share > allowed + SEQUENTIAL_BAD else indicative
+        verdict = invalid_answer if share > allowed + SEQUENTIAL_BAD else indicative_answer
         return verdict(
             f"{message}, where {percent_text(expected)} do by chance: the load is not random.",
             **evidence,
         )
-    return valid(f"{message}, as at random.", **evidence)
+    return valid_answer(f"{message}, as at random.", **evidence)
 
 
 def _coverage_answer(
@@ -606,7 +621,7 @@ def _coverage_answer(
     host, where = place
     drawn, distinct = len(trace.sectors), len(set(trace.sectors))
     mean, deviation = _expected_distinct_blocks(drawn, blocks, zones)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host,
         "direction": direction.key,
         "places": drawn,
@@ -623,13 +638,13 @@ def _coverage_answer(
         covered = _block_count_for_distinct(drawn, distinct, blocks, zones)
         evidence = {**evidence, "covered_bytes": covered * grain}
         if covered < COVERED_GOOD * blocks:
-            verdict = invalid if covered < COVERED_BAD * blocks else indicative
+            verdict = invalid_answer if covered < COVERED_BAD * blocks else indicative_answer
             return verdict(
                 f"{message}, as of {format_bytes(covered * grain)}, where the data set has "
                 f"{format_bytes(blocks * grain)}: the load did not go over all of it.",
                 **evidence,
             )
-    return valid(f"{message}, as many as of the whole data set.", **evidence)
+    return valid_answer(f"{message}, as many as of the whole data set.", **evidence)
 
 
 def _expected_distinct_blocks(
@@ -663,14 +678,14 @@ def _block_count_for_distinct(
 
 
 @check("latency-contradicted", "Latency below the device's")
-def latency_contradicted(view: RunView) -> CheckAnswer:
+def check_latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
     answers = [
         answer
         for index in range(len(view.hosts))
         for answer in _latency_answers_of_host(view, index)
     ]
-    return worst_answer(answers or [not_applicable("No latency was measured.")])
+    return worst_answer(answers or [not_applicable_answer("No latency was measured.")])
 
 
 def _latency_answers_of_host(view: RunView, index: int) -> Iterator[CheckAnswer]:
@@ -706,7 +721,7 @@ def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Ite
             continue
         claimed_ns = float(table.lat_sum_ns[view.interval_rows(index, way)].sum())
         least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
-        evidence: Numbers = {
+        evidence: EvidenceValues = {
             "host": host.host,
             "direction": way.key,
             "lat_ns_mean": claimed_ns / total,
@@ -718,20 +733,22 @@ def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Ite
         if claimed_ns < (1 - SUM_SHARE) * least or (
             claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
         ):
-            yield invalid(
+            yield invalid_answer(
                 f"The engine's mean latency {subject} is {format_ns(claimed_ns / total)}, its "
                 f"histogram allows {format_ns(least / total)} to {format_ns(most / total)}.",
                 **evidence,
             )
         if totals is None or host.stopped_early:
-            yield valid(f"The engine's mean latency {subject} fits its histogram.", **evidence)
+            yield valid_answer(
+                f"The engine's mean latency {subject} fits its histogram.", **evidence
+            )
             continue
         top = int(np.flatnonzero(counts)[-1])
         highest = totals.lat_max_ns
         if top < BIN_COUNT - 1 and not (
             (1 - RANK_SHARE) * LOWER_NS[top] <= highest <= (1 + RANK_SHARE) * UPPER_NS[top]
         ):
-            yield invalid(
+            yield invalid_answer(
                 f"The engine's longest latency {subject} is {format_ns(highest)}, of its histogram "
                 f"{format_ns(int(UPPER_NS[top]))}.",
                 **{**evidence, "lat_ns_max": highest, "histogram_ns_max": int(UPPER_NS[top])},
@@ -741,13 +758,13 @@ def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Ite
         for (rank, value), binned in zip(totals.percentiles, percentiles, strict=True):
             ours = binned or 0.0
             if abs(value - ours) > RANK_SHARE * max(ours, 1.0) + 1:
-                yield invalid(
+                yield invalid_answer(
                     f"The engine's {rank:g}th percentile {subject} is {format_ns(value)}, of its "
                     f"histogram {format_ns(ours)}.",
                     **{**evidence, "percent": rank, "lat_ns": value, "histogram_ns": ours},
                 )
                 break
-        yield valid(
+        yield valid_answer(
             f"The engine's mean, longest latency and percentiles {subject} fit its histogram.",
             **evidence,
         )
@@ -761,13 +778,13 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         view.host_suffix_text(host),
     )
     if not job.direct:
-        yield not_applicable("The page cache stands between the engine and the device.")
+        yield not_applicable_answer("The page cache stands between the engine and the device.")
         return
     for way in job.access.directions:
         if way is Direction.TRIM:
             continue
         if way is Direction.WRITE and causes_flushes(job):
-            yield not_applicable(
+            yield not_applicable_answer(
                 f"Flushed writes{where} are the file system's as well as the engine's.",
                 host=host.host,
             )
@@ -781,7 +798,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         if trace is None or has_too_many_unfinished_ios(trace):
             yield _compare_mean_latencies(view, index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
-            yield not_applicable(
+            yield not_applicable_answer(
                 f"Only {format_count(trace.timed)} {ios_of_direction_text(way)}{where} were "
                 "timed in the block "
                 "layer.",
@@ -790,7 +807,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         else:
             yield _compare_distributions(host, way, counts, trace, where)
     if not job.access.has_reads and not job.access.has_writes:
-        yield not_applicable("Trims are not sampled.")
+        yield not_applicable_answer("Trims are not sampled.")
 
 
 def _compare_distributions(
@@ -823,7 +840,7 @@ def _slower_device_answer(
     bios, share, error, windows = slower
     percentile, at, engine = rank
     bound = int(UPPER_NS[at])
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "direction": direction.key,
         "percent": percentile,
@@ -850,9 +867,9 @@ def _slower_device_answer(
     if engine == 0:
         # No chance makes an I/O faster than its own parts; but one window may be another's.
         return (
-            invalid(f"{message}.", **evidence)
+            invalid_answer(f"{message}.", **evidence)
             if windows >= 2
-            else indicative(f"{message}.", **evidence)
+            else indicative_answer(f"{message}.", **evidence)
         )
     by_chance = engine + SIGMAS * error
     good, bad = (
@@ -860,15 +877,15 @@ def _slower_device_answer(
         min(SLOWER_BAD * engine, SLOWER_BAD_MAX),
     )
     if share > by_chance + good:
-        verdict = invalid if share > by_chance + bad else indicative
+        verdict = invalid_answer if share > by_chance + bad else indicative_answer
         return verdict(f"{message} ({percent_text(share)} of all).", **evidence)
     return _latency_agrees_answer(direction, trace, where, evidence)
 
 
 def _latency_agrees_answer(
-    direction: Direction, trace: DirectionTrace, where: str, evidence: Numbers
+    direction: Direction, trace: DirectionTrace, where: str, evidence: EvidenceValues
 ) -> CheckAnswer:
-    return valid(
+    return valid_answer(
         f"{format_count(trace.timed)} sampled {ios_of_direction_text(direction)}{where} took the "
         "block layer no "
         "longer than the engine says, beyond what chance allows.",
@@ -919,7 +936,7 @@ def _compare_mean_latencies(
     unknown = (
         missing_sample_answer(host, "How long the device took for each I/O", where)
         if trace is None
-        else not_applicable(
+        else not_applicable_answer(
             f"{percent_text(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
             f"{ios_of_direction_text(direction)}{where} have no recorded end, too many to tell "
             "times.",
@@ -938,7 +955,7 @@ def _compare_mean_latencies(
     if abs(moved.ios - total) > SUM_SHARE * total:
         return unknown
     engine, device = float(counts @ UPPER_NS) / total, moved.time_ns / moved.ios
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "direction": direction.key,
         "engine_ns_mean": engine,
@@ -952,6 +969,6 @@ def _compare_mean_latencies(
         f"device's {format_ns(device)}"
     )
     if device > MEAN_GOOD * engine:
-        verdict = invalid if device > MEAN_BAD * engine else indicative
+        verdict = invalid_answer if device > MEAN_BAD * engine else indicative_answer
         return verdict(f"{message}: no I/O is done before its device is.", **evidence)
-    return valid(f"{message}.", **evidence)
+    return valid_answer(f"{message}.", **evidence)

@@ -18,7 +18,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import Target, load_hosts_of_point
+from iolab.study.targets import Target, hosts_making_load_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
@@ -81,7 +81,7 @@ class FileIoStudy(LoadStudy):
         job = Job.require_type(point.job)
         if not job.access.has_writes:
             return RunWrites()
-        makers = load_hosts_of_point(study, point)
+        makers = hosts_making_load_of_point(study, point)
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         disk_iops = hosts.iops_limit(study)
         limited, unlimited = 0.0, []
@@ -154,7 +154,7 @@ def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tupl
         if not isinstance(point.job, Job) or point.job.access.has_trims:
             continue
         kind = (
-            frozenset(load_hosts_of_point(study, point)),
+            frozenset(hosts_making_load_of_point(study, point)),
             point.host_numjobs,
             job_for_generator_ceiling(point.job),
         )

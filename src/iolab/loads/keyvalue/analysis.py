@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from iolab.analysis.check import CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, hidden_layer, target_is_memory
-from iolab.analysis.checks.client import cpu_bound_client
-from iolab.analysis.checks.fleet import uneven_fleet
-from iolab.analysis.checks.idle import device_busy_before_run
-from iolab.analysis.checks.run import engine_errors, totals_disagree
-from iolab.analysis.checks.storage_bytes import storage_bytes
-from iolab.analysis.checks.time import percentile_support
+from iolab.analysis.checks.bytes import (
+    check_bytes_moved,
+    check_hidden_layer,
+    check_target_is_memory,
+)
+from iolab.analysis.checks.client import check_cpu_bound_client
+from iolab.analysis.checks.fleet import check_uneven_fleet
+from iolab.analysis.checks.idle import check_device_busy
+from iolab.analysis.checks.run import check_engine_errors, check_totals_disagree
+from iolab.analysis.checks.storage_bytes import check_storage_bytes
+from iolab.analysis.checks.time import check_percentile_support
 from iolab.analysis.evenness import host_io_windows, host_spread
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.steady import judge_steadiness
@@ -24,19 +28,19 @@ from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
 from iolab.loads.keyvalue.checks import (
-    debug_build,
-    key_operations_counted,
-    key_operations_failed,
-    key_percentiles,
-    key_value_cpu,
-    key_value_errors,
-    key_value_omission,
-    key_value_sums,
-    key_value_uneven,
-    keys_absent,
-    shared_seed,
-    wide_latency_bins,
-    writer_rate,
+    check_debug_build,
+    check_key_operations_counted,
+    check_key_operations_failed,
+    check_key_percentile_support,
+    check_key_value_cpu,
+    check_key_value_engine_errors,
+    check_key_value_omission,
+    check_key_value_totals,
+    check_key_value_uneven,
+    check_keys_absent,
+    check_shared_seed,
+    check_wide_latency_bins,
+    check_writer_rate,
 )
 from iolab.loads.keyvalue.metrics import (
     KEY_VALUE_KEYS,
@@ -49,15 +53,15 @@ from iolab.loads.keyvalue.metrics import (
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
-    compaction_debt,
-    database_shape,
-    database_start_state,
-    key_value_idle,
-    key_value_layers,
-    key_value_target,
-    reads_from_memory,
-    server_died,
-    warm_caches,
+    check_compaction_debt,
+    check_database_shape,
+    check_database_start_state,
+    check_key_value_device_busy,
+    check_key_value_hidden_layer,
+    check_key_value_target,
+    check_reads_from_memory,
+    check_server_died,
+    check_warm_caches,
 )
 
 if TYPE_CHECKING:
@@ -69,30 +73,38 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            engine_errors: (server_died, key_operations_failed, keys_absent),
-            totals_disagree: (key_operations_counted, debug_build, shared_seed),
-            percentile_support: (wide_latency_bins,),
-            target_is_memory: (
-                database_start_state,
-                warm_caches,
-                database_shape,
-                compaction_debt,
-                reads_from_memory,
-                writer_rate,
-                key_value_omission,
-                uneven_fleet.override(key_value_uneven),
+            check_engine_errors: (
+                check_server_died,
+                check_key_operations_failed,
+                check_keys_absent,
+            ),
+            check_totals_disagree: (
+                check_key_operations_counted,
+                check_debug_build,
+                check_shared_seed,
+            ),
+            check_percentile_support: (check_wide_latency_bins,),
+            check_target_is_memory: (
+                check_database_start_state,
+                check_warm_caches,
+                check_database_shape,
+                check_compaction_debt,
+                check_reads_from_memory,
+                check_writer_rate,
+                check_key_value_omission,
+                check_uneven_fleet.override(check_key_value_uneven),
             ),
         },
         overrides={
-            engine_errors: key_value_errors,
-            totals_disagree: key_value_sums,
-            percentile_support: key_percentiles,
-            target_is_memory: key_value_target,
-            hidden_layer: key_value_layers,
-            cpu_bound_client: key_value_cpu,
-            device_busy_before_run: key_value_idle,
+            check_engine_errors: check_key_value_engine_errors,
+            check_totals_disagree: check_key_value_totals,
+            check_percentile_support: check_key_percentile_support,
+            check_target_is_memory: check_key_value_target,
+            check_hidden_layer: check_key_value_hidden_layer,
+            check_cpu_bound_client: check_key_value_cpu,
+            check_device_busy: check_key_value_device_busy,
         },
-        excluded=(CheckSlot.LIMITS, bytes_moved, storage_bytes, CheckSlot.BYTES),
+        excluded=(CheckSlot.LIMITS, check_bytes_moved, check_storage_bytes, CheckSlot.BYTES),
     )
     operation_metrics = KEY_VALUE_KEYS
 

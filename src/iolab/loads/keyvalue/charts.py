@@ -36,7 +36,7 @@ from iolab.loads.keyvalue.tables import (
     operations_with_rate,
     percentile_bounds_table,
     percentile_for_chart,
-    plural_operation,
+    plural_operation_text,
     published_percentile,
     timed_operations,
 )
@@ -111,7 +111,7 @@ def compare_point_groups(
 
 
 def gains_of_group(
-    gained: Sequence[ConfigurationGains], group: PointGroup
+    gains: Sequence[ConfigurationGains], group: PointGroup
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
     places = {(point.key.workload, point.key.axis) for point in group.points}
@@ -121,7 +121,7 @@ def gains_of_group(
             cells=tuple(cell for cell in pair.cells if (cell.workload, cell.axis) in places),
             skipped=tuple(skip for skip in pair.skipped if (skip.workload, skip.axis) in places),
         )
-        for pair in gained
+        for pair in gains
     )
 
 
@@ -139,10 +139,10 @@ def gain_cell_title(gain: ComparedMetric, group: PointGroup) -> str:
 
 
 def gains_table(
-    gained: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
+    gains: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
 ) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
-    several = len(gained) > 1
+    several = len(gains) > 1
     rows = tuple(
         row_of_cells(
             *((styles[pair.candidate].title,) if several else ()),
@@ -156,22 +156,22 @@ def gains_table(
             cell.comparison.verdict.value,
             cell.level,
         )
-        for pair in gained
+        for pair in gains
         for cell in pair.cells
     )
     if not rows:
         return None
-    name = styles[gained[0].baseline].title
-    other = "Candidate’s" if several else styles[gained[0].candidate].title
+    name = styles[gains[0].baseline].title
+    other = "Candidate’s" if several else styles[gains[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "Gain", "95 % interval", "Factor")
     heads = text_and_number_columns(texts, numbers, ("Says", "Verdict"))
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
-def skipped_comparisons_note(gained: Sequence[ConfigurationGains]) -> str:
+def skipped_comparisons_note(gains: Sequence[ConfigurationGains]) -> str:
     """How many comparisons could not be made, and why the first one could not."""
-    skipped = [skip for pair in gained for skip in pair.skipped]
+    skipped = [skip for pair in gains for skip in pair.skipped]
     if not skipped:
         return ""
     return (
@@ -181,30 +181,30 @@ def skipped_comparisons_note(gained: Sequence[ConfigurationGains]) -> str:
 
 
 def largest_gain(
-    gained: Sequence[ConfigurationGains], metric: str
+    gains: Sequence[ConfigurationGains], metric: str
 ) -> tuple[ConfigurationGains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
-    best = [(pair, gain) for pair in gained if (gain := pair.largest_gain(metric)) is not None]
+    best = [(pair, gain) for pair in gains if (gain := pair.largest_gain(metric)) is not None]
     return max(best, key=lambda pair: pair[1].gain.gain_share, default=None)
 
 
 def largest_gains_table(
-    groups: Sequence[PointGroup], gained: Sequence[ConfigurationGains], styles: SeriesStyles
+    groups: Sequence[PointGroup], gains: Sequence[ConfigurationGains], styles: SeriesStyles
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
-    if not gained:
+    if not gains:
         return None
-    several = len(gained) > 1
+    several = len(gains) > 1
     rows = tuple(
         _largest_gain_row(largest, styles, several=several)
-        for largest in largest_gains(groups, gained)
+        for largest in largest_gains(groups, gains)
     )
     if not rows:
         return None
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
     numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
     heads = text_and_number_columns(texts, numbers, ("At", "Says", "Verdict"))
-    baseline, candidate = styles[gained[0].baseline].title, styles[gained[0].candidate].title
+    baseline, candidate = styles[gains[0].baseline].title, styles[gains[0].candidate].title
     title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
     return Table(title, heads, rows)
 
@@ -223,12 +223,12 @@ class GroupLargestGain(Record):
 
 
 def largest_gains(
-    groups: Sequence[PointGroup], gained: Sequence[ConfigurationGains]
+    groups: Sequence[PointGroup], gains: Sequence[ConfigurationGains]
 ) -> list[GroupLargestGain]:
     """The largest gain for each group, candidate and metric."""
     largest = []
     for group in groups:
-        for pair in gains_of_group(gained, group):
+        for pair in gains_of_group(gains, group):
             for metric in pair.metrics:
                 best = pair.largest_gain(metric)
                 at = DASH if best is None else gain_cell_title(best.gain, group)
@@ -272,10 +272,10 @@ def difference_text(gain: ComparedMetric) -> str:
 
 
 def gain_sentence(
-    gained: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
+    gains: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
 ) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
-    best = largest_gain(gained, WHOLE_OPERATIONS_RATE_KEY)
+    best = largest_gain(gains, WHOLE_OPERATIONS_RATE_KEY)
     if best is None:
         return ""
     pair, largest = best
@@ -288,7 +288,7 @@ def gain_sentence(
     )
 
 
-def gains_document(gained: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
+def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
     """The gains as JSON has them."""
     return [
         {
@@ -305,7 +305,7 @@ def gains_document(gained: Sequence[ConfigurationGains]) -> list[dict[str, Any]]
                 for skip in pair.skipped
             ],
         }
-        for pair in gained
+        for pair in gains
     ]
 
 
@@ -377,14 +377,14 @@ def key_value_charts(
     study: Study,
     host_runs: HostRunsAndFacts,
     styles: SeriesStyles,
-    gained: Sequence[ConfigurationGains],
+    gains: Sequence[ConfigurationGains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(
         metric_value(point.metrics, WHOLE_OPERATIONS_RATE_KEY) is not None for point in group.points
     ):
         return None
-    own = gains_of_group(gained, group)
+    own = gains_of_group(gains, group)
     lines = configuration_chart_lines(group, styles)
     figures = tuple(_main_charts(group, lines, styles, own)) if group.axis else ()
     further = list(_appendix_charts(group, lines)) if group.axis else []
@@ -395,11 +395,11 @@ def key_value_charts(
 
 
 def _gain_tables(
-    group: PointGroup, styles: SeriesStyles, gained: Sequence[ConfigurationGains]
+    group: PointGroup, styles: SeriesStyles, gains: Sequence[ConfigurationGains]
 ) -> Iterator[tuple[Table, str]]:
-    table = gains_table(gained, group, styles)
+    table = gains_table(gains, group, styles)
     if table is not None:
-        yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gained)}"
+        yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gains)}"
 
 
 def configuration_chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
@@ -432,7 +432,7 @@ def _main_charts(
     group: PointGroup,
     lines: Sequence[ChartLine],
     styles: SeriesStyles,
-    gained: Sequence[ConfigurationGains],
+    gains: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load."""
     axis = group.axis
@@ -450,7 +450,7 @@ def _main_charts(
         _latency_quantity(main, "mean"),
         _latency_quantity(main, tail),
     )
-    yield replace(figure, finding=figure.finding + gain_sentence(gained, group, styles))
+    yield replace(figure, finding=figure.finding + gain_sentence(gains, group, styles))
 
 
 def _appendix_charts(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
@@ -503,7 +503,7 @@ def _missing_percentile_note(group: PointGroup, main: KeyOperation, tail: str) -
     needed = ios_needed_for_percentile(dict(KEY_PERCENTILES)[wanted])
     return (
         f"{WORDS[wanted]} is known of {measured} of {counted_noun(total, 'point')}: "
-        f"it takes {needed:,} {plural_operation(main).lower()}."
+        f"it takes {needed:,} {plural_operation_text(main).lower()}."
     )
 
 
@@ -556,4 +556,4 @@ def _detail_tables(
 
 def _median_run(point: PointSummary) -> Result:
     """The run that stands for a point."""
-    return (point.results or point.left_out)[0]
+    return (point.results or point.left_out_results)[0]

@@ -11,28 +11,28 @@ import numpy as np
 from iolab.analysis.busy import FULL_PROCESSORS
 from iolab.analysis.check import (
     CheckAnswer,
+    EvidenceValues,
     HostAnswer,
-    Numbers,
     check,
     graded_answer,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.fleet import unevenness_answer
 from iolab.analysis.checks.run import (
     ACHIEVED_MIN,
     RUNTIME_SHARE,
+    check_operations_counted,
+    check_operations_failed,
+    check_rate_kept,
     compare_operation_counts,
     engine_process_faults,
     operation_count_text_and_evidence,
-    operations_counted,
-    operations_failed,
-    rate_kept,
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.core.samples import Floats
@@ -101,7 +101,7 @@ _BY_ROCKSDB: Final = (
 
 
 @per_host()
-def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
+def check_key_value_engine_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     """engine-errors of load on a key-value store: also what the engine was found not to have done.
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
@@ -111,7 +111,7 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     window = view.load.measured_part.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "exit_code": host.exit_code,
         "exit_signal": host.exit_signal,
@@ -121,38 +121,38 @@ def key_value_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
         "stopped_early": host.stopped_early,
     }
     for fault in engine_process_faults(host):
-        yield invalid(f"The engine{where} {fault}.", **evidence)
+        yield invalid_answer(f"The engine{where} {fault}.", **evidence)
     if reply is None:
-        yield unchecked(f"the engine{where} told nothing of its run", **evidence)
+        yield unchecked_answer(f"the engine{where} told nothing of its run", **evidence)
     elif reply.faults:
         more = f" ({len(reply.faults) - 1} more faults)" if len(reply.faults) > 1 else ""
-        yield invalid(
+        yield invalid_answer(
             f"Not the run that was asked for{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
     if window is not None and not view.key_value_load.completed_operations_by_host[index]:
-        yield invalid(
+        yield invalid_answer(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
     if not host.stopped_early and ran_s < RUNTIME_SHARE * asked_s:
-        yield indicative(
+        yield indicative_answer(
             f"The engine{where} ran {ran_s:.1f} s of the {asked_s:.1f} s asked.", **evidence
         )
-    yield valid(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
+    yield valid_answer(f"The engine{where} ran {ran_s:.1f} s without error.", **evidence)
 
 
-@operations_failed
-def key_operations_failed(view: KeyValueView) -> CheckAnswer:
+@check_operations_failed
+def check_key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
     counts = [(host, count) for host, reply in view.engine_replies for count in reply.counts]
     if not counts:
-        return unchecked("the engine did not count its operations")
+        return unchecked_answer("the engine did not count its operations")
     failed = sum(count.failed for _, count in counts)
     if not failed:
-        return valid("No operation failed.", failed=0)
+        return valid_answer("No operation failed.", failed=0)
     host, most = max(counts, key=lambda each: each[1].failed)
     done = sum(count.completed for _, count in counts)
-    return invalid(
+    return invalid_answer(
         f"{format_count(failed)} of {format_count(done + failed)} operations were not OK, most of "
         f"them {most.operation.display_name}{view.host_suffix_text(host)}: engines count them "
         "as throughput.",
@@ -163,42 +163,42 @@ def key_operations_failed(view: KeyValueView) -> CheckAnswer:
 
 
 @check("keys-absent", "Reads of keys that are not there")
-def keys_absent(view: KeyValueView) -> CheckAnswer:
+def check_keys_absent(view: KeyValueView) -> CheckAnswer:
     """Whether every key that was read was there: looking for an absent one costs hardly anything.
 
     YCSB counts such a read as failed.
     """
     job = view.key_value_job
     if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
-        return not_applicable("The workload reads absent keys on purpose.", asked=True)
+        return not_applicable_answer("The workload reads absent keys on purpose.", asked=True)
     counts = [count for _, reply in view.engine_replies for count in reply.counts]
     if not counts:
-        return not_applicable("The engine reports no counts of its operations.", reads=0)
+        return not_applicable_answer("The engine reports no counts of its operations.", reads=0)
     reads = [count for count in counts if count.operation is KeyOperation.READ]
     if not reads:
-        return not_applicable("No key was read.", reads=0)
+        return not_applicable_answer("No key was read.", reads=0)
     absences = [count.absent for count in reads if count.absent is not None]
     done, absent = sum(count.completed for count in reads), sum(absences)
     if absent:
-        return invalid(
+        return invalid_answer(
             f"{format_count(absent)} of {format_count(done)} reads were of keys that are not "
             "there, which are cheaper.",
             reads=done,
             absent=absent,
         )
     if len(absences) < len(reads) and isinstance(job, KeyValueJob):
-        return unchecked("the engine did not tell how many keys were found")
-    return valid("Every key that was read was there.", reads=done, absent=0)
+        return unchecked_answer("the engine did not tell how many keys were found")
+    return valid_answer("Every key that was read was there.", reads=done, absent=0)
 
 
 @check("debug-build", "Engine not built for release", needs_load=False)
-def debug_build(view: KeyValueView) -> CheckAnswer:
+def check_debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
     builds = {reply.build: host.host for host, reply in view.engine_replies if reply.build}
     if not builds:
-        return valid("No engine remarks on its build.", build="")
+        return valid_answer("No engine remarks on its build.", build="")
     names = ", ".join(sorted(builds))
-    return indicative(
+    return indicative_answer(
         f"The engine was built with {names}: a release build may be faster."
         if "assert" in names
         else f"The engine says of its build: {names}.",
@@ -208,14 +208,14 @@ def debug_build(view: KeyValueView) -> CheckAnswer:
 
 
 @check("seed-shared", "Keys drawn in the same order twice", needs_load=False)
-def shared_seed(view: KeyValueView) -> CheckAnswer:
+def check_shared_seed(view: KeyValueView) -> CheckAnswer:
     """Whether any thread draws the keys of another one, or those of the load in their order.
 
     Thread n of db_bench draws from the stream seed + n; keys drawn before are in a cache.
     """
     job = view.key_value_job
     if not isinstance(job, KeyValueJob):
-        return not_applicable(
+        return not_applicable_answer(
             "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
         )
     seeds = [
@@ -226,7 +226,7 @@ def shared_seed(view: KeyValueView) -> CheckAnswer:
         if reply.load_seed is None:
             continue
         if SeedRange(reply.load_seed, LOAD_STREAMS).overlaps(cell):
-            return invalid(
+            return invalid_answer(
                 f"The streams of {host} from seed {reply.seed} on hold the load's, "
                 f"{reply.load_seed}: a thread replays the order in which the keys were written.",
                 host=host,
@@ -235,7 +235,7 @@ def shared_seed(view: KeyValueView) -> CheckAnswer:
             )
     for (first, _, own), (other, _, theirs) in combinations(seeds, 2):
         if own.overlaps(theirs):
-            return invalid(
+            return invalid_answer(
                 f"The streams of {first} from seed {own.first} on and of {other} from "
                 f"{theirs.first} on meet: they read the same keys in the same order.",
                 host=first,
@@ -245,12 +245,12 @@ def shared_seed(view: KeyValueView) -> CheckAnswer:
             )
     unknown = [host for host, reply, _ in seeds if reply.load_seed is None]
     if unknown or not seeds:
-        return unchecked("with which seed the database was loaded is not known")
-    return valid("No two threads and no load share a random stream.", hosts=len(seeds))
+        return unchecked_answer("with which seed the database was loaded is not known")
+    return valid_answer("No two threads and no load share a random stream.", hosts=len(seeds))
 
 
 @per_host(max_key="unexplained", needs_whole_share=True)
-def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
+def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
     What is in no interval is explained by the time that no interval covers.
@@ -258,7 +258,9 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     reply = key_value_run_of(host)
     if reply is None or not reply.counts:
-        return unchecked(f"the engine{view.host_suffix_text(host)} did not count its operations")
+        return unchecked_answer(
+            f"the engine{view.host_suffix_text(host)} did not count its operations"
+        )
     claimed = sum(
         WHOLE_OPERATION_WEIGHTS.get(count.operation, 0) * count.completed for count in reply.counts
     )
@@ -272,7 +274,7 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
     ours = float(view.key_value_load.fleet_rates[index])
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "interval_operations": counted,
         "engine_operations": claimed,
@@ -282,7 +284,7 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
         "engine_ops_per_s": reply.reported_ops_per_s,
     }
     if unexplained > UNEXPLAINED_GOOD:
-        verdict = invalid if unexplained > UNEXPLAINED_BAD else indicative
+        verdict = invalid_answer if unexplained > UNEXPLAINED_BAD else indicative_answer
         return verdict(
             f"Intervals{view.host_suffix_text(host)} hold {format_count(counted)} operations, "
             "the engine claims "
@@ -292,10 +294,10 @@ def key_value_sums(view: KeyValueView, index: int) -> CheckAnswer:
             **evidence,
         )
     if reply.reported_ops_per_s is None:
-        return valid(
+        return valid_answer(
             f"Intervals{view.host_suffix_text(host)} add up to the engine's own count.", **evidence
         )
-    return valid(
+    return valid_answer(
         f"Intervals{view.host_suffix_text(host)} add up to the engine's own count; it says "
         f"{format_count(reply.reported_ops_per_s)} ops/s of its whole run, the window has "
         f"{format_count(ours)}.",
@@ -317,7 +319,7 @@ def _interval_totals(view: KeyValueView, index: int) -> tuple[int, float, float]
     return total, busiest, 0.0 if window is None else window.seconds
 
 
-def key_percentiles(view: KeyValueView) -> CheckAnswer:
+def check_key_percentile_support(view: KeyValueView) -> CheckAnswer:
     """percentile-support of load on a key-value store: the operation of which there were fewest."""
     load = view.key_value_load
     hosts = range(len(view.hosts))
@@ -328,35 +330,39 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
         if (samples := load.latency_sample_count(operation, hosts))
     }
     if not counts:
-        return indicative("No latency is known: rates only.", operations=0)
+        return indicative_answer("No latency is known: rates only.", operations=0)
     fewest = min(counts, key=lambda operation: counts[operation])
     total = counts[fewest]
     source = "in the window" if load.histogram(fewest, hosts) else "of the whole run, warm-up too"
-    evidence: Numbers = {"operation": fewest.display_name, "operations": total, "source": source}
+    evidence: EvidenceValues = {
+        "operation": fewest.display_name,
+        "operations": total,
+        "source": source,
+    }
     count = f"{format_count(total)} latencies of {fewest.display_name} ({source})"
     lacking = [(name, at) for name, at in KEY_PERCENTILES if not is_percentile_supported(total, at)]
     stalls = view.steadiness_view.episodes if view.steadiness_view else 0
     if not lacking and has_few_stalls(stalls):
-        return valid(
+        return valid_answer(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.",
             **evidence,
             stalls=stalls,
         )
     if not lacking:
-        return valid(f"{count}, the fewest, support every percentile.", **evidence)
+        return valid_answer(f"{count}, the fewest, support every percentile.", **evidence)
     needs = ", ".join(
         f"p{at:g} ({format_count(ios_needed_for_percentile(at))})" for _, at in lacking
     )
-    verdict = indicative if lacking[0][0] == KEY_PERCENTILES[0][0] else valid
+    verdict = indicative_answer if lacking[0][0] == KEY_PERCENTILES[0][0] else valid_answer
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
 
 @check("wide-bins", "Percentiles known to wide bins only")
-def wide_latency_bins(view: KeyValueView) -> CheckAnswer:
+def check_wide_latency_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
     widths = list(_bin_width_answers(view.key_value_load))
     if not widths:
-        return valid("Latencies are in bins of at most 1.6 %.", width=1 / 64)
+        return valid_answer("Latencies are in bins of at most 1.6 %.", width=1 / 64)
     return worst_answer(widths, max_key="width")
 
 
@@ -373,7 +379,7 @@ def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
         for at in printed:
             low, high = binned.quantile_bounds_ns(at / 100)
             width = binned.relative_bin_width(at / 100)
-            evidence: Numbers = {
+            evidence: EvidenceValues = {
                 "operation": operation.display_name,
                 "percentile": at,
                 "low_ns": low,
@@ -385,17 +391,17 @@ def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
                 f"p{at:g} of {operation.display_name} lies between {format_ns(low)} and "
                 f"{format_ns(high)}"
             )
-            verdict = indicative if width > WIDE_BIN else valid
+            verdict = indicative_answer if width > WIDE_BIN else valid_answer
             yield verdict(f"The engine's own bins tell no more than that {text}.", **evidence)
 
 
-@rate_kept
-def key_value_omission(view: KeyValueView) -> CheckAnswer:
+@check_rate_kept
+def check_key_value_omission(view: KeyValueView) -> CheckAnswer:
     """coordinated-omission of load on a key-value store: service against intended latency."""
     job = view.key_value_job
     rate = None if isinstance(job, KeyValueJob) else job.rate_ops_per_s
     if rate is None:
-        return not_applicable(
+        return not_applicable_answer(
             f"Closed loop of {job.threads} threads a client: latencies are service times at that "
             "concurrency.",
             open_loop=False,
@@ -410,9 +416,9 @@ def key_value_omission(view: KeyValueView) -> CheckAnswer:
 def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
     host, load = view.hosts[index], view.key_value_load
     if load.seconds[index] <= 0:
-        return unchecked(f"no operation was measured on {host.host}")
+        return unchecked_answer(f"no operation was measured on {host.host}")
     achieved = float(load.fleet_rates[index]) / rate
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
         "target_ops_per_s": rate,
@@ -423,12 +429,12 @@ def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
         f"kept{view.host_suffix_text(host)}"
     )
     if achieved < ACHIEVED_MIN:
-        return indicative(
+        return indicative_answer(
             f"{text}: intended latencies grow as long as the run is, and service times are those "
             "of a closed loop.",
             **evidence,
         )
-    return valid(f"{text}.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
 
 
 def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
@@ -442,14 +448,14 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
         if service is None or not is_percentile_supported(service.total, INTENDED_PERCENTILE):
             continue
         if intended is None:
-            yield indicative(
+            yield indicative_answer(
                 f"Only service times of {operation.display_name} are known: waits are not in them.",
                 operation=operation.display_name,
             )
             continue
         short = service.percentile_ns(INTENDED_PERCENTILE) or 1.0
         long = intended.percentile_ns(INTENDED_PERCENTILE) or 0.0
-        evidence: Numbers = {
+        evidence: EvidenceValues = {
             "operation": operation.display_name,
             "service_p99_ns": short,
             "intended_p99_ns": long,
@@ -460,29 +466,29 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
             f"{format_ns(long)} from when it was due"
         )
         if long > INTENDED_RATIO_MAX * short:
-            yield indicative(f"{text}: only the latter is latency at that rate.", **evidence)
+            yield indicative_answer(f"{text}: only the latter is latency at that rate.", **evidence)
         else:
-            yield valid(f"{text}.", **evidence)
+            yield valid_answer(f"{text}.", **evidence)
 
 
 @check("writer-rate", "Concurrent writer without its rate")
 @per_host(min_key="achieved", good=WRITER_MIN)
-def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
+def check_writer_rate(view: KeyValueView, index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
     job, where = view.key_value_job, view.host_suffix_text(view.hosts[index])
     if not isinstance(job, KeyValueJob) or not job.has_writer:
-        return not_applicable("No writer beside readers.", writer=False)
+        return not_applicable_answer("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
     rates = view.key_value_load.rates_of_operation(KeyOperation.WRITE) * job.loaded.entry_bytes
     if asked is None:
-        return indicative(
+        return indicative_answer(
             "The writer beside the readers has no limit: a faster device has another load.",
             writer=True,
             written_bytes_per_s=float(rates.sum()),
         )
     written = float(rates[index])
     if not written:
-        return unchecked(f"what the writer{where} did in the window is not known")
+        return unchecked_answer(f"what the writer{where} did in the window is not known")
     return graded_answer(
         f"The writer{where} wrote {format_rate_bytes(written)} of {format_rate_bytes(asked)}",
         ": the readers had fewer writes beside them",
@@ -494,36 +500,36 @@ def writer_rate(view: KeyValueView, index: int) -> HostAnswer:
 
 
 @per_host(max_key="cores_busy_share", good=FULL_PROCESSORS)
-def key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
+def check_key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[index]
     share = view.mean_metric(index, "cpu", "all", "busy_share")
     facts = view.facts_of_host(host)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "cores_busy_share": share,
         "threads": view.key_value_job.threads,
         "cores": facts.cpu.threads if facts else None,
     }
     if share is None:
-        return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
+        return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
     text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy"
     return graded_answer(text, ": the client may be the limit", **evidence)
 
 
-def key_value_uneven(view: KeyValueView) -> CheckAnswer:
+def check_key_value_uneven(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
     rates: Floats = view.key_value_load.fleet_rates
     return unevenness_answer(view, rates, rates, "ops_per_s")
 
 
-@operations_counted
-def key_operations_counted(view: KeyValueView) -> CheckAnswer:
+@check_operations_counted
+def check_key_operations_counted(view: KeyValueView) -> CheckAnswer:
     """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
     job, server = view.key_value_job, server_run_of(view.record)
     if isinstance(job, KeyValueJob):
         if job.workload not in OPERATIONS:
-            return not_applicable(
+            return not_applicable_answer(
                 f"RocksDB counts keys, and {job.workload} may take several for an operation."
             )
         return worst_answer(
@@ -535,7 +541,7 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
             min_key="counted_share",
         )
     if server is None:
-        return not_applicable("YCSB has the store in its own process: nobody else counts.")
+        return not_applicable_answer("YCSB has the store in its own process: nobody else counts.")
     return worst_answer(_server_count_answers(view, server), min_key="counted_share")
 
 
@@ -559,11 +565,11 @@ def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnsw
                 claimed, statistics[name], text, {"host": host.host, **evidence}
             )
     if not claimed_all:
-        yield not_applicable(
+        yield not_applicable_answer(
             f"No key was read or written{view.host_suffix_text(host)}.", host=host.host
         )
     elif not counted:
-        yield not_applicable(
+        yield not_applicable_answer(
             f"RocksDB{view.host_suffix_text(host)} gives no counters of keys.", host=host.host
         )
 
@@ -583,12 +589,14 @@ def _server_count_answers(view: KeyValueView, server: ServerRun) -> Iterator[Che
             "The server", operations[0].display_name, claimed, counted
         )
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
-            yield indicative(f"{text}: others used the server, too.", **evidence)
+            yield indicative_answer(f"{text}: others used the server, too.", **evidence)
         yield compare_operation_counts(claimed, counted, text, evidence)
     if not claimed_all:
-        yield not_applicable(f"{server.product} counts reads and writes; the workload has neither.")
+        yield not_applicable_answer(
+            f"{server.product} counts reads and writes; the workload has neither."
+        )
     elif not looked:
-        yield not_applicable(f"{server.product} gives no counts of its requests.")
+        yield not_applicable_answer(f"{server.product} gives no counts of its requests.")
 
 
 def _claimed_operations(

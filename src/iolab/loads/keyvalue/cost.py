@@ -313,7 +313,7 @@ def run_writes(study: Study, point: Point) -> RunWrites:
     return RunWrites(open_hosts=share * stores, seconds=(seconds, seconds))
 
 
-def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
+def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
     """The space that key-value load needs at most on that host's target, all at a time.
 
     Loaded stores stay; a copy of one, or its compaction, and what a run writes come on top.
@@ -339,13 +339,13 @@ def space_on_host(study: Study, points: Iterable[Point], host: str, rate: float)
     return most
 
 
-def max_space_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+def max_space_bytes_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}
     if server_settings(study).host:
         hosts.add(server_settings(study).host)
-    return max((space_on_host(study, points, host, rate) for host in hosts), default=0)
+    return max((space_bytes_on_host(study, points, host, rate) for host in hosts), default=0)
 
 
 def has_store_per_client(study: Study, job: KeyJob) -> bool:

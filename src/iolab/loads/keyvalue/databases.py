@@ -187,7 +187,7 @@ async def drop_folder_caches(
     session: SessionContext,
     run: PlannedRun,
     shares: Sequence[HostRunState],
-    folder_of: Callable[[WorkDirectory], str],
+    folder_for_workdir: Callable[[WorkDirectory], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
 
@@ -201,7 +201,7 @@ async def drop_folder_caches(
     session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
 
     async def drop_cache_of_host(share: HostRunState) -> None:
-        share.cache = await drop_folder_cache(share.workdir, folder_of(share.workdir))
+        share.cache = await drop_folder_cache(share.workdir, folder_for_workdir(share.workdir))
 
     await run_on_each_host(shares, drop_cache_of_host)
 

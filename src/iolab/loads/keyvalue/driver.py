@@ -222,7 +222,7 @@ class YcsbDriver(Driver):
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
             tools = {share.name: self._tools.tools_of_host(share.workdir) for share in shares}
-            await self._embedded.prepare(
+            await self._embedded.prepare_databases(
                 session, run, YcsbJob.require_type(run.point.job), shares, tools
             )
         else:

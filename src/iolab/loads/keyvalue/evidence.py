@@ -44,7 +44,7 @@ Runs = Mapping[RunKey, tuple[HostRun, ...]]
 STATISTICS_SHOWN: Final = 64
 """Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
 
-_WAYS: Final = ("read", "write")
+_DIRECTIONS: Final = ("read", "write")
 
 _KINDS: Final = {
     ServerKind.EMBEDDED: "RocksDB inside each client, no server",
@@ -105,8 +105,12 @@ def device_io_table(
         if not moved or not seconds or max(seconds) <= 0:
             continue
         span, done = max(seconds), _completed_operations(hosts)
-        reads, writes = (sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _WAYS)
-        read, written = (sum(getattr(delta, f"{way}_bytes") for delta in moved) for way in _WAYS)
+        reads, writes = (
+            sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _DIRECTIONS
+        )
+        read, written = (
+            sum(getattr(delta, f"{way}_bytes") for delta in moved) for way in _DIRECTIONS
+        )
         rows.append(
             row_of_cells(
                 name,

@@ -169,7 +169,7 @@ class Maven(Record):
             return
         output = await self._run_maven(words, self.limit_s, title)
         if output is not None:
-            raise _build_fault(output, title)
+            raise _build_error(output, title)
 
     async def _run_maven(self, words: list[str], limit_s: float, title: str) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
@@ -207,7 +207,7 @@ async def _output_tail(process: asyncio.subprocess.Process) -> bytes:
     return tail
 
 
-def _build_fault(output: bytes, title: str) -> EngineError:
+def _build_error(output: bytes, title: str) -> EngineError:
     """What a failed build means, most telling first."""
     tail = _ESCAPES.sub(b"", output)
     if _NO_JAVA.search(tail) or _OLD_JAVA.search(tail):

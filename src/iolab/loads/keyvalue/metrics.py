@@ -457,7 +457,7 @@ def with_key_value_intervals(
     with_intervals = bound_stall_percentiles(
         metrics, [f"{operation.key}_" for operation in shown], _NEAR_PERCENTILE, steady
     )
-    if steady is not None and _interval_applies(steady):
+    if steady is not None and _does_interval_apply(steady):
         with_intervals[WHOLE_OPERATIONS_RATE_KEY] = rate_with_interval(
             with_intervals[WHOLE_OPERATIONS_RATE_KEY], steady
         )
@@ -467,7 +467,7 @@ def with_key_value_intervals(
     return with_intervals
 
 
-def _interval_applies(steady: SteadinessView) -> bool:
+def _does_interval_apply(steady: SteadinessView) -> bool:
     """Whether what the rule knows of the steady part's mean holds for the rate that is shown."""
     settled = steady.steadiness.status in _STATUSES_WITH_INTERVAL
     return settled and abs(steady.mean_excess) <= EXCESS_TOLERABLE

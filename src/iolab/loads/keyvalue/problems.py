@@ -10,7 +10,7 @@ from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.keyvalue.cost import NODE_BYTES, needed_memory_bytes, space_on_host
+from iolab.loads.keyvalue.cost import NODE_BYTES, needed_memory_bytes, space_bytes_on_host
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
@@ -257,7 +257,7 @@ def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[
 def _space_fault(
     study: Study, plan: Plan, target: Target, facts: HostFacts, device: DeviceFacts | None
 ) -> Fault | None:
-    need = space_on_host(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
+    need = space_bytes_on_host(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
     if not need:
         return None
     need = with_free_space_margin(need)

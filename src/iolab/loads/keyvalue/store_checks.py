@@ -7,20 +7,20 @@ from typing import Final
 
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
-    unchecked,
-    valid,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.bytes import (
     COLD_RESIDENT_SHARE,
+    check_hidden_layer,
+    check_target_is_memory,
     device_byte_counts,
-    hidden_layer,
-    target_is_memory,
 )
 from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.core.host import HostFacts
@@ -69,13 +69,13 @@ PENDING_COMPACTIONS: Final = "compactions_pending"
 
 
 @check("reads-from-memory", "Reads answered by memory")
-def reads_from_memory(view: KeyValueView) -> CheckAnswer:
+def check_reads_from_memory(view: KeyValueView) -> CheckAnswer:
     """Whether the devices read what memory cannot have held, and most of what was read."""
     if is_external_store(view):
-        return unchecked("the devices of a server outside of the study are not watched")
+        return unchecked_answer("the devices of a server outside of the study are not watched")
     stores = store_reads(view)
     if stores is None:
-        return unchecked("no block device below the store is counted")
+        return unchecked_answer("no block device below the store is counted")
     return worst_answer(
         (answer for store in stores for answer in _reads_from_devices_answers(view, store)),
         min_key="from_device",
@@ -83,9 +83,9 @@ def reads_from_memory(view: KeyValueView) -> CheckAnswer:
 
 
 def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
-    reads = sum(_keys_read(view, index) for index in store.clients)
+    reads = sum(_read_key_count(view, index) for index in store.clients)
     if not reads:
-        yield not_applicable("Nothing was read.", reads=0)
+        yield not_applicable_answer("Nothing was read.", reads=0)
         return
     least = _minimum_bytes_per_read(view)
     each, ios = store.read_bytes / reads, store.read_ios / reads
@@ -94,7 +94,7 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
     share = min(each / least, ios, 1.0)
     kept = 1.0 if store.memory_bytes is None else min(store.memory_bytes / store.data_bytes, 1.0)
     needed = 1 - kept if _has_uniform_keys(view) else 0.0
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "device": store.device,
         "reads": reads,
         "device_read_bytes": store.read_bytes,
@@ -115,7 +115,7 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
         f"{format_bytes(round(each))}"
     )
     if share < EXPLAINED_GOOD * needed:
-        verdict = invalid if share < EXPLAINED_BAD * needed else indicative
+        verdict = invalid_answer if share < EXPLAINED_BAD * needed else indicative_answer
         yield verdict(
             f"{text}, where memory of {format_bytes(store.memory_bytes or 0)} beside "
             f"{format_bytes(store.data_bytes)} of data can hold no more than "
@@ -125,11 +125,11 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
         )
     yield from _lower_device_answers(store, evidence)
     if share < FROM_DEVICE_GOOD:
-        yield indicative(
+        yield indicative_answer(
             f"{text}: at least {percent_text(1 - share)} of what was read came from memory.",
             **evidence,
         )
-    yield valid(f"{text}.", **evidence)
+    yield valid_answer(f"{text}.", **evidence)
 
 
 def _ios_per_read_text(ios: float) -> str:
@@ -137,25 +137,25 @@ def _ios_per_read_text(ios: float) -> str:
     return format_count(ios) if ios >= 1 else f"{ios:.2g}"
 
 
-def _lower_device_answers(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
+def _lower_device_answers(store: StoreReads, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
     if (
         store.read_bytes_below is not None
         and store.read_bytes_below < BELOW_GOOD * store.read_bytes
     ):
-        yield invalid(
+        yield invalid_answer(
             f"The devices below {store.device} read only {format_bytes(store.read_bytes_below)} "
             "of its "
             f"{format_bytes(store.read_bytes)}: a layer between answered from memory.",
             **evidence,
         )
     if store.is_layer_below_unknown:
-        yield indicative(
+        yield indicative_answer(
             f"Could not be checked below {store.device}: its backing device is not known.",
             **evidence,
         )
 
 
-def _keys_read(view: KeyValueView, index: int) -> int:
+def _read_key_count(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
     reply = key_value_run_of(view.hosts[index])
     if reply is None:
@@ -183,13 +183,13 @@ def _has_uniform_keys(view: KeyValueView) -> bool:
 
 
 @check("warm-caches", "Caches not empty at the start", needs_load=False)
-def warm_caches(view: KeyValueView) -> CheckAnswer:
+def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     """Whether the page cache held nothing of the store when the run began."""
     if is_external_store(view):
-        return unchecked("the caches of a server outside of the study cannot be dropped")
+        return unchecked_answer("the caches of a server outside of the study cannot be dropped")
     clients = store_clients(view)
     if not clients:
-        return unchecked("the page cache of the server's host was not looked at")
+        return unchecked_answer("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
     size = loaded_bytes(view)
     return worst_answer(
@@ -199,50 +199,54 @@ def warm_caches(view: KeyValueView) -> CheckAnswer:
 
 def _cache_drop_answer(host: str, proof: CacheProof | None, size: int) -> CheckAnswer:
     if proof is None:
-        return unchecked(f"whether the page cache of {host} was dropped is not known", host=host)
-    evidence: Numbers = {
+        return unchecked_answer(
+            f"whether the page cache of {host} was dropped is not known", host=host
+        )
+    evidence: EvidenceValues = {
         "host": host,
         "dropped": proof.requested,
         "resident_bytes": proof.resident_bytes_after,
         "data_bytes": size,
     }
     if not proof.requested:
-        return indicative(f"The page cache of {host} was not dropped.", **evidence)
+        return indicative_answer(f"The page cache of {host} was not dropped.", **evidence)
     if proof.resident_bytes_after is None:
-        return unchecked(f"nothing verifies that the page cache of {host} was dropped", **evidence)
+        return unchecked_answer(
+            f"nothing verifies that the page cache of {host} was dropped", **evidence
+        )
     if proof.resident_bytes_after > COLD_RESIDENT_SHARE * size:
-        return indicative(
+        return indicative_answer(
             f"{format_bytes(proof.resident_bytes_after)} of the store were still in the page cache "
             f"of {host}.",
             **evidence,
         )
-    return valid("The page cache held nothing of the store.", **evidence)
+    return valid_answer("The page cache held nothing of the store.", **evidence)
 
 
 @check("start-state", "Store not brought to its start state", needs_load=False)
-def database_start_state(view: KeyValueView) -> CheckAnswer:
+def check_database_start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
     server = server_run_of(view.record)
     if server is not None:
         return _start_state_answer("the server", server.restored_by)
     if not view.engine_replies:
-        return unchecked("no engine told of its run")
+        return unchecked_answer("no engine told of its run")
     return worst_answer(
         _start_state_answer(host.host, reply.copied_by) for host, reply in view.engine_replies
     )
 
 
 def _start_state_answer(whose: str, restored_by: str) -> CheckAnswer:
-    evidence: Numbers = {"store_of": whose, "restored_by": restored_by}
+    evidence: EvidenceValues = {"store_of": whose, "restored_by": restored_by}
     if restored_by == "reflink":
-        return valid("The store was a clone of the one that was loaded.", **evidence)
+        return valid_answer("The store was a clone of the one that was loaded.", **evidence)
     if restored_by == "copy":
-        return valid(
+        return valid_answer(
             "The store was a copy of the one that was loaded: the same files in other places of "
             "the device.",
             **evidence,
         )
-    return indicative(
+    return indicative_answer(
         f"The store of {whose} was not brought back to its start state: it has what earlier runs "
         "wrote, and what they left in caches.",
         **evidence,
@@ -250,7 +254,7 @@ def _start_state_answer(whose: str, restored_by: str) -> CheckAnswer:
 
 
 @check("store-shape", "Another store than was loaded", needs_load=False)
-def database_shape(view: KeyValueView) -> CheckAnswer:
+def check_database_shape(view: KeyValueView) -> CheckAnswer:
     """Whether the store held the keys, in the blocks, that the workload is of."""
     return worst_answer(_store_shape_answers(view))
 
@@ -263,23 +267,23 @@ def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
     starts = [(host.host, reply.start) for host, reply in view.engine_replies]
     shaped = [(host, start) for host, start in starts if start and start.tables is not None]
     if len(shaped) < len(view.hosts):
-        yield unchecked("the tables of the database were not looked at before the run")
+        yield unchecked_answer("the tables of the database were not looked at before the run")
     for host, start in shaped:
         for fault in shape_faults(start.tables, job.loaded):
-            yield invalid(f"On {host} {fault.rstrip('.')}.", host=host, fault=fault)
+            yield invalid_answer(f"On {host} {fault.rstrip('.')}.", host=host, fault=fault)
     shapes = {tuple((level.level, level.files) for level in start.levels) for _, start in shaped}
     if len(shapes) > 1:
-        yield indicative(
+        yield indicative_answer(
             f"The hosts have databases of {len(shapes)} shapes: their levels differ.",
             shapes=len(shapes),
         )
     for host, start in shaped[:1]:
-        yield valid(
+        yield valid_answer(
             "The database is the one that was to be loaded.", **_store_shape_evidence(host, start)
         )
 
 
-def _store_shape_evidence(host: str, start: StoreShape) -> Numbers:
+def _store_shape_evidence(host: str, start: StoreShape) -> EvidenceValues:
     tables = start.tables
     return {
         "host": host,
@@ -293,35 +297,35 @@ def _store_shape_evidence(host: str, start: StoreShape) -> Numbers:
 
 def _row_count_answer(server: ServerRun | None, records: int) -> CheckAnswer:
     if server is None:
-        return not_applicable(
+        return not_applicable_answer(
             "Each client has the store in its own process: no server counts its rows.",
             records=records,
         )
     if server.rows is None:
-        return unchecked("the server's rows were not counted", records=records)
-    evidence: Numbers = {"rows": server.rows, "records": records, "by": server.rows_by}
+        return unchecked_answer("the server's rows were not counted", records=records)
+    evidence: EvidenceValues = {"rows": server.rows, "records": records, "by": server.rows_by}
     deviation = abs(server.rows - records) / max(records, 1)
     counted = f"The server holds {server.rows:,} rows of {records:,} records"
     if server.rows_by == "estimate":
-        verdict = indicative if deviation > ESTIMATE_GOOD else valid
+        verdict = indicative_answer if deviation > ESTIMATE_GOOD else valid_answer
         return verdict(f"{counted}, by its own estimate.", **evidence)
     # Inserts of earlier runs may be there; records that lack are reads that fail.
-    verdict = invalid if server.rows < records else valid
+    verdict = invalid_answer if server.rows < records else valid_answer
     return verdict(f"{counted}.", **evidence)
 
 
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
-def compaction_debt(view: KeyValueView) -> CheckAnswer:
+def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_run_of(view.record)
     if server is not None:
         if PENDING_COMPACTIONS not in server.statistics_before_by_name:
-            return unchecked("the server did not tell its pending compactions")
+            return unchecked_answer("the server did not tell its pending compactions")
         return _compaction_debt_answer(
             "the server", pending=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
     if not view.engine_replies:
-        return unchecked("no engine told of its run")
+        return unchecked_answer("no engine told of its run")
     return worst_answer(
         _compaction_debt_of_host(host.host, reply.start) for host, reply in view.engine_replies
     )
@@ -329,7 +333,9 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
 
 def _compaction_debt_of_host(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
-        return unchecked(f"the levels of the database of {host} were not looked at before the run")
+        return unchecked_answer(
+            f"the levels of the database of {host} were not looked at before the run"
+        )
     full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start.levels if level.level == 0)
     return _compaction_debt_answer(
@@ -340,7 +346,7 @@ def _compaction_debt_of_host(host: str, start: StoreShape | None) -> CheckAnswer
 def _compaction_debt_answer(
     whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0
 ) -> CheckAnswer:
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "store_of": whose,
         "pending": pending,
         "files_on_level_0": fresh,
@@ -348,46 +354,50 @@ def _compaction_debt_answer(
     }
     if pending or fresh or pending_bytes:
         size = f" of {format_bytes(pending_bytes)}" if pending_bytes else ""
-        return indicative(
+        return indicative_answer(
             f"The store of {whose} began with compactions{size} to do: its first seconds are "
             "theirs too.",
             **evidence,
         )
-    return valid("Nothing was left to be compacted at the start.", **evidence)
+    return valid_answer("Nothing was left to be compacted at the start.", **evidence)
 
 
 @check("server-lost", "Server that did not live through the run", needs_load=False)
-def server_died(view: KeyValueView) -> CheckAnswer:
+def check_server_died(view: KeyValueView) -> CheckAnswer:
     """Whether the server was the same process throughout and dropped nothing."""
     server = server_run_of(view.record)
     if server is None:
-        return not_applicable("No server: each client has the store in its own process.")
-    evidence: Numbers = {"product": server.product, "version": server.version}
+        return not_applicable_answer("No server: each client has the store in its own process.")
+    evidence: EvidenceValues = {"product": server.product, "version": server.version}
     if server.error:
-        return invalid(f"The server failed: {server.error.rstrip('.')}.", **evidence)
+        return invalid_answer(f"The server failed: {server.error.rstrip('.')}.", **evidence)
     before, after = server.statistics_before_by_name, server.statistics_after_by_name
     fell = [name for name in GROWING_COUNTERS if after.get(name, 0.0) < before.get(name, 0.0)]
     if after and fell:
-        return invalid(
+        return invalid_answer(
             f"The server was restarted in the run: its {fell[0]} fell.", **evidence, fell=fell[0]
         )
     dropped = after.get(DROPPED, 0.0) - before.get(DROPPED, 0.0)
     if dropped > 0:
-        return indicative(
+        return indicative_answer(
             f"The server dropped {format_count(dropped)} messages: work that was not done.",
             **evidence,
             dropped=dropped,
         )
     if not after:
-        return unchecked("the server told nothing of itself after the run", **evidence)
-    return valid("The server lived through the run and dropped nothing.", **evidence, dropped=0)
+        return unchecked_answer("the server told nothing of itself after the run", **evidence)
+    return valid_answer(
+        "The server lived through the run and dropped nothing.", **evidence, dropped=0
+    )
 
 
-def key_value_idle(view: KeyValueView) -> CheckAnswer:
+def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
     """device-busy of load on a key-value store: on the devices that hold it."""
     clients = store_clients(view)
     if not clients:
-        return unchecked("the devices of the server's store were not watched before the start")
+        return unchecked_answer(
+            "the devices of the server's store were not watched before the start"
+        )
     return worst_answer(
         (
             other_io_answer_for_window(view, index, _client_window_s(view, index))
@@ -403,18 +413,18 @@ def _client_window_s(view: KeyValueView, index: int) -> float | None:
     return None if window is None else window.seconds
 
 
-def key_value_target(view: KeyValueView) -> CheckAnswer:
+def check_key_value_target(view: KeyValueView) -> CheckAnswer:
     """target-in-memory of load on a key-value store: of the target that holds it."""
     if is_external_store(view):
-        return unchecked("the storage of a server outside of the study is not known")
-    return target_is_memory.judge(view)
+        return unchecked_answer("the storage of a server outside of the study is not known")
+    return check_target_is_memory.judge(view)
 
 
-def key_value_layers(view: KeyValueView) -> CheckAnswer:
+def check_key_value_hidden_layer(view: KeyValueView) -> CheckAnswer:
     """hidden-layer of load on a key-value store: of the target that holds it."""
     if is_external_store(view):
-        return not_applicable("The store lies on a server outside of the study.")
-    return hidden_layer.judge(view)
+        return not_applicable_answer("The store lies on a server outside of the study.")
+    return check_hidden_layer.judge(view)
 
 
 class StoreReads(Record):

@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.cost import (
     key_value_reasons,
     key_value_seconds,
     loaded_bytes,
-    max_space_on_a_host,
+    max_space_bytes_on_a_host,
     plan_with_copy_costs,
     run_overhead_s,
     run_writes,
@@ -73,7 +73,7 @@ class ServerSection:
     name: Final = "server"
     table: type[StudyTable] = ServerTable
     makes_hosts: Final = False
-    setting: Final = "server"
+    study_field: Final = "server"
 
     def placeholder_table(self, written: object) -> StudyTable:  # noqa: ARG002
         """What a table that cannot be read counts as."""
@@ -151,7 +151,7 @@ class KeyValueStudy(LoadStudy):
         return LoadCost(
             own_preparation=tuple(key_value_reasons(study, runs, rate)),
             set_up_bytes=loaded_bytes(study, runs),
-            space_bytes=max_space_on_a_host(study, runs, rate),
+            space_bytes=max_space_bytes_on_a_host(study, runs, rate),
         )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
@@ -205,7 +205,7 @@ class KeyValueStudy(LoadStudy):
         if any(isinstance(job, YcsbJob) for job in stores):
             yield "server", _server_text(server_settings(study))
 
-    def plan_identity(self, study: Study) -> Mapping[str, object]:
+    def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
         return server_identity(study)
 

@@ -66,7 +66,7 @@ def key_workloads(study: Study) -> tuple[Workload, ...]:
     return tuple(workload for workload in study.workloads if isinstance(workload.job, KeyJob))
 
 
-def plural_operation(operation: KeyOperation) -> str:
+def plural_operation_text(operation: KeyOperation) -> str:
     """The operations for people: `Reads`."""
     return _OPERATION_NAMES.get(operation, operation.display_name.capitalize())
 
@@ -243,7 +243,9 @@ def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[st
     rates, latencies = operations_with_rate(all_metrics), timed_operations(all_metrics)
     shown = [(WHOLE_OPERATIONS_RATE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
-        shown += [(operation.rate_key, f"{plural_operation(operation)}/s") for operation in rates]
+        shown += [
+            (operation.rate_key, f"{plural_operation_text(operation)}/s") for operation in rates
+        ]
     ordered = sorted(latencies, key=lambda operation: (operation is not main, operation))
     for operation in ordered:
         names = RESULT_LATENCIES if operation is main else OTHER_LATENCIES
@@ -306,7 +308,7 @@ def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Tabl
             run.verdict.level,
         )
         for point in points
-        for run in (point.results or point.left_out)
+        for run in (point.results or point.left_out_results)
         for operation in timed_operations([run.metrics])
         if any(_has_wide_bin(run.metrics.get(operation.latency_key(key))) for key in names)
     ]

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iolab.analysis.check import CheckSlot
-from iolab.analysis.checks.bytes import bytes_moved, target_is_memory
-from iolab.analysis.checks.client import cpu_bound_client
-from iolab.analysis.checks.fleet import clock_drift, clock_step, start_skew
-from iolab.analysis.checks.idle import device_busy_before_run
-from iolab.analysis.checks.run import engine_errors, totals_disagree
-from iolab.analysis.checks.storage_bytes import storage_bytes
+from iolab.analysis.checks.bytes import check_bytes_moved, check_target_is_memory
+from iolab.analysis.checks.client import check_cpu_bound_client
+from iolab.analysis.checks.fleet import check_clock_drift, check_clock_step, check_start_skew
+from iolab.analysis.checks.idle import check_device_busy
+from iolab.analysis.checks.run import check_engine_errors, check_totals_disagree
+from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.checks.time import (
-    missing_seconds,
-    no_common_window,
-    percentile_support,
-    periodic_rate,
-    run_too_short,
-    startup_transient,
-    wide_interval,
+    check_missing_seconds,
+    check_no_common_window,
+    check_percentile_support,
+    check_periodic_rate,
+    check_run_too_short,
+    check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.evenness import host_spread
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
@@ -32,19 +32,19 @@ from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
-    client_cache_hits,
-    metadata_counted,
-    metadata_cpu,
-    metadata_engine,
-    metadata_failed,
-    metadata_idle,
-    metadata_percentiles,
-    metadata_sums,
-    phase_incomplete,
-    phase_too_short,
-    rank_skew,
-    ranks_preempted,
-    reported_rates,
+    check_client_cache_hits,
+    check_metadata_cpu,
+    check_metadata_device_busy,
+    check_metadata_engine,
+    check_metadata_failed,
+    check_metadata_operations_counted,
+    check_metadata_percentile_support,
+    check_metadata_totals,
+    check_phase_incomplete,
+    check_phase_too_short,
+    check_rank_skew,
+    check_ranks_preempted,
+    check_reported_rates,
 )
 from iolab.loads.metadata.metrics import (
     METADATA_KEYS,
@@ -66,30 +66,34 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            engine_errors: (metadata_failed, phase_incomplete),
-            totals_disagree: (metadata_counted, reported_rates, rank_skew),
-            clock_step: (phase_too_short,),
-            target_is_memory: (client_cache_hits, ranks_preempted),
+            check_engine_errors: (check_metadata_failed, check_phase_incomplete),
+            check_totals_disagree: (
+                check_metadata_operations_counted,
+                check_reported_rates,
+                check_rank_skew,
+            ),
+            check_clock_step: (check_phase_too_short,),
+            check_target_is_memory: (check_client_cache_hits, check_ranks_preempted),
         },
         overrides={
-            engine_errors: metadata_engine,
-            totals_disagree: metadata_sums,
-            percentile_support: metadata_percentiles,
-            cpu_bound_client: metadata_cpu,
-            device_busy_before_run: metadata_idle,
+            check_engine_errors: check_metadata_engine,
+            check_totals_disagree: check_metadata_totals,
+            check_percentile_support: check_metadata_percentile_support,
+            check_cpu_bound_client: check_metadata_cpu,
+            check_device_busy: check_metadata_device_busy,
         },
         excluded=(
-            no_common_window,
-            start_skew,
-            clock_drift,
-            run_too_short,
-            missing_seconds,
-            startup_transient,
-            periodic_rate,
-            wide_interval,
+            check_no_common_window,
+            check_start_skew,
+            check_clock_drift,
+            check_run_too_short,
+            check_missing_seconds,
+            check_startup_transient,
+            check_periodic_rate,
+            check_wide_interval,
             CheckSlot.LIMITS,
-            bytes_moved,
-            storage_bytes,
+            check_bytes_moved,
+            check_storage_bytes,
             CheckSlot.BYTES,
         ),
     )

@@ -288,7 +288,7 @@ def operations_distribution(
     return latency_distribution_figure(subject, title, drawn, "operations") if drawn else None
 
 
-def run_latencies(record: RunRecord, name: str) -> LatencyCurves:
+def run_latency_curves(record: RunRecord, name: str) -> LatencyCurves:
     """The latencies of one run, of each operation on files."""
     phases = sum_metadata_load(record)
     hosts = list(range(len(record.hosts)))

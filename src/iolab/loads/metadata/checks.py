@@ -11,22 +11,22 @@ import numpy as np
 from iolab.analysis.busy import FULL_PROCESSORS
 from iolab.analysis.check import (
     CheckAnswer,
-    Numbers,
+    EvidenceValues,
     check,
-    indicative,
-    invalid,
-    not_applicable,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
     per_host,
-    unchecked,
-    valid,
+    unchecked_answer,
+    valid_answer,
     worst_answer,
 )
 from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.analysis.checks.run import (
+    check_operations_counted,
+    check_operations_failed,
     compare_operation_counts,
     operation_count_text_and_evidence,
-    operations_counted,
-    operations_failed,
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.window import EDGE_SLACK_NS
@@ -80,23 +80,23 @@ def has_host_counts(view: MetadataView) -> bool:
     return view.metadata_job.engine != MDTEST_ENGINE
 
 
-@operations_failed
-def metadata_failed(view: MetadataView) -> CheckAnswer:
+@check_operations_failed
+def check_metadata_failed(view: MetadataView) -> CheckAnswer:
     """Whether every operation succeeded: one that fails is often faster than one that works."""
     if not has_host_counts(view):
-        return unchecked("mdtest does not count the operations that failed")
+        return unchecked_answer("mdtest does not count the operations that failed")
     errors: Counter[str] = Counter()
     worst_phase, most = "", 0
     for phase in view.metadata.phases:
         for run in phase.operation_runs:
             errors.update(dict(run.errors) if run is not None else {})
-        if phase.failed > most:
-            worst_phase, most = phase.operation.display_name, phase.failed
+        if phase.failed_count > most:
+            worst_phase, most = phase.operation.display_name, phase.failed_count
     total = errors.total()
     if total == 0:
-        return valid("No operation failed.", failed=0)
+        return valid_answer("No operation failed.", failed=0)
     named = ", ".join(f"{name} {n:,} times" for name, n in errors.most_common(NAMED_ERRORS))
-    return invalid(
+    return invalid_answer(
         f"{format_count(total)} operations failed ({named}), most in {worst_phase}.",
         failed=total,
         most_in=worst_phase,
@@ -105,7 +105,7 @@ def metadata_failed(view: MetadataView) -> CheckAnswer:
 
 
 @check("phase-incomplete", "Phase not finished", needs_load=False)
-def phase_incomplete(view: MetadataView) -> CheckAnswer:
+def check_phase_incomplete(view: MetadataView) -> CheckAnswer:
     """Whether every phase was run to its end on every host."""
     if not has_host_counts(view):
         reported = {rate.operation for rate in reported_rates_of_run(view.record)}
@@ -113,10 +113,12 @@ def phase_incomplete(view: MetadataView) -> CheckAnswer:
             operation.display_name for operation in FILE_OPERATIONS if operation not in reported
         ]
         if missing:
-            return invalid(
+            return invalid_answer(
                 f"The engine printed no rate of {', '.join(missing)}.", phases_missing=len(missing)
             )
-        return valid("The engine printed a rate of every operation on files.", phases_missing=0)
+        return valid_answer(
+            "The engine printed a rate of every operation on files.", phases_missing=0
+        )
     return worst_answer(
         (_phase_finished_answer(view, operation) for operation in Operation), max_key="skipped"
     )
@@ -125,33 +127,37 @@ def phase_incomplete(view: MetadataView) -> CheckAnswer:
 def _phase_finished_answer(view: MetadataView, operation: Operation) -> CheckAnswer:
     phase = next((p for p in view.metadata.phases if p.operation is operation), None)
     if phase is None:
-        return invalid(f"No host came to {operation.display_name}.", phase=operation.display_name)
+        return invalid_answer(
+            f"No host came to {operation.display_name}.", phase=operation.display_name
+        )
     absent = [
         host.host for host, run in zip(view.hosts, phase.operation_runs, strict=True) if run is None
     ]
     if absent:
-        return invalid(
+        return invalid_answer(
             f"{len(absent)} of {len(view.hosts)} hosts did not come to {operation.display_name}.",
             phase=operation.display_name,
             hosts_missing=len(absent),
         )
     asked = sum(run.requested for run in phase.operation_runs if run is not None)
-    skipped = asked - phase.completed - phase.failed
-    evidence: Numbers = {"phase": operation.display_name, "asked": asked, "skipped": skipped}
+    skipped = asked - phase.completed_count - phase.failed_count
+    evidence: EvidenceValues = {"phase": operation.display_name, "asked": asked, "skipped": skipped}
     if skipped:
-        return invalid(
+        return invalid_answer(
             f"{format_count(abs(skipped))} of the {format_count(asked)} operations of "
             f"{operation.display_name} were not done.",
             **evidence,
         )
-    return valid("Every phase came to its end on every host.", **evidence)
+    return valid_answer("Every phase came to its end on every host.", **evidence)
 
 
 @check("reported-rates", "Rates as the engine prints them")
-def reported_rates(view: MetadataView) -> CheckAnswer:
+def check_reported_rates(view: MetadataView) -> CheckAnswer:
     """Whether rates that the engine itself computed fit what it was asked to do."""
     if has_host_counts(view):
-        return not_applicable("Operations were counted as they ended; no printed rate is used.")
+        return not_applicable_answer(
+            "Operations were counted as they ended; no printed rate is used."
+        )
     job = view.metadata_job
     asked = job.ranks * len(view.hosts) * job.files_per_rank
     timed = [
@@ -160,7 +166,9 @@ def reported_rates(view: MetadataView) -> CheckAnswer:
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None
     ]
     if not timed:
-        return unchecked("the engine did not tell how many files or seconds its rates stand for")
+        return unchecked_answer(
+            "the engine did not tell how many files or seconds its rates stand for"
+        )
     return worst_answer(
         (
             _reported_rate_answer(rate.operation, rate.ops_per_s * seconds, asked, str(job.engine))
@@ -174,15 +182,17 @@ def _reported_rate_answer(
     operation: Operation, implied_count: float, requested: int, engine: str
 ) -> CheckAnswer:
     deviation = abs(implied_count - requested) / max(requested, 1)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "phase": operation.display_name,
         "implied_ops": implied_count,
         "asked_ops": requested,
         "difference_share": deviation,
     }
     if deviation <= REPORTED_GOOD:
-        return valid(f"The rates that {engine} prints fit the operations asked for.", **evidence)
-    verdict = invalid if deviation > REPORTED_BAD else indicative
+        return valid_answer(
+            f"The rates that {engine} prints fit the operations asked for.", **evidence
+        )
+    verdict = invalid_answer if deviation > REPORTED_BAD else indicative_answer
     return verdict(
         f"The rate of {operation.display_name} that {engine} prints stands for "
         f"{format_count(implied_count)} "
@@ -191,10 +201,10 @@ def _reported_rate_answer(
     )
 
 
-def metadata_sums(view: MetadataView) -> CheckAnswer:
+def check_metadata_totals(view: MetadataView) -> CheckAnswer:
     """totals-disagree of metadata load: intervals and bins against what each host says it did."""
     if not has_host_counts(view):
-        return not_applicable(
+        return not_applicable_answer(
             "mdtest gives no counts to add up; reported-rates judges what it prints."
         )
     return worst_answer(
@@ -209,7 +219,7 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     binned = phase.bins.sum(axis=1)
     deviation = np.maximum(np.abs(phase.completed_by_host - done), np.abs(binned - done))
     index = int(np.argmax(deviation))
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "phase": phase.operation.display_name,
         "host": view.hosts[index].host,
         "interval_ops": int(phase.completed_by_host[index]),
@@ -218,7 +228,7 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
         "difference": int(deviation[index]),
     }
     if deviation[index]:
-        return invalid(
+        return invalid_answer(
             f"Intervals of {phase.operation.display_name}"
             f"{view.host_suffix_text(view.hosts[index])} hold "
             f"{phase.completed_by_host[index]} operations, their bins {binned[index]}, the host "
@@ -226,41 +236,47 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
             f"{done[index]}.",
             **evidence,
         )
-    return valid("Intervals and bins of every phase add up to what the hosts did.", **evidence)
+    return valid_answer(
+        "Intervals and bins of every phase add up to what the hosts did.", **evidence
+    )
 
 
 @per_host()
-def metadata_engine(view: MetadataView, index: int) -> Iterator[CheckAnswer]:
+def check_metadata_engine(view: MetadataView, index: int) -> Iterator[CheckAnswer]:
     """engine-errors of metadata load: what the engine said and how it ended on each host.
 
     An agent's ranks are no process of their own: they have no exit code.
     """
     host = view.hosts[index]
     where = view.host_suffix_text(host)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "exit_code": host.exit_code,
         "exit_signal": host.exit_signal,
         "stopped_early": host.stopped_early,
     }
     if host.error:
-        yield invalid(f"The engine{where} failed: {host.error.rstrip('.')}.", **evidence)
+        yield invalid_answer(f"The engine{where} failed: {host.error.rstrip('.')}.", **evidence)
     stopped = host.stopped_early or view.record.status is RunStatus.INTERRUPTED
     if not stopped and host.exit_signal is not None:
-        yield invalid(f"The engine{where} was killed by signal {host.exit_signal}.", **evidence)
+        yield invalid_answer(
+            f"The engine{where} was killed by signal {host.exit_signal}.", **evidence
+        )
     if not stopped and host.exit_code:
-        yield invalid(f"The engine{where} exited with code {host.exit_code}.", **evidence)
-    yield valid(f"The engine{where} ran without error.", **evidence)
+        yield invalid_answer(f"The engine{where} exited with code {host.exit_code}.", **evidence)
+    yield valid_answer(f"The engine{where} ran without error.", **evidence)
 
 
 @check("rank-skew", "Ranks that did not work at the same time")
-def rank_skew(view: MetadataView) -> CheckAnswer:
+def check_rank_skew(view: MetadataView) -> CheckAnswer:
     """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
     if not has_host_counts(view):
-        return unchecked("mdtest does not tell when each rank worked; its rates are of the whole")
+        return unchecked_answer(
+            "mdtest does not tell when each rank worked; its rates are of the whole"
+        )
     phases = view.metadata.file_phases
     if not phases:
-        return invalid("No phase on files was run: there is no fleet number.")
+        return invalid_answer("No phase on files was run: there is no fleet number.")
     return worst_answer(
         (_rank_overlap_answer(view, phase) for phase in phases), min_key="together_share"
     )
@@ -272,7 +288,7 @@ def _rank_overlap_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     common_s = 0.0 if phase.common_window is None else phase.common_window.seconds
     share = common_s / whole_s if whole_s > 0 else 0.0
     word = phase.operation.display_name
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "phase": word,
         "common_s": common_s,
         "whole_s": whole_s,
@@ -280,37 +296,37 @@ def _rank_overlap_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
         "clock_error_s": clock_error_ns / 1e9,
     }
     if phase.common_window is None:
-        return invalid(
+        return invalid_answer(
             f"In {word} the ranks never worked all at the same time: there is no fleet rate.",
             **evidence,
         )
     text = f"In {word} all ranks worked together for {percent_text(share)} of the phase"
     if share < TOGETHER_SHARE:
-        return indicative(f"{text}.", **evidence)
+        return indicative_answer(f"{text}.", **evidence)
     if len(view.hosts) > 1 and clock_error_ns > EDGE_SLACK_NS:
-        return indicative(
+        return indicative_answer(
             f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
             "worked together is not certain.",
             **evidence,
         )
-    return valid(f"{text}, the least of all phases on files.", **evidence)
+    return valid_answer(f"{text}, the least of all phases on files.", **evidence)
 
 
 @check("phase-too-short", "Phase too short")
-def phase_too_short(view: MetadataView) -> CheckAnswer:
+def check_phase_too_short(view: MetadataView) -> CheckAnswer:
     """Whether each phase on files took long enough to stand for more than itself."""
     seconds = dict(_phase_seconds(view))
     if not seconds:
-        return unchecked("nothing tells how long the phases took")
+        return unchecked_answer("nothing tells how long the phases took")
     operation = min(seconds, key=lambda operation: seconds[operation])
     least = seconds[operation]
     text = f"{operation.display_name} took {format_ns(least * 1e9)}"
-    evidence: Numbers = {"phase": operation.display_name, "seconds": least}
+    evidence: EvidenceValues = {"phase": operation.display_name, "seconds": least}
     if least < PHASE_USELESS_S:
-        return invalid(f"Phase {text}; {PHASE_USELESS_S:g} s is the least.", **evidence)
+        return invalid_answer(f"Phase {text}; {PHASE_USELESS_S:g} s is the least.", **evidence)
     if least < PHASE_SHORT_S:
-        return indicative(f"Phase {text}; valid needs {PHASE_SHORT_S:.0f} s.", **evidence)
-    return valid(f"Phase {text}, the shortest on files.", **evidence)
+        return indicative_answer(f"Phase {text}; valid needs {PHASE_SHORT_S:.0f} s.", **evidence)
+    return valid_answer(f"Phase {text}, the shortest on files.", **evidence)
 
 
 def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
@@ -324,14 +340,14 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
 
 
 @check("client-answers", "Answers from the client's own cache", needs_load=False)
-def client_cache_hits(view: MetadataView) -> CheckAnswer:
+def check_client_cache_hits(view: MetadataView) -> CheckAnswer:
     """Whether hosts stat and read files that they made themselves and still have in memory."""
     job, hosts = view.metadata_job, len(view.hosts)
     total = job.ranks * hosts
     made_by = (np.arange(total, dtype=np.int64) + job.rank_shift) % max(total, 1)
     own = int((made_by // max(job.ranks, 1) == np.arange(total) // max(job.ranks, 1)).sum())
     share = own / max(total, 1)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "hosts": hosts,
         "ranks_per_host": job.ranks,
         "rank_shift": job.rank_shift,
@@ -339,15 +355,15 @@ def client_cache_hits(view: MetadataView) -> CheckAnswer:
         "caches_dropped": _all_caches_dropped(view),
     }
     if own == 0:
-        return valid("No host stats, reads or removes what it made itself.", **evidence)
+        return valid_answer("No host stats, reads or removes what it made itself.", **evidence)
     subject = f"{percent_text(share)} of the ranks stat and read files that their own host made"
     if hosts == 1:
         subject = "One host stats and reads what it made itself"
     if _all_caches_dropped(view):
-        return indicative(
+        return indicative_answer(
             f"{subject}; its caches were dropped before, but nothing verifies that.", **evidence
         )
-    return indicative(f"{subject}: its own cache may answer.", **evidence)
+    return indicative_answer(f"{subject}: its own cache may answer.", **evidence)
 
 
 def _all_caches_dropped(view: MetadataView) -> bool:
@@ -357,7 +373,7 @@ def _all_caches_dropped(view: MetadataView) -> bool:
 
 
 @check("ranks-preempted", "Ranks that waited for a processor")
-def ranks_preempted(view: MetadataView) -> CheckAnswer:
+def check_ranks_preempted(view: MetadataView) -> CheckAnswer:
     """Whether latencies are waits for a processor: ranks share the cores of their host."""
     if has_host_counts(view):
         answers = [
@@ -369,7 +385,7 @@ def ranks_preempted(view: MetadataView) -> CheckAnswer:
         return (
             worst_answer(answers, max_key="share")
             if answers
-            else unchecked("no phase on files was run")
+            else unchecked_answer("no phase on files was run")
         )
     return worst_answer(
         (_ranks_per_core_answer(view, index) for index in range(len(view.hosts))),
@@ -382,7 +398,7 @@ def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> Che
     done = 0 if run is None else run.completed
     preemptions = 0 if run is None else run.preemptions
     share = preemptions / max(done, 1)
-    evidence: Numbers = {
+    evidence: EvidenceValues = {
         "host": host.host,
         "phase": phase.operation.display_name,
         "preemptions": preemptions,
@@ -394,32 +410,34 @@ def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> Che
         f"In {phase.operation.display_name}{view.host_suffix_text(host)} ranks lost their processor"
     )
     if share > PREEMPTED_SHARE:
-        return indicative(
+        return indicative_answer(
             f"{text} {format_count(preemptions)} times in {format_count(done)} operations: the "
             "tail of the latencies is waits for a processor.",
             **evidence,
         )
-    return valid(f"{text} {format_count(preemptions)} times, the most of all phases.", **evidence)
+    return valid_answer(
+        f"{text} {format_count(preemptions)} times, the most of all phases.", **evidence
+    )
 
 
 def _ranks_per_core_answer(view: MetadataView, index: int) -> CheckAnswer:
     """Without a count of preemptions: more ranks than cores."""
     host, cores, ranks = view.hosts[index], _core_count(view, index), view.metadata_job.ranks
     if cores is None:
-        return unchecked(f"the cores of {host.host} are not known")
-    evidence: Numbers = {
+        return unchecked_answer(f"the cores of {host.host} are not known")
+    evidence: EvidenceValues = {
         "host": host.host,
         "ranks": ranks,
         "cores": cores,
         "ranks_per_core": ranks / cores,
     }
     if ranks > cores:
-        return indicative(
+        return indicative_answer(
             f"{ranks} ranks share {cores} cores{view.host_suffix_text(host)}: the rates may be "
             "the client's.",
             **evidence,
         )
-    return valid(f"Each rank{view.host_suffix_text(host)} had a core.", **evidence)
+    return valid_answer(f"Each rank{view.host_suffix_text(host)} had a core.", **evidence)
 
 
 def _core_count(view: MetadataView, index: int) -> int | None:
@@ -427,29 +445,36 @@ def _core_count(view: MetadataView, index: int) -> int | None:
     return None if facts is None else max(facts.cpu.threads, 1)
 
 
-def metadata_percentiles(view: MetadataView) -> CheckAnswer:
+def check_metadata_percentile_support(view: MetadataView) -> CheckAnswer:
     """percentile-support of metadata load: the operation on files of which there were fewest."""
     if not has_host_counts(view):
-        return not_applicable("Rates only: mdtest does not measure latencies, and none is shown.")
+        return not_applicable_answer(
+            "Rates only: mdtest does not measure latencies, and none is shown."
+        )
     phases = view.metadata.file_phases
     if not phases:
-        return unchecked("no phase on files was run")
-    fewest = min(phases, key=lambda phase: phase.completed)
+        return unchecked_answer("no phase on files was run")
+    fewest = min(phases, key=lambda phase: phase.completed_count)
     lacking = [
-        (name, at) for name, at in PERCENTILES if not is_percentile_supported(fewest.completed, at)
+        (name, at)
+        for name, at in PERCENTILES
+        if not is_percentile_supported(fewest.completed_count, at)
     ]
-    evidence: Numbers = {"phase": fewest.operation.display_name, "operations": fewest.completed}
-    count = f"{format_count(fewest.completed)} operations of {fewest.operation.display_name}"
+    evidence: EvidenceValues = {
+        "phase": fewest.operation.display_name,
+        "operations": fewest.completed_count,
+    }
+    count = f"{format_count(fewest.completed_count)} operations of {fewest.operation.display_name}"
     if not lacking:
-        return valid(f"{count}, the fewest, support every percentile.", **evidence)
+        return valid_answer(f"{count}, the fewest, support every percentile.", **evidence)
     needs = ", ".join(
         f"p{at:g} ({format_count(ios_needed_for_percentile(at))})" for _, at in lacking
     )
-    verdict = indicative if lacking[0][0] == PERCENTILES[0][0] else valid
+    verdict = indicative_answer if lacking[0][0] == PERCENTILES[0][0] else valid_answer
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
 
-def metadata_cpu(view: MetadataView) -> CheckAnswer:
+def check_metadata_cpu(view: MetadataView) -> CheckAnswer:
     """cpu-bound-client of metadata load: each phase on files by itself."""
     windows = [(phase.operation, phase.span) for phase in view.metadata.file_phases]
     answers = [
@@ -476,17 +501,17 @@ def _processor_use_answer(
     view: MetadataView, index: int, word: str, share: float | None
 ) -> CheckAnswer:
     host = view.hosts[index]
-    evidence: Numbers = {"host": host.host, "phase": word, "cores_busy_share": share}
+    evidence: EvidenceValues = {"host": host.host, "phase": word, "cores_busy_share": share}
     if share is None:
-        return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
+        return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
     text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy in {word}"
     if share >= FULL_PROCESSORS:
-        return indicative(f"{text}: the client may be the limit.", **evidence)
-    return valid(f"{text}, the most of all phases.", **evidence)
+        return indicative_answer(f"{text}: the client may be the limit.", **evidence)
+    return valid_answer(f"{text}, the most of all phases.", **evidence)
 
 
-@operations_counted
-def metadata_counted(view: MetadataView) -> CheckAnswer:
+@check_operations_counted
+def check_metadata_operations_counted(view: MetadataView) -> CheckAnswer:
     """operations-counted of metadata load: files that the target's file system counted.
 
     Others may make and remove files there as well, so it tells no more than too few.
@@ -495,9 +520,9 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
     for index, host in enumerate(view.hosts):
         facts, target = view.facts_of_host(host), view.target_of_host(host)
         if facts is None or target is None:
-            return unchecked(f"the file system of {host.host} is not known")
+            return unchecked_answer(f"the file system of {host.host} is not known")
         if target.fs_type not in IMMEDIATE_COUNT_FILE_SYSTEMS:
-            return not_applicable(f"{target.fs_type} does not count files at once.")
+            return not_applicable_answer(f"{target.fs_type} does not count files at once.")
         place = target.device or target.mount_point
         systems.setdefault((facts.kernel.boot_id_or_host(host.host), place), []).append(index)
     return worst_answer(
@@ -521,11 +546,11 @@ class _FileCounts(Record):
 def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     target = view.target_of_host(view.hosts[members[0]])
     if target is None or (target.in_memory and len(members) > 1):
-        yield not_applicable("Whether the hosts share a file system in memory is not known.")
+        yield not_applicable_answer("Whether the hosts share a file system in memory is not known.")
         return
     used = max((_used_inodes(view, index) for index in members), key=lambda each: each.size)
     if used.size < SAMPLES_SURE:
-        yield not_applicable(
+        yield not_applicable_answer(
             f"The target's file system was asked for its inodes {used.size} times, too few to tell."
         )
         return
@@ -544,16 +569,16 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
             claimed, counted, text, {"fs_type": target.fs_type, **evidence}
         )
         if answer.level is not None and answer.level.rank and _can_samples_miss_files(view, files):
-            answer = not_applicable(
+            answer = not_applicable_answer(
                 "The files were there for too short a time to be sampled.", kept_s=files.observed_s
             )
         elif target.mount_point == "/" and answer.level is not None and answer.level.rank:
             # A system's own file system is everybody's: what others removed then is lacking.
             message = f"{text}: on / others may have removed or made files meanwhile."
-            answer = indicative(message, **answer.evidence)
+            answer = indicative_answer(message, **answer.evidence)
         yield answer
     if not files.created:
-        yield not_applicable("No file was made.")
+        yield not_applicable_answer("No file was made.")
 
 
 def _file_system_suffix_text(view: MetadataView, members: list[int]) -> str:
@@ -607,7 +632,7 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
 
 
 @per_host(max_key="share_of_run")
-def metadata_idle(view: MetadataView, index: int) -> CheckAnswer:
+def check_metadata_device_busy(view: MetadataView, index: int) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
     window = view.measured_window(index)
     return other_io_answer_for_window(view, index, None if window is None else window.seconds)

@@ -76,12 +76,12 @@ class PhaseLoad(Record):
         return self.common_window is not None and bool((self.seconds > 0).all())
 
     @property
-    def completed(self) -> int:
+    def completed_count(self) -> int:
         """Operations that all hosts together completed."""
         return sum(run.completed for run in self.operation_runs if run is not None)
 
     @property
-    def failed(self) -> int:
+    def failed_count(self) -> int:
         """Operations that failed on any host."""
         return sum(n for run in self.operation_runs if run is not None for _, n in run.errors)
 
@@ -246,7 +246,9 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     for phase in load.phases:
         if phase.has_common_window:
             values[phase.operation.rate_key] = float((phase.intervals_inside / phase.seconds).sum())
-        values[phase.operation.phase_rate_key] = _rate_over_window(phase.completed, phase.span)
+        values[phase.operation.phase_rate_key] = _rate_over_window(
+            phase.completed_count, phase.span
+        )
         values |= _phase_latencies(phase, hosts)
     return metrics_from_values(METADATA_KEYS, values)
 
@@ -295,7 +297,7 @@ class MetadataView(RunView, kw_only=True):
     @property
     def has_load(self) -> bool:
         """Whether any operation was done, or its engine printed a rate."""
-        return any(phase.completed for phase in self.metadata.phases) or bool(
+        return any(phase.completed_count for phase in self.metadata.phases) or bool(
             reported_rates_of_run(self.record)
         )
 

@@ -37,7 +37,7 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
-from iolab.session.start import CommonStartTime, common_start, end_watches, watch_idle
+from iolab.session.start import CommonStartTime, common_start_time, end_watches, watch_idle
 from iolab.targets.work_directory import evict_page_cache, peer_folder_path, require_shared_target
 from iolab.units import NS_PER_S
 
@@ -507,7 +507,7 @@ class _Iteration:
         self._session.begin_phase(Phase.MEASURE, self._run, operation.display_name, seconds)
         await run_on_each_host(self._shares, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
-        start = common_start(self._session, self._shares, set_up_s)
+        start = common_start_time(self._session, self._shares, set_up_s)
         self._start_telemetry(start)
 
         async def measure_on_host(share: HostRunState) -> None:

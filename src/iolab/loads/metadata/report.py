@@ -73,9 +73,9 @@ class MetadataReport(LoadReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation on files."""
-        from iolab.loads.metadata.charts import run_latencies
+        from iolab.loads.metadata.charts import run_latency_curves
 
-        return run_latencies(record, name)
+        return run_latency_curves(record, name)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""

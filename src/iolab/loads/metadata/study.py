@@ -130,7 +130,9 @@ class MetadataStudy(LoadStudy):
             )
         clients = {item.id: len(item.hosts) for item in study.configurations}
         if own := [
-            point for point, job in pairs if _looks_up_own_files(job, clients[point.configuration])
+            point
+            for point, job in pairs
+            if _does_look_up_own_files(job, clients[point.configuration])
         ]:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
@@ -148,7 +150,7 @@ class MetadataStudy(LoadStudy):
         return metadata_faults(study, plan, facts)
 
 
-def _looks_up_own_files(job: MetadataJob, clients: int) -> bool:
+def _does_look_up_own_files(job: MetadataJob, clients: int) -> bool:
     """Whether a rank looks up what its own client made."""
     total = job.ranks * clients
     shift = job.rank_shift % total

@@ -25,7 +25,7 @@ IN_FLIGHT_MAX: Final = 1.05
 """More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
 
 _RATES: Final = ("iops", "bw_bytes_per_s")
-_WAYS: Final = ("", "read_", "write_", "trim_")
+_DIRECTION_PREFIXES: Final = ("", "read_", "write_", "trim_")
 
 
 class AuditRule(Record):
@@ -135,7 +135,7 @@ def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOut
     job = point.job
     if not job.io_alignment_bytes or any(name.startswith("bs") for name, _ in job.options):
         return
-    for way in _WAYS:
+    for way in _DIRECTION_PREFIXES:
         iops = _metric_value(result.metrics, f"{way}iops")
         bandwidth = _metric_value(result.metrics, f"{way}bw_bytes_per_s")
         if iops is None or bandwidth is None:
@@ -163,7 +163,7 @@ def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome
 def _latency_order_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """Percentiles ascend, the largest latency is above them, and each lies in its interval."""
     del point
-    for way in _WAYS:
+    for way in _DIRECTION_PREFIXES:
         keys = [f"{way}lat_ns_{name}" for name, _ in PERCENTILES]
         values = [
             (key, value)

@@ -146,7 +146,7 @@ class PublishedSet(Record):
         value = self.tree.get(name)
         return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
 
-    def elements(self) -> Iterator[PublishedElement]:
+    def iterate_elements(self) -> Iterator[PublishedElement]:
         """Every table at the top and every element of an array there, in the order of the file."""
         for kind, value in self.tree.items():
             for table in value if isinstance(value, list) else (value,):
@@ -209,7 +209,7 @@ def printed_range(value: object) -> FigureRange | None:
     return None
 
 
-def positive_range(value: object) -> FigureRange | None:
+def positive_range_or_none(value: object) -> FigureRange | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
     figure = printed_range(value)
     return figure if figure is not None and figure.low > 0 else None
@@ -220,7 +220,7 @@ def table_items(value: object) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ()
 
 
-def positive_integer(value: object) -> int | None:
+def positive_integer_or_none(value: object) -> int | None:
     """A whole number above 0; None where the value is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 

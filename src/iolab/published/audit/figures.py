@@ -73,7 +73,7 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
 
     What has no statistic is one point of a sweep, which its largest is not below.
     """
-    for element in published.elements():
+    for element in published.iterate_elements():
         groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
         for quantity in table_quantities(element.table):
             if quantity.statistic != "std_dev":
@@ -134,7 +134,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
     Of n values from a to b with a mean of m, the others all lie at one place at best, and at a or b
     at worst; the sum of squares is divided by n or by n - 1.
     """
-    for element in published.elements():
+    for element in published.iterate_elements():
         by_statistic = {
             (q.total_of, q.part_of, q.unit, q.statistic): q for q in table_quantities(element.table)
         }
@@ -195,7 +195,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     The number of B stands in the same table or in the method, the A in the same table; of the end
     of an axis (`_max`) it is what results were printed at.
     """
-    for element in published.elements():
+    for element in published.iterate_elements():
         for name, value in element.table.items():
             match, each = _PER.fullmatch(name), printed_range(value)
             if match is None or each is None or element.kind == RESTATED_KEY:
@@ -203,7 +203,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             counted, over, end = match.groups()
             own, method = element.table.get(f"{over}s"), published.table("method").get(f"{over}s")
             count = printed_number(own) or printed_number(method)
-            all_of = [element] if end is None else published.elements()
+            all_of = [element] if end is None else published.iterate_elements()
             spans = [
                 (at, q) for at in all_of if (q := printed_range(at.table.get(counted))) is not None
             ]
@@ -232,7 +232,7 @@ def audit_percentages(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A share in per cent lies between 0 and 100; a gain may be larger."""
     percents = [
         (element, q)
-        for element in published.elements()
+        for element in published.iterate_elements()
         for q in table_quantities(element.table)
         if q.unit == "%" and "gain" not in q.name
     ]
@@ -251,7 +251,7 @@ def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
 
     A mean is that of the results at the depth and the mix that the table itself has.
     """
-    for element in published.elements():
+    for element in published.iterate_elements():
         own = list(table_quantities(element.table))
         for name, value in element.table.items():
             match, stated = _PART.fullmatch(name), printed_range(value)
@@ -276,7 +276,7 @@ def _totals_of_part(
     published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
 ) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
     first = part.name.partition("_")[0]
-    for at in published.elements():
+    for at in published.iterate_elements():
         if at.table is element.table or not is_same_element(element.table, at.table):
             continue
         for q in table_quantities(at.table):
@@ -300,11 +300,11 @@ def is_same_element(table: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`[[also]]`: what is told again in another place, of the table that its `in` names."""
-    for again in published.elements():
+    for again in published.iterate_elements():
         kind = again.table.get("in")
         if again.kind != RESTATED_KEY or not isinstance(kind, str):
             continue
-        for element in published.elements():
+        for element in published.iterate_elements():
             if element.kind != kind or not is_same_element(again.table, element.table):
                 continue
             for name, value in again.table.items():
@@ -374,7 +374,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
     groups: dict[tuple[str, int | None], list[tuple[PublishedElement, FigureQuantity]]] = (
         defaultdict(list)
     )
-    for element in published.elements():
+    for element in published.iterate_elements():
         for quantity in table_quantities(element.table):
             if element.kind == "result" and quantity.unit == "s" and quantity.depth is not None:
                 groups[quantity.statistic, quantity.depth].append((element, quantity))
@@ -405,7 +405,7 @@ def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
         "rand": method.get("random_iodepths"),
         "seq": method.get("sequential_iodepths"),
     }
-    for element in published.elements():
+    for element in published.iterate_elements():
         best = element.table.get("peak_at_iodepth")
         for workload, depth in best.items() if isinstance(best, dict) else ():
             measured = sweeps.get(workload.partition("-")[0])

@@ -15,7 +15,7 @@ from iolab.published.audit.document import (
     PublishedSet,
     element_label,
     exact_range,
-    positive_range,
+    positive_range_or_none,
     printed_range,
 )
 from iolab.published.audit.figures import is_same_element
@@ -73,7 +73,7 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     Little 1961.
     """
     method = published.table("method")
-    for element in published.elements():
+    for element in published.iterate_elements():
         figures = [
             q
             for q in table_quantities(element.table)
@@ -175,7 +175,7 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
 
     Of indicators whose job is told under the same name; bytes are I/Os of its block size.
     """
-    for element in published.elements():
+    for element in published.iterate_elements():
         hosts = printed_number(element.table.get("hosts"))
         by_indicator = {
             q.name.partition(".")[0]: q
@@ -218,7 +218,7 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
     Nothing forbids another rate, as reads and writes may help each other.
     """
     percent = {str(table.get("id")): table for table in published.tables_of_array("workload")}
-    for element in published.elements():
+    for element in published.iterate_elements():
         peaks = [
             q for q in table_quantities(element.table) if q.unit == "1/s" and q.part_of in percent
         ]
@@ -235,7 +235,7 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
         yield from _mix_outcomes(
             {(element.name, *key): (element, q) for key, q in by_share.items()}
         )
-    rows = [element for element in published.elements() if element.kind == "result"]
+    rows = [element for element in published.iterate_elements() if element.kind == "result"]
     by_axes: dict[tuple[str, object, float], tuple[PublishedElement, FigureQuantity]] = {}
     for row in rows:
         share = printed_number(row.table.get("write_percent"))
@@ -317,12 +317,12 @@ def audit_drives_of_node(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The rate of a node's drives, one by one, against the rate of the node."""
     drives = [
         int(match[1])
-        for element in published.elements()
+        for element in published.iterate_elements()
         for text in element.table.values()
         for match in (MODULES.finditer(text) if isinstance(text, str) else ())
         if match[4] == "T"
     ]
-    for element in published.elements():
+    for element in published.iterate_elements():
         each, total = (
             printed_range(element.table.get("ssd_iops")),
             printed_range(element.table.get("node_iops")),
@@ -367,12 +367,12 @@ def _monitored_nodes(
     published: PublishedSet,
 ) -> Iterator[tuple[PublishedElement, FigureRange, float]]:
     """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
-    for element in published.elements():
+    for element in published.iterate_elements():
         if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
             continue
         for other in published.tables_of_array("result"):
             rate, writes = (
-                positive_range(other.get("max_iops")),
+                positive_range_or_none(other.get("max_iops")),
                 printed_number(other.get("write_percent")),
             )
             alike = "write_percent" in element.table and is_same_element(element.table, other)
@@ -419,7 +419,7 @@ def _parse_block_bytes(value: object) -> int | None:
 
 def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
-    for element in published.elements():
+    for element in published.iterate_elements():
         for name, text in element.table.items():
             for stated, parts, unit in _totals_in_text(text) if isinstance(text, str) else ():
                 computed = exact_range(sum(count * size for count, size in parts))
@@ -452,15 +452,17 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
     )
     method = published.table("method")
     copies = printed_number(method.get("replication")) or 1.0
-    for element in published.elements():
-        raw = positive_range(element.table.get("raw_tb", element.table.get("cluster_raw_tb")))
+    for element in published.iterate_elements():
+        raw = positive_range_or_none(
+            element.table.get("raw_tb", element.table.get("cluster_raw_tb"))
+        )
         usable, nodes = element.table.get("usable_tb"), 1.0
         if usable is None and element.kind == "hardware":
             usable, nodes = (
                 method.get("volume_tb_per_node"),
                 printed_number(method.get("nodes")) or 1.0,
             )
-        stated = positive_range(usable)
+        stated = positive_range_or_none(usable)
         if raw is None or stated is None or copies < 1:
             continue
         fine = stated.low * nodes <= raw.high / copies
@@ -508,11 +510,11 @@ def audit_line_rate(published: PublishedSet) -> Iterator[AuditOutcome]:
     """
     speeds = [
         q
-        for element in published.elements()
+        for element in published.iterate_elements()
         for q in _bandwidth_quantities(element)
         if q.name == "port_gbit_s"
     ]
-    for element in published.elements():
+    for element in published.iterate_elements():
         rates = [
             q for q in _bandwidth_quantities(element) if "_per_" not in q.name and q not in speeds
         ]

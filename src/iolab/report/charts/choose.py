@@ -56,7 +56,7 @@ Knees = Mapping[tuple[str, Axis], int]
 """The load from which more stops paying, by configuration and what else of the axes is held."""
 
 
-def load_chart_groups(brief: Brief, workloads: Sequence[Workload]) -> Charts:
+def chart_groups_over_load(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
         (bend.workload, bend.configuration, bend.fixed_axis): bend.load

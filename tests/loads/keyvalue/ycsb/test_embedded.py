@@ -229,7 +229,7 @@ def test_a_stop_while_measuring_ends_all_clients_without_a_fault(
     stop_then = stopping_in(Phase.MEASURE, "")
     played = play(study_of(program), target, hosts=("c1", "c2"), at_once=stop_then)
     assert played.faults == [None]
-    assert all(mine.stopped_early for mine in played.runs[0])
+    assert all(mine.was_stopped_early for mine in played.runs[0])
     assert list(target.iterdir()) == []
 
 

@@ -193,7 +193,7 @@ class CassandraNode:
         died = self.death_text()
         self._ready = False
         await self._reader.kill()
-        ended = await self._daemon.stop(STOP_LIMIT_S)
+        ended = await self._daemon.stop_or_kill(STOP_LIMIT_S)
         if died or not ended:
             message = (
                 died

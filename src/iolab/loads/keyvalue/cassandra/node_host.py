@@ -218,23 +218,23 @@ async def _prepare_host(
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
     host = workdir.host
 
-    def say(text: str) -> None:
+    def notify(text: str) -> None:
         session.emit(Notice(text))
 
     java = await find_java(host, settings.java, oldest=OLDEST_JAVA)
     require_java(java, version, host.name)
-    own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
-    jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, say)
+    own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, notify)
+    jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, notify)
     tools = CassandraTools(host, settings, own)
     preflight = await tools.check_node_start()
     storage_port, jmx_port = _free_ports(preflight, settings, host.name)
     if not version.supports(java):
-        say(
+        notify(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
             f"{java_text_for_record(java, version)}."
         )
     for text in kernel_setting_notes(preflight, host.name):
-        say(text)
+        notify(text)
     return NodeHostTools(tools, jars, java_text_for_record(java, version), storage_port, jmx_port)
 
 
@@ -273,7 +273,7 @@ def _free_ports(preflight: PreflightReply, settings: ServerSettings, host: str) 
 
 
 class ServerProcess:
-    """One process, from `start` to its end; `kill` or `stop` must be called in any case.
+    """One process, from `start` to its end; `kill` or `stop_or_kill` must be called in any case.
 
     `on_line` gets each line of its standard output. All of them may raise HostError.
     """
@@ -327,7 +327,7 @@ class ServerProcess:
             await asyncio.wait({self._task}, timeout=limit_s)
         return not self.is_alive
 
-    async def stop(self, limit_s: float) -> bool:
+    async def stop_or_kill(self, limit_s: float) -> bool:
         """Ask it to end, kill it when it does not; whether it ended by itself."""
         if self.is_alive and not self.host.lost_reason:
             await self._send_signal("TERM")
@@ -351,7 +351,7 @@ class ServerProcess:
         # Who is killed has no say in it: his last words tell of something else.
         struck = self.exited is not None and self.exited.signal is not None
         last_words = excerpt(
-            "; ".join(_telling_output_lines(self.tail, struck=struck)), OUTPUT_CHARACTERS_MAX
+            "; ".join(_explaining_output_lines(self.tail, struck=struck)), OUTPUT_CHARACTERS_MAX
         ).rstrip(".")
         return f"{self._exit_text()}{f' ({last_words})' if last_words else ''}"
 
@@ -404,7 +404,7 @@ class ServerProcess:
                     self._on_line(line)
 
 
-def _telling_output_lines(output: str, *, struck: bool) -> list[str]:
+def _explaining_output_lines(output: str, *, struck: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _ERROR_WORDS)]

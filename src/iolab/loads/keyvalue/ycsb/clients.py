@@ -550,7 +550,7 @@ class EmbeddedStores:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(share.name)
 
-    async def prepare(
+    async def prepare_databases(
         self,
         session: SessionContext,
         run: PlannedRun,
