@@ -479,7 +479,9 @@ def _limit_cells(
         ((_, alike),) = groups
         workloads = _affected_workloads_text(study, alike, all_findings)
         return row_of_cells(workloads, _evidence_text(alike), _next_steps_text(alike, points))
-    own = [one for one in all_findings if one.configuration == findings[0].configuration]
+    own = [
+        finding for finding in all_findings if finding.configuration == findings[0].configuration
+    ]
     names = [
         cause
         if len(alike) == len(own)
@@ -500,7 +502,9 @@ def _limit_cells(
 
 def _workload_titles(study: Study, findings: Iterable[BottleneckFinding]) -> list[str]:
     titles = study.workload_titles
-    return list(dict.fromkeys(titles.get(one.workload, one.workload) for one in findings))
+    return list(
+        dict.fromkeys(titles.get(finding.workload, finding.workload) for finding in findings)
+    )
 
 
 def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[PointSummary]) -> str:
@@ -634,7 +638,9 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
 def _named_resource_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """How much of the resource was used that the limit names; nothing of other limits."""
     resource = _CAUSE_RESOURCES.get(findings[0].decision.cause)
-    text = next((text for one, _, text in _RESOURCE_COLUMNS if one is resource), "")
+    text = next(
+        (text for column_resource, _, text in _RESOURCE_COLUMNS if column_resource is resource), ""
+    )
     uses = [
         limit.decision.use or (limit.resources.busiest_use(resource) if resource else None)
         for limit in findings

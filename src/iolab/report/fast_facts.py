@@ -94,7 +94,7 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
             and row.lead >= LEAST_LEAD
         ]
         if ahead:
-            row = max(ahead, key=lambda one: (one.is_decided, one.lead))
+            row = max(ahead, key=lambda candidate: (candidate.is_decided, candidate.lead))
             yield _lead_fact(row, titles)
 
 
@@ -102,8 +102,9 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     best = row.best or row.cells[0]
     second = best_of_metric([cell for cell in row.cells if cell.is_sound and cell is not best])
     note = " against ".join(
-        f"{titles.get(one.configuration, one.configuration)} {metric_value_text(one.value)}"
-        for one in (best, second)
+        f"{titles.get(figure.configuration, figure.configuration)} "
+        f"{metric_value_text(figure.value)}"
+        for figure in (best, second)
     )
     doubt = f" ({row.open_reason})" if row.open_reason else ""
     return FastFact(difference_text(best.value, second.value), row.title, f"{note}{doubt}")
@@ -191,9 +192,9 @@ def _is_least_load(point: PointSummary, brief: Brief) -> bool:
         or value
         <= min(
             int(other)
-            for one in brief.points
-            if one.key.workload == point.key.workload
-            for at, other in one.key.axis
+            for summary in brief.points
+            if summary.key.workload == point.key.workload
+            for at, other in summary.key.axis
             if at == name
         )
         for name, value in point.key.axis
@@ -211,8 +212,8 @@ def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFac
         ranked = sorted(own, key=lambda quotient: -(quotient.value.value or 0.0))
         best, *others = ranked
         names = [
-            f"{titles.get(one.maximum.configuration, '')} {quotient_text(one.value)}"
-            for one in others[:1]
+            f"{titles.get(quotient.maximum.configuration, '')} {quotient_text(quotient.value)}"
+            for quotient in others[:1]
         ]
         owner = titles.get(best.maximum.configuration, "") if names else ""
         note = ", ".join(filter(None, (owner, *names)))

@@ -241,7 +241,7 @@ def _with_difference(cell: Cell, row: WorkloadRow, name: str, base: str) -> Cell
 def _with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
     """The cell with its share of the largest figure of its row as a bar."""
     figure = row.figure_of_configuration(name)
-    most = max((one.value.value or 0.0 for one in row.cells if one.is_sound), default=0.0)
+    most = max((cell.value.value or 0.0 for cell in row.cells if cell.is_sound), default=0.0)
     if figure is None or not figure.is_sound or not most or row.figure_count < 2:
         return cell
     token = styles[name].token if name in styles else SERIES[0]
@@ -358,7 +358,7 @@ def _operation_columns_table(rows: Sequence[WorkloadRow], anchors: RunAnchors) -
     names = ("Read", "Write") if any(len(pair.rows) > 1 for pair in pairs) else ("Best",)
     most: dict[str, float] = {}
     for row in rows:
-        values = (one.value.value or 0.0 for one in row.cells if one.is_sound)
+        values = (cell.value.value or 0.0 for cell in row.cells if cell.is_sound)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
     lines = []
     for pair in pairs:

@@ -165,9 +165,9 @@ def _client_and_fleet_chart(
             continue
         alone, fleet = styles[pair.single_client.configuration], styles[pair.fleet.configuration]
         note = f"each of {pair.fleet.hosts}"
-        one = pair.single_client
+        client = pair.single_client
         dots = (
-            Dot("alone", alone.token, one.value, one.level, "alone", alone.title),
+            Dot("alone", alone.token, client.value, client.level, "alone", alone.title),
             Dot(note, fleet.token, share, pair.fleet.level, note, fleet.title),
         )
         groups.append(DotRow(pair.fleet.title, dots))

@@ -78,9 +78,9 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
 
 def _software_text(brief: Brief, engine_notes: Sequence[str]) -> str:
     """The engines that no note tells of, iolab, and the kernels of all hosts."""
-    told = " ".join(engine_notes)
+    notes = " ".join(engine_notes)
     kernels = dict.fromkeys(f"Linux {host.kernel.release}" for host in brief.facts.values())
-    versions = (version for version in brief.engine_versions if version not in told)
+    versions = (version for version in brief.engine_versions if version not in notes)
     parts = [*versions, f"iolab {brief.session.iolab_version}", *kernels]
     return ", ".join(parts[:SOFTWARE_SHOWN])
 

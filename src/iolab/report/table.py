@@ -243,7 +243,7 @@ def _cell_attributes(table: Table, place: int, width: int, stacked_cell: Cell | 
     if stacked_cell is None or stacked_cell.text in ("", DASH):
         return attributes
     covers_all = place == 0 or width == len(table.columns) - 1 > 1
-    names = [] if covers_all else [one.title for one in table.columns[place : place + width]]
+    names = [] if covers_all else [column.title for column in table.columns[place : place + width]]
     return f'{attributes} data-name="{_escape_html(", ".join(names))}"'
 
 

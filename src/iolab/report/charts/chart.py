@@ -444,12 +444,12 @@ def short_configuration_names(configurations: Sequence[Configuration]) -> list[s
     titles = [escape_invisible(configuration.title) for configuration in configurations]
     ids = [configuration.id for configuration in configurations]
     plain = [title.partition(" (")[0] for title in titles]
-    apart = distinct_parts(titles)[0]
-    for names in (titles, plain, apart, ids, distinct_parts(ids, "-_.")[0]):
+    distinct_titles = distinct_parts(titles)[0]
+    for names in (titles, plain, distinct_titles, ids, distinct_parts(ids, "-_.")[0]):
         are_short = all(0 < len(name) <= LABEL_CHARACTERS for name in names)
         if are_short and len(set(names)) == len(names):
             return names
-    cut = [plot_label(name) for name in apart]
+    cut = [plot_label(name) for name in distinct_titles]
     return [
         name if cut.count(name) == 1 else f"{excerpt(name, LABEL_CHARACTERS - 4)} {number}"
         for number, name in enumerate(cut, 1)

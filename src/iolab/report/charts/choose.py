@@ -168,7 +168,7 @@ def _chart_lines(
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
     order = list(styles)
-    for point in sorted(points, key=lambda one: order.index(one.key.configuration)):
+    for point in sorted(points, key=lambda summary: order.index(summary.key.configuration)):
         fixed = tuple(pair for pair in point.key.axis if pair[0] != axis)
         grouped.setdefault((point.key.configuration, fixed), []).append(point)
     combinations = list(dict.fromkeys(fixed for _, fixed in grouped))

@@ -345,7 +345,7 @@ def _line_chart_notes(
         RUN_INTERVAL_NOTE if len(panels) == 1 else POINT_INTERVAL_NOTE,
     )
     curves = [line.curve for line in drawn if line.curve is not None]
-    yield from (text for one in quantities if (text := prediction_note(curves, one.key)))
+    yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
     yield from hidden_lines_note(lines, drawn)
 
 

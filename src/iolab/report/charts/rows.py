@@ -96,8 +96,8 @@ def figures_by_unit(
 ) -> tuple[Figure, ...]:
     """A chart for each unit that rows have, those of rates first, over the width of a page."""
     by_unit = rows_by_key(rows, unit)
-    units = sorted(by_unit, key=lambda one: UNITS_FIRST.index(one) if one in UNITS_FIRST else 9)
-    drawn = (draw(by_unit[one]) for one in units)
+    units = sorted(by_unit, key=lambda name: UNITS_FIRST.index(name) if name in UNITS_FIRST else 9)
+    drawn = (draw(by_unit[name]) for name in units)
     return fill_page_width([figure for figure in drawn if figure is not None])
 
 
@@ -164,7 +164,9 @@ def dot_chart(
         is_title_left=True,
     )
     marks = [*_reference_marks(dots), *_lane_marks(lanes, scale), *texts]
-    left = CHARACTER * max((len(text) for one in texts for *_, text in one.places), default=0)
+    left = CHARACTER * max(
+        (len(text) for mark_texts in texts for *_, text in mark_texts.places), default=0
+    )
     total = sum(bool(_value_and_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dots_note(dots, total)]
     return Figure(
