@@ -51,6 +51,16 @@ def test_links_lead_somewhere() -> None:
     assert dead == []
 
 
+def test_pages_that_the_code_names_exist() -> None:
+    named = {
+        (module.name, page)
+        for module in tracked("src/iolab/*.py")
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", module.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 10
+    assert [(module, page) for module, page in sorted(named) if not (ROOT / page).exists()] == []
+
+
 def test_every_page_is_reached_from_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     index += site_parts.checks().replace("(checks/", "(reference/checks/")
