@@ -171,6 +171,19 @@ def test_an_invalid_figure_is_no_figure_on_the_first_page(brief: Brief) -> None:
     assert page.answer.charts == ()
 
 
+def test_the_first_page_charts_every_unit() -> None:
+    charts = shared.page("two").answer.charts
+    units = [plot.x.title for chart in charts for plot in chart.plots if plot.x is not None]
+    assert units == ["k IOPS", "MB/s"]
+
+
+def test_the_masthead_has_no_session_and_an_alert_stands_once(brief: Brief) -> None:
+    session = replace(brief.session, status=SessionStatus.FAILED, reason="The disk is full.")
+    page = shared.drawn(replace(brief, session=session, details={}))
+    assert brief.session.id not in page[: page.index("<main>")]
+    assert page.count("The disk is full.") == 1
+
+
 def test_what_is_wrong_is_told_worst_first(page: str) -> None:
     told = page[page.index('id="know"') : page.index('id="results"')]
     failed, invalid, indicative = (

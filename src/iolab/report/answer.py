@@ -115,7 +115,7 @@ def build_answer(
     from iolab.report.provenance import repeats_sentence, verdicts_sentence
 
     rows, anchors = workload_rows(figures), brief.run_anchors
-    titles = brief.study.configuration_titles
+    labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in figures}
     touching = sorted(
@@ -136,8 +136,8 @@ def build_answer(
         limits_text=bottlenecks_sentence(brief.study, brief.bottlenecks),
         trust_texts=tuple(filter(None, trust)),
         facts=fast_facts(brief, rows),
-        best_table=matrix_table(rows, titles, anchors, brief.series_styles),
-        table_note=marks_note(rows, titles),
+        best_table=matrix_table(rows, labels, anchors, brief.series_styles),
+        table_note=marks_note(rows, labels),
         charts=_best_charts(figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),

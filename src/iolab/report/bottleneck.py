@@ -21,7 +21,7 @@ from iolab.report.phrases import (
     load_step_text,
 )
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
-from iolab.text import capitalised, list_text, percent_text
+from iolab.text import capitalised, counted_noun, list_text, percent_text
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.BEYOND: "not watched",
     BottleneckCause.NONE: "not known",
 }
+
+SENTENCE_CHARACTERS_MAX: Final = 120
+"""A longer list of workloads is counted instead."""
 
 STEPS_SHOWN: Final = 2
 """Next steps in a row; the others help fewer of its workloads."""
@@ -534,7 +537,13 @@ def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> s
     """The same as a sentence; empty where no best point was watched."""
     known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
     if known:
-        return f"Limited by: {_bottlenecks_line(study, known, limits)}."
+        line = _bottlenecks_line(study, known, limits)
+        if len(line) > SENTENCE_CHARACTERS_MAX:
+            line = "; ".join(
+                f"{cause} in {len(alike)} of {counted_noun(len(limits), 'best point')}"
+                for cause, alike in _findings_by(known, _cause_text).items()
+            )
+        return f"Limited by: {line}."
     unknown = "What limits the best points is not known: nothing watched was at its limit."
     return unknown if limits else ""
 

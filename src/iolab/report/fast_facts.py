@@ -181,7 +181,8 @@ def _latency_fact(
     owner = titles.get(best.point.key.configuration, "") if who else ""
     label = f"{name} at {at}" if at else name
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
-    note = ", ".join(filter(None, (workload.title, owner, *who, doubt)))
+    against = " against ".join(filter(None, (owner, *who)))
+    note = ", ".join(filter(None, (workload.title, against, doubt)))
     return FastFact(metric_value_text(best.metric), label, note)
 
 
@@ -216,6 +217,6 @@ def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFac
             for quotient in others[:1]
         ]
         owner = titles.get(best.maximum.configuration, "") if names else ""
-        note = ", ".join(filter(None, (owner, *names)))
+        note = " against ".join(filter(None, (owner, *names)))
         yield FastFact(quotient_text(best.value), f"{kind} for {best.size.unit_text}", note)
         return

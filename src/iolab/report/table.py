@@ -106,14 +106,15 @@ class Table(Record):
 
     def merged_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
         """(place, width, cell) of each cell of a row; the first column stands alone."""
+        if not self.merges_equal:
+            return ((place, 1, cell) for place, cell in enumerate(cells))
+        return self._runs_of_equal_cells(cells)
+
+    def _runs_of_equal_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
         place = 0
         while place < len(cells):
             width = 1
-            while (
-                self.merges_equal
-                and 0 < place < len(cells) - width
-                and cells[place + width] == cells[place]
-            ):
+            while 0 < place < len(cells) - width and cells[place + width] == cells[place]:
                 width += 1
             yield place, width, cells[place]
             place += width
@@ -162,12 +163,14 @@ def table_without_empty_columns(table: Table) -> Table:
 def compact_table(table: Table) -> Table:
     """The table without columns in which nothing stands, or the same in all of several rows.
 
-    What all rows have in common stands behind the title. The first column stays.
+    What all rows have in common stands behind the title. The first column stays, and so does a
+    verdict that is not valid.
     """
     kept, common = [0], []
     for place, column in enumerate(table.columns[1:], 1):
         texts = {cells[place].one_line_text for cells in table.rows}
-        if len(table.rows) < COMMON_ROWS_MIN or len(texts) > 1:
+        is_warning = any(cells[place].level not in (None, Level.VALID) for cells in table.rows)
+        if len(table.rows) < COMMON_ROWS_MIN or len(texts) > 1 or is_warning:
             kept.append(place)
         elif texts != {DASH}:
             common.append(f"{column.title} {texts.pop()}")
