@@ -5,7 +5,7 @@ pub mod signature;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -139,7 +139,9 @@ pub fn inspect_device(
     hold: OpenMode,
 ) -> Result<(DeviceFacts, Option<File>)> {
     let real = resolve_block_device(path)?;
-    let name = real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!");
+    let name = kernel_name(roots, &real).unwrap_or_else(|| {
+        real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!")
+    });
     let count = |file: &str| number(&roots.block(&name).join(file));
     let size_bytes = count("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
     let stack = stack_below_device(roots, &visible_mounts(roots), &name);
@@ -195,6 +197,15 @@ fn resolve_block_device(path: &Path) -> Result<PathBuf> {
         return Ok(real);
     }
     Err(Error::errno(libc::ENOTBLK, format!("{} is not a block device", path.display())))
+}
+
+/// The kernel's own name of a device node, by its number: in a container it may be called anything,
+/// also as another device is.
+fn kernel_name(roots: &Roots, real: &Path) -> Option<String> {
+    let number = fs::metadata(real).ok()?.rdev();
+    let id = format!("{}:{}", libc::major(number), libc::minor(number));
+    let folder = fs::canonicalize(roots.sys.join("dev/block").join(id)).ok()?;
+    Some(folder.file_name()?.to_string_lossy().into_owned())
 }
 
 /// The kernel gives a device with this flag to one opener, and to none while it is mounted, a
@@ -353,6 +364,18 @@ mod tests {
         let wish = DeviceOptions { serial: Some("x"), overwrite: true };
         let error = Devices::default().take(Path::new("/dev/null"), wish).unwrap_err();
         assert_eq!(error.code, "ENOTBLK");
+    }
+
+    #[test]
+    fn a_device_is_known_by_its_number_whatever_its_node_is_called() {
+        let folder = Folder::new();
+        let roots = Roots { sys: folder.path().to_owned(), ..Roots::default() };
+        fs::create_dir_all(folder.path().join("devices/vdb")).unwrap();
+        fs::create_dir_all(folder.path().join("dev/block")).unwrap();
+        let link = folder.path().join("dev/block/1:3");
+        std::os::unix::fs::symlink("../../devices/vdb", link).unwrap();
+        assert_eq!(kernel_name(&roots, Path::new("/dev/null")).as_deref(), Some("vdb"));
+        assert_eq!(kernel_name(&roots, Path::new("/dev/zero")), None);
     }
 
     const ANY: DeviceOptions = DeviceOptions { serial: None, overwrite: false };
