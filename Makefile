@@ -44,7 +44,7 @@ CLUSTER_FOLDER ?= /var/tmp
 .PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
     lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
     bench docs samples agents version wheels rust-aarch64 \
-    fleet fleet-down cluster cluster-down clean
+    fleet fleet-down cluster cluster-down kubernetes kubernetes-down kubernetes-test clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):[^=]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -116,6 +116,7 @@ agents: packages $(AGENT_SOURCES) ## compile the agents for x86_64 and aarch64, 
 version: .venv/.synced ## set the version of the next release everywhere: VERSION=0.2.0
 	@test -n "$(VERSION)" || { echo "name the version: make version VERSION=0.2.0" >&2; exit 2; }
 	@sed -i '/^version = /s/".*"/"$(VERSION)"/' pyproject.toml agent/Cargo.toml
+	@sed -i '/newTag:/s/[0-9].*/$(VERSION)/' deploy/base/kustomization.yaml
 	@sed -i '/^__version__ = /s/".*"/"$(VERSION)"/' src/iolab/version.py
 	@cargo update --quiet --workspace --offline --manifest-path agent/Cargo.toml
 	@$(UV) lock --quiet
@@ -131,7 +132,7 @@ wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all ag
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*
-	@$(UV) run --frozen --quiet --isolated --only-group release kubernetes-validate --strict --quiet deploy/kubernetes.yaml
+	@$(UV) run --frozen --quiet --isolated --only-group release kubernetes-validate --strict --quiet deploy/base/[!k]*.yaml
 	@cp $(SBOM) dist
 	@cd dist && sha256sum iolab* | tee SHA256SUMS
 
@@ -244,6 +245,19 @@ cluster: setup ## make nodes with SSDs and ports to boot guests on (root); print
 
 cluster-down: ## remove that cluster completely
 	@$(BIN)/python tools/cluster.py down --folder $(CLUSTER_FOLDER)
+
+kubernetes: ## start a real Kubernetes on this machine (root), built from Go modules at the first time
+	@tools/packages.sh required "containerd:containerd:to run pods" "runc:runc:to run pods" \
+	    "buildah:buildah:to build images" "debootstrap:debootstrap:to build images" \
+	    "ip:iproute2:to connect nodes" "/usr/lib/cni/bridge:containernetworking-plugins:to connect pods"
+	@ls dist/*.whl >/dev/null 2>&1 || IOLAB_MACHINES=$$(uname -m) $(UV) build --quiet --wheel --out-dir dist
+	@tools/kubernetes/cluster.sh up
+
+kubernetes-down: ## remove that Kubernetes completely; what was built stays in the cache
+	@tools/kubernetes/cluster.sh down
+
+kubernetes-test: setup ## the tests in that Kubernetes, after make kubernetes
+	@$(BIN)/python -m pytest -n 0 -v --durations 10 -m kubernetes tests/kubernetes
 
 clean: ## remove what was built here
 	@rm -rf .venv .tools scratch agent/target src/iolab/_agent .mypy_cache .ruff_cache .pytest_cache

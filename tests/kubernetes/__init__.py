@@ -1,0 +1,1 @@
+"""Tests on a real Kubernetes, which `make kubernetes` starts."""
