@@ -13,6 +13,7 @@ from iolab.cli.invocation import command_line
 from iolab.cli.options import AsJson, OtherHosts, SkipQuestion, read_hosts, require_absolute
 from iolab.cli.output import is_removal_confirmed, print_json, print_message, print_renderables
 from iolab.errors import ExitCode
+from iolab.study.inventory import is_namespace
 from iolab.text import one_line
 from iolab.units import format_bytes
 
@@ -36,12 +37,19 @@ def clean(
     yes: SkipQuestion = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what killed sessions left, ask, and remove it."""
+    """List what killed sessions left, ask, and remove it.
+
+    With --hosts k8s:NAMESPACE it is the pods and volumes that sessions made there.
+    """
     import asyncio
 
     from iolab.core.host import HostKind, HostSpec
     from iolab.session.discovery import find_leftovers
 
+    if hosts is not None and is_namespace(hosts):
+        from iolab.cli.pods import clean_namespace
+
+        raise typer.Exit(clean_namespace(hosts, yes=yes, as_json=as_json))
     if hosts is None:
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
         path = path or "."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from iolab.core.kubernetes import VolumeAccess, VolumeMode
 from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.record import Record
 from iolab.text import counted_noun, quote_value, suggestion
@@ -29,6 +30,7 @@ MPI: Final = "mpi:"
 PODS: Final = "k8s:"
 
 LOAD: Final = "Load"
+KUBERNETES: Final = "Kubernetes"
 
 TARGET: Final = "Target and hosts"
 """The headings that the help has such options under."""
@@ -461,6 +463,81 @@ def with_output_format(command: Callable[..., None]) -> Callable[..., None]:
     return command_with_format
 
 
+StorageClasses = Annotated[
+    str | None,
+    typer.Option(
+        "--storage-class",
+        metavar="NAME,...",
+        help="Make pods with a volume of this storage class, or of several to compare.",
+        rich_help_panel=KUBERNETES,
+    ),
+]
+PodCount = Annotated[
+    int | None,
+    typer.Option(
+        "--pods", metavar="N", help="Pods of each class, one a node.", rich_help_panel=KUBERNETES
+    ),
+]
+VolumeSize = Annotated[
+    str | None,
+    typer.Option(
+        "--volume",
+        metavar="SIZE",
+        help="Size of each pod's volume, as 20Gi.",
+        rich_help_panel=KUBERNETES,
+    ),
+]
+VolumeModeOption = Annotated[
+    VolumeMode | None,
+    typer.Option(
+        "--volume-mode",
+        help="Measure a file system, or a raw block device (then the pods run as root).",
+        show_default=False,
+        rich_help_panel=KUBERNETES,
+    ),
+]
+VolumeAccessOption = Annotated[
+    VolumeAccess | None,
+    typer.Option(
+        "--access",
+        help="RWO: a volume for each pod; RWX: one that all pods of a class share.",
+        show_default=False,
+        rich_help_panel=KUBERNETES,
+    ),
+]
+NodeSelector = Annotated[
+    str | None,
+    typer.Option(
+        "--node-selector",
+        metavar="KEY=VALUE,...",
+        help="Only nodes with these labels.",
+        rich_help_panel=KUBERNETES,
+    ),
+]
+PodImage = Annotated[
+    str | None,
+    typer.Option(
+        "--image",
+        metavar="IMAGE",
+        help="Image of the pods, with the engine and coreutils or busybox.",
+        rich_help_panel=KUBERNETES,
+    ),
+]
+PodNamespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAME",
+        help="Namespace of the pods; default: iolab.",
+        rich_help_panel=KUBERNETES,
+    ),
+]
+KeepPods = Annotated[
+    bool,
+    typer.Option("--keep", help="Leave the pods for the next session.", rich_help_panel=KUBERNETES),
+]
+
+
 class StudyOptions(Record):
     """A study as a command line names it, and what that sets over it."""
 
@@ -479,6 +556,33 @@ class StudyOptions(Record):
     iodepth: IoDepths = None
     bs: BlockSizes = None
     numjobs: JobCounts = None
+    storage_class: StorageClasses = None
+    pods: PodCount = None
+    volume: VolumeSize = None
+    volume_mode: VolumeModeOption = None
+    access: VolumeAccessOption = None
+    node_selector: NodeSelector = None
+    image: PodImage = None
+    namespace: PodNamespace = None
+    keep: KeepPods = False
+
+    @property
+    def pod_assignments(self) -> tuple[str, ...]:
+        """What its options of pods set, as `--set` says it."""
+        values = {
+            "storage_class": self.storage_class,
+            "pods": self.pods,
+            "volume": self.volume,
+            "volume_mode": self.volume_mode,
+            "access": self.access,
+            "node_selector": self.node_selector,
+            "image": self.image,
+            "namespace": self.namespace,
+            "keep": "true" if self.keep else None,
+        }
+        return tuple(
+            f"kubernetes.{key}={value}" for key, value in values.items() if value is not None
+        )
 
 
 def with_study_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -495,8 +599,13 @@ def with_study_options(command: Callable[..., None]) -> Callable[..., None]:
     return command_with_options
 
 
-def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
-    """The study that a command line names; UsageError or StudyError with every fault."""
+def load_study(
+    options: StudyOptions, *, path_required: bool = True, assignments: Sequence[str] = ()
+) -> Study:
+    """The study that a command line names; UsageError or StudyError with every fault.
+
+    `assignments` are set over all that the options set.
+    """
     from iolab.cli.studies import find_study
     from iolab.core.engine import EngineName
     from iolab.registry import study_kinds
@@ -513,7 +622,14 @@ def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
         *workload_assignments(
             options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
         ),
+        *options.pod_assignments,
+        *assignments,
     )
+    if options.hosts is not None and options.pod_assignments:
+        raise UsageError(
+            "--hosts names hosts that are there, and options of Kubernetes make others.",
+            "Give --hosts or --storage-class, not both.",
+        )
     loaded_as = StudyOverrides(
         None if path is None else str(Path(path).absolute()),
         options.scale,

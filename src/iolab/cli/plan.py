@@ -231,7 +231,13 @@ def plan(
     read = reader.study if reader else load_study(options, path_required=not offline)
     plan = with_new_cost(read, reader.plan) if reader else make_plan(read, study_kinds())
     results = reader.results() if reader else ()
-    facts, refusal = (None, None) if offline or reader else _facts_and_refusal(read, plan)
+    # Pods that a session makes are not there yet.
+    is_offline = offline or reader is not None or read.kubernetes is not None
+    facts, refusal = (None, None) if is_offline else _facts_and_refusal(read, plan)
+    if reader is None and read.kubernetes is not None:
+        from iolab.cli.pods import room_fault
+
+        refusal = room_fault(read, plan)
     if output is not OutputFormat.TABLE:
         if refusal is not None:
             raise refusal

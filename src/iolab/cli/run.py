@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from iolab.cli.options import (
     HostActivity,
@@ -28,7 +29,7 @@ from iolab.text import one_line, quote_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from iolab.cli.session import SessionRequest
+    from iolab.cli.session import RunOptions, SessionRequest
     from iolab.core.host import HostFacts
     from iolab.core.run import Plan, RunKey
     from iolab.core.study import Study
@@ -68,11 +69,31 @@ def run(
         require_directory_or_nothing(out)
     study = load_study(options)
 
-    from iolab.cli.session import RunOptions, run_and_report
+    from iolab.cli.session import RunOptions
 
+    if study.kubernetes is not None:
+        from iolab.cli.pods import name_assignments
+
+        study = load_study(options, assignments=name_assignments(study.kubernetes))
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
-    raise typer.Exit(run_and_report(request, run_options))
+    raise typer.Exit(_run_where_hosts_are(request, run_options))
+
+
+def _run_where_hosts_are(request: SessionRequest, options: RunOptions) -> int:
+    """Run the session, in pods that are made for it where the study wants such."""
+    from iolab.cli.session import run_and_report
+
+    if request.study.kubernetes is None:
+        return run_and_report(request, options)
+    from iolab.cli.pods import run_in_pods
+
+    return run_in_pods(
+        request.study,
+        request.plan,
+        lambda study: run_and_report(replace(request, study=study), options),
+        quiet=options.quiet,
+    )
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity = False) -> None:
@@ -153,7 +174,7 @@ def resume(
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import adaptive_queue_factory
-    from iolab.cli.session import RunOptions, SessionRequest, run_and_report
+    from iolab.cli.session import RunOptions, SessionRequest
     from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
 
@@ -188,7 +209,7 @@ def resume(
         results=tuple(stored),
     )
     run_options = RunOptions(session, quiet=quiet, output=output, report=report, fail_on=fail_on)
-    raise typer.Exit(run_and_report(request, run_options))
+    raise typer.Exit(_run_where_hosts_are(request, run_options))
 
 
 def _require_measured_here(reader: SessionReader) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
+from iolab.core.kubernetes import PodFacts
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -429,6 +430,8 @@ class HostFacts(Record):
     machine: MachineFacts = UNKNOWN_MACHINE
     cloud: CloudFacts | None = None
     target_fault: TargetFault | None = None
+    pod: PodFacts | None = None
+    """Of a host that is a pod, what its cluster tells of it."""
 
     def tool_facts(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
+from iolab.core.kubernetes import PodFleet
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import NO_PRECONDITION, Precondition
@@ -184,6 +185,7 @@ class Study(Record, dict=True):
     `inventory` is the text of the inventory whose hosts took the place of the file's, "" if none.
     `server` is the store that clients share, None where each has its own.
     `guests` are booted for the session on every hypervisor, None where there are none to boot.
+    `kubernetes` are pods that a session makes and removes, None where it makes none.
     `answer` is what kind of answer the `question` wants.
     """
 
@@ -204,6 +206,7 @@ class Study(Record, dict=True):
     precondition: Precondition = NO_PRECONDITION
     server: ServerConfig | None = None
     guests: BootedGuests | None = None
+    kubernetes: PodFleet | None = None
     answer: AnswerKind = AnswerKind.FIGURES
 
     def host(self, name: str) -> HostSpec:

@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.host import HostKind, HostSpec
+from msgspec.structs import replace
+
+from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
+from iolab.hosts.kubernetes.facts import pod_of_command, read_pod_facts
 from iolab.hosts.message import ReachError
 from iolab.hosts.process import exit_text, run_local_process, start_local_process
 from iolab.hosts.push import CommandFiles, CommandPrefix, agent_binary, install_agent
@@ -79,6 +82,11 @@ class CommandHost(Host):
     def prefix(self) -> CommandPrefix:
         """The words that reach the host. Raises HostError."""
         return CommandPrefix(self.name, self.spec.command)
+
+    async def with_place_facts(self, facts: HostFacts, path: str | None) -> HostFacts:
+        """Of a pod, what its cluster tells of it and of the volume at the path."""
+        pod = pod_of_command(self.spec.command)
+        return facts if pod is None else replace(facts, pod=await read_pod_facts(pod, path))
 
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""

@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
-from iolab.core.host import HostSpec
+from iolab.core.host import HostFacts, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.answers import ByeAnswer, Remnant, read_answer, read_hello
@@ -79,6 +79,10 @@ class Host(ABC):
     @abstractmethod
     async def open_link(self) -> Link:
         """Start the agent. Raises HostError."""
+
+    async def with_place_facts(self, facts: HostFacts, _path: str | None) -> HostFacts:
+        """The facts with what is known of the host only from outside of it."""
+        return facts
 
     @property
     def lost_reason(self) -> str | None:

@@ -193,7 +193,7 @@ async def _discover_targets(
             tools=tools,
             cloud=settings.cloud_metadata,
         )
-        answered = read_facts(host.name, answer)
+        answered = await host.with_place_facts(read_facts(host.name, answer), target.path)
         if target.serial is not None:
             device = devices[target.key] = await inspect_device(host, target, settings)
             facts[target.key] = with_device_facts(answered, device)
@@ -321,7 +321,7 @@ async def _inspect_host(
     answer = await host.request(
         "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud
     )
-    facts = read_facts(host.name, answer)
+    facts = await host.with_place_facts(read_facts(host.name, answer), path)
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
     tried = await host.request("probe", deadline_s=PROBE_LIMIT_S, path=path)

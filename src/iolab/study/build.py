@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import AxisMode, Capacity, Configuration, ProcurementCost, Redundancy
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
+from iolab.core.kubernetes import PodFleet
 from iolab.core.study import (
     Method,
     MethodKind,
@@ -51,6 +52,7 @@ def build_study(
     text: str,
     overrides: tuple[str, ...],
     inventory: str = "",
+    kubernetes: PodFleet | None = None,
 ) -> Study:
     """The study; ValueError if the tables still had faults."""
     if tables.heading is None:
@@ -88,6 +90,7 @@ def build_study(
         overrides=overrides,
         inventory=inventory,
         precondition=_precondition_settings(tables.precondition),
+        kubernetes=kubernetes,
         **settings,
     )
 

@@ -23,6 +23,7 @@ from iolab.record import Record
 from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
 from iolab.study.host_ranges import HOSTS_MAX
+from iolab.study.kubernetes import KubernetesTable
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
 from iolab.text import nearest_word, quote_value
 
@@ -119,6 +120,8 @@ HYPERVISOR_HINT_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues
 EXAMPLES: Final[Mapping[str, str]] = {
     "format": str(FORMAT),
     "id": '"read-4k"',
+    "storage_class": '"standard"',
+    "volume": '"20Gi"',
     "name": '"client-1"',
     "cost.currency": '"EUR"',
     "cost.servers": "40000",
@@ -398,7 +401,13 @@ class StudyFileSchema(Record):
     def single_tables(self) -> Mapping[str, type[StudyTable]]:
         """Tables that stand once."""
         own = {section.name: section.table for section in self.sections}
-        return {**_FIRST_SECTIONS, **own, **_LAST_SECTIONS}
+        return {**_FIRST_SECTIONS, **own, **_OPTIONAL_SECTIONS, **_LAST_SECTIONS}
+
+    @property
+    def optional_tables(self) -> frozenset[str]:
+        """Of these the ones that are read only where they are written: they make hosts."""
+        making = {section.name for section in self.sections if section.makes_hosts}
+        return frozenset((*making, *_OPTIONAL_SECTIONS))
 
     @property
     def root_keys(self) -> tuple[str, ...]:
@@ -420,6 +429,7 @@ class StudyFileSchema(Record):
             "host": (list[HostTable], Field(default_factory=list)),
             "workload": (list.__class_getitem__(each), Field(min_length=1)),
             **own,
+            **{name: (table | None, None) for name, table in _OPTIONAL_SECTIONS.items()},
             **{name: (table, table()) for name, table in _LAST_SECTIONS.items()},
             "scale": (dict[str, dict[str, Any]], Field(default_factory=dict)),
         }
@@ -467,6 +477,7 @@ _FIRST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "target": TargetTable,
     "precondition": PreconditionTable,
 }
+_OPTIONAL_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {"kubernetes": KubernetesTable}
 _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "method": MethodTable,
     "telemetry": TelemetryTable,

@@ -422,6 +422,20 @@ def parse_pod_selection(text: str) -> PodSelection:
     return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
+def is_namespace(hosts: str) -> bool:
+    """Whether `--hosts` names a namespace of a cluster and no pods in it."""
+    return hosts.startswith("k8s:") and "/" not in hosts
+
+
+def namespace_of(hosts: str) -> str:
+    """The namespace in `k8s:NAMESPACE`. UsageError when it is none."""
+    name = hosts.removeprefix("k8s:")
+    if not re.fullmatch(_POD_LABEL, name):
+        message = f"{quote_value(hosts)} names no namespace."
+        raise UsageError(message, "Give k8s:NAMESPACE, as in k8s:bench.")
+    return name
+
+
 def list_pods_command(selection: PodSelection) -> tuple[str, ...]:
     """The command that lists the pods, for `pods_inventory`.
 

@@ -17,6 +17,7 @@ from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_hosts
 from iolab.study.inventory import Inventory, read_inventory, replace_hosts
 from iolab.study.kinds import StudyKinds
+from iolab.study.kubernetes import SECTION
 from iolab.study.overrides import (
     apply_scale,
     apply_set,
@@ -25,6 +26,7 @@ from iolab.study.overrides import (
     set_in_target,
     set_target_path,
 )
+from iolab.study.pods import expand_pods
 from iolab.study.tables import read_tables
 from iolab.text import quote_value, suggestion
 
@@ -111,6 +113,7 @@ def _build_study_at_scale(
         if hosts is None:
             return None
         replace_hosts(document, hosts)
+        document.tree.pop(SECTION, None)  # the pods are there already
     form = kinds.file_form
     _add_default_host(document, form)
     expand_hosts(document)
@@ -118,6 +121,7 @@ def _build_study_at_scale(
         apply_scale(document, options.scale, scale, form)
     overrides = _apply_overrides(document, options, form)
     drop_hidden_target(document)
+    fleet = None if options.inventory is not None else expand_pods(document)
     tables = read_tables(document, form)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
@@ -132,6 +136,7 @@ def _build_study_at_scale(
         text=text,
         overrides=tuple(overrides),
         inventory=inventory,
+        kubernetes=fleet,
     )
     for kind in kinds.loads:
         kind.add_point_faults(document, study)

@@ -132,7 +132,7 @@ def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
     single = {
         name: _read_section(document, name, table)
         for name, table in form.single_tables.items()
-        if name in tree or name not in making
+        if name in tree or name not in form.optional_tables
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before = single["precondition"]

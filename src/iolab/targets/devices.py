@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, HostKind, TargetFacts
+from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, HostKind, HostSpec, TargetFacts
 from iolab.core.run import ExtentProof
 from iolab.core.study import TargetSettings
+from iolab.errors import HostError
 from iolab.hosts.answers import (
     FilesystemAnswer,
     read_answer,
     read_facts,
 )
+from iolab.hosts.barrier import gather_hosts
+from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.record import Record
@@ -77,6 +80,25 @@ async def inspect_device(host: Host, target: Target, settings: TargetSettings) -
             objections=(missing,),
         )
     return read_answer(host.name, DeviceFacts, answer)
+
+
+async def read_device_serials(specs: Iterable[HostSpec], path: str) -> dict[str, str]:
+    """The serials of the block devices at a path of each host; HostError where one tells none."""
+    settings = TargetSettings(keep_files=False, allow_memory=False)
+
+    async def read_serial(host: Host) -> str:
+        await host.connect()
+        target = Target(host.name, host.name, path, (), "")
+        device = await inspect_device(host, target, settings)
+        if device.serial is None:
+            reasons = "; ".join(item.message for item in device.objections)
+            message = f"The device {path} on host '{host.name}' tells no serial"
+            hint = "A block volume needs a serial, a world-wide name or a backing file."
+            raise HostError(f"{message}{f' ({reasons})' if reasons else ''}.", hint)
+        return device.serial
+
+    async with open_hosts(specs) as hosts:
+        return dict((await gather_hosts(hosts.values(), read_serial)).results_or_raise())
 
 
 def with_device_facts(facts: HostFacts, device: DeviceFacts) -> HostFacts:

@@ -1,0 +1,267 @@
+"""Pods for the time of a session: made before it, kept alive in it, removed after it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from iolab.cli.output import is_removal_confirmed, print_json, print_message, wrap_for_terminal
+from iolab.cli.session import signals_to_handle, stop_on_signals
+from iolab.core.kubernetes import PodFleet, VolumeMode
+from iolab.core.run import Plan
+from iolab.core.study import Study
+from iolab.errors import ExitCode, Fault, HostError, Interrupted, StudyError
+from iolab.hosts.kubernetes.fleet import (
+    RENEW_S,
+    acquire_lease,
+    cluster_of,
+    create_pods,
+    current_context,
+    list_leases,
+    remove_fleet,
+    renew_lease,
+    require_acceptable,
+    wait_until_ready,
+)
+from iolab.hosts.kubernetes.kubectl import Kubectl
+from iolab.study.inventory import namespace_of
+from iolab.study.kubernetes import SERIAL_OF_POD, UNNAMED
+from iolab.study.targets import data_sets_at, targets_of_study
+from iolab.targets.devices import read_device_serials
+from iolab.text import counted_noun, one_line
+from iolab.units import format_bytes
+
+FILE_SYSTEM_SHARE: Final = 0.05
+"""Of a volume for the file system itself, and what it keeps for root."""
+
+Outcome = TypeVar("Outcome")
+
+
+def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
+    """What `--set` would say to name a fleet that no session has had, in a context that is fixed.
+
+    So the same pods of the same cluster are met when the session is resumed.
+    """
+    assignments = []
+    if fleet.name == UNNAMED:
+        assignments.append(f"kubernetes.name={UNNAMED}-{secrets.token_hex(3)}")
+    if not fleet.context and (context := asyncio.run(current_context())):
+        assignments.append(f"kubernetes.context={context}")
+    return tuple(assignments)
+
+
+def room_fault(study: Study, plan: Plan) -> StudyError | None:
+    """The fault of a plan whose files do not fit into the volumes that are asked for."""
+    fleet = study.kubernetes
+    if fleet is None:
+        return None
+    room = fleet.volume_bytes
+    if fleet.volume_mode is VolumeMode.FILESYSTEM:
+        room = int(room * (1 - FILE_SYSTEM_SHARE))
+    needed = max(
+        (
+            sum(item.bytes_per_host for item in data_sets_at(plan, target))
+            for target in targets_of_study(study)
+        ),
+        default=0,
+    )
+    if needed > room:
+        message = f"The files need {format_bytes(needed)} on each volume of "
+        message += f"{format_bytes(fleet.volume_bytes)}."
+        hint = "Ask for larger volumes by --volume, or measure less, as by --scale small."
+        return StudyError((Fault(message, hint),))
+    return None
+
+
+def run_in_pods(study: Study, plan: Plan, work: Callable[[Study], int], *, quiet: bool) -> int:
+    """The exit code of `work` on a study whose pods are there; they are removed whatever happens.
+
+    HostError or StudyError, before anything is made, where the cluster or a volume does not do.
+    """
+    fleet = study.kubernetes
+    if fleet is None:
+        return work(study)
+    if (fault := room_fault(study, plan)) is not None:
+        raise fault
+
+    def notify(text: str) -> None:
+        if not quiet:
+            print_message(wrap_for_terminal(one_line(text)))
+
+    _run_stoppable(require_acceptable(fleet), notify)
+    with _interruptible():
+        return _run_in_made_pods(study, fleet, work, notify)
+
+
+def _run_in_made_pods(
+    study: Study, fleet: PodFleet, work: Callable[[Study], int], notify: Callable[[str], None]
+) -> int:
+    is_kept = False
+    # Until there is a Lease of ours, whatever has its name belongs to another session.
+    owner_uid = _run_stoppable(acquire_lease(fleet), notify)
+    try:
+        _run_stoppable(_make(fleet, owner_uid, notify), notify)
+        with _kept_alive(fleet):
+            code = work(_with_serials(study, fleet, notify))
+            if fleet.keep:
+                asyncio.run(renew_lease(fleet, keep=True))
+                is_kept = True
+        return code
+    finally:
+        if is_kept:
+            again = f"--set kubernetes.name={fleet.name}"
+            notify(f"The pods stay. To measure in them, give the same options and {again}")
+            notify(f"To remove them: iolab clean --hosts k8s:{fleet.namespace}")
+        else:
+            _remove(fleet, notify)
+
+
+async def _make(fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], None]) -> None:
+    pods = counted_noun(fleet.pod_count, "pod")
+    where = f"in namespace {fleet.namespace} as {fleet.name}"
+    if owner_uid is None:
+        notify(f"Measuring in the kept pods {where}.")
+    else:
+        size = format_bytes(fleet.volume_bytes)
+        notify(f"Making {pods} with volumes of {size} {where}.")
+        await create_pods(fleet, owner_uid)
+    await wait_until_ready(fleet, notify)
+
+
+def _with_serials(study: Study, fleet: PodFleet, notify: Callable[[str], None]) -> Study:
+    """The study with the serials of the pods' devices, which running pods tell."""
+    if fleet.volume_mode is not VolumeMode.BLOCK:
+        return study
+    names = {name for item in fleet.classes for name in item.host_names}
+    specs = [spec for spec in study.hosts if spec.name in names]
+    serials = _run_stoppable(read_device_serials(specs, fleet.mount_path), notify)
+    hosts = tuple(
+        replace(spec, path=fleet.mount_path, serial=serials[spec.name])
+        if spec.name in serials
+        else spec
+        for spec in study.hosts
+    )
+    configurations = tuple(
+        replace(item, serial=None if item.serial == SERIAL_OF_POD else item.serial)
+        for item in study.configurations
+    )
+    return replace(study, hosts=hosts, configurations=configurations)
+
+
+def _remove(fleet: PodFleet, notify: Callable[[str], None]) -> None:
+    """Remove all that was made; a fault is shown, and never hides what the session came to."""
+    notify("Removing the pods and their volumes.")
+    try:
+        with _uninterrupted():
+            for sentence in asyncio.run(remove_fleet(cluster_of(fleet), fleet.name)):
+                notify(sentence)
+    except HostError as error:
+        print_message(wrap_for_terminal(one_line(f"{error.message} {error.hint}")))
+        again = f"'iolab clean --hosts k8s:{fleet.namespace}' removes what is left."
+        print_message(again)
+
+
+def _run_stoppable(work: Coroutine[Any, Any, Outcome], show: Callable[[str], None]) -> Outcome:
+    """What the work gives; Interrupted at the first signal, with the work cancelled."""
+
+    async def run() -> Outcome:
+        task = asyncio.ensure_future(work)
+
+        def stop() -> str:
+            task.cancel()
+            return "Stopping at once."
+
+        with stop_on_signals(stop, show):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                raise Interrupted("Stopped before anything was measured.", "Run again.") from None
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def _kept_alive(fleet: PodFleet) -> Iterator[None]:
+    """Renew the Lease in a thread of its own while the session runs."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEW_S):
+            asyncio.run(renew_lease(fleet))
+
+    thread = threading.Thread(target=renew, name="lease of the pods", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(1.0)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A signal between two steps ends the session as Ctrl-C does, with the pods removed."""
+    heeded = [number for number in signals_to_handle() if number is not signal.SIGINT]
+    before = {number: signal.signal(number, _interrupt) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Nothing stops the removal: what it left would have to be removed by hand."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in signals_to_handle()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
+    """Show what iolab's sessions left in a namespace of a cluster, ask, and remove it."""
+    kubectl = Kubectl(namespace_of(text))
+    found = asyncio.run(list_leases(kubectl))
+    dead = [item.name for item in found if not item.is_alive]
+    for item in () if as_json else found:
+        print_message(one_line(f"{item}{', alive: it stays' if item.is_alive else ''}"))
+    removed: list[str] = []
+    messages: list[str] = []
+    if dead and (yes or (not as_json and is_removal_confirmed())):
+        for name in dead:
+            try:
+                messages += asyncio.run(remove_fleet(kubectl, name))
+                removed.append(name)
+            except HostError as error:
+                messages.append(f"{name}: {error.message} {error.hint}")
+    if as_json:
+        sessions = [{**to_builtins(item), "removed": item.name in removed} for item in found]
+        print_json({"format": 1, "namespace": kubectl.namespace, "sessions": sessions})
+    for sentence in messages:
+        print_message(wrap_for_terminal(one_line(sentence)))
+    is_failed = bool(messages) and len(removed) < len(dead)
+    if not is_failed:
+        print_message(_cleanup_text(kubectl.namespace, dead, removed))
+    return ExitCode.HOST if is_failed else ExitCode.OK
+
+
+def _cleanup_text(namespace: str, dead: list[str], removed: list[str]) -> str:
+    if not dead:
+        return f"Nothing was left by dead sessions in namespace {namespace}."
+    return "Removed." if removed else "Nothing was removed; the same with --yes removes it."

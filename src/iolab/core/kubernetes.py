@@ -1,0 +1,126 @@
+"""Pods that a session makes in a Kubernetes cluster, and what is known of the pod of a host."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from iolab.record import Record
+
+CONTAINER: Final = "load"
+"""The container of iolab's own pods."""
+
+
+class VolumeMode(StrEnum):
+    """How a volume is given to a pod."""
+
+    FILESYSTEM = "filesystem"
+    BLOCK = "block"
+
+
+class VolumeAccess(StrEnum):
+    """Who may use a volume: pods of one node, all pods at once, or one pod alone."""
+
+    RWO = "RWO"
+    RWX = "RWX"
+    RWOP = "RWOP"
+
+    @property
+    def mode(self) -> str:
+        """The access mode as claims have it."""
+        return {
+            "RWO": "ReadWriteOnce",
+            "RWX": "ReadWriteMany",
+            "RWOP": "ReadWriteOncePod",
+        }[self.value]
+
+
+class ClassPods(Record):
+    """The pods of one storage class: `group` names their StatefulSet within the fleet."""
+
+    storage_class: str
+    group: str
+    host_names: tuple[str, ...]
+
+
+class PodFleet(Record):
+    """Pods with a volume each, for each storage class.
+
+    `name` begins the names of all objects, "" until a session names them. Without a `context` it is
+    kubectl's current one. `node_selector` are labels that nodes must have. With `keep` the pods
+    outlive the session. `cpu` and `memory` are request and limit of each pod, "" for none.
+    """
+
+    name: str
+    namespace: str
+    context: str
+    classes: tuple[ClassPods, ...]
+    volume_bytes: int
+    volume_mode: VolumeMode
+    access: VolumeAccess
+    one_per_node: bool
+    node_selector: tuple[tuple[str, str], ...]
+    image: str
+    mount_path: str
+    cpu: str
+    memory: str
+    wait_s: float
+    keep: bool
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods there are in all."""
+        return sum(len(item.host_names) for item in self.classes)
+
+    def object_name(self, group: str) -> str:
+        """The name of a StatefulSet; its pods add their number."""
+        return f"{self.name}-{group}"
+
+
+class PodFacts(Record):
+    """What the cluster tells of a host's pod and of the volume at its target; "" where it does not.
+
+    `qos` is Guaranteed, Burstable or BestEffort. `volume_kind` is the CSI driver or the kind of a
+    volume in the tree (`local`, `hostPath`, `nfs`); `volume_id` its handle, path or server there.
+    `pods_on_node` counts the other running pods of the node, None where they may not be listed.
+    """
+
+    namespace: str
+    name: str
+    node: str
+    qos: str
+    cpu_limit: str = ""
+    memory_limit: str = ""
+    claim: str = ""
+    storage_class: str = ""
+    provisioner: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+    volume: str = ""
+    volume_kind: str = ""
+    volume_id: str = ""
+    volume_mode: str = ""
+    access_modes: tuple[str, ...] = ()
+    pods_on_node: int | None = None
+
+    @property
+    def storage_key(self) -> tuple[str, ...]:
+        """What pods that share one volume have in common; empty where it is not known."""
+        if not self.volume_id:
+            return ()
+        is_of_node = self.volume_kind in NODE_VOLUMES
+        return (self.volume_kind, self.volume_id, *([self.node] if is_of_node else []))
+
+    @property
+    def volume_text(self) -> str:
+        """The volume in a line: class, provisioner, kind and handle."""
+        parts = (
+            f"class {self.storage_class}" if self.storage_class else "",
+            self.provisioner,
+            " ".join(f"{key}={value}" for key, value in self.parameters),
+            " ".join(part for part in (self.volume_kind, self.volume_id) if part),
+        )
+        return ", ".join(part for part in parts if part)
+
+
+NODE_VOLUMES: Final = ("local", "hostPath", "emptyDir")
+"""Kinds of volume that are directories or disks of their node."""

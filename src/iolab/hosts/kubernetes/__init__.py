@@ -1,0 +1,1 @@
+"""Pods that iolab makes in a Kubernetes cluster, waits for, describes and removes."""

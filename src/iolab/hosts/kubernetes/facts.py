@@ -1,0 +1,216 @@
+"""What the cluster tells of a host's pod: its node, its limits, and what its volume is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.core.kubernetes import PodFacts
+from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError
+from iolab.record import Record
+from iolab.text import excerpt
+
+Object = Mapping[str, Any]
+
+TEXT_CHARACTERS: Final = 200
+PARAMETERS_MAX: Final = 20
+
+SECRET_PARTS: Final = ("secret", "password", "token", "key")
+"""Parts of the names of parameters whose values are not stored."""
+
+
+class PodReference(Record):
+    """A pod as a `kubectl exec` names it."""
+
+    kubectl: Kubectl
+    pod: str
+    container: str
+
+
+def pod_of_command(command: Sequence[str]) -> PodReference | None:
+    """The pod that a host's command enters, None for a command of another kind."""
+    if not command or command[0].rpartition("/")[2] != "kubectl" or "exec" not in command:
+        return None
+    options, names = {}, []
+    for word in command[1:]:
+        if word == "--":
+            break
+        key, equals, value = word.partition("=")
+        if word.startswith("-"):
+            options[key] = value if equals else ""
+        else:
+            names.append(word)
+    if len(names) != 2 or names[0] != "exec" or "" in (options.get("--namespace", "x"),):
+        return None
+    kubectl = Kubectl(options.get("--namespace", ""), options.get("--context", ""))
+    return PodReference(kubectl, names[1], options.get("--container", ""))
+
+
+async def read_pod_facts(pod: PodReference, path: str | None) -> PodFacts | None:
+    """What is known of the pod and of the volume at `path`; None where it may not be asked."""
+    kubectl = pod.kubectl
+    found = await _read(kubectl, "pod", pod.pod)
+    if found is None:
+        return None
+    claim_name = claim_at(found, pod.container, path)
+    claim = await _read(kubectl, "persistentvolumeclaim", claim_name) if claim_name else None
+    volume_name = _text(claim, "spec", "volumeName")
+    volume = await _read(kubectl, "persistentvolume", volume_name) if volume_name else None
+    class_name = _text(claim, "spec", "storageClassName")
+    class_ = await _read(kubectl, "storageclass", class_name) if class_name else None
+    others = await _pods_on_node(kubectl, _text(found, "spec", "nodeName"))
+    return pod_facts(found, pod.container, path, claim, volume, class_, others)
+
+
+def pod_facts(
+    pod: Object,
+    container: str,
+    path: str | None,
+    claim: Object | None,
+    volume: Object | None,
+    storage_class: Object | None,
+    pods_on_node: int | None = None,
+) -> PodFacts:
+    """The facts of these objects; None for what could not be read."""
+    limits = _limits(pod, container)
+    kind, volume_id = _volume_source(volume) if volume else _inline_source(pod, container, path)
+    parameters = _mapping(storage_class, "parameters")
+    modes = _value(claim, "status", "accessModes") or _value(claim, "spec", "accessModes")
+    return PodFacts(
+        namespace=_text(pod, "metadata", "namespace"),
+        name=_text(pod, "metadata", "name"),
+        node=_text(pod, "spec", "nodeName"),
+        qos=_text(pod, "status", "qosClass"),
+        cpu_limit=str(limits.get("cpu") or ""),
+        memory_limit=str(limits.get("memory") or ""),
+        claim=_text(claim, "metadata", "name"),
+        storage_class=_text(claim, "spec", "storageClassName"),
+        provisioner=_text(storage_class, "provisioner"),
+        parameters=tuple(
+            (excerpt(str(key), TEXT_CHARACTERS), _parameter_text(str(key), value))
+            for key, value in sorted(parameters.items())[:PARAMETERS_MAX]
+        ),
+        volume=_text(volume, "metadata", "name"),
+        volume_kind=kind,
+        volume_id=volume_id,
+        volume_mode=_text(volume, "spec", "volumeMode") or _text(claim, "spec", "volumeMode"),
+        access_modes=tuple(str(mode) for mode in modes) if isinstance(modes, list) else (),
+        pods_on_node=pods_on_node,
+    )
+
+
+def claim_at(pod: Object, container: str, path: str | None) -> str:
+    """The claim whose volume a path of the container is on, or that a device is; "" for none."""
+    return _text(_volume_at(pod, container, path), "persistentVolumeClaim", "claimName")
+
+
+def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
+    """The volume of the deepest mount above a path, or of the device there."""
+    if path is None:
+        return None
+    best, name = -1, ""
+    for item in _list(pod, "spec", "containers"):
+        if container and _text(item, "name") != container:
+            continue
+        for device in _list(item, "volumeDevices"):
+            if _text(device, "devicePath") == path:
+                best, name = len(path), _text(device, "name")
+        for mount in _list(item, "volumeMounts"):
+            at = _text(mount, "mountPath").rstrip("/")
+            if len(at) > best and (path == at or path.startswith(f"{at}/")):
+                best, name = len(at), _text(mount, "name")
+    return next(
+        (item for item in _list(pod, "spec", "volumes") if _text(item, "name") == name), None
+    )
+
+
+def _limits(pod: Object, container: str) -> Mapping[str, Any]:
+    for item in _list(pod, "spec", "containers"):
+        if not container or _text(item, "name") == container:
+            return _mapping(item, "resources", "limits")
+    return {}
+
+
+_SOURCES: Final = {
+    "csi": ("driver", "volumeHandle"),
+    "local": ("", "path"),
+    "hostPath": ("", "path"),
+    "nfs": ("server", "path"),
+    "iscsi": ("targetPortal", "iqn"),
+    "fc": ("", "wwids"),
+    "awsElasticBlockStore": ("", "volumeID"),
+    "gcePersistentDisk": ("", "pdName"),
+    "azureDisk": ("", "diskURI"),
+}
+"""Kinds of volume in the tree, each with the keys of who serves it and of which it is."""
+
+
+def _volume_source(volume: Object) -> tuple[str, str]:
+    spec = _mapping(volume, "spec")
+    for kind, (server, name) in _SOURCES.items():
+        source = spec.get(kind)
+        if isinstance(source, Mapping):
+            where = _shown(source.get(server)) if server else ""
+            which = _shown(source.get(name))
+            if kind == "csi":
+                return where or kind, which
+            return kind, f"{where}:{which}" if where else which
+    return "", ""
+
+
+def _inline_source(pod: Object, container: str, path: str | None) -> tuple[str, str]:
+    """Of a volume that is written in the pod itself: `emptyDir`, `hostPath`, `nfs`."""
+    item = _volume_at(pod, container, path) or {}
+    if isinstance(item.get("emptyDir"), Mapping):
+        medium = _text(item, "emptyDir", "medium")
+        return "emptyDir", f"{medium or 'the disk of the node'} of {_text(pod, 'metadata', 'uid')}"
+    return _volume_source({"spec": item})
+
+
+def _parameter_text(key: str, value: object) -> str:
+    hidden = any(part in key.lower() for part in SECRET_PARTS)
+    return "(not stored)" if hidden else excerpt(str(value), TEXT_CHARACTERS)
+
+
+async def _pods_on_node(kubectl: Kubectl, node: str) -> int | None:
+    """Other pods that run on a node, over all namespaces; None where they may not be listed."""
+    if not node:
+        return None
+    everywhere = Kubectl(context=kubectl.context)
+    field = f"--field-selector=spec.nodeName={node},status.phase=Running"
+    try:
+        return max(len(await everywhere.items("get", "pods", "--all-namespaces", field)) - 1, 0)
+    except KubectlError:
+        return None
+
+
+async def _read(kubectl: Kubectl, kind: str, name: str) -> Object | None:
+    try:
+        return await kubectl.read("get", kind, name)
+    except KubectlError:
+        return None
+
+
+def _shown(value: object) -> str:
+    return excerpt(str(value), TEXT_CHARACTERS) if value else ""
+
+
+def _value(item: object, *keys: str) -> object:
+    for key in keys:
+        item = item.get(key) if isinstance(item, Mapping) else None
+    return item
+
+
+def _text(item: object, *keys: str) -> str:
+    found = _value(item, *keys)
+    return excerpt(found, TEXT_CHARACTERS) if isinstance(found, str) else ""
+
+
+def _mapping(item: object, *keys: str) -> Mapping[str, Any]:
+    found = _value(item, *keys)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _list(item: object, *keys: str) -> list[Any]:
+    found = _value(item, *keys)
+    return found if isinstance(found, list) else []

@@ -1,0 +1,434 @@
+"""The life of a fleet of pods: tried, made, waited for, kept alive, and removed whole."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from iolab.core.kubernetes import PodFleet
+from iolab.errors import Fault, HostError
+from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError
+from iolab.hosts.kubernetes.objects import (
+    FLEET,
+    KEPT,
+    LEASE_S,
+    MANAGED,
+    MANAGER,
+    SESSION,
+    Object,
+    fleet_text,
+    lease,
+    owned_objects,
+    sample_objects,
+)
+from iolab.hosts.kubernetes.waiting import PodSnapshot, pod_snapshot, reasons_text
+from iolab.record import Record
+from iolab.text import counted_noun, excerpt, quote_value
+
+LOOK_S: Final = 1.0
+"""Between two looks at pods that are not ready."""
+
+RENEW_S: Final = 30.0
+"""Between two renewals of the Lease, four in the time that it lasts."""
+
+REMOVAL_S: Final = 120.0
+"""For pods to end, volumes to be detached and claims to go."""
+
+_KINDS: Final = "statefulsets,pods,persistentvolumeclaims"
+_OWN: Final = f"{MANAGED}={MANAGER}"
+_LABEL_HINT: Final = "Correct it, or choose other values."
+
+Notify = Callable[[str], None]
+
+
+class FleetLease(Record):
+    """A session's Lease as the cluster has it: its pods and all else go with it.
+
+    `is_alive` is whether its session may still run; `is_kept` whether its pods are to outlive it.
+    """
+
+    name: str
+    holder: str
+    since: str
+    is_alive: bool
+    is_kept: bool
+    pod_count: int
+    claim_count: int
+    fleet_text: str
+
+    def __str__(self) -> str:
+        pods = counted_noun(self.pod_count, "pod")
+        claims = counted_noun(self.claim_count, "claim")
+        kept = "kept, " if self.is_kept else ""
+        return f"{self.name} ({kept}{pods}, {claims}, since {self.since}, by {self.holder})"
+
+
+def cluster_of(fleet: PodFleet) -> Kubectl:
+    """The way to the fleet's namespace."""
+    return Kubectl(fleet.namespace, fleet.context)
+
+
+async def current_context() -> str:
+    """The name of kubectl's context; "" inside a cluster, where there is none."""
+    try:
+        return (await Kubectl().run("config", "current-context")).strip()
+    except KubectlError as error:
+        if "does not start" in error.message:
+            raise
+        return ""
+
+
+async def require_acceptable(fleet: PodFleet) -> None:
+    """Try all objects of the fleet on the cluster; HostError with every fault, nothing is made."""
+    kubectl = cluster_of(fleet)
+    await kubectl.run("version", what="The cluster cannot be reached")
+    trials = [lease(fleet, holder_identity(), _now()), *sample_objects(fleet)]
+    classes = [item.storage_class for item in fleet.classes]
+    found = await asyncio.gather(
+        *(_class_fault(kubectl, name) for name in classes),
+        *(_trial_faults(kubectl, item) for item in trials),
+    )
+    faults = tuple(dict.fromkeys(fault for faults in found for fault in faults))
+    if faults:
+        count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+        message = f"The cluster does not take the pods, for {count}."
+        raise HostError(message, "Nothing was made. Correct it and run again.", faults)
+
+
+async def acquire_lease(fleet: PodFleet) -> str | None:
+    """The id of a new Lease that is to own the fleet's pods; None with that of kept pods.
+
+    What a dead session of that name left is removed first. HostError where the session of that name
+    is alive or other pods were kept: whatever is there then is not ours.
+    """
+    kubectl = cluster_of(fleet)
+    leases = {found.name: found for found in await list_leases(kubectl)}
+    if (found := leases.get(fleet.name)) is not None:
+        if found.is_alive:
+            message = f"The session {found} is alive."
+            raise HostError(message, "Wait for its end, or choose another kubernetes.name.")
+        if found.is_kept and found.fleet_text == fleet_text(fleet):
+            await _patch_lease(fleet, _holding(holder_identity(), LEASE_S, kept=None))
+            return None
+        if found.is_kept:
+            message = f"The pods that were kept as {found.name} are not those of this study."
+            hint = (
+                f"Give the same options, or remove them: iolab clean --hosts k8s:{fleet.namespace}"
+            )
+            raise HostError(message, hint)
+        await remove_fleet(kubectl, fleet.name)
+    made = await kubectl.read(
+        *("create", "--filename=-"),
+        stdin=json.dumps(lease(fleet, holder_identity(), _now())),
+        what="The session's Lease cannot be made",
+    )
+    return str(made.get("metadata", {}).get("uid", ""))
+
+
+async def create_pods(fleet: PodFleet, owner_uid: str) -> None:
+    """Make all that the Lease owns. Raises HostError."""
+    document = {"apiVersion": "v1", "kind": "List", "items": owned_objects(fleet, owner_uid)}
+    await cluster_of(fleet).run(
+        "create", "--filename=-", stdin=json.dumps(document), what="The pods cannot be made"
+    )
+
+
+async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
+    """Wait for every pod, and tell by `notify` what is waited for when that changes.
+
+    HostError with the reason of each pod, at once where waiting mends nothing.
+    """
+    names = [f"{fleet.name}-{host}" for item in fleet.classes for host in item.host_names]
+    clock = asyncio.get_running_loop().time
+    deadline, shown_text = clock() + fleet.wait_s, ""
+    while True:
+        snapshot = await _look(fleet, names)
+        missing = len(names) - len(snapshot.ready)
+        if not missing:
+            return
+        final = [reason for reason in snapshot.reasons if reason.is_final]
+        if final or clock() > deadline:
+            raise _not_ready(fleet, missing, snapshot, is_final=bool(final))
+        text = f"Waiting for {missing} of {len(names)} pods: {reasons_text(snapshot.reasons)}"
+        if text != shown_text:
+            notify(f"{text}.")
+        shown_text = text
+        await asyncio.sleep(LOOK_S)
+
+
+async def renew_until_cancelled(fleet: PodFleet) -> None:
+    """Say again and again that the session lives; a cluster that does not answer is tried again."""
+    while True:
+        await asyncio.sleep(RENEW_S)
+        await renew_lease(fleet)
+
+
+async def renew_lease(fleet: PodFleet, *, keep: bool = False) -> None:
+    """Say that the session lives, or with `keep` that its pods stay without it."""
+    if keep:
+        await _patch_lease(fleet, _holding("", 1, kept="true"))
+        return
+    with suppress(KubectlError):
+        await _patch_lease(fleet, {"spec": {"renewTime": _now()}})
+
+
+def _holding(holder: str, seconds: int, *, kept: str | None) -> Object:
+    return {
+        "metadata": {"labels": {KEPT: kept}},
+        "spec": {"renewTime": _now(), "holderIdentity": holder, "leaseDurationSeconds": seconds},
+    }
+
+
+async def _patch_lease(fleet: PodFleet, patch: Object) -> None:
+    await cluster_of(fleet).run(
+        "patch", "lease", fleet.name, "--type=merge", f"--patch={json.dumps(patch)}"
+    )
+
+
+async def remove_fleet(kubectl: Kubectl, name: str, limit_s: float = REMOVAL_S) -> tuple[str, ...]:
+    """Delete a session's Lease and wait until all that it owned is gone.
+
+    A sentence for each volume that its class keeps. HostError where objects are still there.
+    """
+    volumes = await _volumes_of_claims(kubectl, name)
+    await kubectl.run("delete", "lease", name, "--ignore-not-found", "--wait=false")
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + limit_s
+    while left := await _labelled(kubectl, name):
+        if clock() > deadline:
+            names = ", ".join(f"{item.get('kind')} {_name(item)}" for item in left[:5])
+            message = f"After {limit_s:g} s the namespace {kubectl.namespace} still has {names}."
+            hint = f"See 'kubectl describe' of them; 'iolab clean --hosts k8s:{kubectl.namespace}' "
+            raise HostError(message, hint + "looks again.")
+        await asyncio.sleep(LOOK_S)
+    return await _kept_volumes(kubectl, volumes)
+
+
+async def list_leases(kubectl: Kubectl) -> tuple[FleetLease, ...]:
+    """Every session of iolab that has objects in the namespace."""
+    leases = await kubectl.items(
+        "get", "leases", f"--selector={_OWN}", what="The sessions cannot be listed"
+    )
+    if not leases:
+        return ()
+    objects = await kubectl.items("get", "pods,persistentvolumeclaims", f"--selector={_OWN}")
+    return tuple(_fleet_lease(item, objects) for item in leases)
+
+
+def holder_identity() -> str:
+    """This process as the Lease names it: host, process, and when it started."""
+    pid = os.getpid()
+    return f"{platform.node()}/{pid}/{_start_of(pid)}"
+
+
+def is_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
+    """Whether the session of a Lease may still run: a dead process of this machine does not."""
+    host, _, rest = holder.partition("/")
+    pid, _, start = rest.partition("/")
+    if host == platform.node() and pid.isdecimal():
+        return _start_of(int(pid)) == start and start != ""
+    try:
+        end = datetime.fromisoformat(renewed.replace("Z", "+00:00")) + timedelta(seconds=seconds)
+    except ValueError:
+        return False
+    return bool(holder) and now < end
+
+
+def _fleet_lease(item: Object, objects: Iterable[Object]) -> FleetLease:
+    spec, labels = item.get("spec", {}), item.get("metadata", {}).get("labels", {})
+    name = _name(item)
+    own = [
+        item_of_session.get("kind")
+        for item_of_session in objects
+        if item_of_session["metadata"].get("labels", {}).get(SESSION) == name
+    ]
+    holder = str(spec.get("holderIdentity") or "")
+    renewed = str(spec.get("renewTime") or "")
+    seconds = spec.get("leaseDurationSeconds")
+    return FleetLease(
+        name,
+        excerpt(holder) or "nobody",
+        excerpt(str(spec.get("acquireTime") or ""))[:19],
+        is_alive(holder, renewed, seconds if isinstance(seconds, int) else LEASE_S, _utc()),
+        KEPT in labels,
+        own.count("Pod"),
+        own.count("PersistentVolumeClaim"),
+        str(item.get("metadata", {}).get("annotations", {}).get(FLEET, "")),
+    )
+
+
+async def _class_fault(kubectl: Kubectl, name: str) -> tuple[Fault, ...]:
+    """A fault for a storage class that is not there; a user who may not look is not told."""
+    try:
+        await kubectl.read("get", "storageclass", name)
+    except KubectlError as error:
+        if error.is_forbidden:
+            return ()
+        if any("not found" in line for line in error.errors):
+            there = await _class_names(kubectl)
+            hint = f"The cluster has {there}." if there else "See 'kubectl get storageclass'."
+            return (Fault(f"There is no storage class {quote_value(name)}.", hint),)
+        return (Fault(error.message, error.hint),)
+    return ()
+
+
+async def _class_names(kubectl: Kubectl) -> str:
+    try:
+        return ", ".join(_name(item) for item in await kubectl.items("get", "storageclass"))
+    except KubectlError:
+        return ""
+
+
+_NO_NAMESPACE: Final = re.compile(r'namespaces "(.*)" not found')
+
+
+async def _trial_faults(kubectl: Kubectl, item: Object) -> tuple[Fault, ...]:
+    """What the cluster has against an object.
+
+    A session makes StatefulSets, and claims and pods only through them: it needs no right to those.
+    """
+    try:
+        await kubectl.run(*("create", "--filename=-", "--dry-run=server"), stdin=json.dumps(item))
+    except KubectlError as error:
+        if all("already exists" in line for line in error.errors):
+            return ()
+        is_made_by_others = item["kind"] in ("Pod", "PersistentVolumeClaim")
+        if is_made_by_others and error.is_forbidden:
+            return ()
+        return tuple(_trial_fault(line) for line in error.errors)
+    return ()
+
+
+def _trial_fault(error: str) -> Fault:
+    if match := _NO_NAMESPACE.fullmatch(error):
+        hint = (
+            f"Create it by 'kubectl create namespace {match[1]}', or name another by --namespace."
+        )
+        return Fault(f"There is no namespace {quote_value(match[1])}.", hint)
+    return Fault(f"{error.rstrip('.')}.", _hint(error))
+
+
+def _hint(error: str) -> str:
+    if "exceeded quota" in error:
+        return "Ask for fewer or smaller pods, or have the quota raised."
+    if "violates PodSecurity" in error:
+        return "Name a namespace that allows it; block volumes need one without 'restricted'."
+    if " cannot " in error:
+        return "Have the right given, as deploy/base/role.yaml lists them."
+    return _LABEL_HINT
+
+
+def _not_ready(
+    fleet: PodFleet, missing: int, snapshot: PodSnapshot, *, is_final: bool
+) -> HostError:
+    when = "" if is_final else f" after {fleet.wait_s:g} s"
+    message = f"{missing} of {fleet.pod_count} pods are not ready{when}."
+    hint = "Correct it and run again."
+    if not is_final:
+        hint = "Correct it and run again, or wait longer (kubernetes.wait)."
+    grouped: dict[str, list[str]] = {}
+    for reason in snapshot.reasons:
+        grouped.setdefault(reason.message, []).append(reason.subject)
+    faults = tuple(
+        Fault(
+            f"{', '.join(subjects[:3])}{f' and {len(subjects) - 3} more' if subjects[3:] else ''}"
+            f": {text.rstrip('.')}.",
+            _reason_hint(text),
+        )
+        for text, subjects in grouped.items()
+    )
+    return HostError(message, hint, faults)
+
+
+_HINTS: Final = (
+    (
+        "anti-affinity",
+        "Ask for fewer pods, or allow several a node: kubernetes.one_per_node=false.",
+    ),
+    ("taint", "Choose nodes without the taint by --node-selector, or remove it."),
+    ("didn't match Pod's node", "See 'kubectl get nodes --show-labels'; correct --node-selector."),
+    ("Insufficient", "Free the nodes, or ask for less by kubernetes.cpu and kubernetes.memory."),
+    ("persistent volume", "See 'kubectl get pv': the class has no free volume of that size there."),
+    ("provision", "See 'kubectl describe pvc' and the log of the class' provisioner."),
+    ("mage", "Name an image that the nodes can pull by --image, or load it there."),
+    ("exceeded quota", "Ask for fewer or smaller pods, or have the quota raised."),
+    ("PodSecurity", "Name a namespace that allows it."),
+)
+
+
+def _reason_hint(message: str) -> str:
+    return next((hint for part, hint in _HINTS if part in message), "See 'kubectl describe pod'.")
+
+
+async def _look(fleet: PodFleet, names: list[str]) -> PodSnapshot:
+    kubectl = cluster_of(fleet)
+    objects = await _labelled(kubectl, fleet.name)
+    snapshot = pod_snapshot(names, objects, ())
+    if len(snapshot.ready) == len(names):
+        return snapshot
+    try:
+        events = await kubectl.items("get", "events")
+    except KubectlError:
+        return snapshot  # who may not see events is told less
+    return pod_snapshot(names, objects, events)
+
+
+async def _labelled(kubectl: Kubectl, name: str) -> list[Object]:
+    return await kubectl.items(
+        *("get", _KINDS, f"--selector={_OWN},{SESSION}={name}"), what="The pods cannot be listed"
+    )
+
+
+async def _volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
+    try:
+        items = await _labelled(kubectl, name)
+    except KubectlError:
+        return ()
+    claims = [item for item in items if item.get("kind") == "PersistentVolumeClaim"]
+    volumes = [str(claim.get("spec", {}).get("volumeName") or "") for claim in claims]
+    return tuple(volume for volume in volumes if volume)
+
+
+async def _kept_volumes(kubectl: Kubectl, volumes: Iterable[str]) -> tuple[str, ...]:
+    """The volumes that are still there since their class keeps them."""
+    kept = []
+    for volume in volumes:
+        try:
+            found = await kubectl.read("get", "persistentvolume", volume)
+        except KubectlError:
+            continue
+        if found.get("spec", {}).get("persistentVolumeReclaimPolicy") == "Retain":
+            kept.append(volume)
+    if not kept:
+        return ()
+    noun = "volume stays" if len(kept) == 1 else "volumes stay"
+    return (f"{len(kept)} {noun} in the cluster, since the class retains them: {', '.join(kept)}.",)
+
+
+def _name(item: Object) -> str:
+    return excerpt(str(item.get("metadata", {}).get("name", "")), 253)
+
+
+def _start_of(pid: int) -> str:
+    """When a process of this machine started, in ticks of its clock; "" where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+def _now() -> str:
+    return _utc().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

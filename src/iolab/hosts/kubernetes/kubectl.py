@@ -1,0 +1,100 @@
+"""Every request to a cluster: kubectl, run to its end, as a user may do by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from iolab.errors import HostError
+from iolab.hosts.process import run_local_process
+from iolab.record import Record
+from iolab.text import excerpt
+
+ANSWER_LIMIT_S: Final = 30.0
+"""A cluster that answers takes a second; a plugin that asks for a password waits for ever."""
+
+ANSWER_BYTES: Final = 64 << 20
+"""A pod is described in about 10 kB, so thousands fit."""
+
+HINT: Final = "Try the same with kubectl by hand."
+
+_ERROR: Final = re.compile(
+    r"^(?:Error from server(?: \(\w+\))?: |error: )?(?:error when creating \"STDIN\": )?"
+)
+_WARNING: Final = re.compile(r"^Warning: ")
+_KLOG: Final = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ ")
+
+
+class KubectlError(HostError):
+    """A request that kubectl did not carry out; `errors` are the cluster's own sentences."""
+
+    def __init__(self, what: str, errors: tuple[str, ...], hint: str = HINT) -> None:
+        self.errors = errors
+        super().__init__(f"{what}: {'; '.join(errors).rstrip('.')}.", hint)
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the user lacks the right, and nothing else is known to be wrong."""
+        return bool(self.errors) and all(" cannot " in error for error in self.errors)
+
+
+class Kubectl(Record):
+    """kubectl for one namespace, "" for none, and one context, "" for the current one."""
+
+    namespace: str = ""
+    context: str = ""
+
+    async def run(self, *words: str, stdin: str | None = None, what: str = "") -> str:
+        """What kubectl printed; KubectlError with `what` failed and the cluster's words.
+
+        Options of time are left out: with them kubectl forgets the account of its own pod.
+        """
+        context = [f"--context={self.context}"] if self.context else []
+        namespace = [f"--namespace={self.namespace}"] if self.namespace else []
+        what = what or f"'kubectl {words[0]}' failed"
+        try:
+            code, output, stderr = await run_local_process(
+                ["kubectl", *context, *namespace, *words],
+                stdin=None if stdin is None else stdin.encode(),
+                limit_s=ANSWER_LIMIT_S,
+                output_bytes=ANSWER_BYTES + 1,
+            )
+        except TimeoutError:
+            raise KubectlError(what, (f"no answer within {ANSWER_LIMIT_S:g} s",)) from None
+        except OSError as error:
+            hint = "Install kubectl, or add it to PATH."
+            raise KubectlError(
+                what, (f"'kubectl' does not start ({error.strerror})",), hint
+            ) from None
+        if code != 0:
+            raise KubectlError(what, error_lines(stderr) or (f"exit code {code}",))
+        if len(output) > ANSWER_BYTES:
+            raise KubectlError(what, (f"the answer has more than {ANSWER_BYTES} bytes",))
+        return output.decode("utf-8", "replace")
+
+    async def read(self, *words: str, what: str = "", stdin: str | None = None) -> dict[str, Any]:
+        """The JSON object that kubectl printed; KubectlError where it is none."""
+        text = await self.run(*words, "--output=json", what=what, stdin=stdin)
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise KubectlError(what or "'kubectl' failed", ("its answer is no JSON object",))
+        return found
+
+    async def items(self, *words: str, what: str = "") -> list[dict[str, Any]]:
+        """The objects of a list."""
+        listed = (await self.read(*words, what=what)).get("items")
+        return (
+            [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        )
+
+
+def error_lines(stderr: bytes) -> tuple[str, ...]:
+    """Its errors as sentences, each once; without log lines and warnings."""
+    lines = stderr.decode("utf-8", "replace").splitlines()
+    kept = [line for line in lines if line.strip() and not _WARNING.match(line)]
+    errors = [line for line in kept if not _KLOG.match(line)] or kept[-1:]
+    return tuple(dict.fromkeys(excerpt(_ERROR.sub("", line)) for line in errors))

@@ -1,0 +1,227 @@
+"""The objects of a fleet as Kubernetes reads them: one Lease owns all the others. Pure.
+
+Whoever deletes the Lease has the cluster's garbage collector delete the rest, with nobody of iolab
+left alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec.json import encode
+from msgspec.structs import replace
+
+from iolab.core.kubernetes import CONTAINER, ClassPods, PodFleet, VolumeAccess, VolumeMode
+
+MANAGED: Final = "app.kubernetes.io/managed-by"
+SESSION: Final = "iolab-session"
+CLASS: Final = "iolab-group"
+"""Labels of all that iolab makes: who made it, for which session, of which storage class."""
+
+MANAGER: Final = "iolab"
+KEPT: Final = "iolab-kept"
+"""Label of the Lease of pods that are to outlive their session."""
+
+USER: Final = 10001
+"""The user of the image, and the group of its volumes; no such user need be there."""
+
+REQUESTS: Final = {"cpu": "500m", "memory": "512Mi"}
+"""What a pod asks for whose study sets nothing: enough for the agent and one engine to start."""
+
+LEASE_S: Final = 120
+"""After this long without a word its session counts as dead: some failed requests are no death."""
+
+FLEET: Final = "iolab-fleet"
+"""Annotation of the Lease: what the pods are, so that kept ones are known for the same."""
+
+Object = dict[str, Any]
+
+
+def fleet_text(fleet: PodFleet) -> str:
+    """What makes the pods of a fleet; not how long they are waited for and whether they stay."""
+    return encode(replace(fleet, keep=False, wait_s=0.0)).decode()
+
+
+def lease(fleet: PodFleet, holder: str, now: str) -> Object:
+    """The owner of all, which says who made it and until when it is alive."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": fleet.name,
+            "labels": _labels(fleet),
+            "annotations": {FLEET: fleet_text(fleet)},
+        },
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": LEASE_S,
+            "acquireTime": now,
+            "renewTime": now,
+        },
+    }
+
+
+def owned_objects(fleet: PodFleet, owner_uid: str) -> list[Object]:
+    """A StatefulSet for each class, before it the claim that its pods share, if they do."""
+    owner = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "name": fleet.name,
+        "uid": owner_uid,
+    }
+    made = []
+    for item in fleet.classes:
+        if fleet.access is VolumeAccess.RWX:
+            made.append(_with_owner(claim(fleet, item), owner))
+        made.append(_with_owner(stateful_set(fleet, item), owner))
+    return made
+
+
+def sample_objects(fleet: PodFleet) -> Iterator[Object]:
+    """What the cluster would make of the fleet's objects, to try whether it takes them."""
+    for item in fleet.classes:
+        yield claim(fleet, item)
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{fleet.object_name(item.group)}-0",
+                "labels": _labels(fleet, item),
+            },
+            "spec": {
+                **_pod_spec(fleet, item),
+                "volumes": [_temporary_volume(), _claim_volume(fleet, item)],
+            },
+        }
+        yield stateful_set(fleet, item)
+
+
+def claim(fleet: PodFleet, item: ClassPods) -> Object:
+    """A claim for a volume of the class."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": fleet.object_name(item.group), "labels": _labels(fleet, item)},
+        "spec": _claim_spec(fleet, item),
+    }
+
+
+def stateful_set(fleet: PodFleet, item: ClassPods) -> Object:
+    """The pods of a class: one that is lost is made again, on the same volume."""
+    shared = fleet.access is VolumeAccess.RWX
+    name = fleet.object_name(item.group)
+    spec: Object = {
+        "serviceName": name,
+        "replicas": len(item.host_names),
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {SESSION: fleet.name, CLASS: item.group}},
+        # The claims go with the StatefulSet, so that one delete takes them, too.
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
+        "template": {
+            "metadata": {"labels": _labels(fleet, item)},
+            "spec": {
+                **_pod_spec(fleet, item),
+                "volumes": [
+                    _temporary_volume(),
+                    *([_claim_volume(fleet, item)] if shared else []),
+                ],
+            },
+        },
+    }
+    if not shared:
+        spec["volumeClaimTemplates"] = [
+            {
+                "metadata": {"name": "data", "labels": _labels(fleet, item)},
+                "spec": _claim_spec(fleet, item),
+            }
+        ]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "labels": _labels(fleet, item)},
+        "spec": spec,
+    }
+
+
+def _labels(fleet: PodFleet, item: ClassPods | None = None) -> dict[str, str]:
+    labels = {MANAGED: MANAGER, SESSION: fleet.name}
+    return labels if item is None else {**labels, CLASS: item.group}
+
+
+def _with_owner(made: Object, owner: dict[str, str]) -> Object:
+    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+
+
+def _claim_spec(fleet: PodFleet, item: ClassPods) -> Object:
+    return {
+        "accessModes": [fleet.access.mode],
+        "volumeMode": "Block" if fleet.volume_mode is VolumeMode.BLOCK else "Filesystem",
+        "storageClassName": item.storage_class,
+        "resources": {"requests": {"storage": str(fleet.volume_bytes)}},
+    }
+
+
+def _temporary_volume() -> Object:
+    return {"name": "tmp", "emptyDir": {}}
+
+
+def _claim_volume(fleet: PodFleet, item: ClassPods) -> Object:
+    return {
+        "name": "data",
+        "persistentVolumeClaim": {"claimName": fleet.object_name(item.group)},
+    }
+
+
+def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
+    """Fit for restricted Pod Security; a block device is opened by root alone."""
+    is_block = fleet.volume_mode is VolumeMode.BLOCK
+    target = (
+        {"volumeDevices": [{"name": "data", "devicePath": fleet.mount_path}]} if is_block else {}
+    )
+    mounts = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 - a volume of the pod's own
+    if not is_block:
+        mounts.append({"name": "data", "mountPath": fleet.mount_path})
+    user = {"runAsUser": 0} if is_block else {"runAsNonRoot": True, "runAsUser": USER}
+    spec: Object = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # `sleep` as the first process of a container does not end at SIGTERM.
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {
+            **user,
+            **({} if is_block else {"fsGroup": USER}),
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": CONTAINER,
+                "image": fleet.image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["sleep", "infinity"],
+                "resources": _resources(fleet),
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                "volumeMounts": mounts,
+                **target,
+            }
+        ],
+    }
+    if fleet.node_selector:
+        spec["nodeSelector"] = dict(fleet.node_selector)
+    if fleet.one_per_node:
+        selector = {"matchLabels": {SESSION: fleet.name, CLASS: item.group}}
+        term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": affinity}
+    return spec
+
+
+def _resources(fleet: PodFleet) -> Object:
+    """Requests as limits where the study sets them: then the pod is guaranteed what it has."""
+    written = {"cpu": fleet.cpu, "memory": fleet.memory}
+    limits = {key: value for key, value in written.items() if value}
+    return {"requests": {**REQUESTS, **limits}, **({"limits": limits} if limits else {})}

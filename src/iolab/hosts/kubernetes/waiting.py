@@ -1,0 +1,199 @@
+"""Why pods are not ready yet: of their conditions, containers, claims and events. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from iolab.record import Record
+from iolab.text import excerpt
+
+FINAL_REASONS: Final = (
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
+)
+"""Why a container waits that no waiting mends: kubelet has tried, and says so."""
+
+REFUSALS: Final = ("FailedCreate",)
+"""Events by which the controller of a StatefulSet says that its pods are refused."""
+
+_EVENTS: Final = (
+    *REFUSALS,
+    "FailedAttachVolume",
+    "FailedBinding",
+    "FailedCreatePodSandBox",
+    "FailedMapVolume",
+    "FailedMount",
+    "FailedScheduling",
+    "ProvisioningFailed",
+)
+"""Events that tell why something waits."""
+
+_MESSAGES_KEPT: Final = 3
+_PREEMPTION: Final = re.compile(r"[,.] (?:preemption: |no new claims to deallocate).*$", re.DOTALL)
+_CREATE: Final = re.compile(r"^create Pod \S+ in StatefulSet \S+ failed error: ")
+
+
+class WaitReason(Record):
+    """Why something waits, and whether that will never end by itself."""
+
+    subject: str
+    message: str
+    is_final: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.message}"
+
+
+class PodSnapshot(Record):
+    """What was seen of a fleet: which pods are ready, and why the others are not."""
+
+    ready: tuple[str, ...]
+    reasons: tuple[WaitReason, ...]
+
+
+def pod_snapshot(
+    names: Iterable[str],
+    objects: Iterable[Mapping[str, Any]],
+    events: Iterable[Mapping[str, Any]],
+) -> PodSnapshot:
+    """The state of the pods of these names, by the objects that carry the session's label."""
+    pods: dict[str, Mapping[str, Any]] = {}
+    claims: dict[str, Mapping[str, Any]] = {}
+    for item in objects:
+        kind, name = item.get("kind"), _text(item, "metadata", "name")
+        if kind == "Pod":
+            pods[name] = item
+        elif kind == "PersistentVolumeClaim":
+            claims[name] = item
+    messages = _messages_by_object(events)
+    ready: list[str] = []
+    reasons: list[WaitReason] = []
+    for name in names:
+        pod = pods.get(name)
+        if pod is not None and is_ready(pod):
+            ready.append(name)
+            continue
+        reasons += _pod_reasons(name, pod, claims, messages)
+    return PodSnapshot(tuple(ready), tuple(dict.fromkeys(reasons)))
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod runs, is ready and is not on its way out."""
+    if _value(pod, "metadata", "deletionTimestamp") or _text(pod, "status", "phase") != "Running":
+        return False
+    return _condition(pod, "Ready").get("status") == "True"
+
+
+def reasons_text(reasons: Iterable[WaitReason]) -> str:
+    """The reasons, one that several have once, with the first of them."""
+    grouped: dict[str, list[str]] = {}
+    for reason in reasons:
+        grouped.setdefault(reason.message, []).append(reason.subject)
+    parts = []
+    for message, subjects in grouped.items():
+        more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
+        parts.append(f"{subjects[0]}{more}: {message}")
+    return "; ".join(parts)
+
+
+def _pod_reasons(
+    name: str,
+    pod: Mapping[str, Any] | None,
+    claims: Mapping[str, Mapping[str, Any]],
+    messages: Mapping[tuple[str, str], tuple[str, ...]],
+) -> Iterator[WaitReason]:
+    if pod is None:
+        refused = messages.get(("StatefulSet", name.rpartition("-")[0]), ())
+        # The last refusal names what is wrong now.
+        message = _CREATE.sub("", refused[-1]) if refused else "the pod is not made yet"
+        is_final = bool(refused) and "forbidden" in message
+        yield WaitReason(name, message, is_final)
+        return
+    waiting = list(_container_reasons(name, pod))
+    if waiting:
+        yield from waiting
+    if _text(pod, "status", "phase") == "Failed":
+        why = _text(pod, "status", "message") or _text(pod, "status", "reason") or "it ended"
+        yield WaitReason(name, f"the pod failed: {excerpt(why)}")
+        return
+    unbound = list(_claim_reasons(pod, claims, messages))
+    yield from unbound
+    scheduled = _condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        message = excerpt(_PREEMPTION.sub("", str(scheduled.get("message") or "not scheduled yet")))
+        yield WaitReason(name, message.rstrip("."))
+        return
+    if not waiting and not unbound:
+        events = messages.get(("Pod", name), ())
+        yield WaitReason(name, events[-1] if events else "the container is starting")
+
+
+def _container_reasons(name: str, pod: Mapping[str, Any]) -> Iterator[WaitReason]:
+    statuses = _value(pod, "status", "containerStatuses")
+    for status in statuses if isinstance(statuses, list) else ():
+        reason = _text(status, "state", "waiting", "reason")
+        if reason and reason not in ("ContainerCreating", "PodInitializing"):
+            message = excerpt(_text(status, "state", "waiting", "message"))
+            text = f"{reason}: {message}" if message else reason
+            yield WaitReason(name, text.rstrip("."), reason in FINAL_REASONS)
+
+
+def _claim_reasons(
+    pod: Mapping[str, Any],
+    claims: Mapping[str, Mapping[str, Any]],
+    messages: Mapping[tuple[str, str], tuple[str, ...]],
+) -> Iterator[WaitReason]:
+    volumes = _value(pod, "spec", "volumes")
+    for volume in volumes if isinstance(volumes, list) else ():
+        claim = _text(volume, "persistentVolumeClaim", "claimName")
+        found = claims.get(claim)
+        if not claim or (found is not None and _text(found, "status", "phase") == "Bound"):
+            continue
+        events = messages.get(("PersistentVolumeClaim", claim), ())
+        if events:
+            yield WaitReason(f"claim {claim}", events[-1])
+
+
+def _messages_by_object(
+    events: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What events say of each object, the latest last."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for event in sorted(events, key=_event_time):
+        if event.get("reason") not in _EVENTS:
+            continue
+        key = (_text(event, "involvedObject", "kind"), _text(event, "involvedObject", "name"))
+        message = excerpt(_PREEMPTION.sub("", _text(event, "message"))).rstrip(".")
+        found[key] = (*found.get(key, ()), message)[-_MESSAGES_KEPT:]
+    return found
+
+
+def _event_time(event: Mapping[str, Any]) -> str:
+    series = _text(event, "series", "lastObservedTime")
+    return series or _text(event, "lastTimestamp") or _text(event, "eventTime")
+
+
+def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    conditions = _value(pod, "status", "conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == kind:
+            return condition
+    return {}
+
+
+def _value(item: object, *keys: str) -> object:
+    for key in keys:
+        item = item.get(key) if isinstance(item, Mapping) else None
+    return item
+
+
+def _text(item: object, *keys: str) -> str:
+    found = _value(item, *keys)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,117 @@
+"""Puts the pods of `[kubernetes]` into a study, in the place of its clients and configurations.
+
+Everything after it sees hosts that are reached by `kubectl exec`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iolab.core.host import HostKind, Role
+from iolab.core.kubernetes import PodFleet, VolumeMode
+from iolab.study import values
+from iolab.study.document import Path, StudyDocument
+from iolab.study.host_ranges import HOSTS_MAX
+from iolab.study.kubernetes import (
+    MOUNT_PATH,
+    SECTION,
+    SERIAL_OF_POD,
+    KubernetesTable,
+    exec_command,
+    pod_fleet,
+)
+from iolab.study.tables import read_table
+
+
+def expand_pods(document: StudyDocument) -> PodFleet | None:
+    """Put the pods in the place of the study's clients, and a configuration for each class.
+
+    Storage nodes stay, and of a configuration that is named as a class its titles, hardware and
+    cost. None where the study has no such table, or one with faults.
+    """
+    written = document.tree.get(SECTION)
+    if not isinstance(written, dict):
+        return None
+    table = read_table(document, KubernetesTable, written, (SECTION,))
+    if table is None:
+        _set_target(document, MOUNT_PATH)  # so that nobody misses a target beside the faults
+        return None
+    if "vm" in document.tree:
+        message = "The study has [kubernetes] and [vm], which both make its hosts."
+        document.add_fault((SECTION,), message, "Leave one of them out.")
+        return None
+    count = table.pods * len(table.storage_class)
+    if count > HOSTS_MAX:
+        message = f"{table.pods} pods of {len(table.storage_class)} classes are {count} hosts."
+        document.add_fault((SECTION, "pods"), message, f"Give at most {HOSTS_MAX}.")
+        return None
+    fleet = pod_fleet(table, _target_directory(document))
+    _set_target(document, fleet.mount_path, is_block=fleet.volume_mode is VolumeMode.BLOCK)
+    hosts = document.tree.get("host")
+    others = [
+        host
+        for host in (hosts if isinstance(hosts, list) else ())
+        if isinstance(host, dict) and host.get("role", Role.CLIENT) != Role.CLIENT
+    ]
+    document.tree["host"] = [
+        *(
+            {
+                "name": name,
+                "kind": HostKind.COMMAND.value,
+                "command": exec_command(fleet, name),
+            }
+            for item in fleet.classes
+            for name in item.host_names
+        ),
+        *others,
+    ]
+    document.tree["configuration"] = _configurations(document, fleet)
+    origin = document.origin_of((SECTION,))
+    document.overrides.update({("host",): origin, ("configuration",): origin})
+    return fleet
+
+
+def _target_directory(document: StudyDocument) -> str:
+    target = document.tree.get("target")
+    path = target.get("path") if isinstance(target, dict) else None
+    return path if isinstance(path, str) and path.startswith("/") else MOUNT_PATH
+
+
+def _set_target(document: StudyDocument, path: str, *, is_block: bool = False) -> None:
+    target = document.tree.setdefault("target", {})
+    if not isinstance(target, dict):
+        return  # its own fault is told
+    if is_block and "path" in target:
+        at: Path = ("target", "path")
+        message = "volume_mode is 'block', but [target] has a path."
+        document.add_fault(at, message, "Leave the path out.")
+    if is_block:
+        target.update({"device": path, "serial": SERIAL_OF_POD})
+    else:
+        target.setdefault("path", path)
+
+
+def _configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, Any]]:
+    """A configuration for each class, with what the study says of one of its name."""
+    written = document.tree.get("configuration")
+    by_id = {
+        item["id"]: item
+        for item in (written if isinstance(written, list) else ())
+        if isinstance(item, dict) and isinstance(item.get("id"), str)
+    }
+    kept = ("title", "nodes", "capacity", "cost", "hardware", "storage", "redundancy")
+    return [
+        {
+            "id": item.group
+            if not values.is_identifier(item.storage_class)
+            else item.storage_class,
+            "title": item.storage_class,
+            **{
+                key: value
+                for key, value in by_id.get(item.storage_class, {}).items()
+                if key in kept
+            },
+            "hosts": list(item.host_names),
+        }
+        for item in fleet.classes
+    ]
