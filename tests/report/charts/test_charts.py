@@ -51,8 +51,7 @@ def marked(figure: Figure, token: Token, plot: int = 0) -> dict[str, list[tuple[
     found: dict[str, list[tuple[float, float]]] = {}
     for one in of(figure, Markers, token, plot):
         for place, level in zip(one.places if one.levels else (), one.levels, strict=True):
-            if not one.is_small:
-                found.setdefault(level.value, []).append(place)
+            found.setdefault(level.value, []).append(place)
     return found
 
 
@@ -272,7 +271,7 @@ def test_growth_stands_beside_its_ideal_and_its_law() -> None:
     assert last == pytest.approx(40.1, rel=0.02)
     bars = [piece for one in of(figure, LineSegments, FIRST) for piece in one.segments]
     assert bars[:2] == [near(1, 9.7445626, 1, 10.261449), near(2, 18.399589, 2, 19.686615)]
-    assert sum(len(one.places) for one in of(figure, Markers)) == 16
+    assert sum(len(one.places) for one in of(figure, Markers)) == 4
     assert scale(figure, "y") == (False, [0, 80])
 
 

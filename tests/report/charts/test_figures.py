@@ -87,18 +87,13 @@ def test_depths_stand_at_doublings() -> None:
     assert plot.x.ticks == ((1, "1"), (4, "4"), (8, "8"))
 
 
-def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
+def test_marker_and_upright_tell_what_is_published_of_several_runs() -> None:
     runs = [result(8, iops, repeat=n) for n, iops in enumerate((10e3, 11e3, 12e3), 1)]
     (point,) = points(runs)
     metric = point.metrics["iops"]
     figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), (point,))])
-    lines, (small, large), (bar,) = (
-        marks(figure, kind) for kind in (LineMark, Markers, LineSegments)
-    )
-    assert isinstance(small, Markers)
-    assert [y for _, y in small.places] == [10.0, 11.0, 12.0]
+    lines, (large,), (bar,) = (marks(figure, kind) for kind in (LineMark, Markers, LineSegments))
     assert isinstance(large, Markers)
-    assert (small.is_small, large.is_small) == (True, False)
     assert not lines  # The point is invalid, and no line leads to it.
     assert metric.value is not None
     assert large.places[0][1] == pytest.approx(metric.value / 1e3)
@@ -107,11 +102,10 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
     assert (low, high) == pytest.approx(((metric.low or 0) / 1e3, (metric.high or 0) / 1e3))
 
 
-def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None:
+def test_a_run_that_did_not_enter_is_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
     figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
-    small, large = marks(figure, Markers)
-    assert small.levels == [Level.VALID, Level.INVALID]
+    (large,) = marks(figure, Markers)
     assert large.levels == [Level.VALID]
     texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
     assert texts == [["all", "10 k IOPS"], ["1", "10 k IOPS"], ["2", "90 k IOPS"]]

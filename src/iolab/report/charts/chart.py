@@ -56,8 +56,7 @@ FEW_METRICS: Final = 3
 NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
 """How a note begins on values without an interval."""
 
-POINT_INTERVAL_NOTE: Final = "Uprights: 95 % intervals over the runs."
-RUN_INTERVAL_NOTE: Final = "Bars: 95 % interval over the runs, which are the small marks."
+RUN_INTERVAL_NOTE: Final = "Uprights: 95 % intervals over the runs."
 BIN_EDGE_NOTE: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
 
@@ -65,14 +64,13 @@ class MarkTooltip(Record):
     """What a pointer is told of a mark: the name of its series, and of each of its places more.
 
     `intervals` are 95 % intervals in the plot's unit, `verdicts` words (of markers those of their
-    levels), `texts` what places are called. `is_single_run` is for one run of several.
+    levels), `texts` what places are called.
     """
 
     name: str = ""
     intervals: Sequence[tuple[float, float] | None] = ()
     verdicts: Sequence[str] = ()
     texts: Sequence[str] = ()
-    is_single_run: bool = False
 
 
 class Mark(Record, kw_only=True):
@@ -105,14 +103,13 @@ class MarkerStyle(Enum):
 class Markers(Mark, kw_only=True):
     """Markers, by the verdicts of their places in shape and filling, or all by `marker_style`.
 
-    `size` is an area in square units; `is_small` ones are single runs.
+    `size` is an area in square units.
     """
 
     places: Sequence[tuple[float, float]]
     levels: Sequence[Level] = ()
     marker_style: MarkerStyle = MarkerStyle.SOLID
     size: float = 34
-    is_small: bool = False
 
 
 class LineSegments(Mark, kw_only=True):

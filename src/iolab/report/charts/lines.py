@@ -1,9 +1,8 @@
 """Figures against an axis: one line a configuration, one marker a point; rates also as bars.
 
 A marker stands at the point's published value and tells the verdict by its shape: a filled circle
-is valid, a hollow diamond indicative, a cross invalid. A bar through it is its 95 % interval; where
-a point has several runs, each has a small marker of its own. Lines skip points without a value and
-invalid ones, which stand alone.
+is valid, a hollow diamond indicative, a cross invalid. An upright through it is its 95 % interval.
+Lines skip points without a value and invalid ones, which stand alone.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.analysis.findings import LoadCurve
-from iolab.analysis.points import PointSummary, finite_metric_value
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, metric_spec
 from iolab.record import Record
@@ -23,8 +22,6 @@ from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
     LABEL_CHARACTERS,
-    POINT_INTERVAL_NOTE,
-    RUN_INTERVAL_NOTE,
     Band,
     Bars,
     Figure,
@@ -292,15 +289,13 @@ def _lines_plot(
     tails: list[LineEndLabel] = []
     for line in drawn:
         own = solid.label if alone else line.full_name
-        marks += line_and_point_marks(line, axis, solid.key, scale, own, with_runs=height == HEIGHT)
+        marks += line_and_point_marks(line, axis, solid.key, scale, own)
         if dashed or not alone:
             ends += line_end_labels(line, axis, solid.key, scale, own if alone else line.name)
         for tail in dashed:
             thin = replace(line, dash=(4, 3), curve=None)
             name = tail.label if alone else f"{line.full_name}, {tail.label}"
-            marks += line_and_point_marks(
-                thin, axis, tail.key, scale, name, with_runs=height == HEIGHT
-            )
+            marks += line_and_point_marks(thin, axis, tail.key, scale, name)
             tails += line_end_labels(thin, axis, tail.key, scale, tail.label)
     highest = max(tails, key=lambda end: end.value, default=None)
     if highest is not None:  # one name for all that are dashed
@@ -342,7 +337,6 @@ def _line_chart_notes(
     yield from not_valid_notes(levels, has_bars=has_bars)
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
-        RUN_INTERVAL_NOTE if len(panels) == 1 else POINT_INTERVAL_NOTE,
     )
     curves = [line.curve for line in drawn if line.curve is not None]
     yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
@@ -377,8 +371,6 @@ def line_and_point_marks(
     metric_key: str,
     scale: Scale,
     name: str = "",
-    *,
-    with_runs: bool = True,
 ) -> list[Mark]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict.
 
@@ -391,17 +383,6 @@ def line_and_point_marks(
     places = [(at, scale.to_scale_unit(value)) for at, value, _, _ in points]
     levels = [level for _, _, _, level in points]
     marks += connecting_line(token, places, levels, line.dash)
-    runs = _single_run_points(line, axis, metric_key)
-    if runs and with_runs:
-        marks.append(
-            Markers(
-                token=token,
-                places=[(at, scale.to_scale_unit(value)) for at, value, _ in runs],
-                levels=[level for _, _, level in runs],
-                is_small=True,
-                tip=MarkTooltip(name, is_single_run=True),
-            )
-        )
     ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
     return [*marks, *markers_with_intervals(token, places, levels, MarkTooltip(name, ends))]
 
@@ -516,19 +497,6 @@ def points_on_axis(
     return sorted(places, key=lambda place: place[0])
 
 
-def _single_run_points(
-    line: ChartLine, axis: str, metric_key: str
-) -> list[tuple[float, float, Level]]:
-    """(axis value, own value, verdict) of each run of the points that have several."""
-    return [
-        (x, value, run.verdict.level)
-        for point in line.points
-        if len(point.runs) > 1 and (x := point_axis_value(point, axis)) is not None
-        for run in point.runs
-        if (value := finite_metric_value(run, metric_key)) is not None
-    ]
-
-
 def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     metrics = [point.metrics.get(metric_key, UNKNOWN_METRIC) for point in line.points]
@@ -538,9 +506,7 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
         for v in (metric.value, *(metric.displayable_interval or ()))
         if v is not None
     ]
-    runs = [finite_metric_value(run, metric_key) for point in line.points for run in point.runs]
-    measured = [*ends, *(v for v in runs if v is not None)]
-    return [*measured, *_predicted_interval_values(line.curve, metric_key)]
+    return [*ends, *_predicted_interval_values(line.curve, metric_key)]
 
 
 def line_end_labels(

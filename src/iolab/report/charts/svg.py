@@ -54,8 +54,6 @@ _TICK_GAP: Final = 9.0
 _BAR_GAP: Final = 0.24
 """The part of the room of an x that its bars leave free."""
 _BAR_MOST: Final = 48.0
-_SMALL: Final = 0.55
-"""How strong single runs stand behind what is published of them."""
 
 Paint = Callable[[Token], str]
 
@@ -239,7 +237,7 @@ class _SvgWriter:
             index, self.tips = self.tips, self.tips + 1
         if plot.x is None and mark.tip is None:
             index = None
-        opacity = mark.opacity * (_SMALL if isinstance(mark, Markers) and mark.is_small else 1)
+        opacity = mark.opacity
         group: dict[str, object] = {
             "data_m": index,
             "data_c": self._series_name_if_hideable(_mark_series(mark)),
@@ -341,7 +339,7 @@ class _SvgWriter:
             level, size, own = Level.VALID, mark.size, fill
             if mark.levels:
                 level = mark.levels[place]
-                size = (42 if level is Level.VALID else 70) / (3 if mark.is_small else 1)
+                size = 42 if level is Level.VALID else 70
                 own = fill if level is Level.VALID else self.paint(PAPER)
             move = (
                 f"translate({_coord_text(plot.x_in_figure(x))},{_coord_text(plot.y_in_figure(y))})"
@@ -353,7 +351,7 @@ class _SvgWriter:
             "g",
             "".join(dots),
             stroke=stroke and self.paint(stroke),
-            stroke_width=_stroke_width_text(0.8 if mark.is_small else width),
+            stroke_width=_stroke_width_text(width),
         )
 
     @_mark_elements.register
@@ -617,8 +615,6 @@ def _mark_points_document(
         points["v"] = list(verdicts if len(set(verdicts)) > 1 else verdicts[:1])
     if any(tip.texts):
         points["s"] = [escape_invisible(text) for text in tip.texts]
-    if tip.is_single_run:
-        points["r"] = 1
     return points
 
 

@@ -72,7 +72,7 @@ function ready(chart) {
     const at = told.axes[mark.x];
     const points = places.map(([px, py], i) => pointOf(mark, at[i], i, px, py));
     points.sort((a, b) => a.px - b.px);
-    chart.marks.push({ name: mark.n || "", plot, group, points, single: Boolean(mark.r) });
+    chart.marks.push({ name: mark.n || "", plot, group, points });
   });
   chart.time = chart.plots.some((plot) => plot.k === "time");
   return chart;

@@ -54,7 +54,6 @@ function rows(chart, mark, one) {
   const at = one.y === undefined ? "" : (chart.x ? `${chart.x}: ` : "") + xText(chart, plot, one);
   const told = [first, [at, one.text].filter(Boolean).join(" · "), value];
   if (one.ends) told.push(`95 % interval ${number(one.ends[0])} to ${number(one.ends[1])}`);
-  if (mark.single) told.push("one run of several");
   if (one.verdict) told.push(SAYS[one.verdict] || one.verdict);
   return [...told.filter(Boolean), ...covered(chart, mark, one)];
 }
@@ -63,7 +62,7 @@ function rows(chart, mark, one) {
 function covered(chart, mark, one) {
   const told = [];
   for (const other of chart.marks) {
-    if (other === mark || other.plot !== mark.plot || other.single || !isShown(other)) continue;
+    if (other === mark || other.plot !== mark.plot || !isShown(other)) continue;
     const found = other.points.find((two) => two.x === one.x && Math.abs(two.py - one.py) < COVERED
       && Math.abs(two.px - one.px) < COVERED);
     if (found && found.y !== undefined) {
