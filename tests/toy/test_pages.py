@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 TOY = Path(__file__).parent
-PAGES = TOY.parents[1] / "docs" / "how-to"
+ROOT = TOY.parents[1]
+PAGES = ROOT / "docs" / "how-to"
 
 
 @pytest.mark.parametrize("name", ["add-a-kind-of-load.md", "add-an-engine.md"])
@@ -19,3 +20,14 @@ def test_a_page_shows_what_the_toy_has(name: str) -> None:
     assert blocks
     for block in blocks:
         assert any(block in text for text in code), block
+
+
+@pytest.mark.parametrize("name", ["add-a-check.md", "add-a-kind-of-load.md", "add-an-engine.md"])
+def test_a_page_for_contributors_names_what_the_code_has(name: str) -> None:
+    folders = (ROOT / "src", ROOT / "tests")
+    modules = [path for folder in folders for path in folder.rglob("*.py")]
+    code = {word for path in modules for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    prose = re.sub(r"```.*?```", "", (PAGES / name).read_text(encoding="utf-8"), flags=re.S)
+    named = set(re.findall(r"`([A-Za-z_]\w{3,})`", prose))
+    assert named
+    assert named - code == set()
