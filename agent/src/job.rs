@@ -122,7 +122,7 @@ pub struct Exited {
     /// What its tree used, where that was bounded.
     #[serde(flatten)]
     pub memory: Option<MemoryUse>,
-    /// What its threads got of the processors, where that was asked for and can be read.
+    /// What its threads got of the processors, where that was requested and can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<Got>,
 }

@@ -386,7 +386,7 @@ impl Lease {
 /// A file that is named and a way to it that nobody can bend, as long as this is kept.
 #[derive(Debug)]
 pub struct ResolvedFile {
-    /// As it was asked for.
+    /// As it was requested.
     pub name: PathBuf,
     /// By what it is to be opened.
     pub real: PathBuf,

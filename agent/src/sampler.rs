@@ -47,7 +47,7 @@ pub struct Sample {
     pub pressure: PressureRow,
     /// Throttling.
     pub thermal: ThermalRow,
-    /// The file system that was asked for.
+    /// The file system that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetRow>,
     /// What the agent itself uses.

@@ -508,7 +508,7 @@ class _CoroutineThread(Generic[T]):
     def _run_loop(self) -> None:
         try:
             asyncio.run(self._run_work())
-        except BaseException as error:  # raised where the work was asked for
+        except BaseException as error:  # raised where the work was requested
             self._error = error
         finally:
             self._begun.set()

@@ -588,7 +588,7 @@ PLANTED: Final = (
     Planted(
         "depth-not-reached",
         INDICATIVE,
-        "fio submitted three quarters of its I/Os at depth 1 where 8 were asked for.",
+        "fio submitted three quarters of its I/Os at depth 1 where 8 were requested.",
         FILES,
         lambda s: s.but(
             on(s.record, totals=replace(_totals(s), depth_percent=(("1", 75.0), ("8", 25.0))))
@@ -740,7 +740,7 @@ PLANTED: Final = (
     Planted(
         "phase-incomplete",
         INVALID,
-        "A client was asked for a thousand stats more than it did.",
+        "A client was requested a thousand stats more than it did.",
         METADATA,
         lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, requested=13_000)),
     ),
@@ -768,7 +768,7 @@ PLANTED: Final = (
     Planted(
         "reported-rates",
         INDICATIVE,
-        "mdtest's printed rates stand for 5 % fewer operations than were asked for.",
+        "mdtest's printed rates stand for 5 % fewer operations than were requested.",
         MDTEST,
         lambda s: s.but(
             replace(

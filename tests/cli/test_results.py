@@ -246,7 +246,7 @@ def test_details_show_every_metric_host_and_check_that_looked() -> None:
     assert "No holes." not in text
     assert text.index("run-length") < text.index("extents")
     assert "verify-mismatch" not in text
-    assert "2 of 3 checks looked" in text
+    assert "2 of 3 checks apply" in text
 
 
 @pytest.mark.parametrize("width", [80, 120])

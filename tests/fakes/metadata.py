@@ -53,7 +53,7 @@ class FakePhase:
 
     @property
     def operations(self) -> int:
-        """How many were asked for."""
+        """How many were requested."""
         if self._asked["phase"] in TREES:
             return int(self._asked["ranks"])
         if found := self._asked.get("files"):

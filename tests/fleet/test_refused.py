@@ -130,7 +130,7 @@ def test_a_host_that_accepts_and_says_nothing_is_told(fleet: Bed) -> None:
     with fleet.stopped("c01"):
         told = fault(fleet.specs["c01"])
     assert "takes a connection" in told.message
-    assert "says nothing within 1.5 s" in told.message
+    assert "does not answer within 1.5 s" in told.message
 
 
 def test_a_server_that_is_not_ssh_is_told(fleet: Bed) -> None:

@@ -102,7 +102,7 @@ def test_a_count_that_is_none_is_a_fault(said: str) -> None:
     ("old", "new", "fault"),
     [
         ("<TestTimeSeconds>1.01", "<TestTimeSeconds>0.00", "took no time"),
-        ("<ThreadCount>1<", "<ThreadCount>2<", "had 2 threads in time span 1 and tells of 1"),
+        ("<ThreadCount>1<", "<ThreadCount>2<", "had 2 threads in time span 1 but reports 1"),
         ("<BytesCount>90578944", "<BytesCount>90578945", "moved 90578945 bytes"),
         ("<Percentile>99.9<", "<Percentile>99<", "a row for percentile '99'"),
         ("<Percentile>0<", "<Percentile>-1<", "a row for percentile '-1'"),

@@ -85,7 +85,7 @@ def one_at_a_time() -> RunResources:
             ("seems", "2 %", "low confidence", "processors of c1"),
         ),
         (watched(record(FULL)), None, (*BUSY, "97 %", "not measured")),
-        (watched(record(FULL)), PAYING, ("asked for", "iodepth 4 to 8", "rises", "90 %", *BUSY)),
+        (watched(record(FULL)), PAYING, ("requested", "iodepth 4 to 8", "rises", "90 %", *BUSY)),
         (ALL_BUSY, None, ("limited", "processors of c1", "97 %")),
         (
             replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], is_own_load=0.021),)),

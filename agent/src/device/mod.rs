@@ -32,7 +32,7 @@ pub struct PurgeResult {
     pub bytes: u64,
 }
 
-/// The devices, by the path that was asked for; they are let go when this process ends.
+/// The devices, by the path that was requested; they are let go when this process ends.
 #[derive(Default)]
 pub struct Devices(Mutex<HashMap<PathBuf, (File, u64)>>);
 

@@ -10,7 +10,7 @@
 //! Compressible bytes are zeros at the end of every sector: fio's `buffer_compress_percentage`
 //! with a `buffer_compress_chunk` of 512, so that any part of a block compresses as the whole
 //! does. Blocks to be deduplicated are alike as wholes; there is one new content of them in every
-//! `SHARERS` writes, so as many of all blocks as was asked for, and at most a thousandth less, are
+//! `SHARERS` writes, so as many of all blocks as was requested, and at most a thousandth less, are
 //! copies of others of the job.
 
 use serde::Deserialize;

@@ -263,7 +263,7 @@ impl JobSpec {
         })
     }
 
-    /// What it writes: as incompressible and unlike as costs least, unless it says otherwise.
+    /// What it writes: as incompressible and unlike as costs least, unless noted otherwise.
     #[must_use]
     pub fn contents(&self) -> ContentsSpec {
         let kind = ContentsKind::Scrambled;

@@ -37,7 +37,7 @@ ResourceReader = Callable[[PointSummary], RunResources | None]
 
 
 class CurvePrediction(Record):
-    """A curve, and what it says of the load that was asked for, or the `reason` why nothing.
+    """A curve, and what it says of the load that was requested, or the `reason` why nothing.
 
     `fixed_axis` are the values of its other axes, `measured_loads` its loads with rates.
     `limited_by` is the resource whose use sets the prediction's limit. `level` is the worst verdict

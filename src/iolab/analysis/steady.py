@@ -2,7 +2,7 @@
 
 With a rule the record is played to it as the run was, and the result is of the seconds between the
 cut and the decision. A run of fixed length is judged for information: its numbers are those of the
-time that was asked for, and this says whether that time was steady. Log-structured stores, which
+time that was requested, and this says whether that time was steady. Log-structured stores, which
 stall about once a minute, are judged by settings of their own.
 """
 
@@ -353,7 +353,7 @@ class _CumulativeIos:
         self.end_ns = end_ns
 
     def ios_until(self, at_ns: int) -> float:
-        """I/Os until a moment, which may not come before one that was asked for earlier."""
+        """I/Os until a moment, which may not come before one that was requested earlier."""
         while len(self._open) > 1 and self._open[1][0] <= at_ns:
             self._open.popleft()
         start_ns, end_ns, before, ios = self._open[0]

@@ -26,7 +26,7 @@ _DIRECTION_COUNT: Final = len(DIRECTIONS)
 
 
 class OperationSums(Record):
-    """Sums of rows of a record; H hosts, axis 1 is the O operations that were asked for.
+    """Sums of rows of a record; H hosts, axis 1 is the O operations that were requested.
 
     `completed`, `bytes` and `lat_sum_ns` are (H, O), `bins` is (H, O, BIN_COUNT).
     """

@@ -44,7 +44,10 @@ def bench(
     ],
     *,
     rw: Annotated[
-        str, typer.Option("--rw", metavar="NAME", help="As fio has it.", rich_help_panel=LOAD)
+        str,
+        typer.Option(
+            "--rw", metavar="NAME", help="Access pattern, as fio's rw.", rich_help_panel=LOAD
+        ),
     ] = "randread",
     bs: Annotated[
         str, typer.Option("--bs", metavar="SIZE,...", help="Block size.", rich_help_panel=LOAD)

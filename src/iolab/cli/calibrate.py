@@ -37,7 +37,7 @@ def calibrate(
         typer.Option(
             "--hosts",
             metavar="HOSTS",
-            help="All these hosts in step instead of this machine: an inventory file, slurm, "
+            help="These hosts at the same time instead of this machine: an inventory file, slurm, "
             "mpi:FILE or k8s:NAMESPACE/SELECTOR.",
         ),
     ] = None,

@@ -37,7 +37,7 @@ def clean(
     yes: SkipQuestion = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what killed sessions left, ask, and remove it.
+    """Remove what killed sessions left, after a question.
 
     With --hosts k8s:NAMESPACE it is the pods and volumes that sessions made there.
     """

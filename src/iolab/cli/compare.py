@@ -115,7 +115,7 @@ def require_known_names(
         *unknown_name_faults("metric", metrics, keys),
     )
     if faults:
-        raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
+        raise UsageError("A workload or metric does not exist.", "Correct it.", faults)
 
 
 def _difference_faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
@@ -152,8 +152,9 @@ def compare(
     candidate: Annotated[
         str | None,
         typer.Argument(
-            metavar="[CANDIDATE]",
-            help=f"What is compared: {_SIDE_HELP} Left out, the other of two configurations.",
+            metavar="CANDIDATE",
+            help=f"What is compared: {_SIDE_HELP} Default: the other configuration of "
+            "BASELINE's session.",
             show_default=False,
         ),
     ] = None,
@@ -172,7 +173,7 @@ def compare(
         bool,
         typer.Option(
             "--allow-differences",
-            help="Compare although load or method differ; they are still named.",
+            help="Compare although load or method differ; the differences are listed.",
         ),
     ] = False,
     fail_on: Annotated[
@@ -182,7 +183,7 @@ def compare(
     kind: Annotated[
         CompareFormat,
         typer.Option(
-            "--format", "-f", help="The table, or for other programs.", show_default=False
+            "--format", "-f", help="A table, or a format for other programs.", show_default=False
         ),
     ] = CompareFormat.TABLE,
     as_json: AsJson = False,

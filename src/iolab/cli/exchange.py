@@ -60,14 +60,14 @@ def import_(
         typer.Option(
             "--configuration",
             metavar="ID",
-            help="The configuration that the results are of.",
+            help="Name of the measured configuration.",
         ),
     ] = "imported",
     clients: Annotated[
         bool,
         typer.Option(
             "--clients",
-            help="The files of one load are of clients that ran at the same time, not of repeats.",
+            help="Files with the same load are clients of one run, not repeats.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -251,7 +251,7 @@ def _choose_row_kind(kind: ExportFormat, *, points: bool, nodes: bool, seconds: 
 
 
 def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
-    """The table that was asked for."""
+    """The table that was requested."""
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import results_with_session_checks
     from iolab.registry import report_kinds

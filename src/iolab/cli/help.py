@@ -45,6 +45,16 @@ class GroupedCommands(TyperGroup):
 class PlainCommand(TyperCommand):
     """A command's help: arguments by their names alone, options under the headings they have."""
 
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """`[OPTIONS] STUDY`: what may be left out is in brackets."""
+        pieces = ["[OPTIONS]"]
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, TyperArgument):
+                name = parameter.display_name_raw
+                more = "..." if parameter.nargs != 1 else ""
+                pieces.append(f"{name}{more}" if parameter.required else f"[{name}]{more}")
+        return pieces
+
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the arguments, then each group of options."""
         arguments: list[tuple[str, str]] = []

@@ -229,7 +229,8 @@ SessionDirectory = Annotated[
     Path,
     typer.Argument(
         metavar="SESSION",
-        help="The directory of a session, also of a running one; 'last' is the newest below here.",
+        help="The directory of a session, also of a running one; 'last' is the newest one below "
+        "the current directory.",
         parser=session_path,
         autocompletion=session_names,
     ),
@@ -251,7 +252,7 @@ DevicePath = Annotated[
     typer.Option(
         "--device",
         metavar="DEV",
-        help="Measure this whole block device, and DESTROY all that is on it; needs --serial.",
+        help="Measure this whole block device and DESTROY all its data; needs --serial.",
         rich_help_panel=TARGET,
     ),
 ]
@@ -269,7 +270,7 @@ Scale = Annotated[
     typer.Option(
         "--scale",
         metavar="NAME",
-        help="The scale of the study, such as 'small'; 'full' is the study as written.",
+        help="The scale of the study, for example 'small'; 'full' is the study as written.",
         autocompletion=_scale_completions,
         rich_help_panel=LOAD,
     ),
@@ -279,7 +280,7 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set a value of the study, as workload.rand-read-4k.iodepth=1,8; repeatable.",
+        help="Set a value of the study, for example workload.rand-read-4k.iodepth=1,8; repeatable.",
         autocompletion=setting_completions,
         show_default=False,
         rich_help_panel=LOAD,
@@ -290,7 +291,7 @@ MethodOption = Annotated[
     typer.Option(
         "--method",
         help="End runs by the stopping rule ('adaptive') or after a fixed time ('published'); "
-        "default: as the study says.",
+        "default: the study's.",
         show_default=False,
         rich_help_panel=LOAD,
     ),
@@ -299,7 +300,7 @@ EngineOption = Annotated[
     IoEngine | None,
     typer.Option(
         "--engine",
-        help="The engine of all file I/O: fio or iolab's own; default: as the study says.",
+        help="The engine of all file I/O: fio or iolab's own; default: the study's.",
         show_default=False,
         rich_help_panel=LOAD,
     ),
@@ -328,7 +329,7 @@ Runtime = Annotated[
     typer.Option(
         "--runtime",
         metavar="TIME",
-        help="Measured time of a run, as 30s or 2m.",
+        help="Measured time of a run, for example 30s or 2m.",
         rich_help_panel=LOAD,
     ),
 ]
@@ -343,20 +344,26 @@ IoDepths = Annotated[
     typer.Option(
         "--iodepth",
         metavar="N,...",
-        help="Queue depth of a job, or several to sweep.",
+        help="Queue depth of each job, or several to sweep.",
         rich_help_panel=LOAD,
     ),
 ]
 BlockSizes = Annotated[
     str | None,
     typer.Option(
-        "--bs", metavar="SIZE,...", help="Block size, as 4k, or several.", rich_help_panel=LOAD
+        "--bs",
+        metavar="SIZE,...",
+        help="Block size, for example 4k, or several to sweep.",
+        rich_help_panel=LOAD,
     ),
 ]
 JobCounts = Annotated[
     str | None,
     typer.Option(
-        "--numjobs", metavar="N,...", help="Jobs of a client, or several.", rich_help_panel=LOAD
+        "--numjobs",
+        metavar="N,...",
+        help="Jobs of each client, or several to sweep.",
+        rich_help_panel=LOAD,
     ),
 ]
 
@@ -410,7 +417,9 @@ OutputOption = Annotated[
         "--format", "-f", metavar="FORMAT", help="table, json, csv or markdown.", show_default=False
     ),
 ]
-HostActivity = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the summary.")]
+HostActivity = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only the results, no progress.")
+]
 Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),

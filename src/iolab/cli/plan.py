@@ -92,7 +92,7 @@ def init(
         typer.Option(
             "--from",
             metavar="JOB",
-            help="From a job file or report of fio, or a parameter file of vdbench.",
+            help="Convert a job file or report of fio, or a parameter file of vdbench.",
             show_default=False,
         ),
     ] = None,
@@ -211,17 +211,17 @@ def plan(
     options: StudyOptions,
     *,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no host; --path may be left out.")
+        bool, typer.Option("--offline", help="Connect to no host; --path may be left out.")
     ] = False,
     summary: Annotated[
-        bool, typer.Option("--summary", help="A row per workload instead of run.")
+        bool, typer.Option("--summary", help="One row per workload instead of one per run.")
     ] = False,
     output: OutputFormat,
 ) -> None:
     """Show what a study would run, write and need, and for how long.
 
-    STUDY may be the directory of a session too: writes are then forecast at the rates of its
-    finished runs, and no host is asked.
+    STUDY may also be the directory of a session: bytes written are then estimated from its
+    finished runs, without connecting to hosts.
     """
     from iolab.cli.planning import plan_document, plan_lines
     from iolab.registry import study_kinds

@@ -54,8 +54,8 @@ Sessions = Annotated[
     list[Path],
     typer.Argument(
         metavar="SESSION",
-        help="The directory of a session, also of one that runs, or of several to be set side by "
-        "side; the first one is the baseline. 'last' is the newest below here.",
+        help="The directory of a session, also of a running one, or of several to compare; the "
+        "first is the baseline. 'last' is the newest one below the current directory.",
         parser=session_path,
         autocompletion=session_names,
     ),
@@ -70,8 +70,8 @@ def report(
         typer.Option(
             "--html",
             metavar="FILE",
-            help="Write it here; where no form is named, SESSION/report.html is written, of "
-            "several sessions ./report.html.",
+            help="Write HTML to this file. Default, if no other form is named: "
+            "SESSION/report.html, for several sessions ./report.html.",
         ),
     ] = None,
     pdf: Annotated[
@@ -136,8 +136,7 @@ def report(
         typer.Option(
             "--predict",
             metavar="LOAD=N",
-            help="Add what the measured points say of N hosts, depth, threads or vms (a node); "
-            "repeat for more.",
+            help="Add a prediction for N hosts, depth, threads or vms (per node); repeatable.",
         ),
     ] = None,
     extrapolate: Annotated[

@@ -47,7 +47,7 @@ def ls(
     ] = Path(),
     *,
     every: Annotated[
-        bool, typer.Option("--all", "-a", help=f"Not only the newest {SHOWN_MAX}.")
+        bool, typer.Option("--all", "-a", help=f"List all, not only the newest {SHOWN_MAX}.")
     ] = False,
     output: OutputFormat,
 ) -> None:
@@ -145,8 +145,8 @@ def rm(
         list[Path],
         typer.Argument(
             metavar="SESSION",
-            help=f"Their directories, none of them running; {LAST_SESSION!r} is the newest "
-            "below here.",
+            help=f"Their directories, none of them running; {LAST_SESSION!r} is the newest one "
+            "below the current directory.",
             parser=session_path,
             autocompletion=session_names,
         ),

@@ -91,14 +91,14 @@ def show(
         bool, typer.Option("--details", help="Every metric, host and check with its evidence.")
     ] = False,
     repeats: Annotated[
-        bool, typer.Option("--repeats", help="A row for each run of a point.")
+        bool, typer.Option("--repeats", help="Also a row for each run of a point.")
     ] = False,
     time: Annotated[
-        bool, typer.Option("--time", help="Only the seconds of each phase of the session.")
+        bool, typer.Option("--time", help="Only how long each phase of the session took.")
     ] = False,
     summary: Annotated[
         bool,
-        typer.Option("--summary", help="Only how many runs ended how, of each workload."),
+        typer.Option("--summary", help="Only the number of runs by verdict, for each workload."),
     ] = False,
     fail_on: FailOnOption = None,
     output: OutputFormat,

@@ -156,7 +156,7 @@ class Verdict(Record):
     @property
     def judged_check_count_text(self) -> str:
         """How many of its checks looked, as a sentence."""
-        return f"{self.judged_check_count} of {len(self.checks)} checks looked; the others are n/a."
+        return f"{self.judged_check_count} of {len(self.checks)} checks apply; the others are n/a."
 
 
 class HostResult(Record):

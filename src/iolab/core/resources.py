@@ -54,7 +54,7 @@ class IssueRule(StrEnum):
     CLOSED = "closed"
     """The end of another: so many are kept in flight."""
     RATE = "rate"
-    """The rate that was asked for."""
+    """The rate that was requested."""
     PACED = "paced"
     """Time to think, or another rule of the engine."""
 
@@ -65,7 +65,7 @@ class IoConcurrency(Record):
     `in_flight` is X R, `requested` the sum of the depths, `has_one_per_job` whether no host had
     more than one. `latency_ns` is the mean at the engines and `device_ns` that of the devices' own
     I/Os, None where these are not known or did not serve these I/Os one by one. `rate` and
-    `target_rate` are I/Os a second, the latter None where none was asked for.
+    `target_rate` are I/Os a second, the latter None where none was requested.
     """
 
     loop: IssueRule

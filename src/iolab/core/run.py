@@ -418,7 +418,7 @@ class HostRun(Record):
     largest step of the host's CLOCK_REALTIME against its CLOCK_BOOTTIME around the run, 0 for none,
     None where it was not watched. `processor` is what the load got of the processors, None where
     nothing tells. `trace` is a sample of what the block layer did for the engine, None where
-    none was asked for. `files` is None of load that has none of its own, or that unmaps them.
+    none was requested. `files` is None of load that has none of its own, or that unmaps them.
     """
 
     host: str

@@ -106,8 +106,8 @@ class StoppingRuleSettings(Record):
             (not 0 < self.precision < 1, f"precision {self.precision} is not between 0 and 1"),
             (self.step_s < 1, f"step_s {self.step_s} is less than a second"),
             (self.consecutive < 1, f"consecutive {self.consecutive} is less than one look"),
-            (self.batches_min < 3, f"batches_min {self.batches_min} says nothing of a spread"),
-            (self.cycles_min < 2, f"cycles_min {self.cycles_min} says nothing of a spread"),
+            (self.batches_min < 3, f"batches_min {self.batches_min} gives no spread"),
+            (self.cycles_min < 2, f"cycles_min {self.cycles_min} gives no spread"),
             (self.equivalence <= 0, f"equivalence {self.equivalence} lets no run pass"),
             (not 0 < self.bias_share <= 1, f"bias_share {self.bias_share} is not in (0, 1]"),
             (

@@ -229,7 +229,7 @@ def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
     }
     if limit.is_below_requested_depth and limit.reached_share is not None:
         return invalid_answer(
-            f"Of the I/Os asked for, {percent_text(limit.reached_share)} were in flight in "
+            f"Of the requested I/Os, {percent_text(limit.reached_share)} were in flight in "
             f"{guest.name}"
             f"{_vcpu_use_text(limit)}: the guest was the limit, not what it measured.",
             **evidence,

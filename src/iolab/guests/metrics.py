@@ -53,7 +53,7 @@ _LOOPBACK: Final = "lo"
 _LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WRITE}
 
 RHO_MIN: Final = 0.8
-"""Of the I/Os asked for, in flight: a guest with processors to spare keeps 0.85 and more on
+"""Of the requested I/Os, in flight: a guest with processors to spare keeps 0.85 and more on
 modelled disks, one without 0.04 to 0.22."""
 
 LATENCY_TIMES: Final = 2.0

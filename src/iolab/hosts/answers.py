@@ -314,7 +314,7 @@ def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
     except ValidationError as error:
         where, fault = fault_place_and_text(error)
         message = (
-            f"Host '{excerpt(host)}' sent a '{excerpt(reply.is_, 60)}' that makes no sense: "
+            f"Host '{excerpt(host)}' sent a '{excerpt(reply.is_, 60)}' that is malformed: "
             f"{excerpt(where or reply.is_, 100)}: {excerpt(fault, 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None

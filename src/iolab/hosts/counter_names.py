@@ -51,7 +51,7 @@ GUESTS: Final = "guest"
 """The scope of a node's guests, by their names."""
 
 TARGET: Final = "target"
-"""The scope of the target's file system, told where it was asked for."""
+"""The scope of the target's file system, told where it was requested."""
 
 WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent", TARGET, *OF_SERVERS)
 """Scopes that a sample holds as an object; their rows have an empty name."""

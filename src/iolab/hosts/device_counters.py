@@ -76,7 +76,7 @@ async def snapshot_and_sample(
     try:
         return snapshot_from_sample(sample), sample.header
     except ValueError as fault:
-        raise host.mark_lost(f"sent a sample that makes no sense: {fault}") from None
+        raise host.mark_lost(f"sent a malformed sample: {fault}") from None
 
 
 def device_deltas(

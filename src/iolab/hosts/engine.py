@@ -59,7 +59,7 @@ class EngineReading(Record):
 
     Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come
     from the engine's last complete report, None without one. `faults` are sentences that say why
-    the run is not what was asked for; a reading without fault is complete.
+    the run is not what was requested; a reading without fault is complete.
     """
 
     version: str

@@ -44,7 +44,7 @@ LAST_LINES: Final = 3
 
 SUCCESS_CODES: Final = frozenset({0})
 INSTALL_HINT: Final = "Install it on that host, or name it by its path."
-CORRECT_HINT: Final = "Correct what it says and run again."
+CORRECT_HINT: Final = "Correct the reported fault and run again."
 
 _NOT_STARTED: Final = frozenset({"ENOENT", "EACCES", "ENOEXEC"})
 """How an agent says that there is no such program, or none that can be executed."""

@@ -189,7 +189,7 @@ def _timeout_error(attempt: LoginAttempt, limits: SshLimits) -> HostError:
         )
     if not attempt.has_greeted:
         return attempt.to_error(
-            f"takes a connection at {attempt.address_text} but says nothing {within}",
+            f"takes a connection at {attempt.address_text} but does not answer {within}",
             "See that it is not overloaded, and that sshd listens on that port.",
         )
     return attempt.to_error(

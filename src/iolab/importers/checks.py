@@ -101,7 +101,7 @@ def check_failed_operations(view: ImportedView, index: int) -> CheckAnswer:
             "figures are of the others, or count them as done.",
             **evidence,
         )
-    return valid_answer(f"The file tells of no failed operation{where}.", **evidence)
+    return valid_answer(f"The file reports no failed operation{where}.", **evidence)
 
 
 def check_tool_errors(view: ImportedView) -> CheckAnswer:
@@ -113,14 +113,14 @@ def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
             yield invalid_answer(
-                f"{view.imported.tool}{view.host_suffix_text(host)} told of errors: "
+                f"{view.imported.tool}{view.host_suffix_text(host)} reported errors: "
                 f"{client.errors[0]}",
                 host=host.host,
                 errors=len(client.errors),
             )
     if not view.has_load:
-        yield invalid_answer("The file tells of no operation that was done.")
-    yield valid_answer("The file tells of no error.")
+        yield invalid_answer("The file reports no completed operation.")
+    yield valid_answer("The file reports no error.")
 
 
 def check_common_window(view: ImportedView) -> CheckAnswer:

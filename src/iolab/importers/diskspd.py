@@ -545,7 +545,7 @@ def _measured_spans(
     elements = root.findall("TimeSpan")
     if len(elements) != len(requested) or not elements:
         reader.add_fault(
-            f"diskspd tells of {len(elements)} time spans, and its profile has {len(requested)}.",
+            f"diskspd reports {len(elements)} time spans, but its profile has {len(requested)}.",
             "Keep all that diskspd prints; a run that was ended early must be run again.",
         )
     for number, span in enumerate(elements, start=1):
@@ -587,7 +587,7 @@ def _measured_span(
     thread_count = len(span.findall("Thread"))
     if thread_count != threads:
         reader.add_fault(
-            f"diskspd had {threads} threads in time span {number} and tells of {thread_count}.",
+            f"diskspd had {threads} threads in time span {number} but reports {thread_count}.",
             "Keep all that diskspd prints.",
         )
     return MeasuredSpan(

@@ -220,7 +220,7 @@ _COLUMNS: Final = {
 class _ElbenchoPhase(Record):
     """What both files tell of a phase, by the names of the CSV file's columns.
 
-    `options` are what the phase was asked for, `operations_with_latency` operations whose latencies
+    `options` are what the phase was requested, `operations_with_latency` operations whose latencies
     were counted.
     """
 

@@ -73,14 +73,14 @@ IGNORED: Final = {
     "stonewall": "what ran beside a job is a setting of its own",
     "wait_for_previous": "what ran beside a job is a setting of its own",
     "new_group": "what ran beside a job is a setting of its own",
-    "group_reporting": "it only says how figures are printed",
-    "percentile_list": "it only says which percentiles are printed",
-    "significant_figures": "it only says how figures are printed",
-    "unit_base": "it only says how figures are printed",
+    "group_reporting": "it only changes how figures are printed",
+    "percentile_list": "it only changes which percentiles are printed",
+    "significant_figures": "it only changes how figures are printed",
+    "unit_base": "it only changes how figures are printed",
     "kb_base": "the sizes here are bytes",
-    "disk_util": "it only says what is printed",
-    "bwavgtime": "it only says how figures are printed",
-    "iopsavgtime": "it only says how figures are printed",
+    "disk_util": "it only changes what is printed",
+    "bwavgtime": "it only changes how figures are printed",
+    "iopsavgtime": "it only changes how figures are printed",
     "randseed": "another seed is another order of the same load",
     "allrandrepeat": "another seed is another order of the same load",
     "write_bw_log": "a path of output",
@@ -187,7 +187,7 @@ class FioImporter:
                 )
             runs += own
         if not runs:
-            raise ForeignFileError("fio's report tells of no job.")
+            raise ForeignFileError("fio's report has no job.")
         return runs
 
 

@@ -43,7 +43,7 @@ KIB: Final = 1024
 DIRECTIONS: Final = ("read", "write", "trim")
 
 _RANK: Final = re.compile(r"(?!0\.00$)\d{1,3}\.\d+")
-"""A percentile that was asked for; fio fills its list up with `0.00`."""
+"""A percentile that was requested; fio fills its list up with `0.00`."""
 
 KIND_NAMES: Final = {"lat": "from submission (lat)", "clat": "completion latencies (clat)"}
 
@@ -139,7 +139,7 @@ class FioEntries(Record):
         )
 
     def percentile_latency_kind(self, operation: str) -> str:
-        """Which latency its percentiles are of: `lat` where that was asked for, else `clat`."""
+        """Which latency its percentiles are of: `lat` where that was requested, else `clat`."""
         if operation == SYNC:
             return "lat"
         blocks = [

@@ -163,7 +163,7 @@ def _runs_of_table_rows(
         words = line.split()
         if match := _ACTUAL.search(line):
             if len(match[1]) > DIGITS_MAX:
-                raise ForeignFileError("it tells of more bytes than there can be.")
+                raise ForeignFileError("it reports more bytes than possible.")
             moved = int(match[1])
         elif _ERROR.match(line):
             errors.append(excerpt(line, SENTENCE_CHARACTERS))

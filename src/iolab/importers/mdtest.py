@@ -174,7 +174,7 @@ def _run_notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
     if output.rule is not None:
         yield f"the mean of {output.iterations} iterations, {output.rule.value}"
     if not output.finished:
-        yield "the line in which mdtest says that it finished is missing"
+        yield "mdtest's last line, which marks its end, is missing"
 
 
 def _operation_text(row: _SummaryRow) -> str:

@@ -45,7 +45,7 @@ _REQUESTED_COLUMNS: Final = (
     "compratio",
     "dedupratio",
 )
-"""Columns that tell what was asked for; all others are measured."""
+"""Columns that tell what was requested; all others are measured."""
 
 _AVERAGE: Final = re.compile(r"avg_(\d{1,9})-(\d{1,9})")
 

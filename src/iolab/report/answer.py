@@ -229,7 +229,7 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     only = len(rows) == 1 and rows[0].title in study.title
     unknown = len(rows) - len(measured)
     lost = f" {counted_noun(unknown, 'figure')} {NOT_MEASURABLE}." if unknown else ""
-    # A rate that was asked for is no limit of the target.
+    # A rate that was requested is no limit of the target.
     verb = (
         "serves"
         if all(row.best is not None and row.best.is_paced for row in measured)

@@ -90,10 +90,10 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.CORE: "core",
     BottleneckCause.JOB: "a core for each job",
     BottleneckCause.PORT: "port",
-    BottleneckCause.RATE: "rate asked for",
+    BottleneckCause.RATE: "requested rate",
     BottleneckCause.PACE: "pauses of the load",
     BottleneckCause.ONE_AT_A_TIME: "one I/O at a time",
-    BottleneckCause.LOAD: "load asked for",
+    BottleneckCause.LOAD: "requested load",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
     BottleneckCause.BEYOND: "not watched",
@@ -271,10 +271,10 @@ def _port_text(finding: BottleneckFinding) -> str:
 def _target_rate_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None or flight.target_rate is None:
-        return "is limited by the rate that was asked for"
+        return "is limited by the requested rate"
     kept = percent_text(flight.rate / flight.target_rate)
     rate = value_text(flight.target_rate, "1/s")
-    return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
+    return f"is limited by the requested rate: {kept} of {rate} were kept"
 
 
 def _think_time_text(finding: BottleneckFinding) -> str:
@@ -304,7 +304,7 @@ def _offered_load_text(finding: BottleneckFinding) -> str:
         return _no_bottleneck_text(finding)
     busy = f", though {resource_text(use)} is busy {_share_text(use)} of the time" if use else ""
     tried = f"{_load_step_text(finding)}, and no more was tried{busy}"
-    return f"{_verb_by_certainty(finding)} limited by the load that was asked for: {tried}"
+    return f"{_verb_by_certainty(finding)} limited by the requested load: {tried}"
 
 
 def _engine_text(finding: BottleneckFinding) -> str:
@@ -312,7 +312,7 @@ def _engine_text(finding: BottleneckFinding) -> str:
     if flight is None:
         return _no_bottleneck_text(finding)
     kept = (
-        f"of {flight.requested:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
+        f"of {flight.requested:,} I/Os requested, {format_count(flight.in_flight)} were in flight"
     )
     return f"is limited by its engine: {kept}{busiest_resources_text(finding.resources)}"
 

@@ -93,7 +93,7 @@ def host_table(facts: HostFacts) -> Table:
         row_of_cells("Settings", ", ".join(text for text in settings if text) or DASH),
         row_of_cells("Target", _target_text(facts.target)),
         row_of_cells("Tools", ", ".join(tools) or DASH),
-        row_of_cells("Not read", " ".join(facts.faults) or "everything asked for was read"),
+        row_of_cells("Not read", " ".join(facts.faults) or "everything was read"),
     ]
     return Table("Host", text_and_number_columns(("What", "As found")), tuple(rows))
 

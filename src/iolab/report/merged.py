@@ -299,7 +299,7 @@ def identical_workload_ids(studies: Sequence[Study]) -> frozenset[str]:
 def distinct_workload_versions(
     labels: Sequence[str], studies: Sequence[Study]
 ) -> tuple[Workload, ...]:
-    """Every workload as it was asked for; what one id means differently has labels in its title."""
+    """Every workload as it was requested; what one id means differently has labels in its title."""
     by_id: dict[str, list[tuple[Workload, list[str]]]] = {}
     for label, study in zip(labels, studies, strict=True):
         for workload in study.workloads:

@@ -212,7 +212,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     if forbidden:
         yield (
             "These sessions were not measured in the same way, and stand side by side all the same,"
-            f" as was asked for: {list_text(forbidden, LABELS_SHOWN)}."
+            f" as was requested: {list_text(forbidden, LABELS_SHOWN)}."
         )
 
 

@@ -66,7 +66,7 @@ def read_user_text(path: Path) -> UserText:
         logo, kind = _read_logo(path.parent / fields["logo"], faults)
     texts = {name: "\n".join(lines).strip() for name, lines in parts.items()}
     if not any((fields.get("author"), *texts.values(), logo)) and not faults:
-        faults.append(Fault(f"'{path}' says nothing.", "Write a text, or leave --text out."))
+        faults.append(Fault(f"'{path}' has no text.", "Write a text, or leave --text out."))
     if faults:
         raise UsageError("The text of the report cannot be used.", "See below.", tuple(faults))
     return UserText(fields.get("author", ""), **texts, logo=logo, logo_type=kind)

@@ -250,7 +250,7 @@ _HOST_REFUSAL: Final = RequestRefusal(
     "Use the address that `iolab serve` printed, or serve with `--host` and the name.",
 )
 _FOREIGN_REFUSAL: Final = RequestRefusal(
-    403, "A page from elsewhere asked for this one.", "Open it in a tab of its own."
+    403, "Another site requested this page.", "Open it in a tab of its own."
 )
 _TOKEN_REFUSAL: Final = RequestRefusal(
     401,
@@ -264,7 +264,7 @@ _BROKEN_REFUSAL: Final = RequestRefusal(
 
 
 class Listener(Record):
-    """A socket that listens, the host that was asked for, and whether only this machine reaches it.
+    """A socket that listens, the host that was requested, and whether only this machine reaches it.
 
     `listens_on_all_addresses` says that it listens on all of the machine's addresses.
     """

@@ -337,7 +337,7 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     try:
         then, now = snapshot_from_sample(before), snapshot_from_sample(after)
     except ValueError as fault:
-        raise host.mark_lost(f"sent a sample that makes no sense: {fault}") from None
+        raise host.mark_lost(f"sent a malformed sample: {fault}") from None
     span_ns = now.mono_ns - then.mono_ns
     return HostActivity(
         pre_run_activity(then, now, devices),

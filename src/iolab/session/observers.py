@@ -139,7 +139,7 @@ class HostWatch:
             raise self._invalid_sample_error(str(fault)) from None
 
     def _invalid_sample_error(self, why: str) -> HostLostError:
-        return self._host.mark_lost(f"sent telemetry that makes no sense: {why.rstrip('.')}")
+        return self._host.mark_lost(f"sent malformed telemetry: {why.rstrip('.')}")
 
 
 class _MonitoredHostState(Struct):

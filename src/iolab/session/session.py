@@ -351,7 +351,7 @@ async def _report_interference(session: SessionContext, discovery: Discovery) ->
     busy = [f"'{name}': {others}" for name, others in outcomes.results_or_raise().items() if others]
     if busy:
         more = f" (and {len(busy) - 1} more hosts)" if len(busy) > 1 else ""
-        session.emit(Notice(f"The machine is busy; results will contain it: {busy[0]}{more}."))
+        session.emit(Notice(f"The machine is busy, which affects the results: {busy[0]}{more}."))
 
 
 def _report_other_users(session: SessionContext, discovery: Discovery) -> None:

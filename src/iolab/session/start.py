@@ -60,7 +60,7 @@ def common_start_time(
 ) -> CommonStartTime:
     """Far enough ahead for the slowest host to be ready, no further.
 
-    `set_up_s` is what the load needs to get ready once its host was asked for it.
+    `set_up_s` is what the load needs to get ready once its host was requested it.
     """
     slowest_ns = max(require_clock_offset(share).rtt_ns for share in shares)
     base_s = ALONE_ALLOWANCE_S if len(shares) == 1 else FLEET_ALLOWANCE_S

@@ -20,7 +20,7 @@ RUN_USELESS_S: Final = 3.0
 """Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
 
 LATE_EDGE_S: Final = 0.05
-"""What a run that was asked for the least may lack of it: the interval over the end of the warm-up
+"""What a run that was requested the least may lack of it: the interval over the end of the warm-up
 ends up to so much late on a busy host, and the run's own end is not late."""
 
 RUN_ENOUGH_S: Final = 20.0

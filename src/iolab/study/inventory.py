@@ -450,7 +450,7 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
 
     `context` is written into the commands, so that the same cluster is met whenever they run. Pods
     that have ended or are being deleted are left out; one that is not ready is a fault, because a
-    fleet without it would be smaller than was asked for.
+    fleet without it would be smaller than was requested.
     """
     faults: list[Fault] = []
     hosts: list[dict[str, str | int | list[str]]] = []

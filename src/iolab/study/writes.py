@@ -79,7 +79,7 @@ class WriteForecast(Record):
         parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
         if self.measured_runs:
             noun = "run" if self.measured_runs == 1 else "runs"
-            parts.append(f" at the rates of {self.measured_runs} finished {noun}")
+            parts.append(f", estimated from {self.measured_runs} finished {noun}")
         if self.is_open:
             first, last = self.open_seconds
             size, time = _decimal_size_text(first), format_duration_s(first)
@@ -87,7 +87,7 @@ class WriteForecast(Record):
                 size = f"{size} to {_decimal_size_text(last)}"
                 time = f"{time} to {format_duration_s(last)}"
             parts.append(
-                f", and {size} for each GB/s that a {self.writer} writes ({time} at full speed)"
+                f"; plus {size} per GB/s of a {self.writer}'s write speed ({time} of writing)"
             )
         if self.runs_more:
             parts.append(f"; up to {self.runs_more} more runs are not counted")

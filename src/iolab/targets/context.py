@@ -33,7 +33,7 @@ class TargetContext(Record):
 
     A host that was lost and reached again takes its place in `hosts`. `excluded_host_names` are
     hosts that failed and take no further part. `held_folders` are the scratch folders, each (path,
-    name), that agents of a host were asked for. `ledgers` tell what blocks of verified data sets
+    name), that agents of a host were requested. `ledgers` tell what blocks of verified data sets
     must hold.
     """
 

@@ -193,7 +193,7 @@ def layout_error(
     ending: ProcessEnding,
     reading: EngineReading,
 ) -> IolabError | None:
-    """Why a layout is not what was asked for; None when it is."""
+    """Why a layout is not what was requested; None when it is."""
     error = reading.totals.error if reading.totals else 0
     reason = "; ".join((*reading.faults, ending.stderr_tail))
     if is_os_error(errno.ENOSPC, error, reason) or is_os_error(errno.EDQUOT, error, reason):

@@ -195,7 +195,7 @@ async def _run_round(
 def round_error(
     engine: EngineName, host: str, number: int, ending: ProcessEnding, reading: EngineReading
 ) -> EngineError | None:
-    """Why a round is not what was asked for; None when it is. A failed I/O is enough."""
+    """Why a round is not what was requested; None when it is. A failed I/O is enough."""
     exited, totals = ending.exited, reading.totals
     if not exited.code and not exited.signal and totals is not None and not totals.error:
         return None
@@ -203,7 +203,7 @@ def round_error(
     failed = (f"{count} x {name}" for name, count in errors)
     words = excerpt("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
     message = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
-    return EngineError(message, "Correct what it says and run again.")
+    return EngineError(message, "Correct the reported fault and run again.")
 
 
 async def _run_to_end(

@@ -18,7 +18,7 @@ CLEAN: Final = tuple(
         if not name.startswith(("groups", "layout-full", "run-full", "missing-file"))
     )
 )
-"""Runs that did what they were asked for."""
+"""Runs that did what they were requested."""
 
 BOTH: Final = (Direction.READ, Direction.WRITE)
 
@@ -29,7 +29,7 @@ def output(name: str) -> bytes:
 
 
 def directions(name: str) -> tuple[Direction, ...]:
-    """What the run of that name was asked for."""
+    """What the run of that name was requested."""
     if name.startswith(("write", "layout", "run-full")):
         return (Direction.WRITE,)
     return BOTH if name.startswith(("randrw", "mixed")) else (Direction.READ,)

@@ -73,7 +73,7 @@ class Bench:
 
     @property
     def calls(self) -> list[str]:
-        """What Maven was asked for, call by call."""
+        """What Maven was requested, call by call."""
         log = self.tool / "calls"
         return log.read_text().splitlines() if log.exists() else []
 

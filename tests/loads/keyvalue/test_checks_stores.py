@@ -93,7 +93,7 @@ def test_reads_of_absent_keys_ask_nothing_of_a_device(bench: RunRecord) -> None:
 def test_read_ahead_does_not_hide_what_memory_answered(
     bench: RunRecord, ios: float, wanted: Level
 ) -> None:
-    # Three times the bytes that were asked for, but fewer I/Os than there were misses.
+    # Three times the bytes that were requested, but fewer I/Os than there were misses.
     assert ask("reads-from-memory", read(bench, 12_000, ios=ios)).level is wanted
 
 

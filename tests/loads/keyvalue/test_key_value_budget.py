@@ -221,7 +221,7 @@ def refusal(
 
 
 def having(*tools: tuple[str, str | None]) -> HostFacts:
-    """A host that was asked for these programs."""
+    """A host that was requested these programs."""
     return replace(FACTS, tools=tuple(ToolFacts(name, path, "1") for name, path in tools))
 
 

@@ -109,5 +109,5 @@ def test_an_interval_that_contradicts_itself_is_refused() -> None:
     ],
 )
 def test_nonsense_of_a_host_is_the_hosts_fault(changes: dict[str, Any]) -> None:
-    with pytest.raises(HostError, match="'measured' that makes no sense"):
+    with pytest.raises(HostError, match="'measured' that is malformed"):
         measured(**changes)

@@ -306,7 +306,7 @@ def test_an_account_that_is_not_the_sum_of_its_seconds_is_not_believed(phase: st
     played = stage({"local": FakeScript(metadata=FakeMetadata(lies_in=phase))})
     (record,) = played.records
     assert record.status is RunStatus.FAILED
-    assert "makes no sense" in str(record.failure)
+    assert "malformed" in str(record.failure)
 
 
 def test_a_phase_that_does_not_end_in_time_fails_the_run() -> None:

@@ -122,13 +122,13 @@ class BottleneckCause(StrEnum):
     JOB = "job"
     PORT = "port"
     RATE = "rate"
-    """The rate that was asked for, and was kept."""
+    """The rate that was requested, and was kept."""
     PACE = "pace"
     """Time to think between I/Os."""
     ONE_AT_A_TIME = "one-at-a-time"
     """One I/O in flight on each host: the rate is one over the latency."""
     LOAD = "load"
-    """The largest load that was asked for still raised the rate."""
+    """The largest load that was requested still raised the rate."""
     ENGINE = "engine"
     """The engine kept fewer I/Os in flight than asked, with time to spare on every core."""
     SOFTWARE = "software"
@@ -205,7 +205,7 @@ def _decide_without_full_resource(
     device: ResourceUse | None,
     full_processors: tuple[ResourceUse, ...],
 ) -> BottleneckDecision:
-    """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
+    """Where no resource is at its limit: the load that was requested, or what cannot be seen."""
     flight, nearest = resources.concurrency, resources.busiest_use(Resource.DEVICE)
     if flight is not None and flight.loop is IssueRule.CLOSED:
         if flight.reached_depth_share < QUEUE_KEPT and full_processors:

@@ -290,6 +290,6 @@ def machine_fact_findings(facts: HostFacts) -> Iterator[Finding]:
 
 
 def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
-    """What was asked for and could not be read."""
+    """What was requested and could not be read."""
     for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

@@ -364,7 +364,7 @@ async def _run_engine(
             f"{engine.name} did not make its run{calibrated_host._place_text} "
             f"({reason or 'it said nothing'})."
         )
-        raise EngineError(message, "Correct what it says and run again.")
+        raise EngineError(message, "Correct the reported fault and run again.")
     if reading.totals.error:
         message = (
             f"{engine.name} met errors of the target{calibrated_host._place_text} "

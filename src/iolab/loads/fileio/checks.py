@@ -209,7 +209,7 @@ def _full_depth_share(view: RunView, index: int, depth: int) -> float:
 @check("depth-not-reached", "Queue depth not reached")
 @per_host(min_key="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
 def check_depth_not_reached(view: RunView, index: int) -> HostAnswer:
-    """Whether the engine submitted its I/Os at the depth that was asked for."""
+    """Whether the engine submitted its I/Os at the depth that was requested."""
     if not view.job.is_closed_loop:
         return not_applicable_answer(
             "The load is paced, so the queue is not meant to be full.", paced=True

@@ -127,7 +127,7 @@ def check_key_value_engine_errors(view: KeyValueView, index: int) -> Iterator[Ch
     elif reply.faults:
         more = f" ({len(reply.faults) - 1} more faults)" if len(reply.faults) > 1 else ""
         yield invalid_answer(
-            f"Not the run that was asked for{where}: {reply.faults[0].rstrip('.')}{more}.",
+            f"Not the run that was requested{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
     if window is not None and not view.key_value_load.completed_operations_by_host[index]:

@@ -191,7 +191,7 @@ async def drop_folder_caches(
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
 
-    The proof, also that nothing was asked for, stands in the shares. Raises HostError or
+    The proof, also that nothing was requested, stands in the shares. Raises HostError or
     EngineError.
     """
     for share in shares:
@@ -356,7 +356,7 @@ async def _load_database(
 async def _require_loaded_database(
     workdir: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
 ) -> GoldenDatabase:
-    """The database as its files have it. EngineError when they are not what was asked for."""
+    """The database as its files have it. EngineError when they are not what was requested."""
     database = _database_path(workdir, job)
     tables = await _table_shape(workdir, job, database)
     if faults := shape_faults(tables, job.loaded):
@@ -382,7 +382,7 @@ def _load_error(
     ending: ProcessEnding,
     output: DbBenchOutput,
 ) -> IolabError | None:
-    """Why a load did not leave the database that was asked for; None when it did."""
+    """Why a load did not leave the database that was requested; None when it did."""
     reason = "; ".join((*output.messages, ending.stderr_tail))
     if is_os_error(errno.ENOSPC, 0, reason) or is_os_error(errno.EDQUOT, 0, reason):
         size = format_bytes(loaded.keys * loaded.entry_bytes)

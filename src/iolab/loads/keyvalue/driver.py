@@ -118,7 +118,7 @@ class YcsbClientState(Record):
 
 
 def read_client_results(share: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
-    """Fill in what a client's output and latency logs tell; why it is not what was asked for.
+    """Fill in what a client's output and latency logs tell; why it is not what was requested.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
     """
@@ -170,7 +170,7 @@ def require_common_window(shares: Sequence[HostRunState], method: Method) -> Non
         wanted_s = method.warmup_s + method.runtime_s
         raise EngineError(
             f"All clients together measured for {common_s:.1f} s, and {wanted_s:g} s of warm-up "
-            "and runtime were asked for: one of them came to its start too late.",
+            "and runtime were requested: one of them came to its start too late.",
             "See that no client is busy with anything else, and run again.",
         )
 

@@ -205,7 +205,7 @@ def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple
 
 
 def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
-    """The store behind YCSB: what was asked for and what answered; None without YCSB."""
+    """The store behind YCSB: what was requested and what answered; None without YCSB."""
     if not any(workload.job.engine == "ycsb" for workload in key_workloads(study)):
         return None
     settings = server_settings(study)

@@ -228,7 +228,7 @@ def _build_error(output: bytes, title: str) -> EngineError:
         )
     return EngineError(
         f"Maven could not build {title}{_first_error_text(tail)}.",
-        "Correct what it says and run again.",
+        "Correct the reported fault and run again.",
     )
 
 

@@ -378,7 +378,7 @@ def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table
 
 
 def key_jobs_tables(study: Study) -> tuple[Table, ...]:
-    """What each engine was asked for, one table an engine that the study uses."""
+    """What each engine was requested, one table an engine that the study uses."""
     workloads = key_workloads(study)
     db_bench = [
         (workload, workload.job) for workload in workloads if isinstance(workload.job, KeyValueJob)

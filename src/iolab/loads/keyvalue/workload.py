@@ -462,7 +462,7 @@ class KeyValueRun(HostDetails, Record, tag="key-value"):
     `reflink`, `copy`, "" where the client has none of its own. `start` is its shape then.
     `latencies` are in the engine's own bins, of the whole run, where it gives no finer ones.
     `reported_ops_per_s` over `reported_s` is the engine's own total, for comparison. `faults` are
-    sentences: why the run is not what was asked for.
+    sentences: why the run is not what was requested.
     """
 
     counts: tuple[OperationCount, ...]

@@ -1,4 +1,4 @@
-"""Checks of metadata load: whether every operation that was asked for was done, and counted."""
+"""Checks of metadata load: whether every operation that was requested was done, and counted."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _reported_rate_answer(
     }
     if deviation <= REPORTED_GOOD:
         return valid_answer(
-            f"The rates that {engine} prints fit the operations asked for.", **evidence
+            f"The rates that {engine} prints fit the requested operations.", **evidence
         )
     verdict = invalid_answer if deviation > REPORTED_BAD else indicative_answer
     return verdict(
@@ -551,7 +551,7 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
     used = max((_used_inodes(view, index) for index in members), key=lambda each: each.size)
     if used.size < SAMPLES_SURE:
         yield not_applicable_answer(
-            f"The target's file system was asked for its inodes {used.size} times, too few to tell."
+            f"The target's file system was requested its inodes {used.size} times, too few to tell."
         )
         return
     files = _counted_files(view, members)

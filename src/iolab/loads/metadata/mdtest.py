@@ -107,7 +107,7 @@ def parse_mpi_version(text: str) -> Mpi:
         if match := pattern.search(text[:VERSION_LIMIT]):
             return Mpi(name, match[1])
     first = (text.strip().splitlines() or ["nothing"])[0]
-    raise EngineError(f"mpiexec says its version is {first[:60]!r}, which is unknown.", INSTALL_MPI)
+    raise EngineError(f"mpiexec reports the unknown version {first[:60]!r}.", INSTALL_MPI)
 
 
 def mpiexec_argv(
@@ -199,7 +199,7 @@ def measure_command(
 
 
 def output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, ...]:
-    """Why an output is not that of the run that was asked for; empty when it is.
+    """Why an output is not that of the run that was requested; empty when it is.
 
     What mdtest or MPI said of an error comes first, but for what explains all of them.
     """
@@ -227,15 +227,15 @@ def _optional_arguments(job: MetadataJob, total: int, options: dict[str, str]) -
 
 def _missing_output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:
     if output.ranks is not None and output.ranks != ranks:
-        yield f"mdtest ran {output.ranks} ranks, and {ranks} were asked for"
+        yield f"mdtest ran {output.ranks} ranks, and {ranks} were requested"
     files = ranks * job.files_per_rank
     if output.files is not None and output.files != files:
-        yield f"mdtest used {output.files} files, and {files} were asked for"
+        yield f"mdtest used {output.files} files, and {files} were requested"
     if not output.rows:
         yield "mdtest printed no summary"
         return
     if output.iterations != 1:
-        yield f"mdtest ran {output.iterations} iterations, and one was asked for"
+        yield f"mdtest ran {output.iterations} iterations, and one was requested"
     for operation in Operation:
         row = output.row(operation)
         if row is None or row.minimum <= 0:
@@ -437,7 +437,7 @@ async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
 def _reported_rates(
     shares: Sequence[HostRunState], job: MetadataJob, raw: bytes
 ) -> tuple[ReportedRate, ...]:
-    """What mdtest printed, held against what was asked for; EngineError when it is not that."""
+    """What mdtest printed, held against what was requested; EngineError when it is not that."""
     first = shares[0]
     output = parse_mdtest_output(raw)
     ranks = job.ranks * len(shares)

@@ -222,7 +222,7 @@ class _MdtestParser:
             return
         if seconds is None or rate is None:
             words = f"{match[2]} sec, {match[3]} ops/sec"[:SENTENCE_CHARACTERS_MAX]
-            self.faults.add_fault(f"mdtest says that {match[1]} took {words!r}")
+            self.faults.add_fault(f"mdtest reports that {match[1]} took {words!r}")
         elif 1 <= self._iteration <= ITERATIONS_MAX:
             key = (self._iteration, operation)
             if key not in {(line.iteration, line.operation) for line in self._phase_lines[-8:]}:

@@ -208,7 +208,7 @@ class PhaseReader:
             raise ValueError(f"it is of phase {answer.phase[:40]!r}")
         if answer.ops + failed + answer.skipped != asked:
             parts = f"{answer.ops} done, {failed} failed, {answer.skipped} skipped"
-            raise ValueError(f"{parts} are not the {asked} that were asked for")
+            raise ValueError(f"{parts} are not the {asked} that were requested")
         skipped = answer.skipped
         if answer.tried:
             if len(answer.tried) != self._share.ranks or sum(answer.tried) != answer.ops + failed:
@@ -321,7 +321,7 @@ async def measure_phase(
     """A phase that counts: begun at `go_real_ns` of the host's clock, read by `reader`.
 
     Raises HostError for a host that fails or makes no sense, EngineError for a phase that did not
-    end in time or was stopped by somebody else.
+    end in time or was stopped from outside.
     """
 
     def on_message(reply: Message) -> None:
@@ -340,13 +340,13 @@ async def measure_phase(
         message = f"{phase} did not end within {limit_s:g} s, and was stopped."
         raise EngineError(message, "See whether the target still answers.")
     if measured.cancelled and not halt.is_set():
-        message = f"{phase} was stopped by somebody else."
+        message = f"{phase} was stopped from outside."
         raise EngineError(message, "See who ends processes on that host, and run again.")
     return measured
 
 
 def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
-    raise host.mark_lost(f"sent {part} that makes no sense: {fault}") from None
+    raise host.mark_lost(f"sent {part} that is malformed: {fault}") from None
 
 
 class MetadataDriver(Driver):
@@ -565,7 +565,7 @@ class _Iteration:
             try:
                 phase = reader.take_result(answers)
             except ValueError as fault:
-                words = f"sent a measured phase that makes no sense: {fault}"
+                words = f"sent a malformed measured phase: {fault}"
                 raise share.workdir.host.mark_lost(words) from None
         finally:
             share.intervals.extend(reader.intervals)

@@ -178,7 +178,7 @@ class OperationRun(Record):
 
     `requested` operations are those done, those failed (`errors` by the name of the errno) and
     those `skipped` because the phase was stopped; in a phase that ends by the clock those that its
-    ranks came to were asked for. A host's ranks start and end one by one: all of them worked
+    ranks came to were requested. A host's ranks start and end one by one: all of them worked
     between `last_start_real_ns` and `first_end_real_ns`. Times and extremes of the latency are None
     when no rank worked; `preemptions` counts how often a rank lost its processor.
     """

@@ -22,7 +22,7 @@ SAME_WINDOW: Final = 2e-4
 its window one may be some I/Os ahead of the other. Of honest runs up to 7e-5 were seen."""
 
 IN_FLIGHT_MAX: Final = 1.05
-"""More in flight than was asked for cannot be; the edges of a window make up for a few per cent."""
+"""More in flight than was requested cannot be; the edges of a window make up for a few per cent."""
 
 _RATES: Final = ("iops", "bw_bytes_per_s")
 _DIRECTION_PREFIXES: Final = ("", "read_", "write_", "trim_")
@@ -202,7 +202,7 @@ def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     worst = worst_level(levels)
     same = worst is result.verdict.level
     verdict = Agreement.AGREES if same else Agreement.CONTRADICTS
-    message = f"The verdict is {result.verdict.level}, the worst of its checks says {worst}."
+    message = f"The verdict is {result.verdict.level}, but its worst check is {worst}."
     yield AuditOutcome("verdict", _result_name(result), verdict, message)
 
 

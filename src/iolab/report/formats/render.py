@@ -306,7 +306,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     shown = [group.figures for group in drawn] + [()] * (len(shown_runs) - len(drawn))
     yield Heading("Runs and their checks", 1)
     if usual:
-        yield Paragraph(f"Of each run, unless it says otherwise: {usual}", Style.NOTE)
+        yield Paragraph(f"Of each run, unless noted otherwise: {usual}", Style.NOTE)
     if notes:
         yield Paragraph(notes, Style.NOTE)
     if only:

@@ -21,7 +21,7 @@ from iolab.loads.keyvalue.cassandra.tools import RowsReply
 
 
 def counted(records: int, found: int) -> tuple[RowCount, tuple[int, int]]:
-    """The count of a table with `found` rows, and which sample was asked for."""
+    """The count of a table with `found` rows, and which sample was requested."""
     asked: list[tuple[int, int]] = []
 
     async def ask(ranges: int, sample: int) -> RowsReply:

@@ -274,7 +274,7 @@ def test_reads_come_before_writes_in_each_hundred() -> None:
         in bench_run_faults(golden("readrandomwriterandom"), more, 3)[0]
     )
     fewer = replace(MIXED, read_percent=79)
-    assert "79 % were asked for" in bench_run_faults(golden("readrandomwriterandom"), fewer, 3)[0]
+    assert "79 % were requested" in bench_run_faults(golden("readrandomwriterandom"), fewer, 3)[0]
     many = replace(fewer, threads=512)
     assert bench_run_faults(golden("readrandomwriterandom"), many, 3) == ()
 
@@ -295,7 +295,7 @@ def test_keys_are_counted_over_all_threads() -> None:
     [
         (b"664513 operations", b"664514 operations", "counted 664514 operations, and timed 664513"),
         (b"Microseconds per read", b"Microseconds per hash", "no whole histogram for read"),
-        (b"3.001 seconds", b"2.001 seconds", "ran for 2.001 s, and 3 s were asked for"),
+        (b"3.001 seconds", b"2.001 seconds", "ran for 2.001 s, and 3 s were requested"),
         (b"60.44 MB", b"30.44 MB", "the tree had 31918653 bytes at the end"),
         (b"Values:     1024", b"Values:     512 ", "used 512 bytes a value"),
         (b"Compression: NoCompression", b"Compression: Snappy", "the compression Snappy"),

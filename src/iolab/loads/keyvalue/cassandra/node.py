@@ -51,7 +51,7 @@ STOP_LIMIT_S: Final = 120.0
 FILE_MODE: Final = 0o644
 PUT_LIMIT_S: Final = 60.0
 
-CORRECT_HINT: Final = "Correct what it says and run again."
+CORRECT_HINT: Final = "Correct the reported fault and run again."
 
 LOOPBACK: Final = "127.0.0.1"
 """Where a node speaks to other nodes, of which it has none, and answers to JMX."""

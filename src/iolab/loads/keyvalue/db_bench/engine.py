@@ -318,7 +318,7 @@ async def run_bench(
 ) -> None:
     """Run the cell between two looks at the devices, and fill in the evidence however it ends.
 
-    EngineError when it is not what was asked for, HostError when the host fails.
+    EngineError when it is not what was requested, HostError when the host fails.
     """
     share.command = cell.command
     heard = _OutputReader(session, run, share, cell)

@@ -85,7 +85,7 @@ STALL_COUNTER: Final = "rocksdb.stall.micros"
 
 
 def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
-    """Why a load did not leave the database that was asked for; empty when it did.
+    """Why a load did not leave the database that was requested; empty when it did.
 
     What db_bench itself said of an error comes first.
     """
@@ -110,7 +110,7 @@ def bench_run_faults(
     if result is None:
         return (*faults, _no_result_text(output, job.workload))
     if result.seconds is not None and result.seconds < seconds - DURATION_TOLERANCE_S:
-        faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were asked for")
+        faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were requested")
     return (
         *faults,
         *_key_count_faults(output, result, job),
@@ -129,9 +129,9 @@ def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
         ("bytes a value", header.value_bytes, loaded.value_bytes),
     ):
         if measured is not None and measured != asked:
-            yield f"db_bench used {measured} {quantity}, and {asked} were asked for"
+            yield f"db_bench used {measured} {quantity}, and {asked} were requested"
     if header.compression not in {None, "NoCompression"}:
-        yield f"db_bench used the compression {header.compression}, and none was asked for"
+        yield f"db_bench used the compression {header.compression}, and none was requested"
 
 
 def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
@@ -146,12 +146,12 @@ def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[
     if written is None:
         yield _no_result_text(output, "filluniquerandom")
     elif written.operations is not None and written.operations != loaded.keys:
-        yield f"db_bench wrote {written.operations} keys, and {loaded.keys} were asked for"
+        yield f"db_bench wrote {written.operations} keys, and {loaded.keys} were requested"
     elif written.operations is None and not written.latencies:
         yield "db_bench did not say how many keys it wrote"
     for latency in written.latencies if written is not None else ():
         if latency.count != loaded.keys:
-            yield f"db_bench timed {latency.count} writes, and {loaded.keys} were asked for"
+            yield f"db_bench timed {latency.count} writes, and {loaded.keys} were requested"
     if output.result("compact") is None:
         yield _no_result_text(output, "compact")
 
@@ -224,7 +224,7 @@ def _writer_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
         return
     rate = output.header.write_bytes_per_s
     if rate is not None and rate != (job.write_bytes_per_s or 0):
-        yield f"the writer's limit was {rate} bytes/s, and {job.write_bytes_per_s} were asked for"
+        yield f"the writer's limit was {rate} bytes/s, and {job.write_bytes_per_s} were requested"
     writes = output.timed.get("rocksdb.db.write.micros")
     if writes is None or not writes.count:
         yield "nothing was written while db_bench read"
@@ -241,7 +241,7 @@ def _operation_share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator
     # Of every hundred operations a thread does the reads first, and it stops in the middle.
     excess = read.count - operations * job.read_percent / 100
     if not -0.5 <= excess <= job.threads * job.read_percent * (100 - job.read_percent) / 100:
-        yield f"{percent:.1f} % of operations were reads, and {job.read_percent} % were asked for"
+        yield f"{percent:.1f} % of operations were reads, and {job.read_percent} % were requested"
 
 
 def _size_faults(

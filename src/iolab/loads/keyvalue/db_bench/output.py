@@ -135,7 +135,7 @@ class HistogramParser:
         within = sum(held.count for held in self._bins)
         if within != count:
             self.faults.add_fault(
-                f"the bins of {word} hold {within} latencies, and its head says {count}"
+                f"the bins of {word} hold {within} latencies, but its header has {count}"
             )
             return None
         low, high = self._extremes
@@ -292,7 +292,7 @@ class BuildKind(Enum):
 
 
 class DbBenchHeader(Record):
-    """What db_bench says it was asked for; None for what it does not say.
+    """What db_bench says it was requested; None for what it does not say.
 
     Its sizes of the database are estimates of its own and are not read.
     """
@@ -479,7 +479,7 @@ class _DbBenchParser:
         mean, rate, tail = parse_finite(match[2]), int(match[3]), match[6]
         seconds = parse_finite(match[4]) if match[4] else None
         if mean is None or mean < 0 or rate < 0 or (seconds is not None and seconds < 0):
-            self.faults.add_fault(f"db_bench says {match[0]!r}"[:SENTENCE_CHARACTERS_MAX])
+            self.faults.add_fault(f"db_bench reported {match[0]!r}"[:SENTENCE_CHARACTERS_MAX])
             return
         if len(self._results) >= RESULTS_MAX:
             self.faults.add_fault(f"db_bench gave more than {RESULTS_MAX} results")

@@ -102,7 +102,7 @@ def shape_faults(shape: TableShape | None, loaded: KeyValueSet) -> tuple[str, ..
         if (key, value) != (loaded.key_bytes, loaded.value_bytes):
             faults.append(
                 f"the database has keys of {key:g} and values of {value:g} bytes, and "
-                f"{loaded.key_bytes} and {loaded.value_bytes} were asked for"
+                f"{loaded.key_bytes} and {loaded.value_bytes} were requested"
             )
     if fault := block_size_fault(shape.block_bytes_mean, loaded):
         faults.append(fault)
@@ -115,7 +115,7 @@ def block_size_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | Non
     """Why blocks of that mean size were not made with the block size; None when they may be.
 
     A block is closed by the entry that fills it up, so it may be longer by one; one that stands
-    last in its file may be short, and so the mean may be down to half of what was asked for.
+    last in its file may be short, and so the mean may be down to half of what was requested.
     """
     if mean_bytes is None:
         return "the database has no data block"

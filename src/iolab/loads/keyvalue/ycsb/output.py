@@ -1,6 +1,6 @@
 """What YCSB prints at its end, and what speaks against a run: pure, and nothing is believed.
 
-YCSB ends with 0 whatever happened. That a run is the one that was asked for is told by its counts
+YCSB ends with 0 whatever happened. That a run is the one that was requested is told by its counts
 alone: by section, how many operations came to their end and with which status they returned.
 Sections that are not known are passed over, unless they are of operations that failed.
 """
@@ -157,7 +157,7 @@ def ycsb_faults(
     if output.reported_s is None:
         return (*faults, "YCSB printed no result", *_log_faults(logs))
     if output.reported_s < seconds - DURATION_TOLERANCE_S:
-        faults.append(f"YCSB ran for {output.reported_s:g} s, and {seconds:g} s were asked for")
+        faults.append(f"YCSB ran for {output.reported_s:g} s, and {seconds:g} s were requested")
     return (
         *faults,
         *_status_faults(output),
@@ -176,7 +176,7 @@ def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
     section = output.section("INSERT")
     done = section.ok_count if section else 0
     if done != count:
-        faults.append(f"YCSB inserted {done} records, and {count} were asked for")
+        faults.append(f"YCSB inserted {done} records, and {count} were requested")
     return tuple(faults)
 
 
