@@ -14,6 +14,7 @@ from iolab.core.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.formats.html import content_security_policy, page_script, render_html, style_sheet
 from iolab.report.page import build_report_page
+from tests.facts import tells
 from tests.report import shared
 from tests.report.hostile import EVERY, TURNED
 from tests.report.studies import with_results
@@ -175,6 +176,19 @@ def test_the_first_page_charts_every_unit() -> None:
     charts = shared.page("two").answer.charts
     units = [plot.x.title for chart in charts for plot in chart.plots if plot.x is not None]
     assert units == ["k IOPS", "MB/s"]
+
+
+def test_titles_that_tables_shorten_stand_in_the_masthead() -> None:
+    brief = shared.brief("pair")
+    long = (
+        replace(owner, title=f"{owner.title} (Micron {owner.id} 7.68 TB)")
+        for owner in brief.study.configurations
+    )
+    titled = replace(brief, study=replace(brief.study, configurations=tuple(long)), details={})
+    page = build_report_page(titled)
+    heads = [column.title for column in page.answer.best_table.columns]
+    assert heads == ["Workload", "One", "Two"]
+    assert tells(dict(page.facts)["Configurations"], "Micron one 7.68 TB", "Micron two 7.68 TB")
 
 
 def test_the_masthead_has_no_session_and_an_alert_stands_once(brief: Brief) -> None:

@@ -67,6 +67,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     return (
         ("Measured", _measured_when_text(brief)),
         ("Hosts", _host_count_text(brief)),
+        *_storage_rows(brief),
         ("Software", _software_text(brief, notes)),
         *((("Scale", brief.study.scale),) if brief.study.scale else ()),
         *_session_labels_rows(brief),
@@ -74,6 +75,17 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         *((("Source", brief.study.source),) if brief.study.source else ()),
         *((("Author", brief.user_text.author),) if brief.user_text.author else ()),
     )
+
+
+def _storage_rows(brief: Brief) -> Iterator[tuple[str, str]]:
+    """The storage nodes where all have as many, and the titles that charts and tables shorten."""
+    owners = brief.study.configurations
+    nodes = {owner.nodes for owner in owners}
+    number = nodes.pop() if len(nodes) == 1 else None
+    if number:
+        yield "Nodes", str(number)
+    if any(style.label != style.title for style in brief.series_styles.values()):
+        yield "Configurations", list_text([owner.title for owner in owners], LABELS_SHOWN)
 
 
 def _software_text(brief: Brief, engine_notes: Sequence[str]) -> str:
