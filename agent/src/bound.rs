@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use crate::error::{Context, Error, Result};
 use crate::facts::disks::visible_mounts;
-use crate::probe::mountinfo::tree_of;
-use crate::probe::process::{self, value_of};
+use crate::probe::mountinfo::cgroup_mount;
+use crate::probe::process::{self, number_of_key};
 use crate::roots::{Roots, names, number, text};
 use crate::sign::sign_of;
 use crate::sys::mount::{mount_device, seclude};
@@ -213,7 +213,7 @@ fn mount_hidden_hierarchy(roots: &Roots) {
 /// or where the kernel has none.
 fn missing_hierarchy(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
     let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
-    let is_of_one = process::group_of(&groups, CONTROLLER).is_some();
+    let is_of_one = process::cgroup_path(&groups, CONTROLLER).is_some();
     let is_there = !groups.is_empty();
     let shown = hierarchies(roots);
     let is_shown = |version| shown.iter().any(|hierarchy| hierarchy.version == version);
@@ -243,8 +243,8 @@ fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
     let mounts = visible_mounts(roots);
     let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let hierarchy = |(version, controller)| {
-        let mount = tree_of(&mounts, controller)?;
-        let (top, path) = (mount.mount_point.clone(), process::group_of(&groups, controller));
+        let mount = cgroup_mount(&mounts, controller)?;
+        let (top, path) = (mount.mount_point.clone(), process::cgroup_path(&groups, controller));
         // The highest group that can be seen, if that of this process is elsewhere.
         let below = path.and_then(|path| Path::new(path).strip_prefix(&mount.root).ok());
         let own = below.map_or_else(|| top.clone(), |below| top.join(below));
@@ -288,7 +288,7 @@ fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<F
 }
 
 fn used(folder: &Path, version: CgroupVersion) -> MemoryUse {
-    let events = |folder: &Path, file: &str| value_of(&text(&folder.join(file))?, "oom_kill");
+    let events = |folder: &Path, file: &str| number_of_key(&text(&folder.join(file))?, "oom_kill");
     match version {
         // Of version 1 each group counts its own kills alone; the use is that of all below it.
         CgroupVersion::V1 => MemoryUse {

@@ -128,27 +128,27 @@ fn inputs() -> u64 {
 
 /// A good input with a few changes.
 fn mutated(good: &[&str], random: &mut Random) -> Vec<u8> {
-    let mut bytes = good[random.below(good.len() as u64) as usize].as_bytes().to_vec();
-    for _ in 0..=random.below(MAX_CHANGES) {
+    let mut bytes = good[random.next_below(good.len() as u64) as usize].as_bytes().to_vec();
+    for _ in 0..=random.next_below(MAX_CHANGES) {
         change(&mut bytes, random);
     }
     bytes
 }
 
 fn change(bytes: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(bytes.len() as u64 + 1) as usize;
-    let end = (at + random.below(12) as usize).min(bytes.len());
-    match random.below(8) {
-        0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+    let at = random.next_below(bytes.len() as u64 + 1) as usize;
+    let end = (at + random.next_below(12) as usize).min(bytes.len());
+    match random.next_below(8) {
+        0 if at < bytes.len() => bytes[at] ^= 1 << random.next_below(8),
         1 if at < bytes.len() => bytes[at] = random.next() as u8,
         2 => drop(bytes.drain(at..end)),
         3 => {
             let copy = bytes[at..end].to_vec();
-            let place = random.below(bytes.len() as u64 + 1) as usize;
+            let place = random.next_below(bytes.len() as u64 + 1) as usize;
             bytes.splice(place..place, copy);
         }
         4 => drop(bytes.splice(at..at, piece(random))),
-        5 => bytes.truncate(if random.below(8) == 0 { at } else { bytes.len() }),
+        5 => bytes.truncate(if random.next_below(8) == 0 { at } else { bytes.len() }),
         // A number becomes another one: what is left is still JSON.
         _ => {
             let Some(from) = bytes[at..].iter().position(u8::is_ascii_digit) else { return };
@@ -161,8 +161,8 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random) {
 
 fn piece(random: &mut Random) -> Vec<u8> {
     // Numbers come first, and more often than the rest.
-    let most = if random.below(4) > 0 { 19 } else { PIECES.len() };
-    PIECES[random.below(most as u64) as usize].as_bytes().to_vec()
+    let most = if random.next_below(4) > 0 { 19 } else { PIECES.len() };
+    PIECES[random.next_below(most as u64) as usize].as_bytes().to_vec()
 }
 
 #[test]
@@ -171,13 +171,13 @@ fn damaged_frames_and_requests_are_refused_or_meant() {
     let mut outcomes = Outcomes::default();
     for _ in 0..inputs() {
         let header = mutated(REQUESTS, &mut random);
-        let payload = vec![7; random.below(20) as usize];
+        let payload = vec![7; random.next_below(20) as usize];
         let mut frame = Vec::with_capacity(8 + header.len() + payload.len());
         for part in [&header, &payload] {
             let right = part.len() as u32;
-            let length = match random.below(16) {
+            let length = match random.next_below(16) {
                 0 => random.next() as u32,
-                1 => right.wrapping_add(random.below(9) as u32).wrapping_sub(4),
+                1 => right.wrapping_add(random.next_below(9) as u32).wrapping_sub(4),
                 _ => right,
             };
             frame.extend_from_slice(&length.to_le_bytes());
@@ -215,7 +215,7 @@ fn damaged_jobs_are_refused_or_stay_inside_their_files() {
     let clock = Clock::of_kernel();
     for _ in 0..inputs() {
         let text = mutated(SPECS, &mut random);
-        let Ok(spec) = Spec::read(&text) else {
+        let Ok(spec) = Spec::parse(&text) else {
             outcomes.refused += 1;
             continue;
         };

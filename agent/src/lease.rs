@@ -19,8 +19,10 @@ use crate::error::{Context, Error, Result, io_error_text};
 use crate::job::Job;
 use crate::ledgers::Ledgers;
 use crate::metadata::{PhaseReservation, Phases};
-use crate::prepare::filesystem::{Backing, FileSystem, Opened, Steps, mount_xfs};
-use crate::prepare::scratch::{Anchor, Leave, Removed, Scratch, Stays};
+use crate::prepare::filesystem::{
+    Backing, FileSystem, FileSystemHooks, OpenedFileSystem, mount_xfs,
+};
+use crate::prepare::scratch::{FolderIdentity, RemovalFailure, Removed, Retention, Scratch};
 use crate::remnant::{MAX_REMNANTS, Remnant, RemnantKind};
 use crate::runs::Runs;
 use crate::sys::file::open_beneath;
@@ -158,15 +160,15 @@ impl Lease {
         for (dir, held) in lock(&self.scratches).drain() {
             match held.file_system {
                 MountState::None => {}
-                MountState::Mounting => FileSystem::cut_short(&dir),
+                MountState::Mounting => FileSystem::unmount_unfinished(&dir),
                 MountState::Mounted(file_system) => {
-                    remnants.extend(file_system.abandon(&dir, &held.scratch.place()));
+                    remnants.extend(file_system.close_at_exit(&dir, &held.scratch.place()));
                 }
             }
             lock(&self.removal_retries).push(held.scratch);
         }
         for scratch in lock(&self.removal_retries).drain(..) {
-            if let Err(Stays { now, error }) = scratch.remove() {
+            if let Err(RemovalFailure { now, error }) = scratch.remove() {
                 remnants.push(Remnant::of_path(RemnantKind::Folder, &now, error.message));
             }
         }
@@ -226,7 +228,7 @@ impl Lease {
 
     /// The scratch folders that a job works in or names.
     #[must_use]
-    pub fn scratches_used_by(&self, job: &Job) -> Vec<Anchor> {
+    pub fn scratches_used_by(&self, job: &Job) -> Vec<FolderIdentity> {
         let names = |dir: &Path| {
             let text = dir.display().to_string();
             let words = job.argv.iter().chain(job.env.values());
@@ -297,7 +299,7 @@ impl Lease {
     /// Let go of a scratch folder: remove it, or keep its files.
     ///
     /// The table stays locked meanwhile, so that an end of the agent waits for a removal under way.
-    pub fn release_scratch(&self, dir: &Path, leave: Leave) -> Result<()> {
+    pub fn release_scratch(&self, dir: &Path, leave: Retention) -> Result<()> {
         let mut held = lock(&self.scratches);
         if self.phases.has_phase_in(dir) {
             return Err(Error::busy(format!("a metadata phase works in {}", dir.display())));
@@ -305,14 +307,14 @@ impl Lease {
         unmount_held(held.get_mut(dir).ok_or_else(|| not_held_error(dir))?, leave)?;
         let HeldScratch { scratch, .. } = held.remove(dir).ok_or_else(|| not_held_error(dir))?;
         match leave {
-            Leave::Files => scratch.keep().inspect_err(|error| {
+            Retention::Files => scratch.keep().inspect_err(|error| {
                 let why = format!("its files could not be marked as kept: {}", error.message);
                 lock(&self.remnants).push(Remnant::of_path(RemnantKind::Folder, dir, why));
             }),
-            Leave::Nothing => match scratch.remove() {
+            Retention::Nothing => match scratch.remove() {
                 Ok(Removed::InPlace) => Ok(()),
                 Ok(Removed::Elsewhere(error)) => Err(error),
-                Err(Stays { error, .. }) => {
+                Err(RemovalFailure { error, .. }) => {
                     lock(&self.removal_retries).push(scratch);
                     Err(error)
                 }
@@ -328,7 +330,7 @@ impl Lease {
         dir: &Path,
         backing: &Backing,
         execute: &dyn Fn(&[&str]) -> Result<()>,
-    ) -> Result<Opened> {
+    ) -> Result<OpenedFileSystem> {
         {
             let mut held = lock(&self.scratches);
             let held = held.get_mut(dir).ok_or_else(|| not_held_error(dir))?;
@@ -350,7 +352,11 @@ impl Lease {
         let made = FileSystem::open(
             dir,
             backing,
-            Steps { seclude: &mount::seclude, execute, mount: &mount_here },
+            FileSystemHooks {
+                enter_namespace: &mount::seclude,
+                run_program: execute,
+                mount: &mount_here,
+            },
         );
         let mut held = lock(&self.scratches);
         let Some(held) = held.get_mut(dir) else {
@@ -372,7 +378,7 @@ impl Lease {
             let message = format!("there is no file system in {}", dir.display());
             return Err(Error::bad_request(message));
         }
-        unmount_held(held, Leave::Nothing)
+        unmount_held(held, Retention::Nothing)
     }
 
     /// Have a half-written file removed, should the agent end before the guard is dropped.
@@ -400,7 +406,7 @@ impl From<PathBuf> for ResolvedFile {
 }
 
 /// End what is mounted in a scratch folder, if anything is.
-fn unmount_held(held: &mut HeldScratch, leave: Leave) -> Result<()> {
+fn unmount_held(held: &mut HeldScratch, leave: Retention) -> Result<()> {
     match &held.file_system {
         MountState::None => Ok(()),
         MountState::Mounting => {

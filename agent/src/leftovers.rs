@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use crate::bound;
 use crate::error::{Error, Result};
-use crate::prepare::scratch::{self, Abandoned, Found, Removed, Scratch, Stays};
+use crate::prepare::scratch::{
+    self, Abandoned, AbandonedFolders, RemovalFailure, Removed, Scratch,
+};
 use crate::roots::{Roots, names};
 use crate::sys::process::{own_file, own_user};
 use crate::tree::{self, Orphan};
@@ -53,8 +55,8 @@ pub struct Leftovers {
 #[must_use]
 pub fn find_leftovers(path: Option<&Path>) -> Leftovers {
     let roots = Roots::default();
-    let all = path.map(scratch::abandoned).unwrap_or_default();
-    let Found { own, more_folders, foreign_folders, foreign_folder_count } = all;
+    let all = path.map(scratch::find_abandoned).unwrap_or_default();
+    let AbandonedFolders { own, more_folders, foreign_folders, foreign_folder_count } = all;
     let (folders, elsewhere): (Vec<_>, Vec<_>) =
         own.into_iter().partition(|folder| folder.host.is_empty());
     Leftovers {
@@ -138,7 +140,7 @@ fn remove_folder(dir: &Path) -> Result<()> {
     }
     match Scratch::open(path, name, OWNER)?.0.remove() {
         Ok(Removed::InPlace) => Ok(()),
-        Ok(Removed::Elsewhere(error)) | Err(Stays { error, .. }) => Err(error),
+        Ok(Removed::Elsewhere(error)) | Err(RemovalFailure { error, .. }) => Err(error),
     }
 }
 

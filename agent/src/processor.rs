@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::facts::disks::visible_mounts;
 use crate::probe::counters::parse_pressure;
-use crate::probe::machine::{list_members, setting_of_status};
-use crate::probe::mountinfo::tree_of;
+use crate::probe::machine::{parse_cpu_list, status_value};
+use crate::probe::mountinfo::cgroup_mount;
 use crate::probe::process::{
-    Quota, Throttling, group_of, parse_cfs, parse_cpu_max, parse_cpu_stat, parse_schedule,
+    CpuQuota, Throttling, cgroup_path, parse_cfs, parse_cpu_max, parse_cpu_stat, parse_schedstat,
     parse_state,
 };
 use crate::roots::{Roots, names, text};
@@ -232,7 +232,7 @@ impl Watcher {
         [before_ns, now_ns]: [u64; 2],
         frozen: Option<Cause>,
     ) -> u64 {
-        let times = text(&folder.join("schedstat")).and_then(|text| parse_schedule(&text));
+        let times = text(&folder.join("schedstat")).and_then(|text| parse_schedstat(&text));
         let (Some(times), Ok(thread)) = (times, name.parse::<Pid>()) else { return 0 };
         let seen = self.threads.entry(thread).or_insert(Seen {
             since_ns: now_ns,
@@ -248,8 +248,8 @@ impl Watcher {
         if seen.looks < MASK_LOOKS {
             seen.looks += 1;
             let status = text(&folder.join("status")).unwrap_or_default();
-            let allowed = setting_of_status(&status, "Cpus_allowed_list");
-            seen.cores = allowed.map(list_members).unwrap_or_default();
+            let allowed = status_value(&status, "Cpus_allowed_list");
+            seen.cores = allowed.map(parse_cpu_list).unwrap_or_default();
         }
         let state = || text(&folder.join("stat")).and_then(|text| parse_state(&text));
         let cause = frozen.or_else(|| Cause::of_state(state()?));
@@ -353,7 +353,7 @@ pub fn own_quota_cores(roots: &Roots) -> Option<f64> {
     limits.min_by(f64::total_cmp)
 }
 
-fn quota_cores(quota: Quota) -> Option<f64> {
+fn quota_cores(quota: CpuQuota) -> Option<f64> {
     quota.quota_ns.map(|quota_ns| quota_ns as f64 / quota.period_ns as f64)
 }
 
@@ -373,7 +373,7 @@ struct Counted {
 }
 
 impl Group {
-    fn quota(&self) -> Option<Quota> {
+    fn quota(&self) -> Option<CpuQuota> {
         let read = |name: &str| text(&self.folder.join(name));
         if self.is_two {
             return parse_cpu_max(&read("cpu.max")?);
@@ -411,9 +411,9 @@ impl Group {
 fn groups_of(roots: &Roots, pid: Pid) -> Vec<Group> {
     let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
     let mounts = visible_mounts(roots);
-    let found = ["cpu", ""].iter().find_map(|name| Some((*name, group_of(&own, name)?)));
+    let found = ["cpu", ""].iter().find_map(|name| Some((*name, cgroup_path(&own, name)?)));
     let Some((controller, path)) = found else { return Vec::new() };
-    let Some(mount) = tree_of(&mounts, controller) else { return Vec::new() };
+    let Some(mount) = cgroup_mount(&mounts, controller) else { return Vec::new() };
     // A path outside of what is mounted is that of another name space: only the top is known then.
     let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     let group = |below: &Path| Group {

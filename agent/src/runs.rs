@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::guard;
-use crate::probe::process::{parse_schedule, parse_ticks};
+use crate::probe::process::{parse_schedstat, parse_ticks};
 use crate::roots::{Roots, names, text};
 use crate::sys::process::{self, Pid, Reaped};
 use crate::sys::thread::{lock, wait_for};
@@ -292,7 +292,7 @@ struct Thread {
 fn threads(tasks: &Path) -> Option<Vec<Thread>> {
     let read = |name: &String| {
         let folder = tasks.join(name);
-        let (run_ns, wait_ns) = parse_schedule(&text(&folder.join("schedstat"))?)?;
+        let (run_ns, wait_ns) = parse_schedstat(&text(&folder.join("schedstat"))?)?;
         let is_vcpu = text(&folder.join("comm"))?.starts_with(GUEST_PROCESSOR);
         Some(Thread { is_vcpu, run_ns, wait_ns })
     };

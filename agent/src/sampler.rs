@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::clock::ClockStamp;
 use crate::probe::counters::{
-    DiskCounters, Memory, NicRow, Stall, Throttle, parse_diskstats, parse_meminfo, parse_net_dev,
-    parse_pressure, parse_stat, throttle_events,
+    CpuThrottle, DiskCounters, Memory, NicRow, StallTimes, parse_diskstats, parse_meminfo,
+    parse_net_dev, parse_pressure, parse_stat, throttle_events,
 };
 use crate::probe::machine::{nodes_of_cpus, number_after};
 use crate::roots::{Roots, names, number, text};
@@ -221,7 +221,7 @@ impl Sampler {
     }
 }
 
-fn stall(file: &mut Live) -> Stall {
+fn stall(file: &mut Live) -> StallTimes {
     parse_pressure(file.text())
 }
 
@@ -352,7 +352,7 @@ impl Slow {
             .iter()
             .filter_map(|(disk, file)| Some((disk.clone(), number(file)?)))
             .collect();
-        let throttles: Vec<Throttle> = self.throttled_cpus.iter().map(read_throttle).collect();
+        let throttles: Vec<CpuThrottle> = self.throttled_cpus.iter().map(read_throttle).collect();
         self.events = throttle_events(&throttles);
     }
 }
@@ -397,9 +397,9 @@ fn throttled_cpus(roots: &Roots) -> Vec<ThrottleFiles> {
         .collect()
 }
 
-fn read_throttle(cpu: &ThrottleFiles) -> Throttle {
+fn read_throttle(cpu: &ThrottleFiles) -> CpuThrottle {
     let count = |name: &str| number(&cpu.folder.join(name));
-    Throttle {
+    CpuThrottle {
         package: cpu.package,
         core: cpu.core,
         core_events: count("core_throttle_count"),

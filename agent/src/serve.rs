@@ -20,7 +20,7 @@ use crate::lease::{Lease, ResolvedFile};
 use crate::metadata::{self, PhaseReservation, PhaseSpec};
 use crate::prepare::filesystem::Backing;
 use crate::prepare::pages;
-use crate::prepare::scratch::{self, Leave, Scratch};
+use crate::prepare::scratch::{self, Retention, Scratch};
 use crate::remnant::Remnant;
 use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
@@ -314,10 +314,10 @@ impl Service {
                 self.outbox.say(id, "done", &self.lease.ledgers.close(&name)?);
             }
             Request::Extents { paths } => {
-                self.outbox.say(id, "extents", &pages::prove(&self.reach(paths)?)?);
+                self.outbox.say(id, "extents", &pages::extent_totals(&self.reach(paths)?)?);
             }
             Request::Evict { paths, system } => {
-                self.outbox.say(id, "evicted", &pages::evict(&self.reach(paths)?, system)?);
+                self.outbox.say(id, "evicted", &pages::evict_pages(&self.reach(paths)?, system)?);
             }
             Request::Device { path, serial, overwrite } => {
                 let wish = DeviceOptions { serial: serial.as_deref(), overwrite };
@@ -368,9 +368,9 @@ impl Service {
             // A metadata phase has no processes: every signal stops it alike.
             Request::Signal { run, .. } if self.lease.phases.stop(run) => Ok(()),
             Request::Signal { run, signal } => self.lease.runs.signal(run, signal.number()),
-            Request::ScratchClose { dir, keep } => {
-                self.lease.release_scratch(&dir, if keep { Leave::Files } else { Leave::Nothing })
-            }
+            Request::ScratchClose { dir, keep } => self
+                .lease
+                .release_scratch(&dir, if keep { Retention::Files } else { Retention::Nothing }),
             Request::DeviceClose { path } => self.devices.let_go(&path),
             Request::FilesystemClose { dir } => self.lease.close_file_system(&dir),
             Request::Sync {} => {
@@ -389,7 +389,7 @@ impl Service {
 
     fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {
         let aside = self.lease.temporary_file(transfer::beside(&path.join("probe"), id)?);
-        let mut probed = pages::probe(path, aside)?;
+        let mut probed = pages::probe_target(path, aside)?;
         if rights {
             probed.memory_error =
                 bound::unsupported_reason(&Roots::default(), &bound::group_name(own_sign(), id));

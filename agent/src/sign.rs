@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::probe::process::{parse_place, setting_after};
+use crate::probe::process::{environ_rest_after, parse_process_stat};
 use crate::roots::text;
 use crate::sys::process::{Pid, own_pid};
 use crate::sys::time::real_ns;
@@ -17,7 +17,7 @@ const DAY_BITS: u32 = 24;
 /// The process id, and the clock tick in which the process started: no two processes of a running
 /// kernel have the same.
 static SIGN: LazyLock<String> = LazyLock::new(|| {
-    let started = text(Path::new("/proc/self/stat")).and_then(|text| parse_place(&text));
+    let started = text(Path::new("/proc/self/stat")).and_then(|text| parse_process_stat(&text));
     let ticks = started.map_or(0, |place| place.start_ticks);
     let of_day = real_ns() & ((1 << DAY_BITS) - 1);
     format!("{}-{:016x}", own_pid(), (ticks << DAY_BITS) | of_day)
@@ -38,7 +38,7 @@ pub fn mark_of(id: u64) -> String {
 /// The sign of the agent that an environment was given by, if one has.
 #[must_use]
 pub fn sign_in(environ: &[u8]) -> Option<String> {
-    let mark = setting_after(environ, &format!("{MARK}="))?;
+    let mark = environ_rest_after(environ, &format!("{MARK}="))?;
     sign_of(std::str::from_utf8(mark).ok()?).map(str::to_owned)
 }
 
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn the_own_sign_names_this_process_and_when_it_started() {
         let stat = text(Path::new("/proc/self/stat")).unwrap();
-        let start_ticks = parse_place(&stat).unwrap().start_ticks;
+        let start_ticks = parse_process_stat(&stat).unwrap().start_ticks;
         assert!(start_ticks > 0);
         assert_eq!(process_of(own_sign()), Some((own_pid(), start_ticks)));
         assert_eq!(sign_of(&format!("{}.1", own_sign())), Some(own_sign()));

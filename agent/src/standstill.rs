@@ -14,8 +14,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::facts::disks::visible_mounts;
-use crate::probe::mountinfo::{Mount, tree_of};
-use crate::probe::process::{group_of, parse_schedule};
+use crate::probe::mountinfo::{Mount, cgroup_mount};
+use crate::probe::process::{cgroup_path, parse_schedstat};
 use crate::roots::{Roots, text};
 use crate::sys::process::Pid;
 use crate::sys::thread::{lock, own_usage};
@@ -135,7 +135,7 @@ impl Freezers {
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
         let mounts = visible_mounts(roots);
-        let tree = |&name: &&'static str| Some((name, tree_of(&mounts, name)?.clone()));
+        let tree = |&name: &&'static str| Some((name, cgroup_mount(&mounts, name)?.clone()));
         Self(["freezer", ""].iter().filter_map(tree).collect())
     }
 
@@ -144,7 +144,7 @@ impl Freezers {
     pub fn hold(&self, roots: &Roots, pid: Pid) -> bool {
         let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
         let is_frozen_in = |(name, mount): &(&str, Mount)| {
-            let below = Path::new(group_of(&own, name)?).strip_prefix(&mount.root).ok()?;
+            let below = Path::new(cgroup_path(&own, name)?).strip_prefix(&mount.root).ok()?;
             let folder = mount.mount_point.join(below);
             let file = if name.is_empty() { "cgroup.events" } else { "freezer.state" };
             Some(is_frozen(&text(&folder.join(file))?))
@@ -240,7 +240,7 @@ impl Shared {
 
 fn own_wait_ns(roots: &Roots) -> u64 {
     let schedule = text(&roots.proc.join("thread-self/schedstat"));
-    schedule.and_then(|text| parse_schedule(&text)).map_or(0, |(_, ns)| ns)
+    schedule.and_then(|text| parse_schedstat(&text)).map_or(0, |(_, ns)| ns)
 }
 
 /// What threads went through together, as it is told: each cause by itself, in the order of time.

@@ -9,7 +9,7 @@ use std::{fs, thread};
 use serde::Serialize;
 
 use crate::guard;
-use crate::probe::process::{Place, has_setting, parse_place};
+use crate::probe::process::{ProcessInfo, environ_has, parse_process_stat};
 use crate::sign::{own_sign, process_of, sign_in};
 use crate::sys::process::{self, Pid, kill, own_pid, own_user, parent_pid, reap};
 use crate::token;
@@ -84,7 +84,7 @@ pub fn kill_orphans() {
     let _ = kill_until_gone(look_for_orphans);
 }
 
-fn kill_until_gone(look: impl Fn() -> Vec<Place>) -> Vec<Pid> {
+fn kill_until_gone(look: impl Fn() -> Vec<ProcessInfo>) -> Vec<Pid> {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
         let left = look();
@@ -99,7 +99,7 @@ fn kill_until_gone(look: impl Fn() -> Vec<Place>) -> Vec<Pid> {
 }
 
 /// Kill the very process that was seen, not one that got its id since.
-pub fn kill_same(seen: &Place) {
+pub fn kill_same(seen: &ProcessInfo) {
     let handle = process::open_process(seen.pid);
     let is_same = place_of_pid(seen.pid).is_some_and(|now| now.start_ticks == seen.start_ticks);
     match handle {
@@ -116,7 +116,7 @@ pub fn kill_same(seen: &Place) {
 #[must_use]
 pub fn lives(sign: &str) -> bool {
     let Some((number, start_ticks)) = process_of(sign) else { return true };
-    let is_it = |place: &Place| {
+    let is_it = |place: &ProcessInfo| {
         !place.is_zombie
             && place.start_ticks == start_ticks
             && numbers_of(place.pid).contains(&number)
@@ -138,8 +138,8 @@ pub fn programs_of_others() -> HashSet<(u64, u64)> {
 }
 
 /// The setting in the environment only says whom to look at: anybody can make one.
-fn look_for_orphans() -> Vec<Place> {
-    let is_orphan = |place: &Place| {
+fn look_for_orphans() -> Vec<ProcessInfo> {
+    let is_orphan = |place: &ProcessInfo| {
         let Some(environ) = environ_of(place.pid) else { return false };
         let Some(sign) = sign_in(&environ) else { return false };
         sign != own_sign() && is_of_own_user(place.pid) && token::is_of_dead(place.pid, &sign)
@@ -179,7 +179,7 @@ pub fn with_descendants(pid: Pid) -> Vec<Pid> {
 
 /// Only descendants of this process are ever members: a number that the kernel gave to somebody
 /// else's process since is left alone.
-fn members(family: &Family) -> Vec<Place> {
+fn members(family: &Family) -> Vec<ProcessInfo> {
     let under = descendants(&places(), own_pid());
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
@@ -197,38 +197,38 @@ fn members(family: &Family) -> Vec<Place> {
 }
 
 fn is_marked(pid: Pid, mark: &str) -> bool {
-    environ_of(pid).is_some_and(|environ| has_setting(&environ, mark))
+    environ_of(pid).is_some_and(|environ| environ_has(&environ, mark))
 }
 
 fn environ_of(pid: Pid) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
 }
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<ProcessInfo> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| place_of(&entry.path())).collect()
 }
 
 /// What a process is; None when there is none with that id.
 #[must_use]
-pub fn place_of_pid(pid: Pid) -> Option<Place> {
+pub fn place_of_pid(pid: Pid) -> Option<ProcessInfo> {
     place_of(&Path::new("/proc").join(pid.to_string()))
 }
 
-fn place_of(folder: &Path) -> Option<Place> {
+fn place_of(folder: &Path) -> Option<ProcessInfo> {
     let is_process = folder.file_name()?.as_encoded_bytes().first()?.is_ascii_digit();
     if !is_process {
         return None;
     }
-    parse_place(&String::from_utf8_lossy(&fs::read(folder.join("stat")).ok()?))
+    parse_process_stat(&String::from_utf8_lossy(&fs::read(folder.join("stat")).ok()?))
 }
 
 /// All processes below `root`, parents before their children.
-fn descendants(places: &[Place], root: Pid) -> Vec<Place> {
-    let mut all: Vec<Place> = Vec::new();
+fn descendants(places: &[ProcessInfo], root: Pid) -> Vec<ProcessInfo> {
+    let mut all: Vec<ProcessInfo> = Vec::new();
     let mut generation = vec![root];
     while !generation.is_empty() {
-        let children: Vec<Place> =
+        let children: Vec<ProcessInfo> =
             places.iter().filter(|place| generation.contains(&place.parent)).copied().collect();
         generation = children.iter().map(|place| place.pid).collect();
         all.extend(children);
@@ -243,8 +243,8 @@ fn descendants(places: &[Place], root: Pid) -> Vec<Place> {
 mod tests {
     use super::*;
 
-    fn place(pid: Pid, parent: Pid) -> Place {
-        Place { pid, is_zombie: false, parent, session: pid, start_ticks: 1 }
+    fn place(pid: Pid, parent: Pid) -> ProcessInfo {
+        ProcessInfo { pid, is_zombie: false, parent, session: pid, start_ticks: 1 }
     }
 
     #[test]

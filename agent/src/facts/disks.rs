@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::layers::{device_parents, mount_of_loop, nearest_devices};
-use crate::probe::machine::{chosen, non_empty, number_after};
+use crate::probe::machine::{bracketed_word, non_empty, number_after};
 use crate::probe::mountinfo::{Mount, parse_mountinfo};
 use crate::roots::{Roots, names, number, text, value};
 
@@ -105,7 +105,7 @@ fn facts_of_disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
         firmware: read("device/firmware_rev").or_else(|| read("device/rev")),
         size_bytes: sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES),
         rotational: count("queue/rotational") == Some(1),
-        scheduler: read("queue/scheduler").and_then(|text| chosen(&text)),
+        scheduler: read("queue/scheduler").and_then(|text| bracketed_word(&text)),
         logical_block_bytes: count("queue/logical_block_size").unwrap_or(DEFAULT_BLOCK_BYTES),
         physical_block_bytes: count("queue/physical_block_size").unwrap_or(DEFAULT_BLOCK_BYTES),
         max_io_bytes: count("queue/max_sectors_kb").and_then(|kib| kib.checked_mul(1024)),

@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::error::io_error_text;
 use crate::probe::counters::{parse_meminfo, parse_node_total};
 use crate::probe::machine::{
-    MemoryModule, Processors, chosen, list_members, non_empty, number_after, parse_cpuinfo,
-    parse_modules, setting, setting_of_status,
+    CpuInfo, MemoryModule, bracketed_word, non_empty, number_after, os_release_value,
+    parse_cpu_list, parse_cpuinfo, parse_modules, status_value,
 };
 use crate::processor::own_quota_cores;
 use crate::roots::{Roots, names, number, text};
@@ -109,19 +109,19 @@ pub fn cpu_facts(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
 /// Cores that this agent, and so what it starts, may use.
 fn allowed_cores(roots: &Roots) -> Option<u32> {
     let status = text(&roots.proc.join("thread-self/status"))?;
-    let allowed = list_members(setting_of_status(&status, "Cpus_allowed_list")?);
+    let allowed = parse_cpu_list(status_value(&status, "Cpus_allowed_list")?);
     u32::try_from(allowed.len()).ok().filter(|&count| count > 0)
 }
 
-fn online_cpus(roots: &Roots, processors: &Processors) -> Vec<u32> {
-    let online = roots.sys_value(format!("{CPUS}/online")).map(|text| list_members(&text));
+fn online_cpus(roots: &Roots, processors: &CpuInfo) -> Vec<u32> {
+    let online = roots.sys_value(format!("{CPUS}/online")).map(|text| parse_cpu_list(&text));
     online
         .filter(|cpus| !cpus.is_empty())
         .unwrap_or_else(|| (0..processors.threads.max(1)).collect())
 }
 
 /// Sockets and cores with at least one CPU online; by /proc/cpuinfo where sysfs has no topology.
-fn socket_and_core_counts(roots: &Roots, online: &[u32], processors: &Processors) -> (u32, u32) {
+fn socket_and_core_counts(roots: &Roots, online: &[u32], processors: &CpuInfo) -> (u32, u32) {
     let mut sockets = BTreeSet::new();
     let mut cores = BTreeSet::new();
     for cpu in online {
@@ -217,7 +217,7 @@ pub fn kernel_facts(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
         architecture: std::env::consts::ARCH.to_owned(),
         hostname,
         boot_id,
-        transparent_hugepage: hugepage.and_then(|text| chosen(&text)),
+        transparent_hugepage: hugepage.and_then(|text| bracketed_word(&text)),
         io_uring_disabled: number(&roots.proc.join("sys/kernel/io_uring_disabled")),
         hypervisor: hypervisor_name(roots),
     }
@@ -227,7 +227,7 @@ fn os_name() -> String {
     ["/etc/os-release", "/usr/lib/os-release"]
         .iter()
         .filter_map(|file| text(Path::new(file)))
-        .find_map(|text| setting(&text, "PRETTY_NAME"))
+        .find_map(|text| os_release_value(&text, "PRETTY_NAME"))
         .unwrap_or_else(|| "unknown".into())
 }
 

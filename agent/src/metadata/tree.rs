@@ -72,7 +72,7 @@ fn make_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<()> {
 /// A folder of an iteration in a scratch folder; one without our lock file is somebody else's.
 fn open_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<File> {
     let scratch = open(dir)?;
-    if !scratch::is_ours(&scratch) {
+    if !scratch::is_scratch_folder(&scratch) {
         let message = format!("{} is not a scratch folder of this program", dir.display());
         return Err(Error::bad_request(message));
     }

@@ -47,7 +47,7 @@ struct IoEvent {
 }
 
 /// A context of the kernel and what is on its way into it.
-pub struct Aio {
+pub struct AioQueue {
     context: libc::c_ulong,
     files: Vec<RawFd>,
     /// By slot.
@@ -81,7 +81,7 @@ fn destroy_context(context: libc::c_ulong) {
     unsafe { libc::syscall(libc::SYS_io_destroy, context) };
 }
 
-impl Aio {
+impl AioQueue {
     /// A context for so many I/Os at a time. The targets stay open longer than it.
     pub fn new(depth: u32, targets: &[Target]) -> io::Result<Self> {
         let slots = depth as usize;
@@ -154,13 +154,13 @@ impl Aio {
     }
 }
 
-impl Drop for Aio {
+impl Drop for AioQueue {
     fn drop(&mut self) {
         destroy_context(self.context);
     }
 }
 
-impl Queue for Aio {
+impl Queue for AioQueue {
     #[inline]
     fn push(&mut self, request: &IoRequest) {
         let own = Iocb {

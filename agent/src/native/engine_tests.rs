@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_heeding, run_on};
+use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_on, run_with_halt};
 use super::halt::Halt;
 use super::plan::{Plan, ThreadPlan};
 use super::spec::Method;
@@ -21,7 +21,7 @@ fn every_method_does_as_many_ios_as_it_counts() {
         let run = run(&fixture.spec(&json!({"io_bytes": 1000 * BLOCK})), method);
         assert_eq!(counts(&run, "read"), (1000, 1000 * BLOCK, 1000), "{method:?}");
         assert!(run.now.errors().is_empty() && run.ended.is_early);
-        assert_eq!((run.now.drained(), run.ended.broken), (0, None));
+        assert_eq!((run.now.drained(), run.ended.error), (0, None));
     }
 }
 
@@ -78,7 +78,7 @@ fn arrivals_are_counted_by_response_service_and_lateness() {
         let keys =
             json!({"rate": {"iops": 20_000.0}, "arrivals": "fixed", "io_bytes": 100 * BLOCK});
         let run = run(&fixture.spec(&keys), method);
-        let whole = run.now.whole();
+        let whole = run.now.totals();
         let sum = |of: &Value| of["lat_sum_ns"].as_u64().unwrap();
         assert_eq!(counts(&run, "read").0, 100, "{method:?}");
         assert!(sum(&whole["read"]) >= sum(&whole["read"]["service"]));
@@ -115,14 +115,14 @@ fn a_halt_ends_a_wait_for_what_is_due_and_what_was_done_counts() {
         let other = Arc::clone(&halt);
         let halting = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(30));
-            other.wish(Clock::of_kernel().ticks());
+            other.request(Clock::of_kernel().ticks());
         });
-        let run = run_heeding(&fixture.spec(&keys), method, &halt);
+        let run = run_with_halt(&fixture.spec(&keys), method, &halt);
         halting.join().unwrap();
         // On a busy machine the halt may come before the first.
         let (done, bytes, binned) = counts(&run, "read");
         assert!(done <= 1 && (bytes, binned) == (done * BLOCK, done), "{method:?}: {done}");
-        assert!(halt.is_wished() && !run.ended.is_early);
+        assert!(halt.is_requested() && !run.ended.is_early);
     }
 }
 
@@ -131,10 +131,10 @@ fn a_halt_before_the_start_has_nothing_done() {
     let fixture = Fixture::new();
     for method in methods() {
         let halt = Arc::new(Halt::default());
-        halt.wish(0);
-        let run = run_heeding(&fixture.spec(&json!({})), method, &halt);
+        halt.request(0);
+        let run = run_with_halt(&fixture.spec(&json!({})), method, &halt);
         assert_eq!(counts(&run, "read"), (0, 0, 0), "{method:?}");
-        assert_eq!((run.now.drained(), run.ended.broken), (0, None));
+        assert_eq!((run.now.drained(), run.ended.error), (0, None));
     }
 }
 
@@ -175,7 +175,7 @@ fn without_times_ios_are_counted_and_in_no_bin() {
         let (reads, writes) = (counts(&run, "read"), counts(&run, "write"));
         assert_eq!((reads.0 + writes.0, reads.1 + writes.1), (400, 400 * BLOCK), "{method:?}");
         assert_eq!((reads.2, writes.2), (0, 0));
-        let whole = run.now.whole();
+        let whole = run.now.totals();
         assert_eq!(
             (&whole["read"]["min_ns"], &whole["read"]["max_ns"]),
             (&json!(null), &json!(null))

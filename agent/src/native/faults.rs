@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::plan::MAX_LANES;
-use super::spec::{JobSpec, Spec, Wanted};
+use super::spec::{JobSpec, MethodChoice, Spec};
 
 /// The format of the spec that this engine reads.
 const FORMAT: u32 = 1;
@@ -14,7 +14,7 @@ const MAX_FILES: usize = 100_000;
 /// What the kernel's own limits on requests under way are near to.
 const DEPTHS: RangeInclusive<u32> = 1..=65_536;
 /// Block sizes of one job.
-const MAX_BLOCKS: usize = 64;
+const MAX_BLOCK_SHARES: usize = 64;
 /// From a sector up to what one request may move with room to count it.
 const BLOCK_BYTES: RangeInclusive<u32> = 512..=(256 << 20);
 /// Every device has blocks of a multiple of this.
@@ -22,20 +22,20 @@ const SECTOR_BYTES: u64 = 512;
 /// The shortest and the longest interval, as of a watch.
 const INTERVALS_MS: RangeInclusive<u64> = 100..=60_000;
 /// A year; longer is a mistake in the unit.
-const LONGEST_S: f64 = 366.0 * 86_400.0;
+const MAX_RUNTIME_S: f64 = 366.0 * 86_400.0;
 /// Threads; more than any machine has processors.
 const MAX_THREADS: u32 = 4096;
 /// Operations a second of one job: more than any processor can be asked for.
 const MAX_RATE: f64 = 1e9;
 /// An hour: a longer pause is not one between two I/Os.
-const LONGEST_THINK_US: u64 = 3_600_000_000;
+const MAX_THINK_US: u64 = 3_600_000_000;
 
 /// What is told of a spec, in the order in which it is looked at.
 #[derive(Default)]
-struct Faults(Vec<String>);
+struct SpecFaults(Vec<String>);
 
-impl Faults {
-    fn must(&mut self, holds: bool, message: String) {
+impl SpecFaults {
+    fn require(&mut self, holds: bool, message: String) {
         if !holds {
             self.0.push(message);
         }
@@ -46,57 +46,58 @@ impl Spec {
     /// Every fault that needs no look at a target.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
-        let mut faults = Faults::default();
-        faults.must(
+        let mut faults = SpecFaults::default();
+        faults.require(
             self.format == FORMAT,
             format!("format is {}; it must be {FORMAT}.", self.format),
         );
         let jobs = self.jobs.len();
-        faults.must(
+        faults.require(
             (1..=MAX_JOBS).contains(&jobs),
             format!("There are {jobs} jobs; give 1 to {MAX_JOBS} of them."),
         );
         let files: usize = self.jobs.iter().map(|job| job.files.len()).sum();
-        faults.must(
+        faults.require(
             files <= MAX_FILES,
             format!("There are {files} files; give at most {MAX_FILES} of them."),
         );
-        faults.must(
+        faults.require(
             INTERVALS_MS.contains(&self.interval_ms),
             format!("interval_ms is {}; give 100 to 60000.", self.interval_ms),
         );
-        faults.must(
-            self.runtime_s.is_none_or(|seconds| seconds > 0.0 && seconds <= LONGEST_S),
+        faults.require(
+            self.runtime_s.is_none_or(|seconds| seconds > 0.0 && seconds <= MAX_RUNTIME_S),
             format!("runtime_s is {:?}; give a time above zero.", self.runtime_s.unwrap_or(0.0)),
         );
-        faults.must(
+        faults.require(
             (0.0..1.0).contains(&self.later),
             format!("later is {}; give a part of 1, from 0 on.", self.later),
         );
-        faults.must(
+        faults.require(
             self.ledger_block.is_none_or(|bytes| u64::from(bytes) % SECTOR_BYTES == 0 && bytes > 0),
             format!(
                 "ledger_block is {}; give a multiple of 512, as each sector bears a stamp.",
                 self.ledger_block.unwrap_or(0)
             ),
         );
-        faults.must(
+        faults.require(
             self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
             format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
         );
-        let is_plain = |job: &&JobSpec| self.method == Wanted::Sync || job.rw.trims();
+        let is_plain = |job: &&JobSpec| self.method == MethodChoice::Sync || job.rw.trims();
         let plain = self.jobs.iter().filter(is_plain).count();
-        faults.must(
+        faults.require(
             plain <= MAX_LANES,
             format!(
                 "{plain} jobs with plain calls, each a thread of its own; give at most {MAX_LANES}."
             ),
         );
-        faults.must(
-            !(self.poll || self.sqpoll) || matches!(self.method, Wanted::Auto | Wanted::IoUring),
+        faults.require(
+            !(self.poll || self.sqpoll)
+                || matches!(self.method, MethodChoice::Auto | MethodChoice::IoUring),
             format!("poll and sqpoll need io_uring; method is {:?}.", self.method),
         );
-        faults.must(
+        faults.require(
             !self.poll || self.direct,
             "poll needs direct I/O; leave one of poll and direct = false out.".to_owned(),
         );
@@ -123,7 +124,8 @@ impl Spec {
         if job.fsync_every > 0 && self.poll {
             faults.push("fsync_every with poll, which rings do not take; leave one out.".into());
         }
-        if job.rw.trims() && self.method != Wanted::Auto && self.method != Wanted::Sync {
+        if job.rw.trims() && self.method != MethodChoice::Auto && self.method != MethodChoice::Sync
+        {
             faults.push("trims need the method auto or sync; there are no others for them.".into());
         }
         faults
@@ -132,26 +134,26 @@ impl Spec {
 
 impl JobSpec {
     fn shape_faults(&self) -> Vec<String> {
-        let mut faults = Faults::default();
-        faults.must(!self.files.is_empty(), "files is empty; give at least one.".into());
-        faults.must(
+        let mut faults = SpecFaults::default();
+        faults.require(!self.files.is_empty(), "files is empty; give at least one.".into());
+        faults.require(
             DEPTHS.contains(&self.depth),
             format!("depth is {}; give 1 to 65536.", self.depth),
         );
         let sizes = self.blocks.len();
-        faults.must(
-            (1..=MAX_BLOCKS).contains(&sizes),
-            format!("blocks has {sizes} sizes; give 1 to {MAX_BLOCKS} of them."),
+        faults.require(
+            (1..=MAX_BLOCK_SHARES).contains(&sizes),
+            format!("blocks has {sizes} sizes; give 1 to {MAX_BLOCK_SHARES} of them."),
         );
-        for block in self.blocks.iter().take(MAX_BLOCKS) {
-            faults.must(
+        for block in self.blocks.iter().take(MAX_BLOCK_SHARES) {
+            faults.require(
                 BLOCK_BYTES.contains(&block.bytes) && u64::from(block.bytes) % SECTOR_BYTES == 0,
                 format!("a block of {} bytes; give a multiple of 512 up to 256 MiB.", block.bytes),
             );
         }
         for file in &self.files {
             let region = self.region_bytes(file);
-            faults.must(
+            faults.require(
                 region >= u64::from(self.largest_block()),
                 format!(
                     "its region of {} has {region} bytes, and a block has {}; give it more.",
@@ -159,7 +161,7 @@ impl JobSpec {
                     self.largest_block()
                 ),
             );
-            faults.must(
+            faults.require(
                 self.size_bytes.is_none_or(|bytes| {
                     self.offset_bytes.checked_add(bytes).is_some_and(|end| end <= file.bytes)
                 }),
@@ -172,12 +174,12 @@ impl JobSpec {
                 ),
             );
         }
-        faults.must(self.io_bytes != Some(0), "io_bytes is 0; leave the job out.".into());
-        faults.must(
+        faults.require(self.io_bytes != Some(0), "io_bytes is 0; leave the job out.".into());
+        faults.require(
             !self.verify || (self.smallest_block() == self.largest_block()),
             "verify with several block sizes, whose blocks would overlap; give one.".into(),
         );
-        faults.must(
+        faults.require(
             !self.verify || self.contents().is_verifiable(),
             "verify needs contents that are all unlike: neither zeros nor copies.".into(),
         );
@@ -186,27 +188,27 @@ impl JobSpec {
     }
 
     fn pace_faults(&self) -> Vec<String> {
-        let mut faults = Faults::default();
+        let mut faults = SpecFaults::default();
         if let Some(per_s) = self.ios_per_s() {
-            faults.must(
+            faults.require(
                 per_s > 0.0 && per_s <= MAX_RATE,
                 format!("a rate of {per_s} I/Os a second; give one above 0 and up to 1e9."),
             );
         }
-        faults.must(
+        faults.require(
             self.arrivals.is_none() || self.rate.is_some(),
             "arrivals without a rate; give a rate as well.".into(),
         );
-        faults.must(
+        faults.require(
             self.arrivals.is_none() || self.think_us == 0,
             "arrivals and think_us; what arrives does not think.".into(),
         );
-        faults.must(self.think_every > 0, "think_every is 0; give 1 or more.".into());
-        faults.must(
-            self.think_us <= LONGEST_THINK_US,
+        faults.require(self.think_every > 0, "think_every is 0; give 1 or more.".into());
+        faults.require(
+            self.think_us <= MAX_THINK_US,
             format!("think_us is {}; give at most an hour.", self.think_us),
         );
-        faults.must(
+        faults.require(
             self.fsync_every == 0 || self.writes(),
             "fsync_every without writes; leave it out.".into(),
         );

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::counts::{Timed, Untimed};
 use super::halt::Halt;
-use super::lines::Snapshot;
+use super::lines::CounterSnapshot;
 use super::plan::Plan;
 use super::queue::Queue;
 use super::slot::SlotMemory;
 use super::spec::{Method, Spec};
 use super::target::Targets;
-use super::threads::{Shared, Threads};
+use super::threads::{EngineContext, Threads};
 use super::tsc::Clock;
 use super::verify::Verification;
-use super::worker::{Ended, Times, Worker};
+use super::worker::{Worker, WorkerResult, WorkerTimes};
 use crate::native::{aio, ring};
 use crate::trial::Folder;
 
@@ -56,7 +56,7 @@ impl Fixture {
             place[key] = value.clone();
         }
         all["jobs"] = json!([job]);
-        Spec::read(all.to_string().as_bytes()).unwrap()
+        Spec::parse(all.to_string().as_bytes()).unwrap()
     }
 }
 
@@ -75,20 +75,20 @@ const TOP: [&str; 9] = [
 /// What a run of a job by one method came to.
 pub struct Run {
     /// How its threads ended.
-    pub ended: Ended,
+    pub ended: WorkerResult,
     /// What all counted.
-    pub now: Snapshot,
+    pub now: CounterSnapshot,
     /// What was verified.
     pub verified: Option<Value>,
 }
 
 /// Run the spec's job to its end.
 pub fn run(spec: &Spec, method: Method) -> Run {
-    run_heeding(spec, method, &Arc::default())
+    run_with_halt(spec, method, &Arc::default())
 }
 
 /// The same, to an earlier halt.
-pub fn run_heeding(spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
+pub fn run_with_halt(spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
     assert_eq!(spec.faults(), Vec::<String>::new());
     run_on(Targets::open(spec, 1, &mut Vec::new()).unwrap(), spec, method, halt)
 }
@@ -100,36 +100,37 @@ pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -
     let verification = Verification::open(spec, &targets).unwrap().map(Arc::new);
     let halt = Arc::clone(halt);
     let (spec, targets, of_jobs) =
-        (Arc::new(spec.clone()), Arc::new(targets.all), Arc::new(targets.of_jobs));
-    let shared = Shared { spec, targets, of_jobs, clock, verification, halt };
+        (Arc::new(spec.clone()), Arc::new(targets.all), Arc::new(targets.by_job));
+    let shared =
+        EngineContext { spec, targets, targets_by_job: of_jobs, clock, verification, halt };
     let threads = Threads::set_up(&shared, plan).unwrap();
     threads.start(times(&shared.spec, clock));
-    let ended = threads.ended.iter().reduce(together).unwrap();
-    let now = Snapshot::of(&threads.scores);
+    let ended = threads.ended.iter().reduce(merge_results).unwrap();
+    let now = CounterSnapshot::of(&threads.scores);
     Run { ended, now, verified: shared.verification.map(|verification| verification.results()) }
 }
 
 /// From now to the end of the spec's time.
-fn times(spec: &Spec, clock: Clock) -> Times {
+fn times(spec: &Spec, clock: Clock) -> WorkerTimes {
     let start = clock.ticks();
     let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
-    Times { start, deadline: start + runtime_ns }
+    WorkerTimes { start, deadline: start + runtime_ns }
 }
 
 /// How two threads ended.
-fn together(first: Ended, other: Ended) -> Ended {
-    Ended {
-        last: first.last.max(other.last),
+fn merge_results(first: WorkerResult, other: WorkerResult) -> WorkerResult {
+    WorkerResult {
+        last_io_end: first.last_io_end.max(other.last_io_end),
         unsubmitted: first.unsubmitted + other.unsubmitted,
         oldest_due: [first.oldest_due, other.oldest_due].into_iter().flatten().min(),
         is_early: first.is_early && other.is_early,
-        broken: first.broken.or(other.broken),
+        error: first.error.or(other.error),
         ..other
     }
 }
 
 /// Run the spec's job with a queue of one's own, to an earlier halt.
-pub fn run_with<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
+pub fn run_on_queue<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
     let clock = Clock::of_kernel();
     let targets = Targets::open(spec, 1, &mut Vec::new()).unwrap();
     let methods = [Method::IoUring];
@@ -137,21 +138,21 @@ pub fn run_with<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
     let thread = plan.threads.remove(0);
     let (memory, scores) = (SlotMemory::of(&thread.lanes).unwrap(), Arc::new(thread.scores(spec)));
     let worker = Worker::new(queue, thread.lanes, memory, clock, Arc::clone(&scores));
-    let (worker, times) = (worker.heeding(Arc::clone(halt)), times(spec, clock));
+    let (worker, times) = (worker.with_halt(Arc::clone(halt)), times(spec, clock));
     let ended = if spec.timed { worker.run::<Timed>(times) } else { worker.run::<Untimed>(times) };
-    Run { ended, now: Snapshot::of(&[scores]), verified: None }
+    Run { ended, now: CounterSnapshot::of(&[scores]), verified: None }
 }
 
 /// The methods that this machine's kernel has.
 pub fn methods() -> Vec<Method> {
-    let ring = ring::objection().is_none().then_some(Method::IoUring);
+    let ring = ring::unsupported_reason().is_none().then_some(Method::IoUring);
     let aio = aio::unsupported_reason().is_none().then_some(Method::Libaio);
     [Some(Method::Sync), ring, aio].into_iter().flatten().collect()
 }
 
 /// I/Os of a direction, their bytes, and how many are in bins.
 pub fn counts(run: &Run, way: &str) -> (u64, u64, u64) {
-    let whole = run.now.whole();
+    let whole = run.now.totals();
     let bins = whole[way]["bins"].as_array().unwrap();
     let sum = bins.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
     (whole[way]["ios"].as_u64().unwrap(), whole[way]["bytes"].as_u64().unwrap(), sum)

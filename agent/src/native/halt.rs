@@ -11,9 +11,9 @@ use super::tsc::Clock;
 use crate::sys::signal::{self, Seen};
 
 /// Nobody sleeps longer than this without a look at the wish.
-pub const LOOK_NS: u64 = 50_000_000;
+pub const CHECK_INTERVAL_NS: u64 = 50_000_000;
 /// Between two waits for a signal; any time would do.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const SIGNAL_PATIENCE: Duration = Duration::from_secs(3600);
 /// The exit code of a process that ends by a signal's wish is that much above its number, as
 /// shells have it.
 const CODE_SIGNAL: i32 = 128;
@@ -22,48 +22,48 @@ const CODE_SIGNAL: i32 = 128;
 #[derive(Debug)]
 pub struct Halt {
     /// In ticks; the largest number as long as nobody wishes it.
-    at: AtomicU64,
+    at_ticks: AtomicU64,
 }
 
 impl Default for Halt {
     fn default() -> Self {
-        Self { at: AtomicU64::new(u64::MAX) }
+        Self { at_ticks: AtomicU64::new(u64::MAX) }
     }
 }
 
 impl Halt {
     /// One that INT, TERM and HUP wish for, which all threads have blocked. The second of these
     /// ends the process at once.
-    pub fn by_signals(clock: Clock) -> io::Result<Arc<Self>> {
+    pub fn on_signals(clock: Clock) -> io::Result<Arc<Self>> {
         let halt = Arc::new(Self::default());
         let own = Arc::clone(&halt);
-        thread::Builder::new().name("signals".into()).spawn(move || own.listen(clock))?;
+        thread::Builder::new().name("signals".into()).spawn(move || own.wait_for_signals(clock))?;
         Ok(halt)
     }
 
     /// When, in ticks; later than everything as long as nobody wishes it.
     #[inline]
     #[must_use]
-    pub fn at(&self) -> u64 {
-        self.at.load(Ordering::Relaxed)
+    pub fn at_ticks(&self) -> u64 {
+        self.at_ticks.load(Ordering::Relaxed)
     }
 
     /// Whether anybody wishes it.
     #[must_use]
-    pub fn is_wished(&self) -> bool {
-        self.at() != u64::MAX
+    pub fn is_requested(&self) -> bool {
+        self.at_ticks() != u64::MAX
     }
 
     /// Wish it from that tick on; the earliest wish counts.
-    pub fn wish(&self, now: u64) {
-        self.at.fetch_min(now, Ordering::Relaxed);
+    pub fn request(&self, now: u64) {
+        self.at_ticks.fetch_min(now, Ordering::Relaxed);
     }
 
-    fn listen(&self, clock: Clock) {
+    fn wait_for_signals(&self, clock: Clock) {
         loop {
-            match signal::wait(PATIENCE) {
-                Seen::End(number) if self.is_wished() => process::exit(CODE_SIGNAL + number),
-                Seen::End(_) => self.wish(clock.ticks()),
+            match signal::wait(SIGNAL_PATIENCE) {
+                Seen::End(number) if self.is_requested() => process::exit(CODE_SIGNAL + number),
+                Seen::End(_) => self.request(clock.ticks()),
                 Seen::Child | Seen::Nothing => {}
             }
         }
@@ -77,11 +77,11 @@ mod tests {
     #[test]
     fn the_earliest_wish_counts() {
         let halt = Halt::default();
-        assert!(!halt.is_wished());
+        assert!(!halt.is_requested());
         for (wished, at) in [(70, 70), (50, 50), (60, 50)] {
-            halt.wish(wished);
-            assert!(halt.is_wished());
-            assert_eq!(halt.at(), at);
+            halt.request(wished);
+            assert!(halt.is_requested());
+            assert_eq!(halt.at_ticks(), at);
         }
     }
 }

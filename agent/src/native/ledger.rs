@@ -29,7 +29,7 @@ pub const MAX_BLOCKS: u64 = 1 << 28;
 /// Targets of one ledger: the files of ten thousand jobs, and a megabyte of header.
 pub const MAX_TARGETS: usize = 65_536;
 /// A ledger may take one part of so many of all memory, where it is all the time.
-const MEMORY_PART: u64 = 4;
+const MEMORY_DIVISOR: u64 = 4;
 /// The first word of the file.
 const MAGIC: u64 = u64::from_le_bytes(*b"iolabwl\n");
 /// Counted up when the layout changes.
@@ -38,37 +38,37 @@ const VERSION: u64 = 2;
 const HEADER_UNIT_BYTES: u64 = 65_536;
 const WORD_BYTES: usize = size_of::<u64>();
 /// Words before those of the targets: magic, version, bytes of a block, count of targets.
-const HEAD_WORDS: usize = 4;
+const HEADER_WORDS: usize = 4;
 /// Words of a target: its blocks and its name.
 const TARGET_WORDS: usize = 2;
 
 /// A write is under way.
-const BUSY: u64 = 1 << 63;
+const WRITE_IN_FLIGHT: u64 = 1 << 63;
 /// One was, and nobody knows what became of it.
-const UNSURE: u64 = 1 << 62;
+const OUTCOME_UNKNOWN: u64 = 1 << 62;
 /// Writers that follow each other leave so many sequences between them: more than the first one
 /// may have had under way when it was killed.
 const WRITER_GAP: u64 = 1 << 32;
 
 /// What a ledger is of. A ledger that exists is opened only for the same, or a part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct LedgerShape {
     /// What a word stands for.
     pub block_bytes: u32,
     /// Each target, in the order of their numbers.
-    pub targets: Vec<Extent>,
+    pub targets: Vec<TargetShape>,
 }
 
 /// A target as a ledger knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct TargetShape {
     /// How many blocks it has.
     pub blocks: u64,
     /// A number made of its name, so that nobody checks one file by the ledger of another.
     pub name: u64,
 }
 
-impl Extent {
+impl TargetShape {
     /// A target of that name.
     #[must_use]
     pub fn new(blocks: u64, name: &[u8]) -> Self {
@@ -89,8 +89,8 @@ pub struct Ledger {
 
 impl Ledger {
     /// Open the ledger in a file, or make one. What is in the way is told in a sentence or two.
-    pub fn open(path: &Path, shape: &Shape) -> Result<Self, String> {
-        starts_of(shape)?;
+    pub fn open(path: &Path, shape: &LedgerShape) -> Result<Self, String> {
+        target_starts(shape)?;
         let name = path.display();
         let tell =
             |error: io::Error| format!("The ledger {name} fails: {}.", io_error_text(&error));
@@ -105,27 +105,27 @@ impl Ledger {
             return Err(format!("The ledger {name} is in use by another engine."));
         };
         let whole = if file.metadata().map_err(tell)?.len() == 0 {
-            file.write_all_at(&header_of(shape), 0).map_err(tell)?;
+            file.write_all_at(&encode_header(shape), 0).map_err(tell)?;
             shape.clone()
         } else {
-            let found = shape_in(&file).map_err(tell)?.and_then(|found| found.covers(shape));
+            let found = read_shape(&file).map_err(tell)?.and_then(|found| found.narrowed_to(shape));
             let other =
                 |fault| format!("The ledger {name} {fault}. Name another file, or remove it.");
             found.map_err(other)?
         };
-        let (starts, blocks) = starts_of(&whole)?;
+        let (starts, blocks) = target_starts(&whole)?;
         let words = SharedWords::of_file(&file, header_bytes(&whole), blocks).map_err(tell)?;
         for word in &*words {
-            if word.load(Ordering::Relaxed) & BUSY != 0 {
-                give_up(word);
+            if word.load(Ordering::Relaxed) & WRITE_IN_FLIGHT != 0 {
+                mark_unknown(word);
             }
         }
         Ok(Self { words, starts, file: Some(file) })
     }
 
     /// A ledger that ends with the process, to verify within one run.
-    pub fn in_memory(shape: &Shape) -> Result<Self, String> {
-        let (starts, blocks) = starts_of(shape)?;
+    pub fn in_memory(shape: &LedgerShape) -> Result<Self, String> {
+        let (starts, blocks) = target_starts(shape)?;
         let tell =
             |error: io::Error| format!("The ledger has no memory: {}.", io_error_text(&error));
         Ok(Self { words: SharedWords::in_memory(blocks).map_err(tell)?, starts, file: None })
@@ -135,25 +135,26 @@ impl Ledger {
     /// another may not begin.
     #[inline]
     #[must_use]
-    pub fn begin(&self, target: u32, block: u64) -> bool {
-        self.word(target, block).fetch_or(BUSY, Ordering::Relaxed) & BUSY == 0
+    pub fn begin_write(&self, target: u32, block: u64) -> bool {
+        self.word(target, block).fetch_or(WRITE_IN_FLIGHT, Ordering::Relaxed) & WRITE_IN_FLIGHT == 0
     }
 
     /// Say that it does not begin after all: nothing has become of the block.
-    pub fn withdraw(&self, target: u32, block: u64) {
-        self.word(target, block).fetch_and(!BUSY, Ordering::Relaxed);
+    pub fn cancel_write(&self, target: u32, block: u64) {
+        self.word(target, block).fetch_and(!WRITE_IN_FLIGHT, Ordering::Relaxed);
     }
 
     /// Say that the write which began was told to be done.
     #[inline]
-    pub fn acknowledge(&self, target: u32, block: u64, sequence: u64) {
-        self.word(target, block).store(sequence & !(BUSY | UNSURE), Ordering::Relaxed);
+    pub fn acknowledge_write(&self, target: u32, block: u64, sequence: u64) {
+        self.word(target, block)
+            .store(sequence & !(WRITE_IN_FLIGHT | OUTCOME_UNKNOWN), Ordering::Relaxed);
     }
 
     /// Say that the write which began failed: the block may hold any part of it.
     #[inline]
-    pub fn abandon(&self, target: u32, block: u64) {
-        give_up(self.word(target, block));
+    pub fn fail_write(&self, target: u32, block: u64) {
+        mark_unknown(self.word(target, block));
     }
 
     /// What a read that begins now will find.
@@ -161,7 +162,7 @@ impl Ledger {
     #[must_use]
     pub fn expected(&self, target: u32, block: u64) -> ExpectedWrite {
         let word = self.word(target, block).load(Ordering::Relaxed);
-        let sequence = word & !(BUSY | UNSURE);
+        let sequence = word & !(WRITE_IN_FLIGHT | OUTCOME_UNKNOWN);
         if word == sequence {
             ExpectedWrite::AtLeast(sequence)
         } else {
@@ -173,7 +174,8 @@ impl Ledger {
     #[must_use]
     pub fn first_sequence(&self) -> u64 {
         let sequences = self.words.iter().map(|word| word.load(Ordering::Relaxed));
-        let highest = sequences.map(|word| word & !(BUSY | UNSURE)).max().unwrap_or(0);
+        let highest =
+            sequences.map(|word| word & !(WRITE_IN_FLIGHT | OUTCOME_UNKNOWN)).max().unwrap_or(0);
         if highest == 0 { 1 } else { (highest / WRITER_GAP + 1) * WRITER_GAP + 1 }
     }
 
@@ -189,12 +191,12 @@ impl Ledger {
 }
 
 /// Only the thread that began the write does this, so it need not be one step.
-fn give_up(word: &AtomicU64) {
+fn mark_unknown(word: &AtomicU64) {
     let now = word.load(Ordering::Relaxed);
-    word.store(now & !BUSY | UNSURE, Ordering::Relaxed);
+    word.store(now & !WRITE_IN_FLIGHT | OUTCOME_UNKNOWN, Ordering::Relaxed);
 }
 
-fn starts_of(shape: &Shape) -> Result<(Box<[usize]>, usize), String> {
+fn target_starts(shape: &LedgerShape) -> Result<(Box<[usize]>, usize), String> {
     let targets = shape.targets.len();
     if targets > MAX_TARGETS {
         return Err(format!("A ledger takes {MAX_TARGETS} targets; these are {targets}."));
@@ -210,7 +212,8 @@ fn starts_of(shape: &Shape) -> Result<(Box<[usize]>, usize), String> {
         0 => Err("There is no block to keep a ledger of.".into()),
         1..=MAX_BLOCKS => {
             let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-            let fault = parse_meminfo(&text).total_bytes.and_then(|all| memory_fault(blocks, all));
+            let fault =
+                parse_meminfo(&text).total_bytes.and_then(|all| memory_limit_fault(blocks, all));
             fault.map_or(Ok((starts, blocks as usize)), Err)
         }
         _ => Err(format!(
@@ -220,8 +223,8 @@ fn starts_of(shape: &Shape) -> Result<(Box<[usize]>, usize), String> {
     }
 }
 
-fn memory_fault(blocks: u64, memory_bytes: u64) -> Option<String> {
-    let most = memory_bytes / MEMORY_PART;
+fn memory_limit_fault(blocks: u64, memory_bytes: u64) -> Option<String> {
+    let most = memory_bytes / MEMORY_DIVISOR;
     let wanted = blocks * WORD_BYTES as u64;
     (wanted > most).then(|| {
         format!(
@@ -232,13 +235,13 @@ fn memory_fault(blocks: u64, memory_bytes: u64) -> Option<String> {
 }
 
 /// The bytes of the header of such a ledger, whole pages.
-fn header_bytes(shape: &Shape) -> u64 {
-    let words = HEAD_WORDS + TARGET_WORDS * shape.targets.len() + 1;
+fn header_bytes(shape: &LedgerShape) -> u64 {
+    let words = HEADER_WORDS + TARGET_WORDS * shape.targets.len() + 1;
     ((words * WORD_BYTES) as u64).next_multiple_of(HEADER_UNIT_BYTES)
 }
 
 /// The header: magic, version, shape and, last, a checksum of all before it.
-fn header_of(shape: &Shape) -> Vec<u8> {
+fn encode_header(shape: &LedgerShape) -> Vec<u8> {
     let targets = shape.targets.len() as u64;
     let mut words = vec![MAGIC, VERSION, u64::from(shape.block_bytes), targets];
     words.extend(shape.targets.iter().flat_map(|target| [target.blocks, target.name]));
@@ -252,8 +255,8 @@ fn checksum(words: &[u64]) -> u64 {
 }
 
 /// The shape that a file tells of, or what is wrong with it.
-fn shape_in(file: &File) -> io::Result<Result<Shape, String>> {
-    let head = words_in(file, HEAD_WORDS)?;
+fn read_shape(file: &File) -> io::Result<Result<LedgerShape, String>> {
+    let head = read_words(file, HEADER_WORDS)?;
     let targets = match head[..] {
         [MAGIC, VERSION, _, targets] if targets <= MAX_TARGETS as u64 => targets as usize,
         [MAGIC, version, ..] if version != VERSION => {
@@ -261,14 +264,15 @@ fn shape_in(file: &File) -> io::Result<Result<Shape, String>> {
         }
         _ => return Ok(Err("is no ledger".into())),
     };
-    let mut shape = Shape { block_bytes: head[2] as u32, targets: Vec::new() };
-    shape.targets.resize(targets, Extent { blocks: 0, name: 0 });
-    let words = words_in(file, header_bytes(&shape) as usize / WORD_BYTES)?;
+    let mut shape = LedgerShape { block_bytes: head[2] as u32, targets: Vec::new() };
+    shape.targets.resize(targets, TargetShape { blocks: 0, name: 0 });
+    let words = read_words(file, header_bytes(&shape) as usize / WORD_BYTES)?;
     if words.split_last().is_none_or(|(last, rest)| *last != checksum(rest)) {
         return Ok(Err("is damaged: its header does not match its checksum".into()));
     }
-    for (target, words) in shape.targets.iter_mut().zip(words[HEAD_WORDS..].chunks(TARGET_WORDS)) {
-        *target = Extent { blocks: words[0], name: words[1] };
+    for (target, words) in shape.targets.iter_mut().zip(words[HEADER_WORDS..].chunks(TARGET_WORDS))
+    {
+        *target = TargetShape { blocks: words[0], name: words[1] };
     }
     // Who made it may have been killed before it had its words; it never had a part of them.
     let (header, length) = (header_bytes(&shape), file.metadata()?.len());
@@ -280,7 +284,7 @@ fn shape_in(file: &File) -> io::Result<Result<Shape, String>> {
 }
 
 /// The first words of a file; zeros where it is shorter.
-fn words_in(file: &File, count: usize) -> io::Result<Vec<u64>> {
+fn read_words(file: &File, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; count * WORD_BYTES];
     let mut length = 0;
     while length < bytes.len() {
@@ -293,9 +297,9 @@ fn words_in(file: &File, count: usize) -> io::Result<Vec<u64>> {
     Ok(words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect())
 }
 
-impl Shape {
+impl LedgerShape {
     /// This shape where a ledger of it serves such jobs, or how it differs.
-    fn covers(self, jobs: &Self) -> Result<Self, String> {
+    fn narrowed_to(self, jobs: &Self) -> Result<Self, String> {
         if self.block_bytes != jobs.block_bytes {
             let (theirs, ours) = (self.block_bytes, jobs.block_bytes);
             return Err(format!("has blocks of {theirs} bytes, and these jobs {ours}"));

@@ -10,15 +10,15 @@ use crate::trial::Folder;
 /// Told to the test below that it is the writer, and where.
 const WRITER: &str = "IOLAB_TRIAL_LEDGER";
 
-fn shape() -> Shape {
+fn shape() -> LedgerShape {
     shape_of([100, 50])
 }
 
-fn shape_of(blocks: impl IntoIterator<Item = u64>) -> Shape {
+fn shape_of(blocks: impl IntoIterator<Item = u64>) -> LedgerShape {
     let names = (0..).map(|nth: u32| format!("file.{nth}"));
     let targets = blocks.into_iter().zip(names);
-    let targets = targets.map(|(blocks, name)| Extent::new(blocks, name.as_bytes())).collect();
-    Shape { block_bytes: 4096, targets }
+    let targets = targets.map(|(blocks, name)| TargetShape::new(blocks, name.as_bytes())).collect();
+    LedgerShape { block_bytes: 4096, targets }
 }
 
 fn opened(path: &Path) -> Ledger {
@@ -32,8 +32,8 @@ fn what_was_acknowledged_is_there_when_it_is_opened_again() {
     let ledger = opened(&path);
     assert_eq!(ledger.first_sequence(), 1);
     for (target, block, sequence) in [(0, 99, 5), (1, 0, 6), (1, 49, 1 << 40)] {
-        assert!(ledger.begin(target, block));
-        ledger.acknowledge(target, block, sequence);
+        assert!(ledger.begin_write(target, block));
+        ledger.acknowledge_write(target, block, sequence);
     }
     ledger.sync().unwrap();
     drop(ledger);
@@ -46,13 +46,13 @@ fn what_was_acknowledged_is_there_when_it_is_opened_again() {
 #[test]
 fn a_block_has_one_write_at_a_time() {
     let ledger = Ledger::in_memory(&shape()).unwrap();
-    assert!(ledger.begin(0, 3));
-    assert!(!ledger.begin(0, 3));
-    assert!(ledger.begin(0, 4) && ledger.begin(1, 3));
+    assert!(ledger.begin_write(0, 3));
+    assert!(!ledger.begin_write(0, 3));
+    assert!(ledger.begin_write(0, 4) && ledger.begin_write(1, 3));
     assert_eq!(ledger.expected(0, 3), ExpectedWrite::MixedFrom(0));
-    ledger.acknowledge(0, 3, 9);
+    ledger.acknowledge_write(0, 3, 9);
     assert_eq!(ledger.expected(0, 3), ExpectedWrite::AtLeast(9));
-    assert!(ledger.begin(0, 3));
+    assert!(ledger.begin_write(0, 3));
     assert_eq!(ledger.expected(0, 3), ExpectedWrite::MixedFrom(9));
     ledger.sync().unwrap();
 }
@@ -63,20 +63,20 @@ fn a_write_that_failed_or_was_under_way_leaves_either() {
     let path = folder.path().join("ledger");
     let ledger = opened(&path);
     for block in [1, 2, 3] {
-        assert!(ledger.begin(0, block));
-        ledger.acknowledge(0, block, 10 + block);
-        assert!(ledger.begin(0, block));
+        assert!(ledger.begin_write(0, block));
+        ledger.acknowledge_write(0, block, 10 + block);
+        assert!(ledger.begin_write(0, block));
     }
-    ledger.abandon(0, 1);
-    ledger.acknowledge(0, 2, 20);
+    ledger.fail_write(0, 1);
+    ledger.acknowledge_write(0, 2, 20);
     drop(ledger); // As a writer that is killed does: 3 is under way.
     let again = opened(&path);
     assert_eq!(again.expected(0, 1), ExpectedWrite::MixedFrom(11));
     assert_eq!(again.expected(0, 2), ExpectedWrite::AtLeast(20));
     assert_eq!(again.expected(0, 3), ExpectedWrite::MixedFrom(13));
     // And it may be written again.
-    assert!(again.begin(0, 1) && again.begin(0, 3));
-    again.acknowledge(0, 3, 30);
+    assert!(again.begin_write(0, 1) && again.begin_write(0, 3));
+    again.acknowledge_write(0, 3, 30);
     assert_eq!(again.expected(0, 3), ExpectedWrite::AtLeast(30));
 }
 
@@ -85,8 +85,8 @@ fn write_until_killed(path: &Path) -> ! {
     let ledger = opened(path);
     for sequence in 1.. {
         let block = sequence % 100;
-        assert!(ledger.begin(0, block));
-        ledger.acknowledge(0, block, sequence);
+        assert!(ledger.begin_write(0, block));
+        ledger.acknowledge_write(0, block, sequence);
         if sequence == 1000 {
             println!("\nwritten");
         }
@@ -142,13 +142,13 @@ fn another_ledger_is_refused_with_what_differs() {
     let folder = Folder::new();
     let path = folder.path().join("ledger");
     drop(opened(&path));
-    let told = |change: fn(&mut Shape)| {
+    let told = |change: fn(&mut LedgerShape)| {
         let mut other = shape();
         change(&mut other);
         Ledger::open(&path, &other).expect_err("is of another shape")
     };
     assert!(told(|it| it.block_bytes = 512).contains("blocks of 4096 bytes, and these jobs 512"));
-    let renamed = told(|it| it.targets[1] = Extent::new(50, b"else"));
+    let renamed = told(|it| it.targets[1] = TargetShape::new(50, b"else"));
     assert!(renamed.contains("other files: target 1"), "{renamed}");
     assert!(told(|it| it.targets.push(it.targets[0])).contains("2 targets, and these jobs 3"));
     assert!(
@@ -181,8 +181,8 @@ fn fewer_targets_and_less_of_the_last_are_held_against_the_same_words() {
     let path = folder.path().join("ledger");
     let ledger = opened(&path);
     for (target, block) in [(0, 99), (1, 0), (1, 29)] {
-        assert!(ledger.begin(target, block));
-        ledger.acknowledge(target, block, 7 + block);
+        assert!(ledger.begin_write(target, block));
+        ledger.acknowledge_write(target, block, 7 + block);
     }
     drop(ledger);
     let highest = 7 + 99;
@@ -204,15 +204,15 @@ fn fewer_targets_and_less_of_the_last_are_held_against_the_same_words() {
 #[test]
 fn what_does_not_begin_after_all_changes_nothing() {
     let ledger = Ledger::in_memory(&shape()).unwrap();
-    assert!(ledger.begin(0, 3));
-    ledger.acknowledge(0, 3, 9);
-    assert!(ledger.begin(0, 3));
-    ledger.withdraw(0, 3);
+    assert!(ledger.begin_write(0, 3));
+    ledger.acknowledge_write(0, 3, 9);
+    assert!(ledger.begin_write(0, 3));
+    ledger.cancel_write(0, 3);
     assert_eq!(ledger.expected(0, 3), ExpectedWrite::AtLeast(9));
-    assert!(ledger.begin(0, 3));
-    ledger.abandon(0, 3);
-    assert!(ledger.begin(0, 3));
-    ledger.withdraw(0, 3);
+    assert!(ledger.begin_write(0, 3));
+    ledger.fail_write(0, 3);
+    assert!(ledger.begin_write(0, 3));
+    ledger.cancel_write(0, 3);
     assert_eq!(ledger.expected(0, 3), ExpectedWrite::MixedFrom(9));
 }
 
@@ -223,9 +223,9 @@ fn too_many_blocks_are_refused_before_any_memory_is_taken() {
     assert!(told(vec![u64::MAX, u64::MAX]).contains(&u64::MAX.to_string()));
     assert!(told(vec![]).contains("no block"));
     assert!(told(vec![1; MAX_TARGETS + 1]).contains("65537"));
-    let fault = memory_fault(1 << 20, 32 << 20).map(|_| ());
+    let fault = memory_limit_fault(1 << 20, 32 << 20).map(|_| ());
     assert_eq!(fault, None);
-    let fault = memory_fault((1 << 20) + 1, 32 << 20).unwrap();
+    let fault = memory_limit_fault((1 << 20) + 1, 32 << 20).unwrap();
     assert!(fault.contains("8388616 bytes, and 8388608 is a quarter"), "{fault}");
 }
 

@@ -16,7 +16,7 @@ use crate::latency::{LatencyCounters, LatencyCounts, SparseBins, lower_ns, middl
 const MAX_FAULTS: usize = 50;
 
 /// Each kind of I/O and its name.
-const NAMES: [(IoKind, &str); 4] = [
+const IO_KIND_NAMES: [(IoKind, &str); 4] = [
     (IoKind::Read, "read"),
     (IoKind::Write, "write"),
     (IoKind::Trim, "trim"),
@@ -24,7 +24,7 @@ const NAMES: [(IoKind, &str); 4] = [
 ];
 
 /// Say one line at once. A reader that is gone ends the engine by its signal.
-pub fn say(line: &Value) {
+pub fn print_line(line: &Value) {
     let mut text = line.to_string();
     text.push('\n');
     let mut output = io::stdout().lock();
@@ -32,26 +32,26 @@ pub fn say(line: &Value) {
 }
 
 /// Say what speaks against the spec.
-pub fn say_faults(mut faults: Vec<String>) {
+pub fn print_faults(mut faults: Vec<String>) {
     let more = faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
     if more > 0 {
         faults.push(format!("There are {more} faults more."));
     }
-    say(&json!({ "fault": faults }));
+    print_line(&json!({ "fault": faults }));
 }
 
 /// What all workers counted up to a moment.
-pub struct Snapshot {
-    acts: Vec<(&'static str, Counted)>,
+pub struct CounterSnapshot {
+    by_kind: Vec<(&'static str, KindCounts)>,
     lateness: Option<LatencyCounts>,
-    waits: Option<LatencyCounts>,
+    wakeup_delays: Option<LatencyCounts>,
     retries: [u64; RETRY_REASONS.len()],
     drained: u64,
-    under_way: u64,
+    in_flight: u64,
 }
 
-struct Counted {
+struct KindCounts {
     response: LatencyCounts,
     service: Option<LatencyCounts>,
     bytes: u64,
@@ -76,15 +76,15 @@ struct Latency {
     bins: SparseBins,
 }
 
-impl Snapshot {
+impl CounterSnapshot {
     /// Now.
     #[must_use]
     pub fn of(scores: &[Arc<WorkerCounters>]) -> Self {
-        let acts = NAMES.iter().filter_map(|&(act, name)| {
+        let acts = IO_KIND_NAMES.iter().filter_map(|&(act, name)| {
             let tallies: Vec<_> = scores.iter().filter_map(|one| one.counters_of(act)).collect();
             let service: Vec<&LatencyCounters> =
                 tallies.iter().filter_map(|tally| tally.service.as_deref()).collect();
-            let counted = Counted {
+            let counted = KindCounts {
                 response: LatencyCounts::of(tallies.iter().map(|tally| &tally.response)),
                 service: (!service.is_empty()).then(|| LatencyCounts::of(service)),
                 bytes: tallies.iter().map(|tally| tally.bytes.load(Ordering::Relaxed)).sum(),
@@ -100,12 +100,12 @@ impl Snapshot {
             scores.iter().map(|one| of(one).load(Ordering::Relaxed)).sum()
         };
         Self {
-            acts: acts.collect(),
+            by_kind: acts.collect(),
             lateness: counts(|one| one.lateness.as_deref()),
-            waits: counts(|one| one.wakeup_delays.as_deref()),
+            wakeup_delays: counts(|one| one.wakeup_delays.as_deref()),
             retries: std::array::from_fn(|nth| sum(&|one| &one.retries[nth])),
             drained: sum(&|one| &one.drained),
-            under_way: sum(&|one| &one.in_flight),
+            in_flight: sum(&|one| &one.in_flight),
         }
     }
 
@@ -117,15 +117,15 @@ impl Snapshot {
 
     /// I/Os that have not ended.
     #[must_use]
-    pub fn under_way(&self) -> u64 {
-        self.under_way
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
     }
 
     /// I/Os that were done, and those that failed.
     #[must_use]
-    pub fn outcomes(&self) -> (u64, u64) {
+    pub fn done_and_failed(&self) -> (u64, u64) {
         let (mut done, mut failed) = (0, 0);
-        for (_, counted) in &self.acts {
+        for (_, counted) in &self.by_kind {
             let (bins, errors) = counted.response.since(&LatencyCounts::empty());
             done += bins.iter().map(|(_, count)| count).sum::<u64>() + counted.untimed;
             failed += errors.values().sum::<u64>();
@@ -135,14 +135,14 @@ impl Snapshot {
 
     /// The directions as they changed since an earlier moment, and how many I/Os that were.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> (Map<String, Value>, u64) {
+    pub fn latency_since(&self, earlier: &Self) -> (Map<String, Value>, u64) {
         let mut all = Map::new();
         let mut ios = 0;
-        for ((name, now), (_, then)) in self.acts.iter().zip(&earlier.acts) {
+        for ((name, now), (_, then)) in self.by_kind.iter().zip(&earlier.by_kind) {
             let service = now.service.as_ref().zip(then.service.as_ref());
             let latency = since(&now.response, &then.response);
             let direction = Direction {
-                ios: binned(&latency) + now.untimed - then.untimed,
+                ios: binned_count(&latency) + now.untimed - then.untimed,
                 bytes: now.bytes - then.bytes,
                 latency,
                 service: service.map(|(now, then)| since(now, then)),
@@ -155,14 +155,14 @@ impl Snapshot {
 
     /// All since the start: with the true extremes, which intervals have by their bins alone.
     #[must_use]
-    pub fn whole(&self) -> Map<String, Value> {
-        let whole = self.acts.iter().map(|(name, counted)| {
-            let latency = total(&counted.response);
+    pub fn totals(&self) -> Map<String, Value> {
+        let whole = self.by_kind.iter().map(|(name, counted)| {
+            let latency = total_latency(&counted.response);
             let direction = Direction {
-                ios: binned(&latency) + counted.untimed,
+                ios: binned_count(&latency) + counted.untimed,
                 bytes: counted.bytes,
                 latency,
-                service: counted.service.as_ref().map(total),
+                service: counted.service.as_ref().map(total_latency),
             };
             ((*name).to_owned(), json!(direction))
         });
@@ -173,7 +173,7 @@ impl Snapshot {
     #[must_use]
     pub fn errors(&self) -> BTreeMap<&'static str, BTreeMap<String, u64>> {
         let all = self
-            .acts
+            .by_kind
             .iter()
             .map(|(name, counted)| (*name, counted.response.since(&LatencyCounts::empty()).1));
         all.filter(|(_, errors)| !errors.is_empty()).collect()
@@ -190,16 +190,16 @@ impl Snapshot {
     #[must_use]
     pub fn lateness(&self) -> Value {
         let Some(counts) = &self.lateness else { return Value::Null };
-        let mut lateness = spread(counts);
-        lateness["machine"] = self.waits.as_ref().map_or(Value::Null, spread);
+        let mut lateness = quantiles_json(counts);
+        lateness["machine"] = self.wakeup_delays.as_ref().map_or(Value::Null, quantiles_json);
         lateness
     }
 }
 
-fn spread(counts: &LatencyCounts) -> Value {
-    let all = total(counts);
+fn quantiles_json(counts: &LatencyCounts) -> Value {
+    let all = total_latency(counts);
     json!({
-        "count": binned(&all),
+        "count": binned_count(&all),
         "p50_ns": quantile(&all.bins, 0.5),
         "p99_ns": quantile(&all.bins, 0.99),
         "max_ns": all.max_ns,
@@ -207,11 +207,11 @@ fn spread(counts: &LatencyCounts) -> Value {
     })
 }
 
-fn binned(latency: &Latency) -> u64 {
+fn binned_count(latency: &Latency) -> u64 {
     latency.bins.iter().map(|(_, count)| count).sum()
 }
 
-fn total(counts: &LatencyCounts) -> Latency {
+fn total_latency(counts: &LatencyCounts) -> Latency {
     let latency = since(counts, &LatencyCounts::empty());
     let extremes = counts.extremes_ns();
     Latency {
@@ -256,16 +256,16 @@ mod tests {
         let scores = [Arc::new(WorkerCounters::new(&[IoKind::Read], ArrivalMode::Scheduled))];
         let tally = scores[0].counters_of(IoKind::Read).unwrap();
         tally.add(100, 4096, 1);
-        let first = Snapshot::of(&scores);
+        let first = CounterSnapshot::of(&scores);
         tally.add(1_000_123, 4096, 1);
         tally.response.fail(Some(libc::EIO));
-        let second = Snapshot::of(&scores);
-        let (since, ios) = second.since(&first);
+        let second = CounterSnapshot::of(&scores);
+        let (since, ios) = second.latency_since(&first);
         assert_eq!((ios, &since["read"]["bytes"]), (1, &json!(4096)));
         assert_eq!(since["read"]["lat_sum_ns"], json!(1_000_123));
         assert!(since["read"]["min_ns"].as_u64().unwrap() <= 1_000_123);
         assert_eq!(since["read"]["max_ns"], json!(1_000_123));
-        assert_eq!(second.whole()["read"]["min_ns"], json!(100));
+        assert_eq!(second.totals()["read"]["min_ns"], json!(100));
         assert_eq!(second.errors()["read"]["EIO"], 1);
         assert_eq!(second.lateness()["count"], json!(0));
     }

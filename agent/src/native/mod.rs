@@ -42,11 +42,11 @@ use crate::sys::block::allowed_processors;
 use crate::sys::signal;
 use halt::Halt;
 use plan::Plan;
-use probe::Probed;
+use probe::ChosenMethods;
 use spec::Spec;
 use target::Targets;
-use threads::{Shared, Threads};
-use tsc::{Clock, Source};
+use threads::{EngineContext, Threads};
+use tsc::{Clock, ClockSource};
 use verify::Verification;
 
 /// Of a spec; ten thousand jobs of a file each fit.
@@ -64,19 +64,19 @@ pub fn main() -> ExitCode {
         Ok(bytes) if bytes as u64 > MAX_SPEC_BYTES => {
             Err(vec![format!("The spec has more than {MAX_SPEC_BYTES} bytes; give fewer jobs.")])
         }
-        Ok(_) => Spec::read(&text).map_err(|fault| vec![fault]).and_then(perform),
+        Ok(_) => Spec::parse(&text).map_err(|fault| vec![fault]).and_then(run_engine),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(faults) => {
-            lines::say_faults(faults);
+            lines::print_faults(faults);
             ExitCode::from(CODE_FAULT)
         }
     }
 }
 
 /// The main flow: check, open, share out, set up, start, tell.
-fn perform(spec: Spec) -> Result<(), Vec<String>> {
+fn run_engine(spec: Spec) -> Result<(), Vec<String>> {
     let faults = spec.faults();
     if !faults.is_empty() {
         return Err(faults);
@@ -86,20 +86,21 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     signal::end_without_reader();
     let mut notes = Vec::new();
     let clock = Clock::calibrated();
-    let halt = Halt::by_signals(clock)
+    let halt = Halt::on_signals(clock)
         .map_err(|error| vec![format!("A thread cannot be started: {}.", io_error_text(&error))])?;
     let processors = allowed_processors();
-    let threads = threads_of(&spec, processors, &mut notes);
+    let threads = thread_count(&spec, processors, &mut notes);
     let targets = Targets::open(&spec, threads, &mut notes)?;
-    let Probed { methods, reads } = probe::methods(&spec, &targets, threads, &mut notes)?;
+    let ChosenMethods { methods, reads } =
+        probe::choose_methods(&spec, &targets, threads, &mut notes)?;
     let plan = Plan::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
-    let depth = json!({ "asked": plan.depth_asked, "used": plan.depth_used });
+    let depth = json!({ "asked": plan.depth_requested, "used": plan.depth_used });
     let is_direct = targets.all.iter().all(|target| target.is_direct);
     let verification = Verification::open(&spec, &targets).map_err(|fault| vec![fault])?;
-    let shared = Shared {
+    let shared = EngineContext {
         spec: Arc::new(spec),
         targets: Arc::new(targets.all),
-        of_jobs: Arc::new(targets.of_jobs),
+        targets_by_job: Arc::new(targets.by_job),
         clock,
         verification: verification.map(Arc::new),
         halt,
@@ -109,26 +110,26 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     if !shared.spec.timed {
         notes.push("No latencies were taken: I/Os are only counted, as timed is false.".into());
     }
-    lines::say(&json!({
+    lines::print_line(&json!({
         "native": 1,
         "version": env!("CARGO_PKG_VERSION"),
         "method": methods.iter().min(),
         "direct": is_direct,
         "timed": shared.spec.timed,
-        "clock": if clock.source() == Source::Tsc { "tsc" } else { "clock_gettime" },
+        "clock": if clock.source() == ClockSource::Tsc { "tsc" } else { "clock_gettime" },
         "threads": threads.count(),
         "cpus": processors,
         "probes": { "read": reads },
         "notes": notes,
     }));
     let start = env::var(START_VARIABLE).ok().and_then(|at_ns| at_ns.parse().ok());
-    watch::watch(&shared, &threads, start, &depth);
+    watch::report_run(&shared, &threads, start, &depth);
     Ok(())
 }
 
 /// How many threads share the jobs. Those of the kernel that look for submissions need processors
 /// as well, one beside each ring.
-fn threads_of(spec: &Spec, processors: usize, notes: &mut Vec<String>) -> usize {
+fn thread_count(spec: &Spec, processors: usize, notes: &mut Vec<String>) -> usize {
     if spec.sqpoll {
         notes.push(format!(
             "A thread of the kernel looks for submissions beside each ring; cpu counts it too{}.",

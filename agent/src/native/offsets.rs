@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::random::{Permutation, Random, Zipf, scaled};
+use super::random::{Permutation, Random, Zipf, scale_below};
 
 /// More than anybody writes by hand; a draw looks at all of them.
 const MAX_ZONES: usize = 64;
@@ -11,7 +11,7 @@ const PERCENT_SLACK: f64 = 0.01;
 /// Steeper than this, a single block takes all but 10^-30 of the accesses.
 const MAX_THETA: f64 = 100.0;
 /// Of the permutation that spreads ranks over the device, apart from those of passes.
-const PLACES: u64 = u64::MAX;
+const PLACES_PERMUTATION: u64 = u64::MAX;
 
 /// How random blocks are drawn.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -52,20 +52,20 @@ pub struct Zone {
 
 /// The stream of random blocks of one job.
 #[derive(Debug, Clone)]
-pub struct Offsets(Draw);
+pub struct Offsets(BlockSampler);
 
 #[derive(Debug, Clone)]
-enum Draw {
+enum BlockSampler {
     Uniform { blocks: u64 },
     Permutation { order: Permutation, blocks: u64, seed: u64, pass: u64, index: u64 },
     Zipf { ranks: Zipf, places: Permutation },
     Pareto { power: f64, blocks: u64, places: Permutation },
-    Zoned { zones: Box<[Drawn]> },
+    Zoned { zones: Box<[ZoneBounds]> },
 }
 
 /// A zone as it is drawn: the accesses up to its end as a part of 2^64, and its blocks.
 #[derive(Debug, Clone, Copy)]
-struct Drawn {
+struct ZoneBounds {
     accesses_end: u64,
     first_block: u64,
     blocks: u64,
@@ -78,27 +78,29 @@ impl Offsets {
         if blocks == 0 {
             return Err("There is no block to draw: the region is smaller than one block.".into());
         }
-        let places = || Permutation::new(blocks, seed, PLACES);
+        let places = || Permutation::new(blocks, seed, PLACES_PERMUTATION);
         Ok(Self(match distribution {
-            Distribution::Uniform {} => Draw::Uniform { blocks },
+            Distribution::Uniform {} => BlockSampler::Uniform { blocks },
             Distribution::Permutation {} => {
                 let order = Permutation::new(blocks, seed, 0);
-                Draw::Permutation { order, blocks, seed, pass: 0, index: 0 }
+                BlockSampler::Permutation { order, blocks, seed, pass: 0, index: 0 }
             }
             &Distribution::Zipf { theta } if theta > 0.0 && theta <= MAX_THETA => {
-                Draw::Zipf { ranks: Zipf::new(blocks, theta), places: places() }
+                BlockSampler::Zipf { ranks: Zipf::new(blocks, theta), places: places() }
             }
             &Distribution::Zipf { theta } => {
                 let limit = format!("between 0 (not included) and {MAX_THETA}");
                 return Err(format!("zipf has a theta of {theta}; it must be {limit}."));
             }
             &Distribution::Pareto { h } if h > 0.0 && h < 1.0 => {
-                Draw::Pareto { power: h.ln() / (1.0 - h).ln(), blocks, places: places() }
+                BlockSampler::Pareto { power: h.ln() / (1.0 - h).ln(), blocks, places: places() }
             }
             &Distribution::Pareto { h } => {
                 return Err(format!("pareto has an h of {h}; it must be between 0 and 1."));
             }
-            Distribution::Zoned { zones } => Draw::Zoned { zones: drawn(zones, blocks)? },
+            Distribution::Zoned { zones } => {
+                BlockSampler::Zoned { zones: zone_bounds(zones, blocks)? }
+            }
         }))
     }
 
@@ -106,37 +108,37 @@ impl Offsets {
     #[inline]
     pub fn next(&mut self, random: &mut Random) -> u64 {
         match &mut self.0 {
-            Draw::Uniform { blocks } => random.below(*blocks),
-            Draw::Permutation { order, blocks, seed, pass, index } => {
+            BlockSampler::Uniform { blocks } => random.next_below(*blocks),
+            BlockSampler::Permutation { order, blocks, seed, pass, index } => {
                 if *index == *blocks {
                     (*index, *pass) = (0, *pass + 1);
-                    order.renew(*seed, *pass);
+                    order.reseed(*seed, *pass);
                 }
                 let place = order.at(*index);
                 *index += 1;
                 place
             }
-            Draw::Zipf { ranks, places } => places.at(ranks.next(random)),
-            Draw::Pareto { power, blocks, places } => {
-                let part = (1.0 - random.unit()).powf(*power);
+            BlockSampler::Zipf { ranks, places } => places.at(ranks.next(random)),
+            BlockSampler::Pareto { power, blocks, places } => {
+                let part = (1.0 - random.next_unit()).powf(*power);
                 places.at(((part * *blocks as f64) as u64).min(*blocks - 1))
             }
-            Draw::Zoned { zones } => in_zones(zones, random),
+            BlockSampler::Zoned { zones } => draw_from_zones(zones, random),
         }
     }
 }
 
 /// Which zone is counted, not searched: no branch that the processor could guess wrongly.
 #[inline]
-fn in_zones(zones: &[Drawn], random: &mut Random) -> u64 {
+fn draw_from_zones(zones: &[ZoneBounds], random: &mut Random) -> u64 {
     let access = random.next();
     let passed: usize = zones.iter().map(|zone| usize::from(access >= zone.accesses_end)).sum();
     let zone = zones[passed.min(zones.len() - 1)];
-    zone.first_block + scaled(random.next(), zone.blocks)
+    zone.first_block + scale_below(random.next(), zone.blocks)
 }
 
 /// Zones without accesses are left out; one with accesses must have a block.
-fn drawn(zones: &[Zone], blocks: u64) -> Result<Box<[Drawn]>, String> {
+fn zone_bounds(zones: &[Zone], blocks: u64) -> Result<Box<[ZoneBounds]>, String> {
     if zones.is_empty() || zones.len() > MAX_ZONES {
         return Err(format!("zoned has {} zones; it takes 1 to {MAX_ZONES}.", zones.len()));
     }
@@ -157,7 +159,7 @@ fn drawn(zones: &[Zone], blocks: u64) -> Result<Box<[Drawn]>, String> {
         accesses += zone.access_percent / sums[0].1;
         size += zone.size_percent / sums[1].1;
         let end = ((size * blocks as f64).round() as u64).min(blocks);
-        let own = Drawn {
+        let own = ZoneBounds {
             accesses_end: (accesses * 2_f64.powi(64)) as u64,
             first_block,
             blocks: end - first_block,
@@ -250,9 +252,9 @@ mod tests {
         let share = f64::from(counts[hottest]) / draws as f64;
         let exact = 1.0 / (1..=1000).map(|rank| f64::from(rank).powf(-1.1)).sum::<f64>();
         assert!((share - exact).abs() < slack(exact, draws), "{share} of {exact}");
-        let places = Permutation::new(1000, 42, PLACES);
+        let places = Permutation::new(1000, 42, PLACES_PERMUTATION);
         assert_eq!(hottest as u64, places.at(0));
-        assert_ne!(Permutation::new(1000, 43, PLACES).at(0), places.at(0));
+        assert_ne!(Permutation::new(1000, 43, PLACES_PERMUTATION).at(0), places.at(0));
     }
 
     #[test]
@@ -263,7 +265,7 @@ mod tests {
             let mut counts = vec![0_u32; blocks];
             let pareto = Distribution::Pareto { h };
             stream(&pareto, blocks as u64).take(draws).for_each(|at| counts[at as usize] += 1);
-            let places = Permutation::new(blocks as u64, 42, PLACES);
+            let places = Permutation::new(blocks as u64, 42, PLACES_PERMUTATION);
             for depth in [1, 2] {
                 let hot = (h.powi(depth) * blocks as f64).round() as u64;
                 let taken: u32 = (0..hot).map(|rank| counts[places.at(rank) as usize]).sum();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_with};
+use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_on_queue};
 use super::halt::Halt;
 use super::plan::{MAX_LANES, Plan};
 use super::probe;
@@ -57,7 +57,7 @@ fn what_the_kernel_has_no_room_for_is_tried_again_after_ever_longer_pauses() {
     let queue = Narrow { refusals: 12, ended: Vec::new(), calls: Arc::clone(&calls) };
     let begun = Instant::now();
     let spec = fixture.spec(&json!({"depth": 1, "io_bytes": BLOCK}));
-    let run = run_with(&spec, queue, &Arc::default());
+    let run = run_on_queue(&spec, queue, &Arc::default());
     assert_eq!((counts(&run, "read").0, run.now.retries()["EAGAIN"]), (1, 12));
     // 10, 20, … 2560 µs, and then 5 ms each.
     assert!(begun.elapsed() >= Duration::from_micros(5110 + 3 * 5000));
@@ -90,7 +90,7 @@ impl Queue for Picky {
             let others: usize = self.others.iter().sum();
             let is_over = tried.len() > TRIES && others > 2 * 3 * tried.len() + 100;
             if is_over {
-                self.halt.wish(0);
+                self.halt.request(0);
             }
             !is_over
         };
@@ -115,7 +115,7 @@ fn others_go_on_while_some_have_no_room() {
     let (tried, halt) = (Arc::<Mutex<Vec<Instant>>>::default(), Arc::default());
     let (others, ended) = ([0; 3], Vec::new());
     let queue = Picky { tried: Arc::clone(&tried), others, halt: Arc::clone(&halt), ended };
-    let run = run_with(&fixture.spec(&json!({"depth": 4})), queue, &halt);
+    let run = run_on_queue(&fixture.spec(&json!({"depth": 4})), queue, &halt);
     assert!(run.now.errors().is_empty());
     let tried = tried.lock().unwrap();
     for (nth, pair) in tried.windows(2).enumerate() {
@@ -136,7 +136,7 @@ impl Queue for Late {
     }
 
     fn enter(&mut self, _: Wait) -> io::Result<()> {
-        self.halt.wish(0);
+        self.halt.request(0);
         Ok(())
     }
 
@@ -151,8 +151,8 @@ impl Queue for Late {
 fn what_ends_after_submission_has_stopped_is_counted_as_such_too() {
     let (fixture, halt) = (Fixture::new(), Arc::<Halt>::default());
     let queue = Late { pushed: Vec::new(), halt: Arc::clone(&halt) };
-    let run = run_with(&fixture.spec(&json!({"depth": 4})), queue, &halt);
-    assert_eq!((counts(&run, "read").0, run.now.drained(), run.now.under_way()), (4, 4, 0));
+    let run = run_on_queue(&fixture.spec(&json!({"depth": 4})), queue, &halt);
+    assert_eq!((counts(&run, "read").0, run.now.drained(), run.now.in_flight()), (4, 4, 0));
 }
 
 /// A queue that ends sixteen at a time, and wishes the end after three turns.
@@ -174,7 +174,7 @@ impl Queue for Halves {
         let mut turns = self.turns.lock().unwrap();
         turns.push(std::mem::take(&mut self.pushed));
         if turns.len() == 3 {
-            self.halt.wish(0);
+            self.halt.request(0);
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ fn what_ended_together_does_not_begin_together() {
     let turns = Arc::<Mutex<Vec<usize>>>::default();
     let (under_way, pushed) = (Vec::new(), 0);
     let queue = Halves { under_way, turns: Arc::clone(&turns), pushed, halt: Arc::clone(&halt) };
-    run_with(&fixture.spec(&json!({"depth": 32})), queue, &halt);
+    run_on_queue(&fixture.spec(&json!({"depth": 32})), queue, &halt);
     assert_eq!(turns.lock().unwrap()[..3], [32, 8, 8]);
 }
 
@@ -213,11 +213,11 @@ impl Queue for Broken {
 #[test]
 fn what_is_under_way_when_a_thread_is_broken_off_stays_counted() {
     let fixture = Fixture::new();
-    let broken = run_with(&fixture.spec(&json!({})), Broken, &Arc::default());
-    assert_eq!((broken.ended.broken, broken.now.under_way()), (Some(libc::EIO), 8));
+    let broken = run_on_queue(&fixture.spec(&json!({})), Broken, &Arc::default());
+    assert_eq!((broken.ended.error, broken.now.in_flight()), (Some(libc::EIO), 8));
     for method in methods() {
         let done = run(&fixture.spec(&json!({"io_bytes": 20 * BLOCK})), method);
-        assert_eq!((done.ended.broken, done.now.under_way()), (None, 0), "{method:?}");
+        assert_eq!((done.ended.error, done.now.in_flight()), (None, 0), "{method:?}");
     }
 }
 
@@ -318,7 +318,7 @@ fn plain_calls_are_made_by_so_many_threads_and_no_more() {
     let mut spec = fixture.spec(&json!({}));
     spec.jobs = vec![spec.jobs[0].clone(); 1500];
     spec.jobs[7].depth = 4000;
-    let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]; 1500] };
+    let targets = Targets { all: Vec::new(), by_job: vec![vec![0]; 1500] };
     let (clock, mut notes) = (Clock::of_kernel(), Vec::new());
     let methods = vec![Method::Sync; 1500];
     let plan = Plan::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
@@ -334,8 +334,8 @@ fn where_plain_calls_would_take_too_many_threads_they_are_not_taken() {
     let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
     // One I/O at a time through the page cache, and a thread for each.
     let mut notes = Vec::new();
-    let found = probe::methods(&spec, &targets, spec.jobs.len(), &mut notes);
-    if super::ring::objection().is_none() {
+    let found = probe::choose_methods(&spec, &targets, spec.jobs.len(), &mut notes);
+    if super::ring::unsupported_reason().is_none() {
         assert_eq!(found.unwrap().methods, vec![Method::IoUring; MAX_LANES + 1]);
         assert!(notes[0].contains("2049 jobs with plain calls"), "{notes:?}");
     }

@@ -14,11 +14,11 @@ use super::tsc::Clock;
 use crate::probe::counters::parse_meminfo;
 
 /// I/Os under way in one ring: the most entries that the kernel lets a ring have.
-pub const RING_DEPTH: u32 = 32_768;
+pub const MAX_RING_DEPTH: u32 = 32_768;
 /// Threads of all jobs that are done with plain calls; more would measure the scheduler.
 pub const MAX_LANES: usize = 2048;
 /// Buffers may take one part of so many of all memory: the rest is for what is measured.
-const MEMORY_PART: u64 = 4;
+const MEMORY_DIVISOR: u64 = 4;
 
 /// One thread's work.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Plan {
     /// By thread.
     pub threads: Vec<ThreadPlan>,
     /// I/Os under way at a time, as the jobs ask for them.
-    pub depth_asked: u64,
+    pub depth_requested: u64,
     /// As many as there can be.
     pub depth_used: u64,
 }
@@ -53,7 +53,7 @@ impl Plan {
     ) -> Result<Self, Vec<String>> {
         let mut faults: Vec<String> = memory_fault(spec).into_iter().collect();
         let mut sources = Vec::with_capacity(spec.jobs.len());
-        for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
+        for (nth, (job, places)) in spec.jobs.iter().zip(&targets.by_job).enumerate() {
             match OpStream::new(job, places, clock) {
                 Ok(source) => {
                     let part = (nth as f64 + spec.later) / spec.jobs.len() as f64;
@@ -75,12 +75,13 @@ impl Plan {
             spec.jobs.iter().zip(sources).zip(methods).enumerate()
         {
             let depth =
-                if method == Method::Sync { lanes_of(spec, methods, job) } else { job.depth };
+                if method == Method::Sync { lane_count(spec, methods, job) } else { job.depth };
             if method == Method::Sync {
-                threads.extend(plain(job, nth as u32, source, depth, clock));
+                threads.extend(sync_thread_plans(job, nth as u32, source, depth, clock));
                 continue;
             }
-            let lane = lane_of(job, OpFeed::Own(Box::new(source)), depth, think_of(job, clock));
+            let lane =
+                new_lane(job, OpFeed::Own(Box::new(source)), depth, think_time_of(job, clock));
             if turn < wanted {
                 threads.push(ThreadPlan { method, lanes: vec![lane], jobs: vec![nth as u32] });
             } else {
@@ -93,16 +94,16 @@ impl Plan {
             turn += 1;
         }
         let asked = spec.jobs.iter().map(|job| u64::from(job.depth)).sum();
-        threads.iter_mut().for_each(fit_ring);
+        threads.iter_mut().for_each(limit_ring_depth);
         let lanes = threads.iter().flat_map(|thread| &thread.lanes);
         let used = lanes.map(|lane| u64::from(lane.depth)).sum();
         if used < asked {
             notes.push(format!(
-                "Of a depth of {asked}, {used} can be had: a ring holds {RING_DEPTH} I/Os, and \
+                "Of a depth of {asked}, {used} can be had: a ring holds {MAX_RING_DEPTH} I/Os, and \
                  plain calls are made by at most {MAX_LANES} threads."
             ));
         }
-        Ok(Self { threads, depth_asked: asked, depth_used: used })
+        Ok(Self { threads, depth_requested: asked, depth_used: used })
     }
 }
 
@@ -128,27 +129,33 @@ impl ThreadPlan {
 }
 
 /// A thread for each I/O under way; they share the job's stream.
-fn plain(job: &JobSpec, nth: u32, source: OpStream, threads: u32, clock: Clock) -> Vec<ThreadPlan> {
+fn sync_thread_plans(
+    job: &JobSpec,
+    nth: u32,
+    source: OpStream,
+    threads: u32,
+    clock: Clock,
+) -> Vec<ThreadPlan> {
     let thread = |feed, think| ThreadPlan {
         method: Method::Sync,
-        lanes: vec![lane_of(job, feed, 1, think)],
+        lanes: vec![new_lane(job, feed, 1, think)],
         jobs: vec![nth],
     };
     if threads == 1 {
-        return vec![thread(OpFeed::Own(Box::new(source)), think_of(job, clock))];
+        return vec![thread(OpFeed::Own(Box::new(source)), think_time_of(job, clock))];
     }
-    let (shared, think) = (Arc::new(Mutex::new(source)), think_of(job, clock));
+    let (shared, think) = (Arc::new(Mutex::new(source)), think_time_of(job, clock));
     let all = (0..threads).map(|_| thread(OpFeed::Shared(Arc::clone(&shared)), think.clone()));
     all.collect()
 }
 
 /// The pauses of a job; None where it makes none.
-fn think_of(job: &JobSpec, clock: Clock) -> Option<Arc<ThinkTime>> {
+fn think_time_of(job: &JobSpec, clock: Clock) -> Option<Arc<ThinkTime>> {
     let pause = clock.ticks_of(job.think_us * 1000);
     (job.think_us > 0).then(|| Arc::new(ThinkTime::new(job.think_every, pause)))
 }
 
-fn lane_of(job: &JobSpec, feed: OpFeed, depth: u32, think: Option<Arc<ThinkTime>>) -> Lane {
+fn new_lane(job: &JobSpec, feed: OpFeed, depth: u32, think: Option<Arc<ThinkTime>>) -> Lane {
     Lane {
         feed,
         depth,
@@ -163,7 +170,7 @@ fn lane_of(job: &JobSpec, feed: OpFeed, depth: u32, think: Option<Arc<ThinkTime>
 }
 
 /// As many threads as the job is deep, unless all jobs together would have too many.
-fn lanes_of(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
+fn lane_count(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
     let plain = || spec.jobs.iter().zip(methods).filter(|(_, method)| **method == Method::Sync);
     let all: u64 = plain().map(|(job, _)| u64::from(job.depth)).sum();
     if all <= MAX_LANES as u64 {
@@ -177,13 +184,13 @@ fn lanes_of(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
 
 /// Have the lanes of one ring be no deeper together than a ring can be: each one deep, and all that
 /// is left shared in proportion to what they want beyond that.
-fn fit_ring(thread: &mut ThreadPlan) {
+fn limit_ring_depth(thread: &mut ThreadPlan) {
     let all: u64 = thread.lanes.iter().map(|lane| u64::from(lane.depth)).sum();
-    if all <= u64::from(RING_DEPTH) {
+    if all <= u64::from(MAX_RING_DEPTH) {
         return;
     }
     let lanes = thread.lanes.len() as u64;
-    let (left, wanted) = (u64::from(RING_DEPTH) - lanes, all - lanes);
+    let (left, wanted) = (u64::from(MAX_RING_DEPTH) - lanes, all - lanes);
     for lane in &mut thread.lanes {
         lane.depth = 1 + (u64::from(lane.depth - 1) * left / wanted) as u32;
     }
@@ -200,7 +207,7 @@ fn memory_fault(spec: &Spec) -> Option<String> {
         })
         .sum();
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let most = parse_meminfo(&text).total_bytes? / MEMORY_PART;
+    let most = parse_meminfo(&text).total_bytes? / MEMORY_DIVISOR;
     (wanted > most).then(|| {
         format!(
             "All blocks under way take {wanted} bytes, and {most} is a quarter of this host's \

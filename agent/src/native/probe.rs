@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::aio;
 use super::plan::MAX_LANES;
 use super::queue::{IoKind, IoRequest, Queue, Wait};
-use super::ring::{self, Ring, RingOptions};
-use super::spec::{JobSpec, Method, Spec, Wanted};
+use super::ring::{self, RingOptions, UringQueue};
+use super::spec::{JobSpec, Method, MethodChoice, Spec};
 use super::target::{Target, Targets};
 use crate::error::io_error_text;
 use crate::sys::block::{IsDevice, read_block, read_block_now};
@@ -27,23 +27,23 @@ const TRIALS: u32 = 4;
 /// The largest read of a trial.
 const MAX_TRIAL_BYTES: u32 = 1 << 20;
 /// Plain calls must be so much faster to be chosen: less is chance.
-const ADVANTAGE: f64 = 1.02;
+const MIN_ADVANTAGE: f64 = 1.02;
 
 /// What is wanted of a ring in a trial.
-const TRIAL: RingOptions = RingOptions { depth: 1, poll: false, sqpoll: false };
+const TRIAL_RING: RingOptions = RingOptions { depth: 1, poll: false, sqpoll: false };
 
 /// What was found out.
 #[derive(Debug)]
-pub struct Probed {
+pub struct ChosenMethods {
     /// The method of each job.
     pub methods: Vec<Method>,
     /// What it took.
-    pub reads: Reads,
+    pub reads: TrialReads,
 }
 
 /// Reads that moved something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Reads {
+pub struct TrialReads {
     /// How many.
     pub ios: u64,
     /// What they moved.
@@ -51,28 +51,37 @@ pub struct Reads {
 }
 
 /// What the kernel lets this process do.
-struct Offer {
-    ring: Option<String>,
-    aio: Option<String>,
+struct KernelSupport {
+    ring_error: Option<String>,
+    aio_error: Option<String>,
 }
 
 /// The method of each job; or all that speaks against those that are wanted.
-pub fn methods(
+pub fn choose_methods(
     spec: &Spec,
     targets: &Targets,
     threads: usize,
     notes: &mut Vec<String>,
-) -> Result<Probed, Vec<String>> {
-    let offer = Offer {
-        ring: ring::objection().map(|error| io_error_text(&error)),
-        aio: aio::unsupported_reason().map(|error| io_error_text(&error)),
+) -> Result<ChosenMethods, Vec<String>> {
+    let offer = KernelSupport {
+        ring_error: ring::unsupported_reason().map(|error| io_error_text(&error)),
+        aio_error: aio::unsupported_reason().map(|error| io_error_text(&error)),
     };
-    let base = offer.base(spec, notes)?;
+    let base = offer.default_method(spec, notes)?;
     let (known, tried, reads) = (Vec::new(), Vec::new(), Cell::default());
-    let mut chooser = Chooser { spec, targets, base, threads, notes, known, tried, reads };
+    let mut chooser = MethodChooser {
+        spec,
+        targets,
+        default_method: base,
+        threads,
+        notes,
+        nowait_by_device: known,
+        trial_winners: tried,
+        reads,
+    };
     let mut methods: Vec<Method> =
         spec.jobs.iter().enumerate().map(|(nth, job)| chooser.choose(nth, job)).collect();
-    chooser.spare_threads(&mut methods);
+    chooser.reduce_threads(&mut methods);
     let reads = chooser.reads.get();
     let plain = methods.iter().filter(|method| **method == Method::Sync).count();
     if plain > MAX_LANES {
@@ -81,12 +90,12 @@ pub fn methods(
              started; give fewer jobs."
         )]);
     }
-    Ok(Probed { methods, reads })
+    Ok(ChosenMethods { methods, reads })
 }
 
-impl Reads {
+impl TrialReads {
     /// With one more; one that moved nothing reached no device.
-    fn and(self, bytes: usize) -> Self {
+    fn plus(self, bytes: usize) -> Self {
         if bytes == 0 {
             return self;
         }
@@ -94,29 +103,35 @@ impl Reads {
     }
 }
 
-impl Offer {
+impl KernelSupport {
     /// What is used where nothing else suits better.
-    fn base(&self, spec: &Spec, notes: &mut Vec<String>) -> Result<Method, Vec<String>> {
+    fn default_method(&self, spec: &Spec, notes: &mut Vec<String>) -> Result<Method, Vec<String>> {
         let refused = |name: &str, why: &str| {
-            vec![format!("{name} is wanted, and this host gives none: {why}{}.", switch())]
+            vec![format!(
+                "{name} is wanted, and this host gives none: {why}{}.",
+                io_uring_sysctl_note()
+            )]
         };
-        match (spec.method, &self.ring, &self.aio) {
-            (Wanted::Sync, ..) => Ok(Method::Sync),
-            (Wanted::Libaio, _, None) => Ok(Method::Libaio),
-            (Wanted::Libaio, _, Some(why)) => Err(refused("libaio", why)),
-            (Wanted::IoUring | Wanted::Auto, None, _) => Ok(Method::IoUring),
-            (Wanted::IoUring, Some(why), _) => Err(refused("io_uring", why)),
-            (Wanted::Auto, Some(why), _) if spec.poll || spec.sqpoll => {
+        match (spec.method, &self.ring_error, &self.aio_error) {
+            (MethodChoice::Sync, ..) => Ok(Method::Sync),
+            (MethodChoice::Libaio, _, None) => Ok(Method::Libaio),
+            (MethodChoice::Libaio, _, Some(why)) => Err(refused("libaio", why)),
+            (MethodChoice::IoUring | MethodChoice::Auto, None, _) => Ok(Method::IoUring),
+            (MethodChoice::IoUring, Some(why), _) => Err(refused("io_uring", why)),
+            (MethodChoice::Auto, Some(why), _) if spec.poll || spec.sqpoll => {
                 Err(refused("io_uring", why))
             }
-            (Wanted::Auto, Some(why), None) => {
-                notes.push(format!("libaio, as io_uring is refused: {why}{}.", switch()));
+            (MethodChoice::Auto, Some(why), None) => {
+                notes.push(format!(
+                    "libaio, as io_uring is refused: {why}{}.",
+                    io_uring_sysctl_note()
+                ));
                 Ok(Method::Libaio)
             }
-            (Wanted::Auto, Some(why), Some(other)) => {
+            (MethodChoice::Auto, Some(why), Some(other)) => {
                 notes.push(format!(
                     "Plain calls, as io_uring is refused: {why}{}; libaio too: {other}.",
-                    switch()
+                    io_uring_sysctl_note()
                 ));
                 Ok(Method::Sync)
             }
@@ -125,7 +140,7 @@ impl Offer {
 }
 
 /// The switch that may have forbidden `io_uring`, where it is on.
-fn switch() -> String {
+fn io_uring_sysctl_note() -> String {
     let value = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     match value.trim() {
         "" | "0" => String::new(),
@@ -133,44 +148,44 @@ fn switch() -> String {
     }
 }
 
-struct Chooser<'a> {
+struct MethodChooser<'a> {
     spec: &'a Spec,
     targets: &'a Targets,
-    base: Method,
+    default_method: Method,
     threads: usize,
     notes: &'a mut Vec<String>,
     /// Whether targets there can say that an I/O would wait.
-    known: Vec<(Device, bool)>,
+    nowait_by_device: Vec<(Device, bool)>,
     /// What was faster there with blocks of that size.
-    tried: Vec<((Device, u32), Method)>,
-    reads: Cell<Reads>,
+    trial_winners: Vec<((Device, u32), Method)>,
+    reads: Cell<TrialReads>,
 }
 
 /// The device that a target is, or that its file system has.
 type Device = (IsDevice, Option<u64>);
 
-impl Chooser<'_> {
+impl MethodChooser<'_> {
     fn choose(&mut self, nth: usize, job: &JobSpec) -> Method {
         if job.rw.trims() {
             return Method::Sync;
         }
-        if self.spec.method != Wanted::Auto || self.base != Method::IoUring {
-            return self.base;
+        if self.spec.method != MethodChoice::Auto || self.default_method != Method::IoUring {
+            return self.default_method;
         }
         if self.spec.poll || self.spec.sqpoll {
-            return self.base;
+            return self.default_method;
         }
-        let Some(&place) = self.targets.of_jobs[nth].first() else { return self.base };
-        if !self.is_able(place, job) {
+        let Some(&place) = self.targets.by_job[nth].first() else { return self.default_method };
+        if !self.supports_nowait(place, job) {
             return Method::Sync;
         }
         if job.depth == 1 && job.writes() && self.is_file(place) {
-            return self.without_hand_over();
+            return self.sync_for_file_writes();
         }
         if job.depth == 1 && self.spec.jobs.len() <= self.threads {
-            return self.faster(place, job);
+            return self.faster_by_trial(place, job);
         }
-        self.base
+        self.default_method
     }
 
     fn is_file(&self, place: u32) -> bool {
@@ -180,7 +195,7 @@ impl Chooser<'_> {
     /// Plain calls, for one write at a time to a file: a write that changes the file's time, as one
     /// does in every tick of the kernel, may have to wait for the file system's log, and a ring
     /// hands it to a thread of the kernel.
-    fn without_hand_over(&mut self) -> Method {
+    fn sync_for_file_writes(&mut self) -> Method {
         let message = "Plain calls for writes to files at depth 1: io_uring would hand those that \
                     change a file's time to a thread of the kernel.";
         if !self.notes.iter().any(|note| note == message) {
@@ -190,17 +205,17 @@ impl Chooser<'_> {
     }
 
     /// Have jobs do without plain calls that need none, where these would take too many threads.
-    fn spare_threads(&mut self, methods: &mut [Method]) {
+    fn reduce_threads(&mut self, methods: &mut [Method]) {
         let plain = methods.iter().filter(|method| **method == Method::Sync).count();
-        if plain <= MAX_LANES || self.base == Method::Sync {
+        if plain <= MAX_LANES || self.default_method == Method::Sync {
             return;
         }
         for (method, job) in methods.iter_mut().zip(&self.spec.jobs) {
             if !job.rw.trims() {
-                *method = self.base;
+                *method = self.default_method;
             }
         }
-        let name = if self.base == Method::Libaio { "libaio" } else { "io_uring" };
+        let name = if self.default_method == Method::Libaio { "libaio" } else { "io_uring" };
         self.notes.push(format!(
             "{name} all the same: {plain} jobs with plain calls would need as many threads, and at \
              most {MAX_LANES} are started."
@@ -209,15 +224,16 @@ impl Chooser<'_> {
 
     /// Whether the target can tell the ring that an I/O would wait. Where it cannot, the ring
     /// hands every I/O to a thread of the kernel, at twice the CPU.
-    fn is_able(&mut self, place: u32, job: &JobSpec) -> bool {
+    fn supports_nowait(&mut self, place: u32, job: &JobSpec) -> bool {
         let target = &self.targets.all[place as usize];
         let device = device_of(target);
-        if let Some((_, is_able)) = self.known.iter().find(|(known, _)| *known == device) {
+        if let Some((_, is_able)) = self.nowait_by_device.iter().find(|(known, _)| *known == device)
+        {
             return *is_able;
         }
         let read = trial_block(job)
             .and_then(|(_, block)| read_block_now(&target.file, block, job.offset_bytes));
-        self.reads.set(self.reads.get().and(*read.as_ref().unwrap_or(&0)));
+        self.reads.set(self.reads.get().plus(*read.as_ref().unwrap_or(&0)));
         let is_able = read.err().and_then(|error| error.raw_os_error()) != Some(libc::EOPNOTSUPP);
         if !is_able {
             self.notes.push(format!(
@@ -226,26 +242,26 @@ impl Chooser<'_> {
                 target.path.display()
             ));
         }
-        self.known.push((device, is_able));
+        self.nowait_by_device.push((device, is_able));
         is_able
     }
 
     /// One I/O at a time: whichever is faster in a short trial of reads. None is made through the
     /// page cache, which would keep what it read: what is there is copied by a plain call.
-    fn faster(&mut self, place: u32, job: &JobSpec) -> Method {
+    fn faster_by_trial(&mut self, place: u32, job: &JobSpec) -> Method {
         let target = &self.targets.all[place as usize];
         if !target.is_direct {
             return Method::Sync;
         }
         let key = (device_of(target), job.smallest_block());
-        if let Some((_, method)) = self.tried.iter().find(|(tried, _)| *tried == key) {
+        if let Some((_, method)) = self.trial_winners.iter().find(|(tried, _)| *tried == key) {
             return *method;
         }
-        let Some((plain, ring)) = trial(target, job, &self.reads) else {
-            return self.base;
+        let Some((plain, ring)) = trial_rates(target, job, &self.reads) else {
+            return self.default_method;
         };
-        let method = if plain > ring * ADVANTAGE { Method::Sync } else { Method::IoUring };
-        self.tried.push((key, method));
+        let method = if plain > ring * MIN_ADVANTAGE { Method::Sync } else { Method::IoUring };
+        self.trial_winners.push((key, method));
         let name = if method == Method::Sync { "Plain calls" } else { "io_uring" };
         self.notes.push(format!(
             "{name} at depth 1: in a trial of reads, {plain:.0} a second by plain calls and \
@@ -272,12 +288,12 @@ fn trial_block(job: &JobSpec) -> std::io::Result<(Region, Block)> {
 }
 
 /// Reads a second by plain calls and by a ring; None where one of them cannot be tried.
-fn trial(target: &Target, job: &JobSpec, reads: &Cell<Reads>) -> Option<(f64, f64)> {
+fn trial_rates(target: &Target, job: &JobSpec, reads: &Cell<TrialReads>) -> Option<(f64, f64)> {
     let (_region, block) = trial_block(job).ok()?;
     let bytes = block.bytes() as u64;
     let units = job.files.first().map_or(1, |file| job.region_bytes(file) / bytes).max(1);
     let place = |nth: u64| job.offset_bytes + nth % units * bytes;
-    let mut ring = Ring::new(TRIAL, &[target], &[block], &mut Vec::new()).ok()?;
+    let mut ring = UringQueue::new(TRIAL_RING, &[target], &[block], &mut Vec::new()).ok()?;
     let mut read_by_ring = |nth| {
         let (offset, bytes) = (place(nth), block.bytes() as u32);
         ring.push(&IoRequest {
@@ -297,19 +313,22 @@ fn trial(target: &Target, job: &JobSpec, reads: &Cell<Reads>) -> Option<(f64, f6
     };
     let (mut best_plain, mut best_ring) = (0.0_f64, 0.0_f64);
     for _ in 0..TRIALS {
-        let plain = rate(reads, |nth| read_block(&target.file, block, place(nth)).ok())?;
+        let plain = reads_per_s(reads, |nth| read_block(&target.file, block, place(nth)).ok())?;
         best_plain = best_plain.max(plain);
-        best_ring = best_ring.max(rate(reads, &mut read_by_ring)?);
+        best_ring = best_ring.max(reads_per_s(reads, &mut read_by_ring)?);
     }
     Some((best_plain, best_ring))
 }
 
 /// How often a second something can be read, which tells its bytes; None when that fails.
-fn rate(reads: &Cell<Reads>, mut once: impl FnMut(u64) -> Option<usize>) -> Option<f64> {
+fn reads_per_s(
+    reads: &Cell<TrialReads>,
+    mut once: impl FnMut(u64) -> Option<usize>,
+) -> Option<f64> {
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < TRIAL_TIME {
-        reads.set(reads.get().and(once(count)?));
+        reads.set(reads.get().plus(once(count)?));
         count += 1;
     }
     Some(count as f64 / start.elapsed().as_secs_f64())

@@ -3,9 +3,9 @@
 //! A few instructions a number, a period of 2^256 - 1, and no state shared between workers.
 
 /// What `SplitMix64` adds for each number: an odd constant with its bits well spread.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+const SPLIT_MIX_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// A step between neighbouring floating point numbers in [0.5, 1).
-const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
+const UNIT_STEP: f64 = 1.0 / (1_u64 << 53) as f64;
 
 /// A stream of random numbers; one seed gives the same stream on every machine.
 #[derive(Debug, Clone)]
@@ -39,21 +39,21 @@ impl Random {
     /// A number below `n`, by one multiplication; zero for an `n` of zero. No number is more than
     /// n / 2^64 likelier than another.
     #[inline]
-    pub fn below(&mut self, n: u64) -> u64 {
-        scaled(self.next(), n)
+    pub fn next_below(&mut self, n: u64) -> u64 {
+        scale_below(self.next(), n)
     }
 
     /// A number in (0, 1], all multiples of 2^-53 alike: its logarithm is always finite.
     #[inline]
-    pub fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 * UNIT
+    pub fn next_unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 * UNIT_STEP
     }
 }
 
 /// 64 random bits brought below `n`.
 #[inline]
 #[must_use]
-pub fn scaled(bits: u64, n: u64) -> u64 {
+pub fn scale_below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
@@ -61,7 +61,7 @@ pub fn scaled(bits: u64, n: u64) -> u64 {
 #[inline]
 #[must_use]
 pub fn split_mix(seed: u64, step: u64) -> u64 {
-    let mut bits = seed.wrapping_add(step.wrapping_mul(GOLDEN));
+    let mut bits = seed.wrapping_add(step.wrapping_mul(SPLIT_MIX_STEP));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^ (bits >> 31)
@@ -71,14 +71,14 @@ pub fn split_mix(seed: u64, step: u64) -> u64 {
 /// one half has few values.
 const ROUNDS: usize = 3;
 /// Odd, its bits well spread: one multiplication moves every bit of a half upwards.
-const SPREAD: u64 = 0xD6E8_FEB8_6659_FD93;
+const HASH_FACTOR: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// A permutation of the numbers below `blocks`.
 #[derive(Debug, Clone)]
 pub struct Permutation {
     blocks: u64,
     low_bits: u32,
-    highs: u64,
+    high_halves: u64,
     keys: [[u64; 2]; ROUNDS],
 }
 
@@ -90,13 +90,13 @@ impl Permutation {
         let bits = u64::BITS - (blocks - 1).leading_zeros();
         let low_bits = bits.div_ceil(2);
         let highs = ((blocks - 1) >> low_bits) + 1;
-        let mut permutation = Self { blocks, low_bits, highs, keys: [[0; 2]; ROUNDS] };
-        permutation.renew(seed, number);
+        let mut permutation = Self { blocks, low_bits, high_halves: highs, keys: [[0; 2]; ROUNDS] };
+        permutation.reseed(seed, number);
         permutation
     }
 
     /// Become the permutation of another number, of the same blocks.
-    pub fn renew(&mut self, seed: u64, number: u64) {
+    pub fn reseed(&mut self, seed: u64, number: u64) {
         let own = split_mix(seed, number.wrapping_add(1));
         for (step, keys) in (1..).zip(&mut self.keys) {
             *keys = [split_mix(own, 2 * step), split_mix(own, 2 * step + 1)];
@@ -107,22 +107,22 @@ impl Permutation {
     #[inline]
     #[must_use]
     pub fn at(&self, index: u64) -> u64 {
-        let mut place = self.mixed(index);
+        let mut place = self.permute_padded(index);
         while place >= self.blocks {
-            place = self.mixed(place);
+            place = self.permute_padded(place);
         }
         place
     }
 
     #[inline]
-    fn mixed(&self, place: u64) -> u64 {
+    fn permute_padded(&self, place: u64) -> u64 {
         let low_mask = (1 << self.low_bits) - 1;
         let (mut high, mut low) = (place >> self.low_bits, place & low_mask);
         for [of_low, of_high] in self.keys {
             // 32 bits times at most 2^32 values of the high half: the product fits.
-            high += (spread(low, of_low) * self.highs) >> 32;
-            high -= if high >= self.highs { self.highs } else { 0 };
-            low ^= spread(high, of_high) & low_mask;
+            high += (hash_half(low, of_low) * self.high_halves) >> 32;
+            high -= if high >= self.high_halves { self.high_halves } else { 0 };
+            low ^= hash_half(high, of_high) & low_mask;
         }
         (high << self.low_bits) | low
     }
@@ -130,8 +130,8 @@ impl Permutation {
 
 /// 32 bits that depend on all of a half, which has at most 32.
 #[inline]
-fn spread(half: u64, key: u64) -> u64 {
-    let product = (half ^ key).wrapping_mul(SPREAD);
+fn hash_half(half: u64, key: u64) -> u64 {
+    let product = (half ^ key).wrapping_mul(HASH_FACTOR);
     (product ^ (product >> 29)) >> 32
 }
 
@@ -141,10 +141,10 @@ pub struct Zipf {
     ranks: f64,
     theta: f64,
     /// The integral of the hat function at its two ends.
-    low: f64,
-    high: f64,
+    integral_low: f64,
+    integral_high: f64,
     /// Closer than this above the inverse, a rank is accepted without a second look.
-    close: f64,
+    accept_margin: f64,
 }
 
 impl Zipf {
@@ -152,11 +152,11 @@ impl Zipf {
     #[must_use]
     pub fn new(ranks: u64, theta: f64) -> Self {
         let ranks = ranks as f64;
-        let hat = Self { ranks, theta, low: 0.0, high: 0.0, close: 0.0 };
+        let hat = Self { ranks, theta, integral_low: 0.0, integral_high: 0.0, accept_margin: 0.0 };
         Self {
-            low: hat.integral(1.5) - 1.0,
-            high: hat.integral(ranks + 0.5),
-            close: 2.0 - hat.inverse(hat.integral(2.5) - hat.density(2.0)),
+            integral_low: hat.integral(1.5) - 1.0,
+            integral_high: hat.integral(ranks + 0.5),
+            accept_margin: 2.0 - hat.inverse_integral(hat.integral(2.5) - hat.density(2.0)),
             ..hat
         }
     }
@@ -165,10 +165,13 @@ impl Zipf {
     #[inline]
     pub fn next(&self, random: &mut Random) -> u64 {
         loop {
-            let area = self.high + random.unit() * (self.low - self.high);
-            let at = self.inverse(area);
+            let area =
+                self.integral_high + random.next_unit() * (self.integral_low - self.integral_high);
+            let at = self.inverse_integral(area);
             let rank = (at + 0.5).floor().clamp(1.0, self.ranks);
-            if rank - at <= self.close || area >= self.integral(rank + 0.5) - self.density(rank) {
+            if rank - at <= self.accept_margin
+                || area >= self.integral(rank + 0.5) - self.density(rank)
+            {
                 return rank as u64 - 1;
             }
         }
@@ -190,7 +193,7 @@ impl Zipf {
 
     /// Of the integral.
     #[inline]
-    fn inverse(&self, area: f64) -> f64 {
+    fn inverse_integral(&self, area: f64) -> f64 {
         let power = (area * (1.0 - self.theta)).max(-1.0);
         if power.abs() < 1e-8 {
             (area * (1.0 - power / 2.0)).exp()
@@ -231,21 +234,21 @@ mod tests {
             let mut counts = [0_u32; 256];
             let mut random = Random::new(7);
             for _ in 0..256_000 {
-                counts[(random.below(bound) * 256 / bound) as usize] += 1;
+                counts[(random.next_below(bound) * 256 / bound) as usize] += 1;
             }
             let chi_square: f64 =
                 counts.iter().map(|&count| (f64::from(count) - 1000.0).powi(2) / 1000.0).sum();
             assert!((160.0..375.0).contains(&chi_square), "{bound}: {chi_square}");
         }
-        assert_eq!((Random::new(1).below(0), Random::new(1).below(1)), (0, 0));
+        assert_eq!((Random::new(1).next_below(0), Random::new(1).next_below(1)), (0, 0));
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "a hundred thousand draws")]
     fn a_unit_is_above_zero_and_reaches_one() {
-        assert!(((u64::MAX >> 11) + 1) as f64 * UNIT >= 1.0);
+        assert!(((u64::MAX >> 11) + 1) as f64 * UNIT_STEP >= 1.0);
         let mut random = Random::new(3);
-        let mean = (0..100_000).map(|_| random.unit()).sum::<f64>() / 1e5;
+        let mean = (0..100_000).map(|_| random.next_unit()).sum::<f64>() / 1e5;
         // The standard deviation of the mean is 0.2887 / 316.
         assert!((mean - 0.5).abs() < 5.0 * 0.000_913, "{mean}");
     }
@@ -300,7 +303,7 @@ mod tests {
             assert!(alike < 10, "{one} and {other}: {alike}");
         }
         let mut renewed = Permutation::new(1000, 1, 0);
-        renewed.renew(2, 1);
+        renewed.reseed(2, 1);
         assert_eq!((0..1000).map(|index| renewed.at(index)).collect::<Vec<_>>(), orders[3]);
     }
 

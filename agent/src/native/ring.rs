@@ -38,29 +38,29 @@ pub struct RingOptions {
 
 /// A ring with its files and buffers.
 #[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
-pub struct Ring {
-    kernel: IoUring,
+pub struct UringQueue {
+    io_uring: IoUring,
     files: Vec<RawFd>,
     has_files: bool,
     has_buffers: bool,
     /// Completions only come when they are asked for.
-    must_ask: bool,
+    must_poll_completions: bool,
     /// A thread of the kernel takes what is in the ring at once.
-    is_watched: bool,
+    has_sqpoll: bool,
     /// The place of the ring among those registered by its thread, which spares the kernel a look-up
     /// of its descriptor in each call; None where it takes none.
-    place: Option<u32>,
+    registered_index: Option<u32>,
     /// The last I/Os were done within the call that submitted them.
-    is_inline: bool,
+    completes_inline: bool,
     /// Turns until it is tried whether that is so again.
-    until_trial: u32,
+    turns_until_recheck: u32,
     /// What that thread is not to see before all of it is stamped: it may begin an I/O as soon as
     /// that is in the ring, and the latency would lack what came before the stamp.
     staged: Vec<squeue::Entry>,
 }
 
 /// Where I/Os do not end within the call that submits them, it is tried again after so many turns.
-const TURNS_TO_TRIAL: u32 = 1 << 12;
+const TURNS_UNTIL_RECHECK: u32 = 1 << 12;
 
 /// How rings are set up, the best first: what an older kernel refuses is left out.
 const SETUPS: [fn(&mut Builder<squeue::Entry, cqueue::Entry>); 3] = [
@@ -76,7 +76,7 @@ const SETUPS: [fn(&mut Builder<squeue::Entry, cqueue::Entry>); 3] = [
 /// Why the kernel gives this process no ring that can read, write and wait for so long as it is
 /// told; None when it does.
 #[must_use]
-pub fn objection() -> Option<io::Error> {
+pub fn unsupported_reason() -> Option<io::Error> {
     let ring = match IoUring::new(1) {
         Ok(ring) => ring,
         Err(error) => return Some(error),
@@ -90,7 +90,7 @@ pub fn objection() -> Option<io::Error> {
     (!is_able).then(|| io::Error::from_raw_os_error(libc::ENOSYS))
 }
 
-impl Ring {
+impl UringQueue {
     /// A ring of the calling thread, which no other may use; what could not be had is noted. The
     /// targets stay open longer than it.
     pub fn new(
@@ -127,14 +127,14 @@ impl Ring {
         }
         Ok(Self {
             // Where a thread of the kernel looks for submissions, it polls as well.
-            must_ask: wish.poll && !wish.sqpoll,
-            is_watched: wish.sqpoll,
+            must_poll_completions: wish.poll && !wish.sqpoll,
+            has_sqpoll: wish.sqpoll,
             staged: Vec::with_capacity(if wish.sqpoll { wish.depth as usize } else { 0 }),
             // With a thread of the kernel a call is rare; where completions are polled for, it waits.
-            place: if wish.sqpoll { None } else { register_ring(&ring) },
-            is_inline: !wish.poll && !wish.sqpoll,
-            until_trial: TURNS_TO_TRIAL,
-            kernel: ring,
+            registered_index: if wish.sqpoll { None } else { register_ring(&ring) },
+            completes_inline: !wish.poll && !wish.sqpoll,
+            turns_until_recheck: TURNS_UNTIL_RECHECK,
+            io_uring: ring,
             files,
             has_files: fixed.is_ok(),
             has_buffers: registered.is_ok(),
@@ -169,10 +169,10 @@ impl Ring {
 
     /// Put all that was staged into the ring.
     #[cold]
-    fn publish(&mut self) {
+    fn submit_staged(&mut self) {
         let mut done = 0;
         while done < self.staged.len() {
-            let mut submissions = self.kernel.submission();
+            let mut submissions = self.io_uring.submission();
             for entry in &self.staged[done..] {
                 // SAFETY: see `push`.
                 if unsafe { submissions.push(entry) }.is_err() {
@@ -191,7 +191,7 @@ impl Ring {
     /// Wait for room, which there always is but where a thread of the kernel is late to make it.
     #[cold]
     fn make_room(&self) {
-        let _ = self.kernel.submitter().squeue_wait();
+        let _ = self.io_uring.submitter().squeue_wait();
         spin_loop();
     }
 
@@ -199,24 +199,25 @@ impl Ring {
     /// which the kernel would look once more after what is left to do.
     #[inline]
     fn submit_and_wait(&mut self) -> io::Result<usize> {
-        let Some(place) = self.place else { return self.kernel.submit_and_wait(1) };
-        let submissions = self.kernel.submission();
+        let Some(place) = self.registered_index else { return self.io_uring.submit_and_wait(1) };
+        let submissions = self.io_uring.submission();
         let (count, has_work) =
             (submissions.len() as u32, submissions.taskrun() || submissions.cq_overflow());
         drop(submissions);
-        if self.is_inline && !has_work && count > 0 {
+        if self.completes_inline && !has_work && count > 0 {
             let done = enter_registered(place, count, 0, 0)?;
-            if !self.kernel.completion().is_empty() {
+            if !self.io_uring.completion().is_empty() {
                 return Ok(done);
             }
-            self.is_inline = false;
-            return enter_registered(place, count - done as u32, 1, GETEVENTS);
+            self.completes_inline = false;
+            return enter_registered(place, count - done as u32, 1, ENTER_GETEVENTS);
         }
-        if self.until_trial == 0 {
-            (self.is_inline, self.until_trial) = (!self.must_ask, TURNS_TO_TRIAL);
+        if self.turns_until_recheck == 0 {
+            (self.completes_inline, self.turns_until_recheck) =
+                (!self.must_poll_completions, TURNS_UNTIL_RECHECK);
         }
-        self.until_trial -= 1;
-        enter_registered(place, count, 1, GETEVENTS)
+        self.turns_until_recheck -= 1;
+        enter_registered(place, count, 1, ENTER_GETEVENTS)
     }
 
     /// Without registered buffers or files, or of what needs none.
@@ -245,8 +246,8 @@ struct RegisteredRing {
 const REGISTER_RING: libc::c_uint = 20;
 const UNREGISTER_RING: libc::c_uint = 21;
 /// `IORING_ENTER_GETEVENTS` and `IORING_ENTER_REGISTERED_RING`.
-const GETEVENTS: u32 = 1;
-const REGISTERED: u32 = 1 << 4;
+const ENTER_GETEVENTS: u32 = 1;
+const ENTER_REGISTERED_RING: u32 = 1 << 4;
 
 /// Register a ring with the calling thread; None where the kernel does not know how.
 fn register_ring(ring: &IoUring) -> Option<u32> {
@@ -270,7 +271,7 @@ fn enter_registered(place: u32, count: u32, want: u32, flags: u32) -> io::Result
             place,
             count,
             want,
-            flags | REGISTERED,
+            flags | ENTER_REGISTERED_RING,
             none,
             0_usize,
         )
@@ -278,20 +279,20 @@ fn enter_registered(place: u32, count: u32, want: u32, flags: u32) -> io::Result
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
 
-impl Drop for Ring {
+impl Drop for UringQueue {
     /// The kernel takes a ring apart some time after its process has ended; the files would stay
     /// in use, and their file system could not be unmounted meanwhile.
     fn drop(&mut self) {
-        let submitter = self.kernel.submitter();
+        let submitter = self.io_uring.submitter();
         if self.has_files {
             let _ = submitter.unregister_files();
         }
         if self.has_buffers {
             let _ = submitter.unregister_buffers();
         }
-        if let Some(offset) = self.place {
+        if let Some(offset) = self.registered_index {
             let mut wish = RegisteredRing { offset, reserved: 0, data: 0 };
-            register(self.kernel.as_raw_fd(), UNREGISTER_RING, &mut wish);
+            register(self.io_uring.as_raw_fd(), UNREGISTER_RING, &mut wish);
         }
     }
 }
@@ -324,17 +325,17 @@ fn build(wish: RingOptions) -> io::Result<IoUring> {
     Err(last)
 }
 
-impl Queue for Ring {
+impl Queue for UringQueue {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "see `entry`")]
     fn push(&mut self, request: &IoRequest) {
         let entry = self.entry(request);
-        if self.is_watched {
+        if self.has_sqpoll {
             return self.staged.push(entry);
         }
         // SAFETY: the block is of a region, which is mapped as long as this process lives, and
         // nothing else uses it until the request is reaped.
-        while unsafe { self.kernel.submission().push(&entry) }.is_err() {
+        while unsafe { self.io_uring.submission().push(&entry) }.is_err() {
             self.make_room();
         }
     }
@@ -342,24 +343,24 @@ impl Queue for Ring {
     #[inline]
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         if !self.staged.is_empty() {
-            self.publish();
+            self.submit_staged();
         }
         let entered = match wait {
             Wait::ForOne => self.submit_and_wait(),
             Wait::Never => {
-                let submissions = self.kernel.submission();
+                let submissions = self.io_uring.submission();
                 let is_idle = submissions.is_empty()
                     && !submissions.taskrun()
                     && !submissions.cq_overflow()
-                    && !self.must_ask;
+                    && !self.must_poll_completions;
                 drop(submissions);
-                if is_idle { Ok(0) } else { self.kernel.submit() }
+                if is_idle { Ok(0) } else { self.io_uring.submit() }
             }
             // The kernel polls for as long as it takes, whatever the time it is given.
-            Wait::AtMost(_) if self.must_ask => self.kernel.submit(),
+            Wait::AtMost(_) if self.must_poll_completions => self.io_uring.submit(),
             Wait::AtMost(ns) => {
                 let time = Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32);
-                self.kernel.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+                self.io_uring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
@@ -367,7 +368,7 @@ impl Queue for Ring {
             Err((Some(libc::ETIME | libc::EINTR), _)) | Ok(_) => Ok(()),
             // There is no room now. What was not submitted stays in the ring for the next time.
             Err((Some(libc::EAGAIN | libc::EBUSY), _)) => {
-                if self.kernel.completion().is_empty() {
+                if self.io_uring.completion().is_empty() {
                     thread::sleep(Duration::from_nanos(FIRST_RETRY_PAUSE_NS));
                 }
                 Ok(())
@@ -378,7 +379,7 @@ impl Queue for Ring {
 
     #[inline]
     fn reap(&mut self, mut each: impl FnMut(u32, i32)) {
-        for entry in self.kernel.completion() {
+        for entry in self.io_uring.completion() {
             each(entry.user_data() as u32, entry.result());
         }
     }
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_thread_of_the_kernel_sees_nothing_before_it_is_all_stamped() {
-        if objection().is_some() {
+        if unsupported_reason().is_some() {
             return;
         }
         let fixture = Fixture::new();
@@ -404,7 +405,7 @@ mod tests {
         let block = |slot| region.block(slot as usize * BLOCK as usize, BLOCK as usize);
         let wish = RingOptions { depth: 2, poll: false, sqpoll: true };
         let buffers = [region.block(0, 2 * BLOCK as usize)];
-        let mut ring = Ring::new(wish, &all, &buffers, &mut Vec::new()).unwrap();
+        let mut ring = UringQueue::new(wish, &all, &buffers, &mut Vec::new()).unwrap();
         let mut ended = Vec::new();
         for turn in 1..=3 {
             for slot in 0..2 {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::fixture::{BLOCK, BLOCKS, Fixture};
-use super::plan::{Plan, RING_DEPTH};
-use super::spec::{Method, Spec, Wanted};
+use super::plan::{MAX_RING_DEPTH, Plan};
+use super::spec::{Method, MethodChoice, Spec};
 use super::target::Targets;
 use super::tsc::Clock;
 use super::verify::Verification;
@@ -19,12 +19,12 @@ fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
     spec.jobs.iter_mut().for_each(|job| job.depth = 1);
     spec.jobs[4500].depth = 65_536;
     let methods = vec![Method::IoUring; 9000];
-    let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]; 9000] };
+    let targets = Targets { all: Vec::new(), by_job: vec![vec![0]; 9000] };
     let (clock, mut notes) = (Clock::of_kernel(), Vec::new());
     let plan = Plan::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
     let depths: Vec<u64> = plan.threads[0].lanes.iter().map(|lane| lane.depth.into()).collect();
     assert_eq!((depths.len(), depths.iter().min()), (9000, Some(&1)));
-    assert_eq!(depths.iter().sum::<u64>(), u64::from(RING_DEPTH));
+    assert_eq!(depths.iter().sum::<u64>(), u64::from(MAX_RING_DEPTH));
     assert!(notes[0].contains("32768"), "{notes:?}");
 }
 
@@ -35,13 +35,14 @@ fn what_probes_read_is_told_and_each_device_is_tried_once() {
     spec.jobs.push(spec.jobs[0].clone());
     let mut notes = Vec::new();
     let targets = Targets::open(&spec, 1, &mut notes).unwrap();
-    let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+    let found = probe::choose_methods(&spec, &targets, 2, &mut notes).unwrap();
     assert_eq!(found.methods.len(), 2);
     // At most a block, where it was in the page cache.
     assert!(found.reads.ios <= 1 && found.reads.bytes == found.reads.ios * BLOCK, "{found:?}");
     spec.jobs.iter_mut().for_each(|job| job.depth = 1);
-    let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
-    let expected = if ring::objection().is_none() { Method::Sync } else { found.methods[0] };
+    let found = probe::choose_methods(&spec, &targets, 2, &mut notes).unwrap();
+    let expected =
+        if ring::unsupported_reason().is_none() { Method::Sync } else { found.methods[0] };
     assert_eq!(found.methods, [expected; 2]);
     assert!(found.reads.ios <= 1, "{found:?}");
 }
@@ -51,7 +52,7 @@ fn one_write_at_a_time_to_a_file_is_made_by_a_plain_call() {
     let fixture = Fixture::new();
     let found = |depth: u32, rw: &str, path: Option<&str>| {
         let mut spec = fixture.spec(&json!({"depth": depth, "rw": rw}));
-        spec.method = Wanted::Auto;
+        spec.method = MethodChoice::Auto;
         if let Some(path) = path {
             (spec.direct, spec.jobs[0].files[0].path) = (false, path.into());
         }
@@ -59,7 +60,7 @@ fn one_write_at_a_time_to_a_file_is_made_by_a_plain_call() {
         spec.jobs = vec![spec.jobs[0].clone(); 3];
         let mut notes = Vec::new();
         let targets = Targets::open(&spec, 1, &mut notes).unwrap();
-        let found = probe::methods(&spec, &targets, 2, &mut notes).unwrap();
+        let found = probe::choose_methods(&spec, &targets, 2, &mut notes).unwrap();
         let told = notes.iter().filter(|note| note.contains("writes to files at depth 1")).count();
         (found.methods[0], told)
     };
@@ -142,12 +143,12 @@ fn too_much_memory_and_unknown_keys_are_refused() {
     let keys = json!({"depth": 65_536, "blocks": [{"bytes": 256 << 20}]});
     let mut spec = fixture.spec(&keys);
     spec.jobs[0].files[0].bytes = 1 << 40;
-    let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]] };
+    let targets = Targets { all: Vec::new(), by_job: vec![vec![0]] };
     let clock = Clock::of_kernel();
     let plan = Plan::of(&spec, &targets, &[Method::Sync], (1, clock), &mut Vec::new());
     assert!(plan.unwrap_err()[0].contains("17592186044416 bytes"));
     assert!(
-        Spec::read(b"{\"format\": 1, \"jobs\": [], \"jbos\": 1}").unwrap_err().contains("jbos")
+        Spec::parse(b"{\"format\": 1, \"jobs\": [], \"jbos\": 1}").unwrap_err().contains("jbos")
     );
 }
 

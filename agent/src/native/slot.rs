@@ -9,7 +9,7 @@ use super::counts::{RetryReason, Timing, WorkerCounters};
 use super::queue::{FIRST_RETRY_PAUSE_NS, IoKind, IoRequest, Queue};
 use super::source::{Backlog, IoOp, OpFeed};
 use super::tsc::Clock;
-use super::verify::{Outcome, Verifier};
+use super::verify::{Verifier, WriteOutcome};
 use crate::sys::buffer::{BLOCK_ALIGNMENT, Block, Region};
 
 /// An I/O that the kernel refuses so often for lack of room counts as failed: after some 5 s.
@@ -174,7 +174,7 @@ impl Slot {
     ) {
         match self.kind {
             IoKind::Write => {
-                let outcome = if is_done { Outcome::Done } else { Outcome::Failed };
+                let outcome = if is_done { WriteOutcome::Done } else { WriteOutcome::Failed };
                 verifier.end_write(number, self.target, self.offset, outcome);
             }
             IoKind::Read if is_done => {
@@ -428,7 +428,7 @@ impl LaneState {
             let number = self.free_slots[self.free_count - 1];
             let mut sequence = op.sequence;
             if let Some(verifier) = submitter.verifier.as_mut().filter(|_| self.is_verified) {
-                let Some(own) = verifier.begin(number, &op) else {
+                let Some(own) = verifier.begin_io(number, &op) else {
                     self.next_op = Some(op);
                     return now + 1;
                 };

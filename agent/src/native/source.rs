@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::offsets::{Offsets, Sequence};
-use super::pace::{Arrivals, Kind};
+use super::pace::{ArrivalKind, Arrivals};
 use super::queue::IoKind;
 use super::random::Random;
 use super::spec::{JobSpec, Pattern};
@@ -94,7 +94,7 @@ impl OpStream {
             }
         }
         let pace = job.ios_per_s().map(|per_s| {
-            let kind = job.arrivals.unwrap_or(Kind::Fixed);
+            let kind = job.arrivals.unwrap_or(ArrivalKind::Fixed);
             Arrivals::new(kind, per_s, job.seed ^ PACE_SEED)
                 .map(|arrivals| Pace { arrivals, clock })
         });
@@ -119,7 +119,7 @@ impl OpStream {
     #[must_use]
     pub fn delayed(mut self, part: f64) -> Self {
         if let Some(Pace { arrivals, clock }) = self.pace.take() {
-            self.pace = Some(Pace { arrivals: arrivals.later(part), clock });
+            self.pace = Some(Pace { arrivals: arrivals.delayed(part), clock });
         }
         self
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contents::{ContentsKind, ContentsSpec};
 use super::offsets::Distribution;
-use super::pace::Kind;
+use super::pace::ArrivalKind;
 
 /// All that one engine does.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Spec {
     pub direct: bool,
     /// How the kernel is asked.
     #[serde(default)]
-    pub method: Wanted,
+    pub method: MethodChoice,
     /// Completions are polled for, not waited for (`IOPOLL`).
     #[serde(default)]
     pub poll: bool,
@@ -83,7 +83,7 @@ pub struct JobSpec {
     /// With a rate: when I/Os are to begin, whatever became of those before; null: a fixed pace at
     /// which no I/O begins early.
     #[serde(default)]
-    pub arrivals: Option<Kind>,
+    pub arrivals: Option<ArrivalKind>,
     /// A pause, after every `think_every` I/Os.
     #[serde(default)]
     pub think_us: u64,
@@ -169,7 +169,7 @@ pub enum Pattern {
 /// How the kernel is asked, as the spec wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum MethodChoice {
     /// What the probes say is best.
     #[default]
     Auto,
@@ -220,7 +220,7 @@ impl JobSpec {
 
     /// Whether it changes anything.
     #[must_use]
-    pub fn changes(&self) -> bool {
+    pub fn changes_data(&self) -> bool {
         self.writes() || self.rw.trims()
     }
 
@@ -280,7 +280,7 @@ impl JobSpec {
 
 impl Spec {
     /// Read one; the fault when it cannot be read at all.
-    pub fn read(text: &[u8]) -> Result<Self, String> {
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(text).map_err(|error| {
             format!("The engine cannot read its spec: {error}. Give one JSON object as documented.")
         })

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use super::spec::{FileSpec, JobSpec, Spec};
 use crate::error::io_error_text;
-use crate::probe::process::parse_place;
+use crate::probe::process::parse_process_stat;
 use crate::sys::block::{
     IsDevice, Opening, allocate, device_bytes, device_sector_bytes, direct_alignment, open_target,
 };
 use crate::sys::thread::allow_open_files;
 
 /// Descriptors of the engine itself beside those of its rings: pipes, the ledger, those of probes.
-const OWN_FILES: u64 = 32;
+const RESERVED_FILES: u64 = 32;
 /// Character devices that take everything or give zeros: what the generator itself can do.
 const NULL_TARGETS: [&str; 2] = ["/dev/null", "/dev/zero"];
 
@@ -40,11 +40,11 @@ pub struct Targets {
     /// Each once.
     pub all: Vec<Target>,
     /// By job and file: its place in `all`.
-    pub of_jobs: Vec<Vec<u32>>,
+    pub by_job: Vec<Vec<u32>>,
 }
 
 /// What all jobs together want of a path.
-struct Want<'a> {
+struct TargetNeeds<'a> {
     path: &'a Path,
     bytes: u64,
     writes: bool,
@@ -55,13 +55,13 @@ struct Want<'a> {
 impl Targets {
     /// Open them all, for so many threads; or all that speaks against it.
     pub fn open(spec: &Spec, threads: usize, notes: &mut Vec<String>) -> Result<Self, Vec<String>> {
-        let mut wants: Vec<Want> = Vec::new();
+        let mut wants: Vec<TargetNeeds> = Vec::new();
         let mut of_jobs = Vec::with_capacity(spec.jobs.len());
         let mut known: HashMap<&Path, u32> = HashMap::new();
         for (nth, job) in spec.jobs.iter().enumerate() {
             let places = job.files.iter().map(|file| {
                 let place = *known.entry(&file.path).or_insert_with(|| {
-                    wants.push(Want::of(file));
+                    wants.push(TargetNeeds::of(file));
                     wants.len() as u32 - 1
                 });
                 wants[place as usize].add(nth, job, file);
@@ -70,7 +70,7 @@ impl Targets {
             of_jobs.push(places.collect());
         }
         let rings = threads.min(spec.jobs.len()) as u64;
-        let wanted = OWN_FILES + rings + wants.len() as u64;
+        let wanted = RESERVED_FILES + rings + wants.len() as u64;
         allow_open_files(wanted).map_err(|error| {
             vec![format!("{wanted} files cannot be open at a time: {}.", io_error_text(&error))]
         })?;
@@ -79,24 +79,24 @@ impl Targets {
         for want in &wants {
             match want.open(spec, notes) {
                 Ok(target) => {
-                    faults.extend(want.misfits(spec, &target));
+                    faults.extend(want.mismatches(spec, &target));
                     all.push(target);
                 }
                 Err(fault) => faults.push(fault),
             }
         }
-        if faults.is_empty() { Ok(Self { all, of_jobs }) } else { Err(faults) }
+        if faults.is_empty() { Ok(Self { all, by_job: of_jobs }) } else { Err(faults) }
     }
 }
 
-impl<'a> Want<'a> {
+impl<'a> TargetNeeds<'a> {
     fn of(file: &'a FileSpec) -> Self {
         Self { path: &file.path, bytes: 0, writes: false, create: false, jobs: Vec::new() }
     }
 
     fn add(&mut self, nth: usize, job: &JobSpec, file: &FileSpec) {
         self.bytes = self.bytes.max(file.bytes);
-        self.writes |= job.changes();
+        self.writes |= job.changes_data();
         self.create |= file.create;
         if self.jobs.last() != Some(&nth) {
             self.jobs.push(nth);
@@ -148,7 +148,7 @@ impl<'a> Want<'a> {
                 )
             })?;
         }
-        let alignment = alignment(self.path, &file, is_device, spec.direct);
+        let alignment = required_alignment(self.path, &file, is_device, spec.direct);
         Ok(Target {
             path: self.path.to_owned(),
             file,
@@ -181,7 +181,7 @@ impl<'a> Want<'a> {
     }
 
     /// What the jobs want that the target does not have.
-    fn misfits(&self, spec: &Spec, target: &Target) -> Vec<String> {
+    fn mismatches(&self, spec: &Spec, target: &Target) -> Vec<String> {
         let mut faults = Vec::new();
         let name = self.path.display();
         let size = match target.is_device {
@@ -230,7 +230,7 @@ fn is_device(meta: Option<&Metadata>) -> IsDevice {
 }
 
 /// What direct I/O on a target wants; where the kernel cannot say, a sector is tried.
-fn alignment(path: &Path, file: &File, is_device: IsDevice, direct: bool) -> u64 {
+fn required_alignment(path: &Path, file: &File, is_device: IsDevice, direct: bool) -> u64 {
     if !direct {
         return 1;
     }
@@ -255,7 +255,7 @@ fn can_poll(target: &Target) -> bool {
 fn is_held_by_parent(path: &Path) -> bool {
     let Ok(device) = fs::metadata(path).map(|meta| meta.rdev()) else { return false };
     // The agent is out of sight of getppid where runs have a PID namespace.
-    let own = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse_place(&text));
+    let own = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse_process_stat(&text));
     let Some(parent) = own.map(|place| place.parent) else { return false };
     let Ok(open) = fs::read_dir(format!("/proc/{parent}/fd")) else { return false };
     open.flatten().any(|entry| {

@@ -5,18 +5,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use super::aio::Aio;
+use super::aio::AioQueue;
 use super::counts::{Timed, Untimed, WorkerCounters};
 use super::halt::Halt;
 use super::plan::{Plan, ThreadPlan};
 use super::queue::{Queue, SyncQueue};
-use super::ring::{Ring, RingOptions};
+use super::ring::{RingOptions, UringQueue};
 use super::slot::SlotMemory;
 use super::spec::{Method, Spec};
 use super::target::Target;
 use super::tsc::Clock;
 use super::verify::Verification;
-use super::worker::{Ended, Times, Worker};
+use super::worker::{Worker, WorkerResult, WorkerTimes};
 use crate::error::io_error_text;
 use crate::sys::thread::{lock, wake_sharply};
 
@@ -26,9 +26,9 @@ const STACK_BYTES: usize = 256 << 10;
 /// All threads, ready for the start.
 pub struct Threads {
     handles: Vec<JoinHandle<()>>,
-    gate: Arc<Gate>,
+    gate: Arc<StartGate>,
     /// What each says when it has ended.
-    pub ended: Receiver<Ended>,
+    pub ended: Receiver<WorkerResult>,
     /// What each counts.
     pub scores: Vec<Arc<WorkerCounters>>,
     /// What their set-up says about the results.
@@ -37,20 +37,20 @@ pub struct Threads {
 
 /// What the threads wait at for the start.
 #[derive(Default)]
-struct Gate {
-    times: Mutex<Option<Times>>,
-    opened: Condvar,
+struct StartGate {
+    times: Mutex<Option<WorkerTimes>>,
+    is_open: Condvar,
 }
 
 /// What all threads share.
 #[derive(Clone)]
-pub struct Shared {
+pub struct EngineContext {
     /// What is done.
     pub spec: Arc<Spec>,
     /// On what.
     pub targets: Arc<Vec<Target>>,
     /// By job and file: its place among the targets.
-    pub of_jobs: Arc<Vec<Vec<u32>>>,
+    pub targets_by_job: Arc<Vec<Vec<u32>>>,
     /// By which clock.
     pub clock: Clock,
     /// What verified jobs are compared with.
@@ -59,33 +59,37 @@ pub struct Shared {
     pub halt: Arc<Halt>,
 }
 
-impl Gate {
-    fn wait(&self) -> Times {
+impl StartGate {
+    fn wait(&self) -> WorkerTimes {
         let mut times = lock(&self.times);
         loop {
             if let Some(times) = *times {
                 return times;
             }
-            times = self.opened.wait(times).unwrap_or_else(PoisonError::into_inner);
+            times = self.is_open.wait(times).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 impl Threads {
     /// Start the threads and wait until each is set up; or all that went wrong with that.
-    pub fn set_up(shared: &Shared, plan: Plan) -> Result<Self, Vec<String>> {
+    pub fn set_up(shared: &EngineContext, plan: Plan) -> Result<Self, Vec<String>> {
         let (ready, readiness) = channel();
         let (tell, ended) = channel();
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(StartGate::default());
         let mut handles = Vec::with_capacity(plan.threads.len());
         let mut scores = Vec::with_capacity(plan.threads.len());
         for (nth, thread) in plan.threads.into_iter().enumerate() {
             let own = Arc::new(thread.scores(&shared.spec));
             scores.push(Arc::clone(&own));
             let shared = shared.clone();
-            let line = Line { gate: Arc::clone(&gate), ready: ready.clone(), tell: tell.clone() };
-            let seat = Seat { thread, scores: own, leads: nth == 0 };
-            let work = move || work(&shared, seat, line);
+            let line = ThreadChannels {
+                gate: Arc::clone(&gate),
+                ready: ready.clone(),
+                ended: tell.clone(),
+            };
+            let seat = ThreadWork { plan: thread, scores: own, samples_start_usage: nth == 0 };
+            let work = move || run_thread(&shared, seat, line);
             let handle = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
             handles.push(handle.map_err(|error| {
                 vec![format!("A thread cannot be started: {}.", io_error_text(&error))]
@@ -110,9 +114,9 @@ impl Threads {
     }
 
     /// Let them begin.
-    pub fn start(&self, times: Times) {
+    pub fn start(&self, times: WorkerTimes) {
         *lock(&self.gate.times) = Some(times);
-        self.gate.opened.notify_all();
+        self.gate.is_open.notify_all();
     }
 
     /// How many there are.
@@ -132,25 +136,25 @@ impl Drop for Threads {
 }
 
 /// One thread's part.
-struct Seat {
-    thread: ThreadPlan,
+struct ThreadWork {
+    plan: ThreadPlan,
     scores: Arc<WorkerCounters>,
-    leads: bool,
+    samples_start_usage: bool,
 }
 
 /// What a thread says of its set-up: notes, or why it cannot begin.
 type Readiness = Result<Vec<String>, String>;
 
 /// Where a thread waits, and to whom it speaks.
-struct Line {
-    gate: Arc<Gate>,
+struct ThreadChannels {
+    gate: Arc<StartGate>,
     ready: Sender<Readiness>,
-    tell: Sender<Ended>,
+    ended: Sender<WorkerResult>,
 }
 
 /// The whole life of one thread.
-fn work(shared: &Shared, seat: Seat, line: Line) {
-    let lanes = &seat.thread.lanes;
+fn run_thread(shared: &EngineContext, seat: ThreadWork, line: ThreadChannels) {
+    let lanes = &seat.plan.lanes;
     let mut memory = match SlotMemory::of(lanes) {
         Ok(memory) => memory,
         Err(error) => return line.give_up("There is no memory for the blocks", &error),
@@ -158,31 +162,37 @@ fn work(shared: &Shared, seat: Seat, line: Line) {
     memory.fill_write_buffers(lanes);
     let depth = lanes.iter().map(|lane| lane.depth).sum();
     let (targets, mut notes) = (&shared.targets, Vec::new());
-    match seat.thread.method {
+    match seat.plan.method {
         Method::Sync => {
-            line.live(shared, seat, memory, Ok(SyncQueue::new(Arc::clone(targets))), notes);
+            line.run_queue(shared, seat, memory, Ok(SyncQueue::new(Arc::clone(targets))), notes);
         }
-        Method::Libaio => line.live(shared, seat, memory, Aio::new(depth, targets), notes),
+        Method::Libaio => {
+            line.run_queue(shared, seat, memory, AioQueue::new(depth, targets), notes)
+        }
         Method::IoUring => {
             let Spec { poll, sqpoll, .. } = *shared.spec;
             let all: Vec<&Target> = targets.iter().collect();
-            let ring =
-                Ring::new(RingOptions { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
-            line.live(shared, seat, memory, ring, notes);
+            let ring = UringQueue::new(
+                RingOptions { depth, poll, sqpoll },
+                &all,
+                &memory.buffers,
+                &mut notes,
+            );
+            line.run_queue(shared, seat, memory, ring, notes);
         }
     }
 }
 
-impl Line {
+impl ThreadChannels {
     fn give_up(self, what: &str, error: &io::Error) {
         let _ = self.ready.send(Err(format!("{what}: {}.", io_error_text(error))));
     }
 
     /// Work by a queue of whichever kind, once the gate is open.
-    fn live<Q: Queue>(
+    fn run_queue<Q: Queue>(
         self,
-        shared: &Shared,
-        Seat { thread, scores, leads }: Seat,
+        shared: &EngineContext,
+        ThreadWork { plan: thread, scores, samples_start_usage: leads }: ThreadWork,
         memory: SlotMemory,
         queue: io::Result<Q>,
         notes: Vec<String>,
@@ -192,9 +202,9 @@ impl Line {
             Err(error) => return self.give_up("The kernel gives no queue", &error),
         };
         let worker = Worker::new(queue, thread.lanes, memory, shared.clock, scores)
-            .verifying(shared.verification.clone())
-            .heeding(Arc::clone(&shared.halt));
-        let worker = if leads { worker.leading() } else { worker };
+            .with_verification(shared.verification.clone())
+            .with_halt(Arc::clone(&shared.halt));
+        let worker = if leads { worker.with_start_usage() } else { worker };
         wake_sharply();
         let _ = self.ready.send(Ok(notes));
         drop(self.ready); // Who waits for all to be ready waits until nobody has this any more.
@@ -202,6 +212,6 @@ impl Line {
         let is_timed = shared.spec.timed;
         let ended =
             if is_timed { worker.run::<Timed>(times) } else { worker.run::<Untimed>(times) };
-        let _ = self.tell.send(ended);
+        let _ = self.ended.send(ended);
     }
 }

@@ -12,20 +12,21 @@ use crate::sys::time::{self, SECOND_NS};
 
 /// Where the kernel lists the clocks that it trusts.
 #[cfg(target_arch = "x86_64")]
-const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+const CLOCK_SOURCES_FILE: &str =
+    "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 /// How long the counter is held against the kernel's clock: with readings that are 50 ns wide the
 /// rate is then right to two parts in a million.
-const CALIBRATION: Duration = Duration::from_millis(25);
+const CALIBRATION_TIME: Duration = Duration::from_millis(25);
 /// Looks for one reading of both clocks: the fastest was not put aside meanwhile.
-const LOOKS: u32 = 16;
+const READ_ATTEMPTS: u32 = 16;
 /// Ticks are turned into nanoseconds by a factor with so many bits behind the point.
-const POINT: u32 = 32;
+const FRACTION_BITS: u32 = 32;
 /// The last part of a wait is spent looking at the clock: waking up takes tens of microseconds.
 const SPIN_NS: u64 = 200_000;
 
 /// Which clock stamps the I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ClockSource {
     /// The time stamp counter.
     Tsc,
     /// `clock_gettime` of `CLOCK_MONOTONIC_RAW`.
@@ -35,7 +36,7 @@ pub enum Source {
 /// A clock with its rate; a copy is as good as the original.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    source: Source,
+    source: ClockSource,
     /// Nanoseconds of a tick, with `POINT` bits behind the point.
     factor: u64,
     /// Ticks of a nanosecond, likewise: a product is much cheaper than a quotient.
@@ -49,27 +50,31 @@ impl Clock {
         if !may_trust_counter() {
             return Self::of_kernel();
         }
-        let (from_ns, from) = reading();
-        std::thread::sleep(CALIBRATION);
-        let (to_ns, to) = reading();
+        let (from_ns, from) = read_both_clocks();
+        std::thread::sleep(CALIBRATION_TIME);
+        let (to_ns, to) = read_both_clocks();
         let (passed_ns, ticks) = (to_ns - from_ns, to.saturating_sub(from));
         if ticks == 0 || passed_ns / ticks > 1000 {
             return Self::of_kernel();
         }
-        let factor = ((u128::from(passed_ns) << POINT) / u128::from(ticks)) as u64;
-        let inverse = ((u128::from(ticks) << POINT) / u128::from(passed_ns.max(1))) as u64;
-        Self { source: Source::Tsc, factor, inverse }
+        let factor = ((u128::from(passed_ns) << FRACTION_BITS) / u128::from(ticks)) as u64;
+        let inverse = ((u128::from(ticks) << FRACTION_BITS) / u128::from(passed_ns.max(1))) as u64;
+        Self { source: ClockSource::Tsc, factor, inverse }
     }
 
     /// The kernel's clock, whose tick is a nanosecond.
     #[must_use]
     pub fn of_kernel() -> Self {
-        Self { source: Source::Kernel, factor: 1 << POINT, inverse: 1 << POINT }
+        Self {
+            source: ClockSource::Kernel,
+            factor: 1 << FRACTION_BITS,
+            inverse: 1 << FRACTION_BITS,
+        }
     }
 
     /// Which it is.
     #[must_use]
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> ClockSource {
         self.source
     }
 
@@ -78,8 +83,8 @@ impl Clock {
     #[must_use]
     pub fn ticks(&self) -> u64 {
         match self.source {
-            Source::Tsc => counter(),
-            Source::Kernel => time::mono_raw_ns(),
+            ClockSource::Tsc => counter(),
+            ClockSource::Kernel => time::mono_raw_ns(),
         }
     }
 
@@ -87,14 +92,14 @@ impl Clock {
     #[inline]
     #[must_use]
     pub fn ns(&self, ticks: u64) -> u64 {
-        ((u128::from(ticks) * u128::from(self.factor)) >> POINT) as u64
+        ((u128::from(ticks) * u128::from(self.factor)) >> FRACTION_BITS) as u64
     }
 
     /// How many ticks so many nanoseconds are.
     #[inline]
     #[must_use]
     pub fn ticks_of(&self, ns: u64) -> u64 {
-        ((u128::from(ns) * u128::from(self.inverse)) >> POINT) as u64
+        ((u128::from(ns) * u128::from(self.inverse)) >> FRACTION_BITS) as u64
     }
 
     /// Wait until the clock shows `until`: asleep first, awake for the last part.
@@ -113,8 +118,8 @@ impl Clock {
 }
 
 /// The kernel's clock and the counter at the same moment.
-fn reading() -> (u64, u64) {
-    let looks = (0..LOOKS).map(|_| {
+fn read_both_clocks() -> (u64, u64) {
+    let looks = (0..READ_ATTEMPTS).map(|_| {
         let before_ns = time::mono_raw_ns();
         let ticks = counter();
         let after_ns = time::mono_raw_ns();
@@ -126,15 +131,17 @@ fn reading() -> (u64, u64) {
 #[cfg(target_arch = "x86_64")]
 fn may_trust_counter() -> bool {
     use std::arch::x86_64::__cpuid;
-    const LARGEST_EXTENDED: u32 = 0x8000_0000;
-    const POWER: u32 = 0x8000_0007;
-    const INVARIANT: u32 = 1 << 8;
+    const MAX_EXTENDED_LEAF: u32 = 0x8000_0000;
+    const POWER_LEAF: u32 = 0x8000_0007;
+    const INVARIANT_TSC_BIT: u32 = 1 << 8;
     // SAFETY: every x86-64 processor has the CPUID instruction; it changes nothing.
     #[allow(unused_unsafe, reason = "newer compilers call this intrinsic safe")]
-    let is_invariant =
-        unsafe { __cpuid(LARGEST_EXTENDED).eax >= POWER && __cpuid(POWER).edx & INVARIANT != 0 };
+    let is_invariant = unsafe {
+        __cpuid(MAX_EXTENDED_LEAF).eax >= POWER_LEAF
+            && __cpuid(POWER_LEAF).edx & INVARIANT_TSC_BIT != 0
+    };
     // Where the list cannot be read, CPUID alone must do.
-    let clocks = std::fs::read_to_string(CLOCKS);
+    let clocks = std::fs::read_to_string(CLOCK_SOURCES_FILE);
     is_invariant && clocks.map_or(true, |all| all.split_whitespace().any(|clock| clock == "tsc"))
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::contents::{BlockState, ExpectedWrite, verify_block};
-use super::ledger::{Extent, Ledger, Shape};
+use super::ledger::{Ledger, LedgerShape, TargetShape};
 use super::queue::IoKind;
 use super::source::IoOp;
 use super::spec::{JobSpec, Spec};
@@ -17,7 +17,7 @@ use crate::sys::thread::lock;
 use crate::sys::time::real_ns;
 
 /// Sentences about what was found; all are counted.
-const MAX_SENTENCES: usize = 8;
+const MAX_FAULTS_NAMED: usize = 8;
 
 /// What all workers have in common.
 #[derive(Debug)]
@@ -28,29 +28,29 @@ pub struct Verification {
     /// What a word of the ledger stands for: the blocks of the jobs, or a part of each.
     unit_bytes: u64,
     /// How many of these a block has.
-    units: usize,
+    units_per_block: usize,
     names: Vec<String>,
     checked: AtomicU64,
-    found: [AtomicU64; KINDS.len()],
-    first: Mutex<Vec<String>>,
+    fault_counts: [AtomicU64; FAULT_KINDS.len()],
+    first_faults: Mutex<Vec<String>>,
 }
 
 /// What can be wrong with a block, in the order of the counters.
-const KINDS: [&str; 4] = ["torn", "stale", "misplaced", "corrupt"];
+const FAULT_KINDS: [&str; 4] = ["torn", "stale", "misplaced", "corrupt"];
 
 /// One worker's verification.
 #[derive(Debug)]
 pub struct Verifier {
     verification: Arc<Verification>,
     /// By slot.
-    known: Box<[Known]>,
+    pending_writes: Box<[PendingWrite]>,
     /// By slot and unit of its block: what a read that is under way will find.
     expected: Box<[ExpectedWrite]>,
 }
 
 /// Of the write in a slot.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct PendingWrite {
     sequence: u64,
     bytes: u32,
 }
@@ -61,11 +61,11 @@ impl Verification {
         let verified: Vec<&JobSpec> = spec.jobs.iter().filter(|job| job.verify).collect();
         let Some(first) = verified.first() else { return Ok(None) };
         let block_bytes = first.smallest_block();
-        if let Some(fault) = overlap(spec, targets, block_bytes) {
+        if let Some(fault) = overlap_fault(spec, targets, block_bytes) {
             return Err(fault);
         }
         let mut longest = vec![0; targets.all.len()];
-        for (job, places) in spec.jobs.iter().zip(&targets.of_jobs) {
+        for (job, places) in spec.jobs.iter().zip(&targets.by_job) {
             for (file, &place) in job.files.iter().zip(places) {
                 let bytes = &mut longest[place as usize];
                 *bytes = file.bytes.max(*bytes);
@@ -80,9 +80,9 @@ impl Verification {
         }
         let extents = targets.all.iter().zip(longest).map(|(target, bytes)| {
             let blocks = bytes.div_ceil(u64::from(unit_bytes));
-            Extent::new(blocks, target.path.as_os_str().as_bytes())
+            TargetShape::new(blocks, target.path.as_os_str().as_bytes())
         });
-        let shape = Shape { block_bytes: unit_bytes, targets: extents.collect() };
+        let shape = LedgerShape { block_bytes: unit_bytes, targets: extents.collect() };
         let ledger = match &spec.ledger {
             Some(path) => Some(Ledger::open(path, &shape)?),
             None if verified.iter().any(|job| job.writes()) => Some(Ledger::in_memory(&shape)?),
@@ -97,11 +97,11 @@ impl Verification {
             sequence: AtomicU64::new(first_sequence),
             ledger,
             unit_bytes: u64::from(unit_bytes),
-            units: (block_bytes / unit_bytes) as usize,
+            units_per_block: (block_bytes / unit_bytes) as usize,
             names: targets.all.iter().map(|target| target.path.display().to_string()).collect(),
             checked: AtomicU64::new(0),
-            found: Default::default(),
-            first: Mutex::new(Vec::new()),
+            fault_counts: Default::default(),
+            first_faults: Mutex::new(Vec::new()),
         }))
     }
 
@@ -110,16 +110,16 @@ impl Verification {
     pub fn results(&self) -> Value {
         let mut results = json!({
             "checked": self.checked.load(Ordering::Relaxed),
-            "first": *lock(&self.first),
+            "first": *lock(&self.first_faults),
         });
-        for (kind, count) in KINDS.iter().zip(&self.found) {
+        for (kind, count) in FAULT_KINDS.iter().zip(&self.fault_counts) {
             results[kind] = count.load(Ordering::Relaxed).into();
         }
         results
     }
 
     /// Have the ledger outlive the host.
-    pub fn keep(&self) -> std::io::Result<()> {
+    pub fn sync_ledger(&self) -> std::io::Result<()> {
         self.ledger.as_ref().map_or(Ok(()), Ledger::sync)
     }
 
@@ -137,7 +137,7 @@ impl Verification {
     }
 
     #[cold]
-    fn blame(&self, found: BlockState, target: u32, offset: u64, expected: ExpectedWrite) {
+    fn record_fault(&self, found: BlockState, target: u32, offset: u64, expected: ExpectedWrite) {
         let kind = match found {
             BlockState::Ok => return,
             BlockState::Torn { .. } => 0,
@@ -145,9 +145,9 @@ impl Verification {
             BlockState::Misplaced { .. } => 2,
             BlockState::Corrupt { .. } => 3,
         };
-        self.found[kind].fetch_add(1, Ordering::Relaxed);
-        let mut first = lock(&self.first);
-        if first.len() < MAX_SENTENCES {
+        self.fault_counts[kind].fetch_add(1, Ordering::Relaxed);
+        let mut first = lock(&self.first_faults);
+        if first.len() < MAX_FAULTS_NAMED {
             let name = self.names.get(target as usize).map_or("", String::as_str);
             first.extend(found.message(name, offset, expected));
         }
@@ -155,9 +155,9 @@ impl Verification {
 }
 
 /// Why blocks of a verified job would not be as it wrote them, without any fault of the target.
-fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
+fn overlap_fault(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
     let mut verified = vec![false; targets.all.len()];
-    for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
+    for (nth, (job, places)) in spec.jobs.iter().zip(&targets.by_job).enumerate() {
         if !job.verify {
             continue;
         }
@@ -177,9 +177,9 @@ fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
             verified[place as usize] = true;
         }
     }
-    let mut jobs = spec.jobs.iter().zip(&targets.of_jobs);
+    let mut jobs = spec.jobs.iter().zip(&targets.by_job);
     let spoiler = jobs.position(|(job, places)| {
-        !job.verify && job.changes() && places.iter().any(|&place| verified[place as usize])
+        !job.verify && job.changes_data() && places.iter().any(|&place| verified[place as usize])
     });
     spoiler.map(|nth| {
         format!(
@@ -193,27 +193,32 @@ impl Verifier {
     /// For a worker with so many slots.
     #[must_use]
     pub fn new(verification: Arc<Verification>, slots: usize) -> Self {
-        let expected = vec![ExpectedWrite::AtLeast(0); slots * verification.units].into();
-        Self { verification, known: vec![Known { sequence: 0, bytes: 0 }; slots].into(), expected }
+        let expected = vec![ExpectedWrite::AtLeast(0); slots * verification.units_per_block].into();
+        Self {
+            verification,
+            pending_writes: vec![PendingWrite { sequence: 0, bytes: 0 }; slots].into(),
+            expected,
+        }
     }
 
     /// Before an I/O begins in a slot: the sequence of a write; None where it may not begin yet,
     /// because another write of the block is under way.
-    pub fn begin(&mut self, slot: u32, op: &IoOp) -> Option<u64> {
+    pub fn begin_io(&mut self, slot: u32, op: &IoOp) -> Option<u64> {
         let slot = slot as usize;
-        let known = &mut self.known[slot];
+        let known = &mut self.pending_writes[slot];
         match (op.kind, &self.verification.ledger) {
             (IoKind::Read, _) => {
                 let places = (op.offset..).step_by(self.verification.unit_bytes as usize);
-                let expected =
-                    &mut self.expected[slot * self.verification.units..][..self.verification.units];
+                let expected = &mut self.expected[slot * self.verification.units_per_block..]
+                    [..self.verification.units_per_block];
                 let end = op.offset + u64::from(op.bytes);
                 for (expected, here) in expected.iter_mut().zip(places.take_while(|at| *at < end)) {
                     *expected = self.verification.expected(op.target, here);
                 }
             }
             (IoKind::Write, Some(ledger)) => {
-                if !begin_all(ledger, op.target, self.verification.units_of(op.offset, op.bytes)) {
+                if !begin_writes(ledger, op.target, self.verification.units_of(op.offset, op.bytes))
+                {
                     return None;
                 }
                 known.sequence = self.verification.sequence.fetch_add(1, Ordering::Relaxed);
@@ -225,13 +230,13 @@ impl Verifier {
     }
 
     /// A write has ended.
-    pub fn end_write(&self, slot: u32, target: u32, offset: u64, outcome: Outcome) {
+    pub fn end_write(&self, slot: u32, target: u32, offset: u64, outcome: WriteOutcome) {
         let Some(ledger) = &self.verification.ledger else { return };
-        let Known { sequence, bytes } = self.known[slot as usize];
+        let PendingWrite { sequence, bytes } = self.pending_writes[slot as usize];
         for unit in self.verification.units_of(offset, bytes) {
             match outcome {
-                Outcome::Done => ledger.acknowledge(target, unit, sequence),
-                Outcome::Failed => ledger.abandon(target, unit),
+                WriteOutcome::Done => ledger.acknowledge_write(target, unit, sequence),
+                WriteOutcome::Failed => ledger.fail_write(target, unit),
             }
         }
     }
@@ -239,7 +244,7 @@ impl Verifier {
     /// A read has ended with these bytes. A block is blamed once, for the first of its units.
     pub fn end_read(&self, slot: u32, target: u32, offset: u64, bytes: &[u8]) {
         self.verification.checked.fetch_add(1, Ordering::Relaxed);
-        let expected = &self.expected[slot as usize * self.verification.units..];
+        let expected = &self.expected[slot as usize * self.verification.units_per_block..];
         let places = (offset..).step_by(self.verification.unit_bytes as usize);
         let units = bytes.chunks(self.verification.unit_bytes as usize).zip(expected).zip(places);
         for ((unit, &expected), here) in units {
@@ -251,18 +256,18 @@ impl Verifier {
             };
             let found = verify_block(unit, target, here, expected);
             if found != BlockState::Ok {
-                return self.verification.blame(found, target, here, expected);
+                return self.verification.record_fault(found, target, here, expected);
             }
         }
     }
 }
 
 /// Begin a write of all these units, or of none where one of them is being written.
-fn begin_all(ledger: &Ledger, target: u32, units: Range<u64>) -> bool {
-    let busy = units.clone().find(|&unit| !ledger.begin(target, unit));
+fn begin_writes(ledger: &Ledger, target: u32, units: Range<u64>) -> bool {
+    let busy = units.clone().find(|&unit| !ledger.begin_write(target, unit));
     if let Some(busy) = busy {
         for unit in units.start..busy {
-            ledger.withdraw(target, unit);
+            ledger.cancel_write(target, unit);
         }
     }
     busy.is_none()
@@ -270,7 +275,7 @@ fn begin_all(ledger: &Ledger, target: u32, units: Range<u64>) -> bool {
 
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// The kernel said that it is done.
     Done,
     /// It failed, or a part of it.
@@ -304,7 +309,7 @@ mod tests {
     }
 
     fn wrong(told: &Value) -> Vec<(&str, u64)> {
-        let counts = KINDS.iter().map(|&kind| (kind, told[kind].as_u64().unwrap()));
+        let counts = FAULT_KINDS.iter().map(|&kind| (kind, told[kind].as_u64().unwrap()));
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
@@ -396,21 +401,21 @@ mod tests {
         let verification = Arc::new(Verification::open(&spec, &targets).unwrap().unwrap());
         let (mut one, mut other) =
             (Verifier::new(Arc::clone(&verification), 2), Verifier::new(verification, 2));
-        let first = one.begin(0, &write_of(4 * BLOCK, 2 * BLOCK)).unwrap();
+        let first = one.begin_io(0, &write_of(4 * BLOCK, 2 * BLOCK)).unwrap();
         // The same block, its second part, and one that shares that with it: of another thread too.
         for (offset, bytes) in [(4, 2), (5, 1), (3, 2)].map(|(at, long)| (at * BLOCK, long * BLOCK))
         {
-            assert_eq!(one.begin(1, &write_of(offset, bytes)), None);
-            assert_eq!(other.begin(0, &write_of(offset, bytes)), None);
+            assert_eq!(one.begin_io(1, &write_of(offset, bytes)), None);
+            assert_eq!(other.begin_io(0, &write_of(offset, bytes)), None);
         }
         // Those that might not begin keep nobody else from the blocks that were free.
-        let second = other.begin(0, &write_of(2 * BLOCK, 2 * BLOCK)).unwrap();
+        let second = other.begin_io(0, &write_of(2 * BLOCK, 2 * BLOCK)).unwrap();
         assert!(second > first);
-        other.end_write(0, 0, 2 * BLOCK, Outcome::Done);
-        one.end_write(0, 0, 4 * BLOCK, Outcome::Done);
-        let third = other.begin(1, &write_of(3 * BLOCK, 2 * BLOCK)).unwrap();
+        other.end_write(0, 0, 2 * BLOCK, WriteOutcome::Done);
+        one.end_write(0, 0, 4 * BLOCK, WriteOutcome::Done);
+        let third = other.begin_io(1, &write_of(3 * BLOCK, 2 * BLOCK)).unwrap();
         assert!(third > second);
-        assert_eq!(one.begin(0, &write_of(4 * BLOCK, 2 * BLOCK)), None);
+        assert_eq!(one.begin_io(0, &write_of(4 * BLOCK, 2 * BLOCK)), None);
     }
 
     #[test]
@@ -428,20 +433,20 @@ mod tests {
             block
         };
         let half = BLOCK as usize / 2;
-        let mut last = verifier.begin(0, &write_of(0, BLOCK)).unwrap();
-        verifier.end_write(0, 0, 0, Outcome::Done);
+        let mut last = verifier.begin_io(0, &write_of(0, BLOCK)).unwrap();
+        verifier.end_write(0, 0, 0, WriteOutcome::Done);
         // Of the block as it was before: all, nothing, a half.
         for old_bytes in [BLOCK as usize, 0, half] {
-            verifier.begin(1, &IoOp { kind: IoKind::Read, ..write_of(0, BLOCK) });
-            let next = verifier.begin(0, &write_of(0, BLOCK)).unwrap();
-            verifier.end_write(0, 0, 0, Outcome::Done);
+            verifier.begin_io(1, &IoOp { kind: IoKind::Read, ..write_of(0, BLOCK) });
+            let next = verifier.begin_io(0, &write_of(0, BLOCK)).unwrap();
+            verifier.end_write(0, 0, 0, WriteOutcome::Done);
             let found = [&stamped(last)[..old_bytes], &stamped(next)[old_bytes..]].concat();
             verifier.end_read(1, 0, 0, &found);
             assert_eq!(wrong(&verification.results()), []);
             last = next;
         }
         for (older, wrongs) in [(last, vec![]), (last - 1, vec![("stale", 1)])] {
-            verifier.begin(1, &IoOp { kind: IoKind::Read, ..write_of(0, BLOCK) });
+            verifier.begin_io(1, &IoOp { kind: IoKind::Read, ..write_of(0, BLOCK) });
             verifier.end_read(1, 0, 0, &stamped(older));
             assert_eq!(wrong(&verification.results()), wrongs);
         }

@@ -10,42 +10,42 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::counts::WorkerCounters;
-use super::halt::LOOK_NS;
-use super::lines::{Snapshot, say};
-use super::threads::{Shared, Threads};
-use super::worker::{Ended, Times};
+use super::halt::CHECK_INTERVAL_NS;
+use super::lines::{CounterSnapshot, print_line};
+use super::threads::{EngineContext, Threads};
+use super::worker::{WorkerResult, WorkerTimes};
 use crate::error::errno_name;
 use crate::sys::block::keep;
 use crate::sys::thread::{Usage, process_usage};
 use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
 
 /// Threads are let off so long before the start: all have woken by then.
-const GATE_AHEAD_NS: u64 = 20_000_000;
+const GATE_LEAD_NS: u64 = 20_000_000;
 /// Without a time to start at, threads are given so long to wake up.
-const LEAD_NS: u64 = 2_000_000;
+const START_LEAD_NS: u64 = 2_000_000;
 /// A rate counts as unreached when the last arrivals were late by more than this part of the time.
-const LAG_PART: f64 = 0.01;
+const MAX_LAG_RATIO: f64 = 0.01;
 
 /// After the end of submission nothing may end for so long before what is under way counts as hung:
 /// long for a device that has trouble, and shorter than the 15 s after which iolab ends an engine
 /// that it has asked to.
-const HUNG_NS: u64 = 10 * SECOND_NS;
+const HANG_TIMEOUT_NS: u64 = 10 * SECOND_NS;
 /// Before the end of submission, whether that was wished earlier is looked at so often.
-const HALT_LOOK_NS: u64 = SECOND_NS;
+const HALT_CHECK_NS: u64 = SECOND_NS;
 /// So many I/Os must have failed, and none been done, for so long before a load is given up: it
 /// would go on at full speed without a target.
-const FAILED_LEAST: u64 = 100;
-const FAILING_NS: u64 = SECOND_NS;
+const MIN_FAILED_IOS: u64 = 100;
+const MIN_FAILING_NS: u64 = SECOND_NS;
 /// Between two looks at what hangs.
-const HUNG_LOOK_NS: u64 = 200_000_000;
+const HANG_CHECK_NS: u64 = 200_000_000;
 
 /// In place of an errno, of threads that did not tell how they ended.
-const LOST: &str = "lost";
+const LOST_THREAD: &str = "lost";
 
 /// The moments of a run, in ticks and in real time.
-struct RunLoop<'a> {
-    shared: &'a Shared,
-    times: Times,
+struct RunReport<'a> {
+    shared: &'a EngineContext,
+    times: WorkerTimes,
     start_real_ns: u64,
 }
 
@@ -53,19 +53,24 @@ struct RunLoop<'a> {
 ///
 /// `start_real_ns` is when to start; at once when it is past or None, or when all is halted before:
 /// then nothing is done, and that is told.
-pub fn watch(shared: &Shared, threads: &Threads, start_real_ns: Option<u64>, depth: &Value) {
+pub fn report_run(
+    shared: &EngineContext,
+    threads: &Threads,
+    start_real_ns: Option<u64>,
+    depth: &Value,
+) {
     let start_real_ns = start_real_ns.filter(|&at_ns| wait_for_gate(shared, at_ns));
-    let run_loop = RunLoop::begin(shared, start_real_ns);
-    let none = Snapshot::of(&threads.scores);
+    let run_loop = RunReport::start_threads(shared, start_real_ns);
+    let none = CounterSnapshot::of(&threads.scores);
     threads.start(run_loop.times);
     sleep_until_real(run_loop.start_real_ns);
-    let before = Moment::now();
-    say(&json!({
+    let before = UsageSnapshot::now();
+    print_line(&json!({
         "started_real_ns": run_loop.start_real_ns,
         "late_ns": start_real_ns.map_or(0, |at_ns| run_loop.start_real_ns.saturating_sub(at_ns)),
     }));
-    let followed = run_loop.follow(threads, none);
-    let kept = if followed.hung > 0 { Default::default() } else { keep_files(shared) };
+    let followed = run_loop.report_until_end(threads, none);
+    let kept = if followed.hung > 0 { Default::default() } else { fsync_targets(shared) };
     run_loop.sum_up(threads, &followed, before, depth, kept);
     if followed.hung > 0 {
         // Threads that the kernel does not let go would be waited for in vain.
@@ -75,41 +80,41 @@ pub fn watch(shared: &Shared, threads: &Threads, start_real_ns: Option<u64>, dep
 
 /// What was used and stolen up to a moment.
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+struct UsageSnapshot {
     stolen_ticks: u64,
     used: Usage,
 }
 
-impl Moment {
+impl UsageSnapshot {
     fn now() -> Self {
         Self { stolen_ticks: steal_ticks(), used: process_usage() }
     }
 }
 
 /// How all threads ended.
-struct Followed {
+struct RunOutcome {
     /// Those that told.
-    all: Vec<Ended>,
+    ended: Vec<WorkerResult>,
     /// I/Os that have not ended, and were given up.
     hung: u64,
     /// When the last I/O was seen to end, nanoseconds since the start; 0 where nothing is hung.
-    last_ns: u64,
+    last_io_ns: u64,
     /// When submission stopped.
-    stopped: Moment,
+    stopped: UsageSnapshot,
     /// Every I/O failed, so it was ended early.
     gave_up: bool,
 }
 
 /// Whether anything ends after submission has stopped.
 #[derive(Default)]
-struct HangWatch {
+struct HangDetector {
     seen: u64,
     since_ns: u64,
 }
 
-impl HangWatch {
+impl HangDetector {
     /// Look; the I/Os that are given up, once nothing has ended for too long.
-    fn look(&mut self, threads: &Threads, ended: usize, now_ns: u64) -> Option<u64> {
+    fn check(&mut self, threads: &Threads, ended: usize, now_ns: u64) -> Option<u64> {
         let sum = |of: fn(&WorkerCounters) -> u64| {
             threads.scores.iter().map(|scores| of(scores)).sum::<u64>()
         };
@@ -117,49 +122,49 @@ impl HangWatch {
         if seen != self.seen || self.since_ns == 0 {
             (self.seen, self.since_ns) = (seen, now_ns);
         }
-        let is_hung = now_ns - self.since_ns >= HUNG_NS;
+        let is_hung = now_ns - self.since_ns >= HANG_TIMEOUT_NS;
         is_hung.then(|| sum(|one| one.in_flight.load(Ordering::Relaxed)).max(1))
     }
 }
 
 /// Whether all that ends has failed for too long.
 #[derive(Default)]
-struct FailWatch {
+struct FailureDetector {
     done: u64,
     failed: u64,
     since_ns: u64,
 }
 
-impl FailWatch {
+impl FailureDetector {
     /// Look; whether to give up.
-    fn look(&mut self, now: &Snapshot, now_ns: u64) -> bool {
-        let (done, failed) = now.outcomes();
+    fn check(&mut self, now: &CounterSnapshot, now_ns: u64) -> bool {
+        let (done, failed) = now.done_and_failed();
         if done > self.done || failed == self.failed {
             (self.done, self.failed, self.since_ns) = (done, failed, now_ns);
         }
-        failed - self.failed >= FAILED_LEAST && now_ns - self.since_ns >= FAILING_NS
+        failed - self.failed >= MIN_FAILED_IOS && now_ns - self.since_ns >= MIN_FAILING_NS
     }
 }
 
 /// Sleep until shortly before the start; false when all is halted before.
-fn wait_for_gate(shared: &Shared, start_real_ns: u64) -> bool {
-    let gate_ns = start_real_ns.saturating_sub(GATE_AHEAD_NS);
+fn wait_for_gate(shared: &EngineContext, start_real_ns: u64) -> bool {
+    let gate_ns = start_real_ns.saturating_sub(GATE_LEAD_NS);
     let mut now_ns = real_ns();
-    while now_ns < gate_ns && !shared.halt.is_wished() {
-        sleep_until_real(gate_ns.min(now_ns + LOOK_NS));
+    while now_ns < gate_ns && !shared.halt.is_requested() {
+        sleep_until_real(gate_ns.min(now_ns + CHECK_INTERVAL_NS));
         now_ns = real_ns();
     }
     now_ns >= gate_ns
 }
 
-impl<'a> RunLoop<'a> {
-    fn begin(shared: &'a Shared, wanted: Option<u64>) -> Self {
+impl<'a> RunReport<'a> {
+    fn start_threads(shared: &'a EngineContext, wanted: Option<u64>) -> Self {
         let (now, now_real_ns) = (shared.clock.ticks(), real_ns());
-        let start_real_ns = wanted.unwrap_or(0).max(now_real_ns + LEAD_NS);
+        let start_real_ns = wanted.unwrap_or(0).max(now_real_ns + START_LEAD_NS);
         let start = now + shared.clock.ticks_of(start_real_ns - now_real_ns);
         let runtime = shared.spec.runtime_s.map(|seconds| (seconds * SECOND_NS as f64) as u64);
         let deadline = runtime.map_or(u64::MAX, |ns| start + shared.clock.ticks_of(ns));
-        Self { shared, times: Times { start, deadline }, start_real_ns }
+        Self { shared, times: WorkerTimes { start, deadline }, start_real_ns }
     }
 
     /// Nanoseconds since the start.
@@ -169,39 +174,39 @@ impl<'a> RunLoop<'a> {
 
     /// Nanoseconds from the start to the end of submission, as far as is known now.
     fn planned_ns(&self) -> u64 {
-        self.since_start_ns(self.times.deadline.min(self.shared.halt.at()))
+        self.since_start_ns(self.times.deadline.min(self.shared.halt.at_ticks()))
     }
 
     /// The same of threads that have ended: jobs that end by their bytes do not last so long.
-    fn measured_ns(&self, followed: &Followed) -> u64 {
-        let (all, planned_ns) = (&followed.all, self.planned_ns());
-        if followed.hung == 0 && all.iter().all(|ended| ended.is_early || ended.broken.is_some()) {
+    fn measured_ns(&self, followed: &RunOutcome) -> u64 {
+        let (all, planned_ns) = (&followed.ended, self.planned_ns());
+        if followed.hung == 0 && all.iter().all(|ended| ended.is_early || ended.error.is_some()) {
             return self.last_ns(followed).min(planned_ns);
         }
         planned_ns
     }
 
     /// Nanoseconds from the start to the end of the last I/O.
-    fn last_ns(&self, followed: &Followed) -> u64 {
-        let ends = followed.all.iter().map(|ended| self.since_start_ns(ended.last));
-        ends.max().unwrap_or(0).max(followed.last_ns)
+    fn last_ns(&self, followed: &RunOutcome) -> u64 {
+        let ends = followed.ended.iter().map(|ended| self.since_start_ns(ended.last_io_end));
+        ends.max().unwrap_or(0).max(followed.last_io_ns)
     }
 
     /// Tell each interval until all threads have ended, or are given up; how they did.
-    fn follow(&self, threads: &Threads, mut reported: Snapshot) -> Followed {
+    fn report_until_end(&self, threads: &Threads, mut reported: CounterSnapshot) -> RunOutcome {
         let clock = self.shared.clock;
         let interval_ns = self.shared.spec.interval_ms * (SECOND_NS / 1000);
         let mut all = Vec::with_capacity(threads.count());
-        let mut writer = IntervalWriter { run_loop: self, seq: 0, reported_ns: 0 };
-        let (mut stopped, mut hang_watch, mut hung) = (None, HangWatch::default(), None);
-        let (mut fail_watch, mut gave_up) = (FailWatch::default(), false);
+        let mut writer = IntervalWriter { report: self, seq: 0, reported_ns: 0 };
+        let (mut stopped, mut hang_watch, mut hung) = (None, HangDetector::default(), None);
+        let (mut fail_watch, mut gave_up) = (FailureDetector::default(), false);
         while all.len() < threads.count() && hung.is_none() {
             let planned_ns = self.planned_ns();
             let tick_ns = (writer.reported_ns / interval_ns + 1) * interval_ns;
             let now_ns = self.since_start_ns(clock.ticks());
             let look_ns = match stopped {
-                None => planned_ns.min(now_ns + HALT_LOOK_NS),
-                Some(_) => now_ns + HUNG_LOOK_NS,
+                None => planned_ns.min(now_ns + HALT_CHECK_NS),
+                Some(_) => now_ns + HANG_CHECK_NS,
             };
             let left_ns = tick_ns.min(look_ns).saturating_sub(now_ns);
             match threads.ended.recv_timeout(Duration::from_nanos(left_ns)) {
@@ -211,49 +216,49 @@ impl<'a> RunLoop<'a> {
                     let now_ns = self.since_start_ns(clock.ticks());
                     let stops = now_ns >= planned_ns && stopped.is_none();
                     if stops {
-                        stopped = Some(Moment::now());
+                        stopped = Some(UsageSnapshot::now());
                     }
                     if stopped.is_some() {
-                        hung = hang_watch.look(threads, all.len(), now_ns);
+                        hung = hang_watch.check(threads, all.len(), now_ns);
                     }
                     // It may have been halted before it began, which is no interval.
                     if now_ns > 0 && (stops || now_ns >= tick_ns) {
-                        reported = writer.tell(threads, &reported, now_ns);
-                        if stopped.is_none() && fail_watch.look(&reported, now_ns) {
+                        reported = writer.write_interval(threads, &reported, now_ns);
+                        if stopped.is_none() && fail_watch.check(&reported, now_ns) {
                             gave_up = true;
-                            self.shared.halt.wish(clock.ticks());
+                            self.shared.halt.request(clock.ticks());
                         }
                     }
                 }
             }
         }
-        let followed = Followed {
-            all,
+        let followed = RunOutcome {
+            ended: all,
             hung: hung.unwrap_or(0),
-            last_ns: if hung.is_some() { hang_watch.since_ns } else { 0 },
-            stopped: stopped.unwrap_or_else(Moment::now),
+            last_io_ns: if hung.is_some() { hang_watch.since_ns } else { 0 },
+            stopped: stopped.unwrap_or_else(UsageSnapshot::now),
             gave_up,
         };
         let last_ns = self.last_ns(&followed).max(self.measured_ns(&followed));
-        writer.tell_last(threads, &reported, last_ns);
+        writer.write_last(threads, &reported, last_ns);
         followed
     }
 
     fn sum_up(
         &self,
         threads: &Threads,
-        followed: &Followed,
-        before: Moment,
+        followed: &RunOutcome,
+        before: UsageSnapshot,
         depth: &Value,
         (kept_ns, unkept): (Option<u64>, BTreeMap<String, u64>),
     ) {
-        let whole = Snapshot::of(&threads.scores);
-        let all = &followed.all;
+        let whole = CounterSnapshot::of(&threads.scores);
+        let all = &followed.ended;
         let (last_ns, measured_ns) = (self.last_ns(followed), self.measured_ns(followed));
-        let used = usage(followed, before);
+        let used = run_usage(followed, before);
         // What a thread left that the kernel broke off has not ended either.
-        let hung = followed.hung.max(whole.under_way());
-        let mut end = whole.whole();
+        let hung = followed.hung.max(whole.in_flight());
+        let mut end = whole.totals();
         let mut errors = whole.errors();
         for (errno, count) in unkept {
             *errors.entry("sync").or_default().entry(errno).or_default() += count;
@@ -263,7 +268,7 @@ impl<'a> RunLoop<'a> {
             "end_real_ns": self.start_real_ns + last_ns,
             "errors": errors,
             "retries": whole.retries(),
-            "broken": broken(all, if followed.hung > 0 { all.len() } else { threads.count() }),
+            "broken": broken_threads(all, if followed.hung > 0 { all.len() } else { threads.count() }),
             "hung": hung,
             "gave_up": followed.gave_up,
             "cpu": {
@@ -273,7 +278,7 @@ impl<'a> RunLoop<'a> {
             "measured_ns": measured_ns,
             "drain_ns": last_ns.saturating_sub(measured_ns),
             "drained_ios": whole.drained(),
-            "begun_ns": self.begun_ns(all),
+            "begun_ns": self.first_and_last_start_ns(all),
             "lateness": whole.lateness(),
             "unreached": self.is_unreached(all, hung, measured_ns),
             "unsubmitted": self.unsubmitted(all, hung, measured_ns),
@@ -289,28 +294,28 @@ impl<'a> RunLoop<'a> {
         if let Value::Object(rest) = rest {
             end.extend(rest);
         }
-        say(&json!({ "end": end }));
+        print_line(&json!({ "end": end }));
     }
 
     /// When the first and the last thread began, nanoseconds after the start; null where none told.
-    fn begun_ns(&self, all: &[Ended]) -> Value {
-        let begun = || all.iter().map(|ended| self.since_start_ns(ended.begun));
+    fn first_and_last_start_ns(&self, all: &[WorkerResult]) -> Value {
+        let begun = || all.iter().map(|ended| self.since_start_ns(ended.started));
         json!({ "first": begun().min(), "last": begun().max() })
     }
 
     /// How long the oldest I/O was due that was not submitted; None where each was.
-    fn lag_ns(&self, all: &[Ended], measured_ns: u64) -> Option<u64> {
+    fn lag_ns(&self, all: &[WorkerResult], measured_ns: u64) -> Option<u64> {
         let oldest = all.iter().filter_map(|ended| ended.oldest_due).min();
         oldest.map(|due| measured_ns.saturating_sub(self.shared.clock.ns(due)))
     }
 
     /// Whether arrivals were far behind when submission stopped: as they were behind what hangs.
-    fn is_unreached(&self, all: &[Ended], hung: u64, measured_ns: u64) -> bool {
+    fn is_unreached(&self, all: &[WorkerResult], hung: u64, measured_ns: u64) -> bool {
         if hung > 0 && self.has_rate() {
             return true;
         }
         let lag_ns = self.lag_ns(all, measured_ns).unwrap_or(0);
-        lag_ns as f64 > LAG_PART * measured_ns as f64
+        lag_ns as f64 > MAX_LAG_RATIO * measured_ns as f64
     }
 
     /// Whether anything is due at a time.
@@ -320,7 +325,7 @@ impl<'a> RunLoop<'a> {
 
     /// What was due and not submitted; null where nothing is due at a time, and where threads that
     /// hang did not tell of it.
-    fn unsubmitted(&self, all: &[Ended], hung: u64, measured_ns: u64) -> Value {
+    fn unsubmitted(&self, all: &[WorkerResult], hung: u64, measured_ns: u64) -> Value {
         if hung > 0 || !self.has_rate() {
             return Value::Null;
         }
@@ -331,33 +336,38 @@ impl<'a> RunLoop<'a> {
 
 /// Says the intervals.
 struct IntervalWriter<'a> {
-    run_loop: &'a RunLoop<'a>,
+    report: &'a RunReport<'a>,
     seq: u64,
     reported_ns: u64,
 }
 
 impl IntervalWriter<'_> {
-    fn tell(&mut self, threads: &Threads, reported: &Snapshot, now_ns: u64) -> Snapshot {
-        let now = Snapshot::of(&threads.scores);
-        let (directions, _) = now.since(reported);
-        self.say(directions, now_ns);
+    fn write_interval(
+        &mut self,
+        threads: &Threads,
+        reported: &CounterSnapshot,
+        now_ns: u64,
+    ) -> CounterSnapshot {
+        let now = CounterSnapshot::of(&threads.scores);
+        let (directions, _) = now.latency_since(reported);
+        self.write_line(directions, now_ns);
         now
     }
 
     /// What was after the last interval up to `end_ns`, time without I/Os too: rates of intervals
     /// would be too high without it. Nothing when there was neither time nor any I/O.
-    fn tell_last(&mut self, threads: &Threads, reported: &Snapshot, end_ns: u64) {
-        let (directions, ios) = Snapshot::of(&threads.scores).since(reported);
+    fn write_last(&mut self, threads: &Threads, reported: &CounterSnapshot, end_ns: u64) {
+        let (directions, ios) = CounterSnapshot::of(&threads.scores).latency_since(reported);
         if ios > 0 || self.seq == 0 || end_ns > self.reported_ns {
-            self.say(directions, end_ns.max(self.reported_ns + 1));
+            self.write_line(directions, end_ns.max(self.reported_ns + 1));
         }
     }
 
-    fn say(&mut self, mut directions: serde_json::Map<String, Value>, now_ns: u64) {
+    fn write_line(&mut self, mut directions: serde_json::Map<String, Value>, now_ns: u64) {
         directions.insert("seq".into(), self.seq.into());
-        directions.insert("end_real_ns".into(), (self.run_loop.start_real_ns + now_ns).into());
+        directions.insert("end_real_ns".into(), (self.report.start_real_ns + now_ns).into());
         directions.insert("span_ns".into(), (now_ns - self.reported_ns).into());
-        say(&Value::Object(directions));
+        print_line(&Value::Object(directions));
         self.seq += 1;
         self.reported_ns = now_ns;
     }
@@ -365,21 +375,21 @@ impl IntervalWriter<'_> {
 
 /// How many threads the kernel broke off, by errno, and how many of `count` ended without a word:
 /// by a fault of the engine, of which standard error tells.
-fn broken(all: &[Ended], count: usize) -> BTreeMap<&'static str, usize> {
+fn broken_threads(all: &[WorkerResult], count: usize) -> BTreeMap<&'static str, usize> {
     let mut broken = BTreeMap::new();
-    for errno in all.iter().filter_map(|ended| ended.broken) {
+    for errno in all.iter().filter_map(|ended| ended.error) {
         *broken.entry(errno_name(errno).unwrap_or("EIO")).or_default() += 1;
     }
     if all.len() < count {
-        broken.insert(LOST, count - all.len());
+        broken.insert(LOST_THREAD, count - all.len());
     }
     broken
 }
 
 /// What the process used from the start until the last thread submitted nothing more; of threads
 /// that did not tell, as it was seen from here.
-fn usage(followed: &Followed, before: Moment) -> Usage {
-    let all = &followed.all;
+fn run_usage(followed: &RunOutcome, before: UsageSnapshot) -> Usage {
+    let all = &followed.ended;
     let then = all.iter().find_map(|ended| ended.used_before).unwrap_or(before.used);
     let seen = (followed.hung > 0).then_some(followed.stopped.used);
     let after = all.iter().map(|ended| ended.used_after).chain(seen);
@@ -396,17 +406,17 @@ fn steal_ticks() -> u64 {
 }
 
 /// Keep all that jobs with `end_fsync` wrote; how long that took, and what failed by errno.
-fn keep_files(shared: &Shared) -> (Option<u64>, BTreeMap<String, u64>) {
+fn fsync_targets(shared: &EngineContext) -> (Option<u64>, BTreeMap<String, u64>) {
     let (start, mut failed) = (Instant::now(), BTreeMap::new());
     let mut places: Vec<u32> = Vec::new();
-    for (job, own) in shared.spec.jobs.iter().zip(shared.of_jobs.iter()) {
+    for (job, own) in shared.spec.jobs.iter().zip(shared.targets_by_job.iter()) {
         if job.end_fsync {
             places.extend(own);
         }
     }
     places.sort_unstable();
     places.dedup();
-    let of_ledger = shared.verification.iter().map(|verification| verification.keep());
+    let of_ledger = shared.verification.iter().map(|verification| verification.sync_ledger());
     for kept in places.iter().map(|&nth| keep(&shared.targets[nth as usize].file)).chain(of_ledger)
     {
         if let Err(error) = kept {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::counts::{Timing, WorkerCounters};
-use super::halt::{Halt, LOOK_NS};
+use super::halt::{CHECK_INTERVAL_NS, Halt};
 use super::queue::{Queue, Wait};
 use super::slot::{
     CompletionBatch, Lane, LaneState, NEVER, RetryDecision, Slot, SlotMemory, Submitter,
@@ -21,7 +21,7 @@ use crate::sys::thread::{Usage, process_usage};
 
 /// Before something is due the thread stays awake for so long: timers wake it some tens of
 /// microseconds late.
-const AWAKE_NS: u64 = 100_000;
+const SPIN_BEFORE_DUE_NS: u64 = 100_000;
 
 /// How many I/Os that were due and not submitted are drawn to be counted, of all lanes together:
 /// for some tens of milliseconds. More of them are told by the rate.
@@ -29,7 +29,7 @@ const MAX_DRAWS: u64 = 1 << 20;
 
 /// When a worker begins, and when it submits nothing more, in ticks.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub struct WorkerTimes {
     /// The start.
     pub start: u64,
     /// The end of submission.
@@ -38,11 +38,11 @@ pub struct Times {
 
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ended {
+pub struct WorkerResult {
     /// When it began, in ticks.
-    pub begun: u64,
+    pub started: u64,
     /// When its last I/O ended, in ticks.
-    pub last: u64,
+    pub last_io_end: u64,
     /// I/Os that were due and not submitted.
     pub unsubmitted: u64,
     /// When the first of them was due, in ticks since the start.
@@ -54,7 +54,7 @@ pub struct Ended {
     /// What it had used when this thread submitted nothing more.
     pub used_after: Usage,
     /// What broke it off: the kernel took or gave no more.
-    pub broken: Option<i32>,
+    pub error: Option<i32>,
 }
 
 /// The thread's state.
@@ -62,21 +62,21 @@ pub struct Worker<Q> {
     queue: Q,
     clock: Clock,
     scores: Arc<WorkerCounters>,
-    tracks: Vec<LaneState>,
+    lanes: Vec<LaneState>,
     /// Lanes that may have something to submit.
-    listed: Vec<u32>,
+    ready_lanes: Vec<u32>,
     slots: Vec<Slot>,
     /// Slots whose I/O is given to the kernel once more.
-    again: Vec<u32>,
+    retry_now: Vec<u32>,
     /// The same, each not before its time.
-    later: Vec<(u64, u32)>,
+    retry_later: Vec<(u64, u32)>,
     /// The earliest of these times; `NEVER` where there are none.
-    later_at: u64,
-    under_way: usize,
+    next_retry: u64,
+    in_flight: usize,
     region: Region,
     verifier: Option<Verifier>,
     halt: Arc<Halt>,
-    leads: bool,
+    samples_start_usage: bool,
 }
 
 impl<Q: Queue> Worker<Q> {
@@ -101,23 +101,23 @@ impl<Q: Queue> Worker<Q> {
             queue,
             clock,
             scores,
-            listed: (0..tracks.len() as u32).collect(),
-            tracks,
-            again: Vec::with_capacity(slots.len()),
-            later: Vec::with_capacity(slots.len()),
-            later_at: NEVER,
+            ready_lanes: (0..tracks.len() as u32).collect(),
+            lanes: tracks,
+            retry_now: Vec::with_capacity(slots.len()),
+            retry_later: Vec::with_capacity(slots.len()),
+            next_retry: NEVER,
             slots,
-            under_way: 0,
+            in_flight: 0,
             region: memory.region,
             verifier: None,
             halt: Arc::default(),
-            leads: false,
+            samples_start_usage: false,
         }
     }
 
     /// Have lanes that verify do so.
     #[must_use]
-    pub fn verifying(mut self, verification: Option<Arc<Verification>>) -> Self {
+    pub fn with_verification(mut self, verification: Option<Arc<Verification>>) -> Self {
         self.verifier =
             verification.map(|verification| Verifier::new(verification, self.slots.len()));
         self
@@ -125,48 +125,49 @@ impl<Q: Queue> Worker<Q> {
 
     /// Have it end early when that is wished.
     #[must_use]
-    pub fn heeding(mut self, halt: Arc<Halt>) -> Self {
+    pub fn with_halt(mut self, halt: Arc<Halt>) -> Self {
         self.halt = halt;
         self
     }
 
     /// Have it look at the start what the process has used: the thread that tells may wake later.
     #[must_use]
-    pub fn leading(mut self) -> Self {
-        self.leads = true;
+    pub fn with_start_usage(mut self) -> Self {
+        self.samples_start_usage = true;
         self
     }
 
     /// Work from the start to the deadline, or to an earlier halt, and until all that is under way
     /// has ended.
-    pub fn run<K: Timing>(mut self, times: Times) -> Ended {
+    pub fn run<K: Timing>(mut self, times: WorkerTimes) -> WorkerResult {
         self.clock.wait_until(times.start);
-        let used_before = self.leads.then(process_usage);
+        let used_before = self.samples_start_usage.then(process_usage);
         let mut now = self.clock.ticks();
-        let mut ended = Ended { begun: now, last: now, used_before, ..Ended::default() };
+        let mut ended =
+            WorkerResult { started: now, last_io_end: now, used_before, ..WorkerResult::default() };
         let mut has_waited = false;
         let mut is_first = true;
-        while now < self.end_of(times) {
-            let before = self.under_way;
+        while now < self.submission_end(times) {
+            let before = self.in_flight;
             let next_due = self.submit::<K>(now, times.start, has_waited.then_some(now));
-            let has_submitted = self.under_way > before;
-            let wait = self.wait_for(next_due.min(times.deadline), now);
+            let has_submitted = self.in_flight > before;
+            let wait = self.next_wait(next_due.min(times.deadline), now);
             let Some(wait) = wait else {
                 ended.is_early = true;
                 break;
             };
-            self.scores.set_in_flight(self.under_way);
+            self.scores.set_in_flight(self.in_flight);
             if let Err(error) = self.queue.enter(wait) {
-                ended.broken = error.raw_os_error();
+                ended.error = error.raw_os_error();
                 break;
             }
             now = self.clock.ticks();
             let has_reaped = self.reap::<K>(now, times);
             if has_reaped {
-                ended.last = now;
+                ended.last_io_end = now;
             }
             has_waited = !has_submitted && !has_reaped && next_due != 0;
-            if is_first && self.under_way == 0 {
+            if is_first && self.in_flight == 0 {
                 // Threads that share a processor all begin now, and not each after a time slice.
                 thread::yield_now();
                 now = self.clock.ticks();
@@ -174,22 +175,22 @@ impl<Q: Queue> Worker<Q> {
             is_first = false;
         }
         ended.used_after = process_usage();
-        while self.under_way > 0 && ended.broken.is_none() {
-            self.submit_again(now);
-            self.scores.set_in_flight(self.under_way);
-            if let Err(error) = self.queue.enter(self.wait_for_any(now)) {
-                ended.broken = error.raw_os_error();
+        while self.in_flight > 0 && ended.error.is_none() {
+            self.submit_retries(now);
+            self.scores.set_in_flight(self.in_flight);
+            if let Err(error) = self.queue.enter(self.wait_for_completion(now)) {
+                ended.error = error.raw_os_error();
             }
             now = self.clock.ticks();
             if self.reap::<K>(now, times) {
-                ended.last = now;
+                ended.last_io_end = now;
             }
         }
         // Where it was broken off, these stay as they are for ever.
-        self.scores.set_in_flight(self.under_way);
-        let until = self.end_of(times).min(now).saturating_sub(times.start);
-        let draws = MAX_DRAWS / self.tracks.len().max(1) as u64;
-        for track in &mut self.tracks {
+        self.scores.set_in_flight(self.in_flight);
+        let until = self.submission_end(times).min(now).saturating_sub(times.start);
+        let draws = MAX_DRAWS / self.lanes.len().max(1) as u64;
+        for track in &mut self.lanes {
             let left = track.unsubmitted(until, draws);
             ended.unsubmitted += left.count;
             ended.oldest_due = [ended.oldest_due, left.oldest].into_iter().flatten().min();
@@ -199,25 +200,25 @@ impl<Q: Queue> Worker<Q> {
 
     /// When submission ends, as far as is known now.
     #[inline]
-    fn end_of(&self, times: Times) -> u64 {
-        times.deadline.min(self.halt.at())
+    fn submission_end(&self, times: WorkerTimes) -> u64 {
+        times.deadline.min(self.halt.at_ticks())
     }
 
     /// Give the queue once more what did not go through, if its time has come.
     #[inline]
-    fn submit_again(&mut self, now: u64) {
-        if now >= self.later_at {
-            self.take_later(now);
+    fn submit_retries(&mut self, now: u64) {
+        if now >= self.next_retry {
+            self.move_due_retries(now);
         }
-        for number in self.again.drain(..) {
+        for number in self.retry_now.drain(..) {
             self.queue.push(&self.slots[number as usize].request(number));
         }
     }
 
     /// Have what waited long enough among what is tried once more.
     #[cold]
-    fn take_later(&mut self, now: u64) {
-        let Self { again, later, .. } = self;
+    fn move_due_retries(&mut self, now: u64) {
+        let Self { retry_now: again, retry_later: later, .. } = self;
         let mut next_at = NEVER;
         later.retain(|&(at, number)| {
             if at <= now {
@@ -227,16 +228,25 @@ impl<Q: Queue> Worker<Q> {
             }
             at > now
         });
-        self.later_at = next_at;
+        self.next_retry = next_at;
     }
 
     /// Give the queue what may be submitted now; when there is something to submit next: 0 for at
     /// once. `waited` is now, where nothing was done before but to wait.
     #[inline]
     fn submit<K: Timing>(&mut self, now: u64, start: u64, waited: Option<u64>) -> u64 {
-        self.submit_again(now);
+        self.submit_retries(now);
         let Self {
-            queue, tracks, listed, slots, clock, scores, under_way, region, verifier, ..
+            queue,
+            lanes: tracks,
+            ready_lanes: listed,
+            slots,
+            clock,
+            scores,
+            in_flight: under_way,
+            region,
+            verifier,
+            ..
         } = self;
         let mut next_due = NEVER;
         let mut pushed = 0;
@@ -269,20 +279,20 @@ impl<Q: Queue> Worker<Q> {
 
     /// How long to wait when the next thing to submit is due then; None when all is done.
     #[inline]
-    fn wait_for(&self, next_due: u64, now: u64) -> Option<Wait> {
+    fn next_wait(&self, next_due: u64, now: u64) -> Option<Wait> {
         if next_due == 0 {
             return Some(Wait::Never);
         }
-        if self.listed.is_empty() {
-            return (self.under_way > 0).then(|| self.wait_for_any(now));
+        if self.ready_lanes.is_empty() {
+            return (self.in_flight > 0).then(|| self.wait_for_completion(now));
         }
         let left_ns = self.clock.ns(next_due.saturating_sub(now));
-        if left_ns <= AWAKE_NS {
+        if left_ns <= SPIN_BEFORE_DUE_NS {
             std::hint::spin_loop();
             return Some(Wait::Never);
         }
-        let left_ns = (left_ns - AWAKE_NS).min(LOOK_NS);
-        match self.wait_for_any(now) {
+        let left_ns = (left_ns - SPIN_BEFORE_DUE_NS).min(CHECK_INTERVAL_NS);
+        match self.wait_for_completion(now) {
             Wait::AtMost(again_ns) => Some(Wait::AtMost(left_ns.min(again_ns))),
             _ => Some(Wait::AtMost(left_ns)),
         }
@@ -290,19 +300,29 @@ impl<Q: Queue> Worker<Q> {
 
     /// How long to wait for what is under way alone: until some of it is to be tried again.
     #[inline]
-    fn wait_for_any(&self, now: u64) -> Wait {
-        if self.later.is_empty() {
+    fn wait_for_completion(&self, now: u64) -> Wait {
+        if self.retry_later.is_empty() {
             return Wait::ForOne;
         }
-        Wait::AtMost(self.clock.ns(self.later_at.saturating_sub(now)).min(LOOK_NS))
+        Wait::AtMost(self.clock.ns(self.next_retry.saturating_sub(now)).min(CHECK_INTERVAL_NS))
     }
 
     /// Count what has ended; whether anything has.
     #[inline]
-    fn reap<K: Timing>(&mut self, now: u64, times: Times) -> bool {
-        let is_late = now >= self.end_of(times);
-        let Self { queue, tracks, listed, slots, clock, scores, under_way, .. } = self;
-        let (again, later, later_at) = (&mut self.again, &mut self.later, &mut self.later_at);
+    fn reap<K: Timing>(&mut self, now: u64, times: WorkerTimes) -> bool {
+        let is_late = now >= self.submission_end(times);
+        let Self {
+            queue,
+            lanes: tracks,
+            ready_lanes: listed,
+            slots,
+            clock,
+            scores,
+            in_flight: under_way,
+            ..
+        } = self;
+        let (again, later, later_at) =
+            (&mut self.retry_now, &mut self.retry_later, &mut self.next_retry);
         let (region, verifier) = (&mut self.region, &self.verifier);
         let before = *under_way;
         let mut alike = CompletionBatch::empty();

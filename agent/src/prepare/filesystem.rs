@@ -12,7 +12,7 @@ use std::{io, thread};
 
 use serde::Serialize;
 
-use super::scratch::{Anchor, Leave, Place};
+use super::scratch::{FolderIdentity, Retention, ScratchLocation};
 use crate::device::{DeviceOptions, hold_device};
 use crate::error::{Context, Error, Result, io_error_text};
 use crate::remnant::{Remnant, RemnantKind};
@@ -33,7 +33,7 @@ const LOOP_BLOCK_BYTES: std::ops::RangeInclusive<u64> = 512..=4096;
 const WIPE_BYTES: usize = 64 << 10;
 /// How long a file that is just being closed may keep a mount busy.
 const UNMOUNT_PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(10);
+const UNMOUNT_PAUSE: Duration = Duration::from_millis(10);
 
 /// On what it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Backing {
 
 /// What is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Opened {
+pub struct OpenedFileSystem {
     /// Where it is mounted.
     pub dir: PathBuf,
     /// The kernel's name of its block device.
@@ -88,13 +88,13 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct FileSystem {
     mount_point: PathBuf,
-    root: Anchor,
-    backing: Base,
+    root: FolderIdentity,
+    backing: MountedBacking,
 }
 
 /// What must be undone below it.
 #[derive(Debug)]
-enum Base {
+enum MountedBacking {
     /// The file is to be removed; the kernel detaches the loop device.
     Image(PathBuf),
     /// The device is to lose its superblock.
@@ -103,19 +103,24 @@ enum Base {
 
 /// What is done by others on the way.
 #[derive(Clone, Copy)]
-pub struct Steps<'a> {
+pub struct FileSystemHooks<'a> {
     /// Move this thread to where its mounts are seen by runs alone.
-    pub seclude: &'a dyn Fn() -> io::Result<()>,
+    pub enter_namespace: &'a dyn Fn() -> io::Result<()>,
     /// Run a program to its end: Ok when its exit code is 0.
-    pub execute: &'a dyn Fn(&[&str]) -> Result<()>,
+    pub run_program: &'a dyn Fn(&[&str]) -> Result<()>,
     /// Mount the XFS of a device, by `mount_xfs`, unless the agent is ending.
     pub mount: &'a dyn Fn(&Path, &Path) -> Result<()>,
 }
 
 impl FileSystem {
     /// Make it, or mount what an earlier session kept, in a scratch folder that is held.
-    pub fn open(scratch: &Path, backing: &Backing, steps: Steps) -> Result<(Self, Opened)> {
-        (steps.seclude)().context("make a file system, for which the agent needs to be root")?;
+    pub fn open(
+        scratch: &Path,
+        backing: &Backing,
+        steps: FileSystemHooks,
+    ) -> Result<(Self, OpenedFileSystem)> {
+        (steps.enter_namespace)()
+            .context("make a file system, for which the agent needs to be root")?;
         let mount_point = scratch.join(MOUNT_POINT);
         match DirBuilder::new().mode(0o700).create(&mount_point) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -124,10 +129,10 @@ impl FileSystem {
             _ => {}
         }
         let made = match backing {
-            Backing::Image(bytes) => in_image(scratch, *bytes, &mount_point, steps),
+            Backing::Image(bytes) => create_in_image(scratch, *bytes, &mount_point, steps),
             Backing::Device { path, serial, overwrite } => {
                 let wish = DeviceOptions { serial: Some(serial), overwrite: *overwrite };
-                on_device(path, wish, &mount_point, steps)
+                create_on_device(path, wish, &mount_point, steps)
             }
         };
         if made.is_err() {
@@ -138,27 +143,27 @@ impl FileSystem {
 
     /// The root of what is mounted, for a path that leads there.
     #[must_use]
-    pub fn root_of(&self, path: &Path) -> Option<Anchor> {
+    pub fn root_of(&self, path: &Path) -> Option<FolderIdentity> {
         path.starts_with(&self.mount_point).then(|| self.root.clone())
     }
 
     /// End it and, unless its files are to stay, what it was made on. An error leaves it mounted.
-    pub fn close(&self, leave: Leave) -> Result<()> {
+    pub fn close(&self, leave: Retention) -> Result<()> {
         let doing = format_args!("unmount {}", self.mount_point.display());
-        unmount_free(&self.mount_point).context(doing)?;
-        self.clear(leave)
+        unmount_when_free(&self.mount_point).context(doing)?;
+        self.remove_backing(leave)
     }
 
     /// The same at the end of the agent: what still holds a file in it goes on without a name. The
     /// scratch folder `dir` may be at another place by now. What stays.
     #[must_use]
-    pub fn abandon(&self, dir: &Path, place: &Place) -> Vec<Remnant> {
+    pub fn close_at_exit(&self, dir: &Path, place: &ScratchLocation) -> Vec<Remnant> {
         let mut left = Vec::new();
         // Elsewhere a mount ends with the last of this agent's processes.
-        let now = if let Place::At(now) = place { Some(now.as_path()) } else { None };
+        let now = if let ScratchLocation::At(now) = place { Some(now.as_path()) } else { None };
         let at = now.map(|now| now.join(MOUNT_POINT));
         if let Some(at) = at.filter(|at| self.root.moved_to(at.clone()).open().is_ok()) {
-            if let Err(error) = unmount_free(&at) {
+            if let Err(error) = unmount_when_free(&at) {
                 let _ = unmount(&at, Unmount::Detached);
                 let why =
                     format!("another process has files in it open: {}", io_error_text(&error));
@@ -169,8 +174,8 @@ impl FileSystem {
             let _ = fs::remove_dir(&self.mount_point); // Else it goes with the folder's files.
         }
         // So does an image.
-        if let Base::Device { path, serial } = &self.backing {
-            if let Err(error) = wipe(path, serial) {
+        if let MountedBacking::Device { path, serial } = &self.backing {
+            if let Err(error) = wipe_superblock(path, serial) {
                 let why = format!("its superblock is not wiped: {}", error.message);
                 left.push(Remnant::of_path(RemnantKind::Device, path, why));
             }
@@ -179,38 +184,41 @@ impl FileSystem {
     }
 
     /// End what may have been mounted in a scratch folder while the agent came to its end.
-    pub fn cut_short(scratch: &Path) {
+    pub fn unmount_unfinished(scratch: &Path) {
         let _ = unmount(&scratch.join(MOUNT_POINT), Unmount::Detached);
     }
 
-    fn clear(&self, leave: Leave) -> Result<()> {
+    fn remove_backing(&self, leave: Retention) -> Result<()> {
         let _ = fs::remove_dir(&self.mount_point); // The scratch folder may keep an empty one.
         match (&self.backing, leave) {
-            (_, Leave::Files) => Ok(()),
-            (Base::Image(image), Leave::Nothing) => {
+            (_, Retention::Files) => Ok(()),
+            (MountedBacking::Image(image), Retention::Nothing) => {
                 fs::remove_file(image).context(format_args!("remove {}", image.display()))
             }
-            (Base::Device { path, serial }, Leave::Nothing) => wipe(path, serial),
+            (MountedBacking::Device { path, serial }, Retention::Nothing) => {
+                wipe_superblock(path, serial)
+            }
         }
     }
 }
 
-fn in_image(
+fn create_in_image(
     scratch: &Path,
     bytes: u64,
     mount_point: &Path,
-    steps: Steps,
-) -> Result<(FileSystem, Opened)> {
+    steps: FileSystemHooks,
+) -> Result<(FileSystem, OpenedFileSystem)> {
     let image = scratch.join(IMAGE);
-    let opened = |device: &Loop, kept| {
+    let opened = |device: &LoopDevice, kept| {
         let dir = mount_point.to_owned();
-        let made = Opened { dir, device: device.name.clone(), kept, direct: device.is_direct() };
-        let (mount_point, backing) = (mount_point.to_owned(), Base::Image(image.clone()));
-        let root = Anchor::of(&mount_point)?;
+        let made =
+            OpenedFileSystem { dir, device: device.name.clone(), kept, direct: device.is_direct() };
+        let (mount_point, backing) = (mount_point.to_owned(), MountedBacking::Image(image.clone()));
+        let root = FolderIdentity::of(&mount_point)?;
         Ok((FileSystem { mount_point, root, backing }, made))
     };
-    if let Some(file) = kept_image(&image, bytes) {
-        let device = Loop::over(&file, &image)?;
+    if let Some(file) = open_kept_image(&image, bytes) {
+        let device = LoopDevice::attach(&file, &image)?;
         if (steps.mount)(&device.path, mount_point).is_ok() {
             return opened(&device, true);
         }
@@ -219,9 +227,9 @@ fn in_image(
         let _ = fs::remove_file(&image);
         Error::io(format_args!("make the image {} of {bytes} bytes", image.display()), error)
     };
-    let file = new_image(&image, bytes).map_err(|error| failed(&error))?;
-    let device = Loop::over(&file, &image)?;
-    let made = format(&device.path, &["-K"], steps)
+    let file = create_image(&image, bytes).map_err(|error| failed(&error))?;
+    let device = LoopDevice::attach(&file, &image)?;
+    let made = make_xfs(&device.path, &["-K"], steps)
         .and_then(|()| (steps.mount)(&device.path, mount_point));
     if let Err(error) = made {
         let _ = fs::remove_file(&image);
@@ -230,31 +238,31 @@ fn in_image(
     opened(&device, false)
 }
 
-fn on_device(
+fn create_on_device(
     path: &Path,
     wish: DeviceOptions,
     mount_point: &Path,
-    steps: Steps,
-) -> Result<(FileSystem, Opened)> {
+    steps: FileSystemHooks,
+) -> Result<(FileSystem, OpenedFileSystem)> {
     let (facts, file) = hold_device(path, wish)?;
     drop(file); // mkfs takes it for itself alone in turn, and fails where somebody was faster.
     let device = PathBuf::from(&facts.real_path);
-    format(&device, if wish.overwrite { &["-f"] } else { &[] }, steps)?;
+    make_xfs(&device, if wish.overwrite { &["-f"] } else { &[] }, steps)?;
     if let Err(error) = (steps.mount)(&device, mount_point) {
-        let _ = wipe(&device, wish.serial.unwrap_or_default());
+        let _ = wipe_superblock(&device, wish.serial.unwrap_or_default());
         return Err(error);
     }
     let dir = mount_point.to_owned();
-    let made = Opened { dir: dir.clone(), device: facts.name, kept: false, direct: true };
-    let root = Anchor::of(&dir)?;
-    let backing = Base::Device { path: device, serial: facts.serial.unwrap_or_default() };
+    let made = OpenedFileSystem { dir: dir.clone(), device: facts.name, kept: false, direct: true };
+    let root = FolderIdentity::of(&dir)?;
+    let backing = MountedBacking::Device { path: device, serial: facts.serial.unwrap_or_default() };
     Ok((FileSystem { mount_point: dir, root, backing }, made))
 }
 
-fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {
+fn make_xfs(device: &Path, options: &[&str], steps: FileSystemHooks) -> Result<()> {
     let device = device.display().to_string();
     let all = ["mkfs.xfs", "-q", "-m", "crc=1,reflink=1"];
-    (steps.execute)(&[&all[..], options, &[device.as_str()]].concat())
+    (steps.run_program)(&[&all[..], options, &[device.as_str()]].concat())
 }
 
 /// Mount the XFS of a device, with discard and without times of access.
@@ -266,14 +274,14 @@ pub fn mount_xfs(device: &Path, at: &Path) -> Result<()> {
     ))
 }
 
-fn unmount_free(at: &Path) -> io::Result<()> {
+fn unmount_when_free(at: &Path) -> io::Result<()> {
     let deadline = Instant::now() + UNMOUNT_PATIENCE;
     loop {
         match unmount(at, Unmount::Free) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline =>
             {
-                thread::sleep(PAUSE);
+                thread::sleep(UNMOUNT_PAUSE);
             }
             ended => return ended,
         }
@@ -281,7 +289,7 @@ fn unmount_free(at: &Path) -> io::Result<()> {
 }
 
 /// What an earlier session left on purpose, if it has the size that is wanted.
-fn kept_image(image: &Path, bytes: u64) -> Option<File> {
+fn open_kept_image(image: &Path, bytes: u64) -> Option<File> {
     let open = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(image);
     let file = open.ok()?;
     let is_whole = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == bytes);
@@ -290,7 +298,7 @@ fn kept_image(image: &Path, bytes: u64) -> Option<File> {
 
 /// A file with all its blocks, so that a full disk shows now and not in the middle of a run; a
 /// sparse one where the file system below cannot do that.
-fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
+fn create_image(image: &Path, bytes: u64) -> io::Result<File> {
     match fs::remove_file(image) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -308,25 +316,26 @@ fn new_image(image: &Path, bytes: u64) -> io::Result<File> {
 
 /// Zeros in the place of the superblock of a device that must be nobody's, and still the one with
 /// that serial: its name may be another's by now.
-fn wipe(device: &Path, serial: &str) -> Result<()> {
+fn wipe_superblock(device: &Path, serial: &str) -> Result<()> {
     let (_, file) = hold_device(device, DeviceOptions { serial: Some(serial), overwrite: true })?;
     let doing = format_args!("wipe {}", device.display());
     file.write_all_at(&vec![0; WIPE_BYTES], 0).and_then(|()| file.sync_all()).context(doing)
 }
 
 /// A loop device with a file behind it, until this is dropped and nothing is mounted from it.
-struct Loop {
+struct LoopDevice {
     name: String,
     path: PathBuf,
     _device: File,
 }
 
-impl Loop {
-    fn over(file: &File, image: &Path) -> Result<Self> {
-        Self::find(file, image).context(format_args!("attach {} to a loop device", image.display()))
+impl LoopDevice {
+    fn attach(file: &File, image: &Path) -> Result<Self> {
+        Self::attach_to_free(file, image)
+            .context(format_args!("attach {} to a loop device", image.display()))
     }
 
-    fn find(file: &File, image: &Path) -> io::Result<Self> {
+    fn attach_to_free(file: &File, image: &Path) -> io::Result<Self> {
         let (least, most) = LOOP_BLOCK_BYTES.into_inner();
         let block_bytes = direct_alignment(image).unwrap_or(most).clamp(least, most) as u32;
         let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
@@ -353,9 +362,9 @@ mod tests {
     use super::*;
     use crate::trial::Folder;
 
-    const NOTHING: Steps = Steps {
-        seclude: &|| Err(io::Error::from_raw_os_error(libc::EPERM)),
-        execute: &|_| panic!("nothing is to be run"),
+    const NOTHING: FileSystemHooks = FileSystemHooks {
+        enter_namespace: &|| Err(io::Error::from_raw_os_error(libc::EPERM)),
+        run_program: &|_| panic!("nothing is to be run"),
         mount: &|_, _| panic!("nothing is to be mounted"),
     };
 
@@ -373,7 +382,7 @@ mod tests {
         let scratch = Folder::new();
         let image = scratch.path().join(IMAGE);
         scratch.put(IMAGE, "an older one");
-        let meta = new_image(&image, 1 << 20).unwrap().metadata().unwrap();
+        let meta = create_image(&image, 1 << 20).unwrap().metadata().unwrap();
         assert_eq!(meta.len(), 1 << 20);
         assert!(meta.blocks() * 512 >= 1 << 20, "{} blocks", meta.blocks());
     }
@@ -382,13 +391,13 @@ mod tests {
     fn only_an_image_of_the_same_size_is_used_again() {
         let scratch = Folder::new();
         let image = scratch.path().join(IMAGE);
-        assert!(kept_image(&image, 8).is_none());
+        assert!(open_kept_image(&image, 8).is_none());
         scratch.put(IMAGE, "12345678");
-        assert!(kept_image(&image, 8).is_some());
-        assert!(kept_image(&image, 9).is_none());
+        assert!(open_kept_image(&image, 8).is_some());
+        assert!(open_kept_image(&image, 9).is_none());
         let link = scratch.path().join("link");
         std::os::unix::fs::symlink(&image, &link).unwrap();
-        assert!(kept_image(&link, 8).is_none());
+        assert!(open_kept_image(&link, 8).is_none());
     }
 
     #[test]
@@ -399,9 +408,9 @@ mod tests {
             told.borrow_mut().push(argv.join("|"));
             Ok(())
         };
-        let steps = Steps { execute: &execute, ..NOTHING };
-        format(Path::new("/dev/loop7"), &["-K"], steps).unwrap();
-        format(Path::new("/dev/a disk"), &[], steps).unwrap();
+        let steps = FileSystemHooks { run_program: &execute, ..NOTHING };
+        make_xfs(Path::new("/dev/loop7"), &["-K"], steps).unwrap();
+        make_xfs(Path::new("/dev/a disk"), &[], steps).unwrap();
         assert_eq!(
             *told.borrow(),
             [
@@ -415,7 +424,8 @@ mod tests {
     fn a_device_with_objections_is_refused() {
         let wish = DeviceOptions { serial: Some("x"), overwrite: true };
         let at = Path::new("/nowhere");
-        let error = on_device(Path::new("/dev/null"), wish, at, NOTHING).map(|_| ()).unwrap_err();
+        let error =
+            create_on_device(Path::new("/dev/null"), wish, at, NOTHING).map(|_| ()).unwrap_err();
         assert_eq!(error.code, "ENOTBLK");
     }
 

@@ -20,12 +20,12 @@ use crate::sys::file::{forget_pages, may_change, sync_all};
 use crate::sys::time::page_bytes;
 
 /// Alignments to try where the kernel does not tell: a 512-byte sector up to a large folio.
-const SMALLEST: u64 = 512;
-const LARGEST: u64 = 64 << 10;
+const MIN_ALIGNMENT: u64 = 512;
+const MAX_ALIGNMENT: u64 = 64 << 10;
 
 /// What trying the target told.
 #[derive(Debug, Serialize)]
-pub struct Probed {
+pub struct TargetProbe {
     /// Why direct I/O does not work; null when it does.
     pub direct_error: Option<String>,
     /// The smallest block that works, as the kernel tells or as tried.
@@ -43,7 +43,7 @@ pub struct Probed {
 }
 
 /// Try direct I/O in the folder `path` with a file at `aside` that is gone when this returns.
-pub fn probe(path: &Path, aside: TemporaryFile) -> Result<Probed> {
+pub fn probe_target(path: &Path, aside: TemporaryFile) -> Result<TargetProbe> {
     let Holders { own: held_by, other: other_user } = holders(path);
     let movable_by = movable_by(path);
     File::create_new(&aside.path).context(format_args!("make a file in {}", path.display()))?;
@@ -57,7 +57,7 @@ pub fn probe(path: &Path, aside: TemporaryFile) -> Result<Probed> {
         }
     };
     let (mount_error, memory_error) = (None, None);
-    Ok(Probed {
+    Ok(TargetProbe {
         direct_error,
         direct_align_bytes,
         held_by,
@@ -74,13 +74,13 @@ fn try_direct(aside: TemporaryFile) -> io::Result<u64> {
     let known = direct_alignment(file);
     drop(aside); // An agent that is killed while the disk is slow leaves no file.
     if let Some(align) = known {
-        return write_and_read(&open, align.clamp(SMALLEST, LARGEST)).map(|()| align);
+        return write_and_read(&open, align.clamp(MIN_ALIGNMENT, MAX_ALIGNMENT)).map(|()| align);
     }
-    let mut align = SMALLEST;
+    let mut align = MIN_ALIGNMENT;
     loop {
         match write_and_read(&open, align) {
             Ok(()) => return Ok(align),
-            Err(error) if align >= LARGEST => return Err(error),
+            Err(error) if align >= MAX_ALIGNMENT => return Err(error),
             Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
             Err(_) => align *= 2,
         }
@@ -89,7 +89,7 @@ fn try_direct(aside: TemporaryFile) -> io::Result<u64> {
 
 fn write_and_read(file: &File, align: u64) -> io::Result<()> {
     let block = align as usize;
-    let mut memory = Aligned::new(block);
+    let mut memory = AlignedBuffer::new(block);
     let pattern = |n: usize| (n % 251) as u8;
     for (n, byte) in memory.block().iter_mut().enumerate() {
         *byte = pattern(n);
@@ -104,13 +104,13 @@ fn write_and_read(file: &File, align: u64) -> io::Result<()> {
 }
 
 /// A block of memory that starts at a multiple of its length.
-struct Aligned {
+struct AlignedBuffer {
     bytes: Vec<u8>,
     start: usize,
     length: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     fn new(length: usize) -> Self {
         let bytes = vec![0; length * 2];
         let start = bytes.as_ptr().align_offset(length);
@@ -125,7 +125,7 @@ impl Aligned {
 /// How the answer was found, from the best evidence to the weakest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Method {
+pub enum ExtentMethod {
     /// The file system's extent map: tells written from unwritten.
     #[default]
     Fiemap,
@@ -137,9 +137,9 @@ pub enum Method {
 
 /// The sum over all files; `method` is the weakest that one of them needed.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Extents {
+pub struct ExtentTotals {
     /// How it was found.
-    pub method: Method,
+    pub method: ExtentMethod,
     /// Files looked at.
     pub file_count: u64,
     /// Their sizes.
@@ -157,11 +157,12 @@ pub struct Extents {
 }
 
 /// Look at all files; each must be a regular one.
-pub fn prove(paths: &[ResolvedFile]) -> Result<Extents> {
-    let mut sum = Extents::default();
+pub fn extent_totals(paths: &[ResolvedFile]) -> Result<ExtentTotals> {
+    let mut sum = ExtentTotals::default();
     let (mut identity, mut places) = (Some(Sha256::new()), Some(Sha256::new()));
     for path in paths {
-        let extents = of_file(&path.real).context(format_args!("map {}", path.name.display()))?;
+        let extents =
+            file_extents(&path.real).context(format_args!("map {}", path.name.display()))?;
         identity = identity.zip(extents.identity).map(|(sum, [device, inode])| {
             sum.chain_update(device.to_le_bytes()).chain_update(inode.to_le_bytes())
         });
@@ -179,7 +180,7 @@ pub fn prove(paths: &[ResolvedFile]) -> Result<Extents> {
 }
 
 struct FileExtents {
-    method: Method,
+    method: ExtentMethod,
     size_bytes: u64,
     written_bytes: u64,
     unwritten_bytes: u64,
@@ -187,15 +188,15 @@ struct FileExtents {
     places: Option<[u8; 32]>,
 }
 
-fn of_file(path: &Path) -> io::Result<FileExtents> {
+fn file_extents(path: &Path) -> io::Result<FileExtents> {
     let file = File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let promised = lasting(&file);
-    let mut extents = match by_map(&file, meta.len()) {
-        Err(error) if has_no_map(&error) => by_seek(&file),
+    let mut extents = match extents_by_fiemap(&file, meta.len()) {
+        Err(error) if is_fiemap_unsupported(&error) => extents_by_seek(&file),
         outcome => outcome,
     }?;
     extents.identity = promised.has_number.then(|| [meta.dev(), meta.ino()]);
@@ -203,23 +204,23 @@ fn of_file(path: &Path) -> io::Result<FileExtents> {
     Ok(extents)
 }
 
-fn has_no_map(error: &io::Error) -> bool {
+fn is_fiemap_unsupported(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS)
     )
 }
 
-fn by_map(file: &File, size_bytes: u64) -> io::Result<FileExtents> {
+fn extents_by_fiemap(file: &File, size_bytes: u64) -> io::Result<FileExtents> {
     let mut extents = FileExtents {
-        method: Method::Fiemap,
+        method: ExtentMethod::Fiemap,
         size_bytes,
         written_bytes: 0,
         unwritten_bytes: 0,
         identity: None,
         places: None,
     };
-    let mut places = Places::default();
+    let mut places = PlacementDigest::default();
     for_each_extent(file, |extent| {
         let bytes = bytes_within(extent, size_bytes);
         places.add(extent);
@@ -235,19 +236,19 @@ fn by_map(file: &File, size_bytes: u64) -> io::Result<FileExtents> {
 
 /// Where a file's bytes lie on the device, whichever way the map cuts them into extents: how far
 /// each is from its place in the file, and from where on.
-struct Places {
+struct PlacementDigest {
     sum: Option<Sha256>,
     end: u64,
     distance: Option<u64>,
 }
 
-impl Default for Places {
+impl Default for PlacementDigest {
     fn default() -> Self {
         Self { sum: Some(Sha256::new()), end: 0, distance: None }
     }
 }
 
-impl Places {
+impl PlacementDigest {
     fn add(&mut self, extent: Extent) {
         let Some(place) = extent.place else { return self.sum = None };
         let distance = place.wrapping_sub(extent.offset);
@@ -271,7 +272,7 @@ fn bytes_within(extent: Extent, size_bytes: u64) -> u64 {
     end.saturating_sub(extent.offset)
 }
 
-fn by_seek(file: &File) -> io::Result<FileExtents> {
+fn extents_by_seek(file: &File) -> io::Result<FileExtents> {
     file.sync_all()?; // Blocks of dirty pages may not be counted before they are written.
     let meta = file.metadata()?;
     let size_bytes = meta.len();
@@ -287,7 +288,7 @@ fn by_seek(file: &File) -> io::Result<FileExtents> {
     }
     // A file system without holes in its vocabulary calls the whole file stored.
     let allocated = meta.blocks().saturating_mul(512);
-    let method = if allocated < stored { Method::Blocks } else { Method::Seek };
+    let method = if allocated < stored { ExtentMethod::Blocks } else { ExtentMethod::Seek };
     Ok(FileExtents {
         method,
         size_bytes,
@@ -303,12 +304,12 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Pages that somebody holds for a moment, such as a journal that commits them, stay when the kernel
 /// is asked to forget them: it is asked again.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(20);
+const EVICT_TRIES: u32 = 5;
+const EVICT_PAUSE: Duration = Duration::from_millis(20);
 
 /// What eviction did.
 #[derive(Debug, Serialize)]
-pub struct Evicted {
+pub struct EvictionResult {
     /// Bytes of the files in the page cache before; null if they cannot be counted.
     pub resident_bytes_before: Option<u64>,
     /// The same after.
@@ -320,37 +321,37 @@ pub struct Evicted {
 }
 
 /// Write and forget the pages of `paths`; with `whole_system` also what the kernel will drop.
-pub fn evict(paths: &[ResolvedFile], whole_system: bool) -> Result<Evicted> {
+pub fn evict_pages(paths: &[ResolvedFile], whole_system: bool) -> Result<EvictionResult> {
     for path in paths {
         File::open(&path.real).context(format_args!("open {}", path.name.display()))?;
     }
-    let mut evicted = Evicted {
+    let mut evicted = EvictionResult {
         resident_bytes_before: resident_bytes(paths),
         resident_bytes_after: None,
         methods: Vec::new(),
         faults: Vec::new(),
     };
     if !paths.is_empty() {
-        evicted.note("fsync", for_each(paths, File::sync_all));
-        evicted.note("fadvise", for_each(paths, forget_pages));
+        evicted.note("fsync", for_each_file(paths, File::sync_all));
+        evicted.note("fadvise", for_each_file(paths, forget_pages));
     }
     if whole_system {
         sync_all();
         evicted.note("drop_caches", fs::write(DROP_CACHES, "3"));
     }
     evicted.resident_bytes_after = resident_bytes(paths);
-    for _ in 1..TRIES {
+    for _ in 1..EVICT_TRIES {
         if evicted.resident_bytes_after.is_none_or(|bytes| bytes == 0) {
             break;
         }
-        thread::sleep(PAUSE);
-        let _ = for_each(paths, forget_pages); // It went well above, or was told.
+        thread::sleep(EVICT_PAUSE);
+        let _ = for_each_file(paths, forget_pages); // It went well above, or was told.
         evicted.resident_bytes_after = resident_bytes(paths);
     }
     Ok(evicted)
 }
 
-impl Evicted {
+impl EvictionResult {
     fn note(&mut self, method: &'static str, outcome: io::Result<()>) {
         match outcome {
             Ok(()) => self.methods.push(method),
@@ -360,7 +361,7 @@ impl Evicted {
 }
 
 /// One file open at a time: a data set can have more files than a process may open.
-fn for_each(paths: &[ResolvedFile], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+fn for_each_file(paths: &[ResolvedFile], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     paths.iter().try_for_each(|path| act(&File::open(&path.real)?))
 }
 
@@ -385,7 +386,7 @@ mod tests {
     #[test]
     fn a_block_is_aligned() {
         for length in [512, 4096, 65_536] {
-            let mut memory = Aligned::new(length);
+            let mut memory = AlignedBuffer::new(length);
             assert_eq!(memory.block().as_ptr() as usize % length, 0);
             assert_eq!(memory.block().len(), length);
         }
@@ -402,15 +403,17 @@ mod tests {
 
     #[test]
     fn the_weakest_method_is_told() {
-        assert!(Method::Fiemap < Method::Seek && Method::Seek < Method::Blocks);
+        assert!(
+            ExtentMethod::Fiemap < ExtentMethod::Seek && ExtentMethod::Seek < ExtentMethod::Blocks
+        );
     }
 
     #[test]
     fn a_missing_file_and_a_folder_are_errors_with_their_path() {
-        let error = prove(&[Path::new("/nowhere/x").to_owned().into()]).unwrap_err();
+        let error = extent_totals(&[Path::new("/nowhere/x").to_owned().into()]).unwrap_err();
         assert_eq!((error.code.as_str(), error.message.contains("/nowhere/x")), ("ENOENT", true));
         assert!(
-            prove(&[Path::new("/").to_owned().into()])
+            extent_totals(&[Path::new("/").to_owned().into()])
                 .unwrap_err()
                 .message
                 .contains("not a regular file")
@@ -431,7 +434,7 @@ mod tests {
     fn places_are_the_same_however_the_map_cuts_them() {
         let extent = |offset, length, place| Extent { offset, length, unwritten: false, place };
         let digest = |extents: &[Extent]| {
-            let mut places = Places::default();
+            let mut places = PlacementDigest::default();
             for &one in extents {
                 places.add(one);
             }
@@ -451,7 +454,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.path().join("file");
         folder.put("file", "12345");
-        let look = || prove(&[path.clone().into()]).unwrap();
+        let look = || extent_totals(&[path.clone().into()]).unwrap();
         let first = look();
         assert_eq!(look(), first);
         folder.put("other", "12345");
@@ -462,14 +465,14 @@ mod tests {
 
     #[test]
     fn nothing_to_evict_does_nothing() {
-        let evicted = evict(&[], false).unwrap();
+        let evicted = evict_pages(&[], false).unwrap();
         assert_eq!((evicted.resident_bytes_before, evicted.methods.len()), (Some(0), 0));
     }
 
     #[test]
     fn a_missing_file_is_an_error() {
         assert_eq!(
-            evict(&[Path::new("/nowhere/x").to_owned().into()], false).unwrap_err().code,
+            evict_pages(&[Path::new("/nowhere/x").to_owned().into()], false).unwrap_err().code,
             "ENOENT"
         );
     }

@@ -20,14 +20,14 @@ const MIN_BRANCHES: usize = 4;
 
 /// What was, or would be, removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct RemovalTotals {
     /// Names, folders among them.
     pub names: u64,
     /// Bytes of the regular files.
     pub bytes: u64,
 }
 
-impl Tally {
+impl RemovalTotals {
     fn add(&mut self, other: Self) {
         self.names += other.names;
         self.bytes += other.bytes;
@@ -35,23 +35,23 @@ impl Tally {
 }
 
 /// Count what a folder holds, `keep` in it left out.
-pub fn count(folder: &File, keep: &OsStr) -> io::Result<Tally> {
+pub fn count_contents(folder: &File, keep: &OsStr) -> io::Result<RemovalTotals> {
     visit(folder, keep, &|_, _, _| Ok(()))
 }
 
 /// Remove what a folder holds, except for the name `keep` in it.
 ///
 /// All that can be removed is; the first error is told after that.
-pub fn empty(folder: &File, keep: &OsStr) -> io::Result<Tally> {
+pub fn remove_contents(folder: &File, keep: &OsStr) -> io::Result<RemovalTotals> {
     visit(folder, keep, &unlink_in)
 }
 
 /// The same by several threads, for folders that hold a folder for each of many ranks: on a network
 /// file system a million names would take one thread an hour.
-pub fn empty_wide(folder: &File, keep: &OsStr) -> io::Result<Tally> {
+pub fn remove_contents_parallel(folder: &File, keep: &OsStr) -> io::Result<RemovalTotals> {
     let branches = Mutex::new(branches(folder, keep)?);
     let threads = lock(&branches).len().min(MAX_THREADS);
-    let tally = Mutex::new(Tally::default());
+    let tally = Mutex::new(RemovalTotals::default());
     thread::scope(|scope| {
         for _ in 0..threads {
             // A thread that does not start leaves its part to the others, and to the last pass.
@@ -59,14 +59,14 @@ pub fn empty_wide(folder: &File, keep: &OsStr) -> io::Result<Tally> {
                 while let Some((above, name)) = pop(&branches) {
                     // What cannot be removed here is met again below, and told there.
                     let cleared = open_folder_in(&above, &name)
-                        .and_then(|branch| empty(&branch, OsStr::new("")));
+                        .and_then(|branch| remove_contents(&branch, OsStr::new("")));
                     lock(&tally).add(cleared.unwrap_or_default());
                 }
             });
         }
     });
     let mut tally = *lock(&tally);
-    tally.add(empty(folder, keep)?);
+    tally.add(remove_contents(folder, keep)?);
     Ok(tally)
 }
 
@@ -102,18 +102,18 @@ struct Level {
 }
 
 /// Of folders in folders, however deep, one is open at a time: from each its own `..` leads back.
-fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<Tally> {
+fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<RemovalTotals> {
     let top = entry_in(folder, OsStr::new("."))?;
     let mut names = names_in(folder)?;
     names.retain(|name| name != keep);
     let mut levels = vec![Level { name: OsString::new(), entry: top, names: names.into_iter() }];
     let mut here = folder.try_clone()?;
-    let mut tally = Tally::default();
+    let mut tally = RemovalTotals::default();
     let mut first_error = None;
     while let Some(level) = levels.last_mut() {
         let mut done = |here: &File, name: &OsStr, entry: Entry| {
             act(here, name, entry)?;
-            tally.add(Tally { names: 1, bytes: entry.size_bytes });
+            tally.add(RemovalTotals { names: 1, bytes: entry.size_bytes });
             Ok(())
         };
         let outcome = if let Some(name) = level.names.next() {
@@ -193,9 +193,9 @@ mod tests {
         symlink(outside.path(), folder.path().join("link")).unwrap();
         let open = open_folder(folder.path()).unwrap();
 
-        let expected = Tally { names: 4, bytes: 5 };
-        assert_eq!(count(&open, OsStr::new("lock")).unwrap(), expected);
-        assert_eq!(empty(&open, OsStr::new("lock")).unwrap(), expected);
+        let expected = RemovalTotals { names: 4, bytes: 5 };
+        assert_eq!(count_contents(&open, OsStr::new("lock")).unwrap(), expected);
+        assert_eq!(remove_contents(&open, OsStr::new("lock")).unwrap(), expected);
         assert_eq!(crate::roots::names(folder.path()), ["lock"]);
         assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
     }
@@ -213,8 +213,8 @@ mod tests {
         symlink(outside.path(), folder.path().join("metadata.0/link")).unwrap();
         folder.put("lock", "");
         let open = open_folder(folder.path()).unwrap();
-        let expected = Tally { names: 1 + 1 + 50 + 1000, bytes: 3000 };
-        assert_eq!(empty_wide(&open, OsStr::new("lock")).unwrap(), expected);
+        let expected = RemovalTotals { names: 1 + 1 + 50 + 1000, bytes: 3000 };
+        assert_eq!(remove_contents_parallel(&open, OsStr::new("lock")).unwrap(), expected);
         assert_eq!(crate::roots::names(folder.path()), ["lock"]);
         assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
     }
@@ -228,9 +228,9 @@ mod tests {
             }
         }
         let open = open_folder(folder.path()).unwrap();
-        let expected = Tally { names: 1 + 8 + 8, bytes: 24 };
-        assert_eq!(empty_wide(&open, OsStr::new("kept")).unwrap(), expected);
-        assert_eq!(count(&open, OsStr::new("")).unwrap(), expected);
+        let expected = RemovalTotals { names: 1 + 8 + 8, bytes: 24 };
+        assert_eq!(remove_contents_parallel(&open, OsStr::new("kept")).unwrap(), expected);
+        assert_eq!(count_contents(&open, OsStr::new("")).unwrap(), expected);
     }
 
     /// Whoever may not mount, as in some containers, has nothing mounted in a folder of their own.
@@ -271,7 +271,8 @@ mod tests {
             fs::write(&inside, "stays").unwrap();
         }
         let open = open_folder(folder.path()).unwrap();
-        let errors = [count, empty_wide, empty].map(|act| act(&open, OsStr::new("")).unwrap_err());
+        let errors = [count_contents, remove_contents_parallel, remove_contents]
+            .map(|act| act(&open, OsStr::new("")).unwrap_err());
         let left = fs::read(&inside);
         unmount(&at, Unmount::Free).unwrap();
         assert_eq!(left.unwrap(), b"stays", "{deep}, bound: {is_bound}");
@@ -288,9 +289,9 @@ mod tests {
             here = open_folder_in(&here, OsStr::new("d")).unwrap();
         }
         let open = open_folder(folder.path()).unwrap();
-        let expected = Tally { names: 3000, bytes: 0 };
-        assert_eq!(count(&open, OsStr::new("")).unwrap(), expected);
-        assert_eq!(empty(&open, OsStr::new("")).unwrap(), expected);
+        let expected = RemovalTotals { names: 3000, bytes: 0 };
+        assert_eq!(count_contents(&open, OsStr::new("")).unwrap(), expected);
+        assert_eq!(remove_contents(&open, OsStr::new("")).unwrap(), expected);
         assert!(crate::roots::names(folder.path()).is_empty());
     }
 }

@@ -25,9 +25,9 @@ use crate::tree;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
-const LOCK: &str = ".iolab-lock";
+const LOCK_NAME: &str = ".iolab-lock";
 /// Nobody but us: there are sockets in it by which guests are ruled.
-const RIGHTS: u32 = 0o700;
+const FOLDER_MODE: u32 = 0o700;
 /// The owner's text is a line for people.
 const MAX_OWNER_BYTES: u64 = 4096;
 /// A lock file that a leaving session removed under us is tried anew; each try has another reason.
@@ -42,12 +42,12 @@ pub struct Scratch {
     dir: PathBuf,
     folder: File,
     lock: Locked,
-    marker: Marker,
+    marker: LockMarker,
 }
 
 /// What the lock file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Marker {
+struct LockMarker {
     owner: String,
     /// The sign of the agent that holds it: its process id and when that started.
     #[serde(default)]
@@ -67,31 +67,31 @@ struct Marker {
     kept: bool,
 }
 
-impl Marker {
+impl LockMarker {
     /// Whose lock may not be seen from here: one that was made under another kernel, unless that
     /// was this host's before it was started anew. Hosts of one kernel see each other's.
     fn is_of_another_host(&self) -> bool {
         let has_host = !self.boot.is_empty(); // Earlier agents wrote none.
         has_host
-            && self.boot != kernel_name("random/boot_id")
-            && self.host != kernel_name("hostname")
+            && self.boot != read_kernel_value("random/boot_id")
+            && self.host != read_kernel_value("hostname")
     }
 
     /// Whether it was written for another folder, of which this is a copy. Device numbers may be
     /// others after a boot.
     fn is_copied(&self, folder: &Metadata) -> bool {
         let is_known = self.inode != 0; // Earlier agents wrote none.
-        let same_boot = self.boot == kernel_name("random/boot_id");
+        let same_boot = self.boot == read_kernel_value("random/boot_id");
         is_known && (self.inode != folder.ino() || (same_boot && self.device != folder.dev()))
     }
 
     /// Whether the agent that wrote it for this folder lives, and has not let go of it: should its
     /// lock be lost, as when the file was replaced, the folder is still its own.
-    fn is_in_force(&self, folder: &Metadata) -> bool {
+    fn is_holder_alive(&self, folder: &Metadata) -> bool {
         !self.kept
             && self.inode != 0
             && self.agent != own_sign()
-            && self.boot == kernel_name("random/boot_id")
+            && self.boot == read_kernel_value("random/boot_id")
             && !self.is_copied(folder)
             && tree::lives(&self.agent)
     }
@@ -114,10 +114,10 @@ impl Scratch {
         // Whatever a dead session works on, it would disturb what is measured here.
         tree::kill_orphans();
         for _ in 0..MAX_TRIES {
-            let Some((folder, lock)) = enter(&dir)? else { continue };
+            let Some((folder, lock)) = open_and_lock(&dir)? else { continue };
             let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
             let left = read_marker(&lock);
-            if let Some(living) = left.as_ref().filter(|marker| marker.is_in_force(&meta)) {
+            if let Some(living) = left.as_ref().filter(|marker| marker.is_holder_alive(&meta)) {
                 let message = format!("{} is held by {}", dir.display(), living.owner);
                 return Err(Error::busy(message));
             }
@@ -125,17 +125,17 @@ impl Scratch {
                 bound::remove_groups_of_dead_agents(&Roots::default());
             }
             let leftovers = if left.as_ref().is_some_and(|marker| marker.kept) {
-                removal::count(&folder, OsStr::new(LOCK))
+                removal::count_contents(&folder, OsStr::new(LOCK_NAME))
             } else {
-                removal::empty_wide(&folder, OsStr::new(LOCK))
+                removal::remove_contents_parallel(&folder, OsStr::new(LOCK_NAME))
             };
             let leftovers =
                 leftovers.context(format_args!("clear what was left in {}", dir.display()))?;
-            let marker = Marker {
+            let marker = LockMarker {
                 owner: owner.to_owned(),
                 agent: own_sign().to_owned(),
-                host: kernel_name("hostname"),
-                boot: kernel_name("random/boot_id"),
+                host: read_kernel_value("hostname"),
+                boot: read_kernel_value("random/boot_id"),
                 device: meta.dev(),
                 inode: meta.ino(),
                 kept: false,
@@ -155,16 +155,16 @@ impl Scratch {
 
     /// By what the folder is known.
     #[must_use]
-    pub fn anchor(&self) -> Anchor {
-        let Marker { device, inode, .. } = self.marker;
-        Anchor { dir: self.dir.clone(), device, inode }
+    pub fn anchor(&self) -> FolderIdentity {
+        let LockMarker { device, inode, .. } = self.marker;
+        FolderIdentity { dir: self.dir.clone(), device, inode }
     }
 
     /// Remove the folder and all that is in it, wherever it is by now.
     ///
     /// It is known by what is held open and not by its name: the name is looked for in the folder
     /// above it, which is found from the open one also behind a mount that was ended or covers it.
-    pub fn remove(&self) -> std::result::Result<Removed, Stays> {
+    pub fn remove(&self) -> std::result::Result<Removed, RemovalFailure> {
         let in_place = self.anchor().open();
         let place = self.place();
         let stays = |error: &io::Error| {
@@ -180,14 +180,15 @@ impl Scratch {
                 Ok(_) => Error::io("", error).code,
                 Err(replaced) => replaced.code.clone(),
             };
-            let is_named = !matches!(place, Place::Unmounted(_));
+            let is_named = !matches!(place, ScratchLocation::Unmounted(_));
             let now = if is_named { place.path() } else { self.dir() };
-            Stays { now: now.to_owned(), error: Error { code: error, message } }
+            RemovalFailure { now: now.to_owned(), error: Error { code: error, message } }
         };
-        if place != Place::Nowhere {
-            removal::empty_wide(&self.folder, OsStr::new(LOCK)).map_err(|error| stays(&error))?;
-            let lock = entry_in(&self.folder, OsStr::new(LOCK));
-            match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK), lock)) {
+        if place != ScratchLocation::Nowhere {
+            removal::remove_contents_parallel(&self.folder, OsStr::new(LOCK_NAME))
+                .map_err(|error| stays(&error))?;
+            let lock = entry_in(&self.folder, OsStr::new(LOCK_NAME));
+            match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK_NAME), lock)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(stays(&error)),
                 _ => {}
             }
@@ -215,7 +216,7 @@ impl Scratch {
 
     /// Where it is by now, by what the kernel says of the open folder.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> ScratchLocation {
         let link = fs::read_link(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
         let now = link.unwrap_or_default();
         // The kernel says so of a folder without a name; somebody may have named it like that.
@@ -227,13 +228,13 @@ impl Scratch {
         };
         let reached = self.anchor().moved_to(now.clone()).open();
         if reached.is_ok() {
-            Place::At(now)
+            ScratchLocation::At(now)
         } else if is_gone() {
-            Place::Nowhere
+            ScratchLocation::Nowhere
         } else if self.is_mounted() {
-            Place::Covered(now)
+            ScratchLocation::Covered(now)
         } else {
-            Place::Unmounted(now)
+            ScratchLocation::Unmounted(now)
         }
     }
 
@@ -250,10 +251,10 @@ impl Scratch {
 
     /// Mark the folder, so that its files stay; the lock is held until `self` is dropped.
     pub fn keep(&self) -> Result<()> {
-        self.write_marker(&Marker { kept: true, ..self.marker.clone() })
+        self.write_marker(&LockMarker { kept: true, ..self.marker.clone() })
     }
 
-    fn write_marker(&self, marker: &Marker) -> Result<()> {
+    fn write_marker(&self, marker: &LockMarker) -> Result<()> {
         let text = serde_json::to_string(marker).map_err(|e| Error::bug(e.to_string()))?;
         let mut lock: &File = &self.lock;
         // In this order it is never empty, which would say that nothing is kept.
@@ -276,7 +277,7 @@ pub enum Removed {
 
 /// Why a scratch folder stays, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stays {
+pub struct RemovalFailure {
     /// Its path by now.
     pub now: PathBuf,
     /// What kept it.
@@ -285,7 +286,7 @@ pub struct Stays {
 
 /// Where a scratch folder is that is held open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ScratchLocation {
     /// It is reached by this path.
     At(PathBuf),
     /// It would be, but for a mount over it.
@@ -296,7 +297,7 @@ pub enum Place {
     Nowhere,
 }
 
-impl Place {
+impl ScratchLocation {
     fn path(&self) -> &Path {
         match self {
             Self::At(path) | Self::Covered(path) | Self::Unmounted(path) => path,
@@ -323,14 +324,14 @@ impl Place {
 
 /// By what a scratch folder is known, whatever has its name by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Anchor {
+pub struct FolderIdentity {
     /// Where it was made.
     pub dir: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Anchor {
+impl FolderIdentity {
     /// That of a folder which is where it was made.
     pub fn of(dir: &Path) -> Result<Self> {
         let meta = fs::symlink_metadata(dir).context(format_args!("look at {}", dir.display()))?;
@@ -384,7 +385,7 @@ pub fn refuse_links(folder: &File, dir: &Path) -> Result<()> {
 /// waited for at the end of a FIFO.
 fn open_lock(dir: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags).open(dir.join(LOCK))
+    OpenOptions::new().read(true).custom_flags(flags).open(dir.join(LOCK_NAME))
 }
 
 /// Who holds scratch folders in a directory.
@@ -401,11 +402,13 @@ pub struct Holders {
 pub fn holders(path: &Path) -> Holders {
     let mut holders = Holders::default();
     let mut beside = None;
-    for name in names_of_ours(path) {
+    for name in scratch_names(path) {
         let dir = path.join(name);
         let Ok(meta) = fs::symlink_metadata(&dir) else { continue };
         let user = meta.uid();
-        if user == own_user() || Some(user) == *beside.get_or_insert_with(|| user_beside(&dir)) {
+        if user == own_user()
+            || Some(user) == *beside.get_or_insert_with(|| owner_of_new_files(&dir))
+        {
             holders.own = holders.own.or_else(|| holder_of(&dir));
         } else if holders.other.is_none() {
             holders.other = holder_of(&dir).map(|owner| format!("user {user}, {owner}"));
@@ -420,10 +423,10 @@ fn holder_of(dir: &Path) -> Option<String> {
     let marker = read_marker(&lock);
     let is_in_force = || {
         let meta = fs::symlink_metadata(dir).ok()?;
-        Some(marker.as_ref()?.is_in_force(&meta))
+        Some(marker.as_ref()?.is_holder_alive(&meta))
     };
     let is_held = is_locked(&lock).ok()? || is_in_force().unwrap_or(false);
-    is_held.then(|| owner_of(&lock))
+    is_held.then(|| owner_in_lock(&lock))
 }
 
 /// Who but this user and root may move or remove a folder that is made in `path`: whoever owns a
@@ -446,7 +449,7 @@ pub fn movable_by(path: &Path) -> Option<String> {
     })
 }
 
-fn names_of_ours(path: &Path) -> Vec<String> {
+fn scratch_names(path: &Path) -> Vec<String> {
     let all = crate::roots::names(path);
     all.into_iter().filter(|name| name.starts_with(PREFIX)).collect()
 }
@@ -466,7 +469,7 @@ pub struct Abandoned {
 
 /// Scratch folders in a directory that no session of this user holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct AbandonedFolders {
     /// Those of this user, at most `MAX_ABANDONED`.
     pub own: Vec<Abandoned>,
     /// How many more there may be of them.
@@ -479,15 +482,15 @@ pub struct Found {
 
 /// What of this user's is left in a directory; other users' folders are counted, not looked into.
 #[must_use]
-pub fn abandoned(path: &Path) -> Found {
-    let mut found = Found::default();
+pub fn find_abandoned(path: &Path) -> AbandonedFolders {
+    let mut found = AbandonedFolders::default();
     let mut beside = None;
-    for name in names_of_ours(path) {
+    for name in scratch_names(path) {
         let dir = path.join(&name);
         let Ok(folder) = open_folder(&dir) else { continue };
         let Ok(meta) = folder.metadata() else { continue };
         if meta.uid() != own_user()
-            && Some(meta.uid()) != *beside.get_or_insert_with(|| user_beside(&dir))
+            && Some(meta.uid()) != *beside.get_or_insert_with(|| owner_of_new_files(&dir))
         {
             found.foreign_folder_count += 1;
             if found.foreign_folders.len() < MAX_NAMED {
@@ -495,7 +498,7 @@ pub fn abandoned(path: &Path) -> Found {
             }
         } else if found.own.len() == MAX_ABANDONED {
             found.more_folders += 1;
-        } else if let Some(left) = look(dir, &folder, &meta) {
+        } else if let Some(left) = abandoned_folder(dir, &folder, &meta) {
             found.own.push(left);
         }
     }
@@ -508,22 +511,23 @@ pub fn is_abandoned(dir: &Path) -> bool {
     let look = || {
         let folder = open_folder(dir).ok()?;
         let meta = folder.metadata().ok()?;
-        look(dir.to_owned(), &folder, &meta)
+        abandoned_folder(dir.to_owned(), &folder, &meta)
     };
     look().is_some_and(|left| left.host.is_empty())
 }
 
 /// A folder of this user's; None when it is held, or its files were kept on purpose.
-fn look(dir: PathBuf, folder: &File, meta: &Metadata) -> Option<Abandoned> {
+fn abandoned_folder(dir: PathBuf, folder: &File, meta: &Metadata) -> Option<Abandoned> {
     let lock = open_lock(&dir).ok()?;
     let marker = read_marker(&lock);
     // One that is there and cannot be read may say that the files are kept.
     let is_kept = marker.as_ref().map_or(lock.metadata().ok()?.len() > 0, |marker| marker.kept);
-    let is_in_force = marker.as_ref().is_some_and(|marker| marker.is_in_force(meta));
+    let is_in_force = marker.as_ref().is_some_and(|marker| marker.is_holder_alive(meta));
     if is_locked(&lock).ok()? || is_in_force || is_kept {
         return None;
     }
-    let bytes = removal::count(folder, OsStr::new(LOCK)).map_or(0, |found| found.bytes);
+    let bytes =
+        removal::count_contents(folder, OsStr::new(LOCK_NAME)).map_or(0, |found| found.bytes);
     let other = marker.as_ref().filter(|marker| marker.is_of_another_host());
     let host = other.map(|marker| marker.host.clone()).unwrap_or_default();
     let is_copied = marker.as_ref().is_some_and(|marker| marker.is_copied(meta));
@@ -534,8 +538,8 @@ fn look(dir: PathBuf, folder: &File, meta: &Metadata) -> Option<Abandoned> {
 
 /// Whether an open folder has the lock file of a scratch folder in it.
 #[must_use]
-pub fn is_ours(folder: &File) -> bool {
-    entry_in(folder, OsStr::new(LOCK)).is_ok_and(|entry| !entry.is_folder)
+pub fn is_scratch_folder(folder: &File) -> bool {
+    entry_in(folder, OsStr::new(LOCK_NAME)).is_ok_and(|entry| !entry.is_folder)
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -547,11 +551,11 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// The open folder and its locked lock file; None when it vanished meanwhile.
-fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
+fn open_and_lock(dir: &Path) -> Result<Option<(File, Locked)>> {
     let failed = |doing: &str, error: &io::Error| {
         Error::io(format_args!("{doing} the scratch folder {}", dir.display()), error)
     };
-    match DirBuilder::new().mode(RIGHTS).create(dir) {
+    match DirBuilder::new().mode(FOLDER_MODE).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(failed("make", &error));
         }
@@ -565,23 +569,23 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
     // From here on the open folder counts: its name may mean another by now.
     let names =
         crate::roots::names(&PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())));
-    if !names.is_empty() && !names.iter().any(|name| name == LOCK) {
+    if !names.is_empty() && !names.iter().any(|name| name == LOCK_NAME) {
         let message = format!("{} was not made by this program and is not empty", dir.display());
         return Err(Error::errno(libc::EEXIST, message));
     }
-    require_own(&folder, dir)?;
-    let lock = match open_file_in(&folder, LOCK) {
+    require_own_user(&folder, dir)?;
+    let lock = match open_file_in(&folder, LOCK_NAME) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| failed("lock", &error))?,
     };
     let lock = match Locked::take(lock).map_err(|error| failed("lock", &error))? {
         Ok(lock) => lock,
         Err(held) => {
-            let message = format!("{} is held by {}", dir.display(), owner_of(&held));
+            let message = format!("{} is held by {}", dir.display(), owner_in_lock(&held));
             return Err(Error::busy(message));
         }
     };
-    let by_name = entry_in(&folder, OsStr::new(LOCK));
+    let by_name = entry_in(&folder, OsStr::new(LOCK_NAME));
     let is_same = match (by_name, lock.metadata()) {
         (Ok(by_name), Ok(open)) => by_name.inode == open.ino() && open.is_file(),
         _ => false,
@@ -590,39 +594,39 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
 }
 
 /// Refuse a folder that another user made: what is in it would be in his hands.
-fn require_own(folder: &File, dir: &Path) -> Result<()> {
+fn require_own_user(folder: &File, dir: &Path) -> Result<()> {
     let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
     let user = meta.uid();
-    if user != own_user() && Some(user) != user_beside(dir) {
+    if user != own_user() && Some(user) != owner_of_new_files(dir) {
         let message = format!("{} was made by another user, whose id is {user}", dir.display());
         return Err(Error::errno(libc::EPERM, message));
     }
-    if meta.mode() & 0o777 != RIGHTS {
-        let _ = folder.set_permissions(Permissions::from_mode(RIGHTS)); // Some know no rights.
+    if meta.mode() & 0o777 != FOLDER_MODE {
+        let _ = folder.set_permissions(Permissions::from_mode(FOLDER_MODE)); // Some know no rights.
     }
     Ok(())
 }
 
 /// Whose a folder is that we make there: another's where the file system maps users.
-fn user_beside(dir: &Path) -> Option<u32> {
+fn owner_of_new_files(dir: &Path) -> Option<u32> {
     let name = dir.file_name()?.to_string_lossy();
     let trial = dir.with_file_name(format!("{name}.{}", own_sign()));
-    DirBuilder::new().mode(RIGHTS).create(&trial).ok()?;
+    DirBuilder::new().mode(FOLDER_MODE).create(&trial).ok()?;
     let user = fs::symlink_metadata(&trial).map(|made| made.uid());
     let _ = fs::remove_dir(&trial); // It is empty.
     user.ok()
 }
 
-fn owner_of(lock: &File) -> String {
+fn owner_in_lock(lock: &File) -> String {
     read_marker(lock).map_or_else(|| "another session".to_owned(), |marker| marker.owner)
 }
 
-fn kernel_name(file: &str) -> String {
+fn read_kernel_value(file: &str) -> String {
     let text = crate::roots::text(&Path::new("/proc/sys/kernel").join(file));
     text.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
-fn read_marker(lock: &File) -> Option<Marker> {
+fn read_marker(lock: &File) -> Option<LockMarker> {
     let mut text = String::new();
     let mut lock = lock;
     lock.rewind().ok()?;
@@ -632,7 +636,7 @@ fn read_marker(lock: &File) -> Option<Marker> {
 
 /// What is to be left of a scratch folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum Retention {
     /// Neither the folder nor what is in it.
     Nothing,
     /// All of it, for a later session.
@@ -678,7 +682,7 @@ mod tests {
         drop(scratch); // Its process died: the lock is gone, the files are not.
         let (scratch, left) = open(&target).unwrap();
         assert_eq!(left, 5);
-        assert_eq!(crate::roots::names(scratch.dir()), [LOCK]);
+        assert_eq!(crate::roots::names(scratch.dir()), [LOCK_NAME]);
     }
 
     #[test]
@@ -687,10 +691,10 @@ mod tests {
         let (scratch, _) = open(&target).unwrap();
         let own = scratch.marker.clone();
         let elsewhere =
-            Marker { host: "node7".to_owned(), boot: "another".to_owned(), ..own.clone() };
-        let started_anew = Marker { boot: "another".to_owned(), ..own.clone() };
-        let container = Marker { host: "node7".to_owned(), ..own.clone() };
-        let earlier = Marker { host: String::new(), boot: String::new(), ..own.clone() };
+            LockMarker { host: "node7".to_owned(), boot: "another".to_owned(), ..own.clone() };
+        let started_anew = LockMarker { boot: "another".to_owned(), ..own.clone() };
+        let container = LockMarker { host: "node7".to_owned(), ..own.clone() };
+        let earlier = LockMarker { host: String::new(), boot: String::new(), ..own.clone() };
         let cases =
             [(elsewhere, "node7"), (own, ""), (started_anew, ""), (container, ""), (earlier, "")];
         let mut scratch = Some(scratch);
@@ -698,7 +702,7 @@ mod tests {
             let held = scratch.take().unwrap_or_else(|| open(&target).unwrap().0);
             held.write_marker(&marker).unwrap();
             drop(held);
-            let found = abandoned(target.path()).own;
+            let found = find_abandoned(target.path()).own;
             assert_eq!(found.iter().map(|one| one.host.as_str()).collect::<Vec<_>>(), [host]);
         }
     }
@@ -737,15 +741,15 @@ mod tests {
         let parent = process::parent_pid();
         let started = tree::place_of_pid(parent).unwrap().start_ticks;
         let sign = |ticks: u64| format!("{parent}-{:016x}", ticks << 24);
-        let living = Marker { agent: sign(started), ..scratch.marker.clone() };
-        let recycled = Marker { agent: sign(started + 1), ..living.clone() };
-        let kept = Marker { kept: true, ..living.clone() };
-        let copied = Marker { inode: living.inode + 1, ..living.clone() };
-        let cloned = Marker { device: living.device + 1, ..living.clone() };
-        let booted = Marker { boot: "another".into(), ..cloned.clone() };
-        assert!(living.is_in_force(&meta));
+        let living = LockMarker { agent: sign(started), ..scratch.marker.clone() };
+        let recycled = LockMarker { agent: sign(started + 1), ..living.clone() };
+        let kept = LockMarker { kept: true, ..living.clone() };
+        let copied = LockMarker { inode: living.inode + 1, ..living.clone() };
+        let cloned = LockMarker { device: living.device + 1, ..living.clone() };
+        let booted = LockMarker { boot: "another".into(), ..cloned.clone() };
+        assert!(living.is_holder_alive(&meta));
         for other in [&recycled, &kept, &copied, &cloned, &booted, &scratch.marker] {
-            assert!(!other.is_in_force(&meta), "{other:?}");
+            assert!(!other.is_holder_alive(&meta), "{other:?}");
         }
         let told = [&living, &recycled, &copied, &cloned, &booted].map(|m| m.is_copied(&meta));
         assert_eq!(told, [false, false, true, true, false]);
@@ -753,7 +757,7 @@ mod tests {
         scratch.write_marker(&living).unwrap();
         drop(scratch);
         assert_eq!(holders(target.path()).own.as_deref(), Some("session one"));
-        assert!(abandoned(target.path()).own.is_empty());
+        assert!(find_abandoned(target.path()).own.is_empty());
         assert_eq!(open(&target).map(|_| ()).unwrap_err().code, "busy");
     }
 
@@ -766,7 +770,7 @@ mod tests {
         for nth in 0..30 {
             let dir = target.path().join(format!("{NAME}-{nth:02}"));
             fs::create_dir(&dir).unwrap();
-            fs::write(dir.join(LOCK), "").unwrap();
+            fs::write(dir.join(LOCK_NAME), "").unwrap();
             chown(&dir, Some(12_345), None).unwrap();
         }
         let theirs = open_lock(&target.path().join(format!("{NAME}-07"))).unwrap();
@@ -774,7 +778,7 @@ mod tests {
         let holders = holders(target.path());
         assert_eq!((holders.own, holders.other.unwrap().contains("12345")), (None, true));
         drop(open(&target).unwrap());
-        let found = abandoned(target.path());
+        let found = find_abandoned(target.path());
         assert_eq!((found.own.len(), found.foreign_folder_count), (1, 30));
         assert_eq!(found.foreign_folders.len(), MAX_NAMED);
     }

@@ -138,7 +138,7 @@ pub struct Memory {
 #[must_use]
 pub fn parse_meminfo(text: &str) -> Memory {
     let mut memory = Memory::default();
-    for (key, bytes) in text.lines().filter_map(entry) {
+    for (key, bytes) in text.lines().filter_map(key_and_number) {
         let slot = match key {
             "MemTotal" => &mut memory.total_bytes,
             "MemFree" => &mut memory.free_bytes,
@@ -162,7 +162,7 @@ pub fn parse_node_total(text: &str) -> Option<u64> {
     })
 }
 
-fn entry(line: &str) -> Option<(&str, u64)> {
+fn key_and_number(line: &str) -> Option<(&str, u64)> {
     let (key, value) = line.split_once(':')?;
     Some((key, kilobytes(value)?))
 }
@@ -198,7 +198,7 @@ fn port_line(line: &str) -> Option<NicRow> {
 
 /// Stall time since boot in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stall {
+pub struct StallTimes {
     /// At least one task waited.
     pub some_ns: Option<u64>,
     /// All tasks that could work waited.
@@ -207,18 +207,18 @@ pub struct Stall {
 
 /// Parse one file of `/proc/pressure`; its totals are microseconds.
 #[must_use]
-pub fn parse_pressure(text: &str) -> Stall {
+pub fn parse_pressure(text: &str) -> StallTimes {
     let total = |kind: &str| {
         let line = text.lines().find(|line| line.starts_with(kind))?;
         let total = line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?;
         total.parse::<u64>().ok()?.checked_mul(1000)
     };
-    Stall { some_ns: total("some "), full_ns: total("full ") }
+    StallTimes { some_ns: total("some "), full_ns: total("full ") }
 }
 
 /// What one logical CPU shows of throttling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Throttle {
+pub struct CpuThrottle {
     /// The socket it is in.
     pub package: i64,
     /// The core of that socket.
@@ -231,7 +231,7 @@ pub struct Throttle {
 
 /// Throttle events of a machine: each core and each socket once; None where no CPU counts them.
 #[must_use]
-pub fn throttle_events(cpus: &[Throttle]) -> Option<u64> {
+pub fn throttle_events(cpus: &[CpuThrottle]) -> Option<u64> {
     let mut cores = BTreeMap::new();
     let mut packages = BTreeMap::new();
     for cpu in cpus {
@@ -396,21 +396,21 @@ colls carrier compressed
     fn both_lines() {
         let text = "some avg10=0.00 avg60=0.12 avg300=0.10 total=1234\n\
             full avg10=0.00 avg60=0.00 avg300=0.00 total=56\n";
-        let stall = Stall { some_ns: Some(1_234_000), full_ns: Some(56_000) };
+        let stall = StallTimes { some_ns: Some(1_234_000), full_ns: Some(56_000) };
         assert_eq!(parse_pressure(text), stall);
     }
 
     #[test]
     fn cpu_of_an_old_kernel_has_one_line_and_no_file_has_none() {
         let text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(parse_pressure(text), Stall { some_ns: Some(7000), full_ns: None });
-        assert_eq!(parse_pressure(""), Stall::default());
-        assert_eq!(parse_pressure("some total=x\nfull"), Stall::default());
+        assert_eq!(parse_pressure(text), StallTimes { some_ns: Some(7000), full_ns: None });
+        assert_eq!(parse_pressure(""), StallTimes::default());
+        assert_eq!(parse_pressure("some total=x\nfull"), StallTimes::default());
     }
 
     #[test]
     fn threads_of_a_core_and_cores_of_a_socket_count_once() {
-        let cpu = |core, core_events, package_events| Throttle {
+        let cpu = |core, core_events, package_events| CpuThrottle {
             package: 0,
             core,
             core_events: Some(core_events),
@@ -422,7 +422,7 @@ colls carrier compressed
 
     #[test]
     fn no_counter_is_none_and_not_zero() {
-        let cpu = Throttle { package: 0, core: 0, core_events: None, package_events: None };
+        let cpu = CpuThrottle { package: 0, core: 0, core_events: None, package_events: None };
         assert_eq!(throttle_events(&[cpu]), None);
         assert_eq!(throttle_events(&[]), None);
     }

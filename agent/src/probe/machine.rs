@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What `/proc/cpuinfo` tells of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Processors {
+pub struct CpuInfo {
     /// The processor's name; on ARM the implementer and part by name where known, else by number.
     pub model: Option<String>,
     /// Logical CPUs listed.
@@ -22,13 +22,13 @@ pub struct Processors {
 
 /// Parse `/proc/cpuinfo`.
 #[must_use]
-pub fn parse_cpuinfo(text: &str) -> Processors {
-    let mut processors = Processors::default();
+pub fn parse_cpuinfo(text: &str) -> CpuInfo {
+    let mut processors = CpuInfo::default();
     let mut sockets = BTreeSet::new();
     let mut cores = BTreeSet::new();
     let mut arm = (None, None);
     let mut socket = "";
-    for (key, value) in text.lines().filter_map(pair) {
+    for (key, value) in text.lines().filter_map(key_and_value) {
         match key {
             "processor" => processors.threads += 1,
             "model name" | "cpu model" | "cpu" if processors.model.is_none() => {
@@ -55,7 +55,7 @@ pub fn parse_cpuinfo(text: &str) -> Processors {
     processors
 }
 
-fn pair(line: &str) -> Option<(&str, &str)> {
+fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     Some((key.trim(), value.trim()))
 }
@@ -100,7 +100,7 @@ pub fn parse_modules(table: &[u8]) -> Vec<MemoryModule> {
     let mut rest = table;
     while let Some((structure, strings, after)) = next_structure(rest) {
         match structure[0] {
-            MEMORY_DEVICE => modules.extend(module(structure, strings)),
+            MEMORY_DEVICE => modules.extend(parse_module(structure, strings)),
             END_OF_TABLE => break,
             _ => {}
         }
@@ -121,13 +121,13 @@ fn next_structure(table: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((structure, &after[..end], rest))
 }
 
-fn module(structure: &[u8], strings: &[u8]) -> Option<MemoryModule> {
-    let size_bytes = size(structure)?;
-    let speed = word(structure, 0x20)
+fn parse_module(structure: &[u8], strings: &[u8]) -> Option<MemoryModule> {
+    let size_bytes = module_size(structure)?;
+    let speed = u16_at(structure, 0x20)
         .filter(|&speed| is_known(speed))
-        .or_else(|| word(structure, 0x15).filter(|&speed| is_known(speed)));
+        .or_else(|| u16_at(structure, 0x15).filter(|&speed| is_known(speed)));
     Some(MemoryModule {
-        slot: text(structure, strings, 0x10).unwrap_or_else(|| "unnamed".into()),
+        slot: string_at(structure, strings, 0x10).unwrap_or_else(|| "unnamed".into()),
         size_bytes,
         kind: kind_name(*structure.get(0x12)?),
         speed_mts: speed.map(u32::from),
@@ -135,8 +135,8 @@ fn module(structure: &[u8], strings: &[u8]) -> Option<MemoryModule> {
 }
 
 /// None for an empty slot and for an unknown size.
-fn size(structure: &[u8]) -> Option<u64> {
-    match word(structure, 0x0C)? {
+fn module_size(structure: &[u8]) -> Option<u64> {
+    match u16_at(structure, 0x0C)? {
         0 | 0xFFFF => None,
         0x7FFF => {
             let bytes = structure.get(0x1C..0x20)?;
@@ -152,12 +152,12 @@ fn is_known(speed: u16) -> bool {
     !matches!(speed, 0 | 0xFFFF)
 }
 
-fn word(structure: &[u8], offset: usize) -> Option<u16> {
+fn u16_at(structure: &[u8], offset: usize) -> Option<u16> {
     let bytes = structure.get(offset..offset + 2)?;
     Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }
 
-fn text(structure: &[u8], strings: &[u8], offset: usize) -> Option<String> {
+fn string_at(structure: &[u8], strings: &[u8], offset: usize) -> Option<String> {
     let number = usize::from(*structure.get(offset)?);
     let bytes = strings.split(|&byte| byte == 0).nth(number.checked_sub(1)?)?;
     let text = String::from_utf8_lossy(bytes).trim().to_owned();
@@ -191,7 +191,7 @@ fn kind_name(code: u8) -> String {
 pub fn nodes_of_cpus<'a>(cpulists: impl IntoIterator<Item = (u32, &'a str)>) -> HashMap<u32, u32> {
     let mut nodes = HashMap::new();
     for (node, cpulist) in cpulists {
-        nodes.extend(list_members(cpulist).into_iter().map(|cpu| (cpu, node)));
+        nodes.extend(parse_cpu_list(cpulist).into_iter().map(|cpu| (cpu, node)));
     }
     nodes
 }
@@ -204,7 +204,7 @@ pub fn number_after(prefix: &str, name: &str) -> Option<u32> {
 
 /// The word in brackets, as in `none [mq-deadline] kyber`; a single bare word is chosen too.
 #[must_use]
-pub fn chosen(text: &str) -> Option<String> {
+pub fn bracketed_word(text: &str) -> Option<String> {
     let text = text.trim();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     match bracketed {
@@ -216,7 +216,7 @@ pub fn chosen(text: &str) -> Option<String> {
 
 /// The members of a kernel list such as `0-3,8,10-11`; odd parts are passed over.
 #[must_use]
-pub fn list_members(text: &str) -> Vec<u32> {
+pub fn parse_cpu_list(text: &str) -> Vec<u32> {
     let mut members = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -230,13 +230,13 @@ pub fn list_members(text: &str) -> Vec<u32> {
 
 /// The value of a key in a file of `Key:\tvalue` lines, such as `/proc/PID/status`.
 #[must_use]
-pub fn setting_of_status<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub fn status_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()))
 }
 
 /// The value of a key in os-release form, quotes taken off.
 #[must_use]
-pub fn setting(text: &str, key: &str) -> Option<String> {
+pub fn os_release_value(text: &str, key: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
 }
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(parse_cpuinfo("odd text\n"), Processors::default());
+        assert_eq!(parse_cpuinfo("odd text\n"), CpuInfo::default());
     }
 
     /// A type 17 structure of SMBIOS 3 (length 0x54) with the fields that matter set.
@@ -365,26 +365,29 @@ mod tests {
 
     #[test]
     fn the_word_in_brackets_is_chosen() {
-        assert_eq!(chosen("[none] mq-deadline kyber bfq\n").as_deref(), Some("none"));
-        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
-        assert_eq!(chosen("none\n").as_deref(), Some("none"));
-        assert_eq!(chosen("\n"), None);
-        assert_eq!(chosen("always madvise"), None);
+        assert_eq!(bracketed_word("[none] mq-deadline kyber bfq\n").as_deref(), Some("none"));
+        assert_eq!(bracketed_word("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(bracketed_word("none\n").as_deref(), Some("none"));
+        assert_eq!(bracketed_word("\n"), None);
+        assert_eq!(bracketed_word("always madvise"), None);
     }
 
     #[test]
     fn a_list_has_its_members() {
-        assert_eq!(list_members("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(list_members("\n"), Vec::<u32>::new());
-        assert_eq!(list_members("x,2,5-"), [2]);
-        assert_eq!(list_members("7-4294967295").len(), 65_536);
+        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list("\n"), Vec::<u32>::new());
+        assert_eq!(parse_cpu_list("x,2,5-"), [2]);
+        assert_eq!(parse_cpu_list("7-4294967295").len(), 65_536);
     }
 
     #[test]
     fn a_setting_loses_its_quotes() {
         let text = "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
-        assert_eq!(setting(text, "PRETTY_NAME").unwrap(), "Debian GNU/Linux 12 (bookworm)");
-        assert_eq!(setting(text, "PRETTY"), None);
+        assert_eq!(
+            os_release_value(text, "PRETTY_NAME").unwrap(),
+            "Debian GNU/Linux 12 (bookworm)"
+        );
+        assert_eq!(os_release_value(text, "PRETTY"), None);
     }
 
     #[test]

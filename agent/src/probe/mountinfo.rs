@@ -52,7 +52,7 @@ impl Mount {
 /// All mounts in the file's order; odd lines are left out.
 #[must_use]
 pub fn parse_mountinfo(text: &str) -> Vec<Mount> {
-    text.lines().filter_map(mount).collect()
+    text.lines().filter_map(parse_mount).collect()
 }
 
 /// The mount that an absolute path is on, as the kernel resolves it; of a path that does not exist
@@ -79,7 +79,7 @@ fn mount_id(path: &Path) -> Option<u64> {
 /// The mount of the tree of control groups that has a controller of version 1, or of the tree of
 /// version 2 (the empty name).
 #[must_use]
-pub fn tree_of<'a>(mounts: &'a [Mount], controller: &str) -> Option<&'a Mount> {
+pub fn cgroup_mount<'a>(mounts: &'a [Mount], controller: &str) -> Option<&'a Mount> {
     mounts.iter().find(|mount| {
         let mut options = mount.super_options.split(',');
         if controller.is_empty() {
@@ -89,7 +89,7 @@ pub fn tree_of<'a>(mounts: &'a [Mount], controller: &str) -> Option<&'a Mount> {
     })
 }
 
-fn mount(line: &str) -> Option<Mount> {
+fn parse_mount(line: &str) -> Option<Mount> {
     let (place, file_system) = line.split_once(" - ")?;
     let mut place = place.split(' ');
     let id = place.next()?.parse().ok()?;

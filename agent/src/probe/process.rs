@@ -4,7 +4,7 @@ use crate::sys::time::SECOND_NS;
 
 /// The few fields of `/proc/PID/stat` that place a process in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ProcessInfo {
     /// Its id.
     pub pid: i32,
     /// Ended, but not reaped by its parent.
@@ -19,7 +19,7 @@ pub struct Place {
 
 /// Parse `/proc/PID/stat`. The name in parentheses may hold spaces, parentheses and line ends.
 #[must_use]
-pub fn parse_place(text: &str) -> Option<Place> {
+pub fn parse_process_stat(text: &str) -> Option<ProcessInfo> {
     let (pid, _) = text.split_once(" (")?;
     let (_, rest) = text.rsplit_once(") ")?;
     let mut fields = rest.split_ascii_whitespace();
@@ -28,7 +28,7 @@ pub fn parse_place(text: &str) -> Option<Place> {
     let session = fields.nth(1)?.parse().ok()?;
     let start_ticks = fields.nth(15)?.parse().ok()?;
     let is_zombie = matches!(state, "Z" | "X");
-    Some(Place { pid: pid.parse().ok()?, is_zombie, parent, session, start_ticks })
+    Some(ProcessInfo { pid: pid.parse().ok()?, is_zombie, parent, session, start_ticks })
 }
 
 /// The state of a process or a thread, of its `stat`: `R`, `S`, `D`, `T`, `t`, …
@@ -47,20 +47,20 @@ pub fn parse_ticks(text: &str) -> Option<(u64, u64)> {
 
 /// Nanoseconds that a thread ran and that it waited for a processor, of `schedstat`.
 #[must_use]
-pub fn parse_schedule(text: &str) -> Option<(u64, u64)> {
+pub fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_ascii_whitespace();
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// Whether `/proc/PID/environ` holds exactly this `NAME=value`.
 #[must_use]
-pub fn has_setting(environ: &[u8], setting: &str) -> bool {
+pub fn environ_has(environ: &[u8], setting: &str) -> bool {
     environ.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
 }
 
 /// The rest of the `NAME=value` of `/proc/PID/environ` that begins so.
 #[must_use]
-pub fn setting_after<'a>(environ: &'a [u8], beginning: &str) -> Option<&'a [u8]> {
+pub fn environ_rest_after<'a>(environ: &'a [u8], beginning: &str) -> Option<&'a [u8]> {
     environ.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(beginning.as_bytes()))
 }
 
@@ -82,7 +82,7 @@ pub struct Throttling {
 
 /// What a group may use in each period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct CpuQuota {
     /// How long a period is.
     pub period_ns: u64,
     /// Processor time in it; None without a limit.
@@ -92,7 +92,7 @@ pub struct Quota {
 /// Parse `cpu.stat` of either version; None where the group has no controller of processors.
 #[must_use]
 pub fn parse_cpu_stat(text: &str) -> Option<Throttling> {
-    let value = |key: &str| value_of(text, key);
+    let value = |key: &str| number_of_key(text, key);
     let in_us = || value("throttled_usec").map(|us| us.saturating_mul(MICROSECOND_NS));
     Some(Throttling {
         periods: value("nr_periods")?,
@@ -103,7 +103,7 @@ pub fn parse_cpu_stat(text: &str) -> Option<Throttling> {
 
 /// The number after a key in a file of `key value` lines.
 #[must_use]
-pub fn value_of(text: &str, key: &str) -> Option<u64> {
+pub fn number_of_key(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;
         (name == key).then(|| value.trim().parse().ok()).flatten()
@@ -112,21 +112,21 @@ pub fn value_of(text: &str, key: &str) -> Option<u64> {
 
 /// Parse `cpu.max` of version 2: `10000 100000`, or `max 100000`.
 #[must_use]
-pub fn parse_cpu_max(text: &str) -> Option<Quota> {
+pub fn parse_cpu_max(text: &str) -> Option<CpuQuota> {
     let (quota, period) = text.trim().split_once(' ')?;
     let quota_ns = match quota {
         "max" => None,
         us => Some(us.parse::<u64>().ok()?.checked_mul(MICROSECOND_NS)?),
     };
-    Some(Quota { period_ns: parse_period(period)?, quota_ns })
+    Some(CpuQuota { period_ns: parse_period(period)?, quota_ns })
 }
 
 /// Parse `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1; -1 is no limit.
 #[must_use]
-pub fn parse_cfs(quota: &str, period: &str) -> Option<Quota> {
+pub fn parse_cfs(quota: &str, period: &str) -> Option<CpuQuota> {
     let limit = quota.trim().parse::<i64>().ok()?;
     let quota_ns = u64::try_from(limit).ok().and_then(|us| us.checked_mul(MICROSECOND_NS));
-    Some(Quota { period_ns: parse_period(period)?, quota_ns })
+    Some(CpuQuota { period_ns: parse_period(period)?, quota_ns })
 }
 
 fn parse_period(text: &str) -> Option<u64> {
@@ -137,7 +137,7 @@ fn parse_period(text: &str) -> Option<u64> {
 /// The group of a process in the tree of a controller of version 1, or in that of version 2 (the
 /// empty name), by its `/proc/PID/cgroup`. A path may hold colons.
 #[must_use]
-pub fn group_of<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+pub fn cgroup_path<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let names = parts.next()?;
@@ -154,21 +154,21 @@ mod tests {
     fn a_stat_line_of_linux_6_18() {
         let text = "1413 (fio) S 1400 1399 1398 0 -1 4194560 1210 0 0 0 12 4 0 0 20 0 2 0 77 9\n";
         let (pid, parent, session) = (1413, 1400, 1398);
-        let place = Place { pid, is_zombie: false, parent, session, start_ticks: 77 };
-        assert_eq!(parse_place(text), Some(place));
+        let place = ProcessInfo { pid, is_zombie: false, parent, session, start_ticks: 77 };
+        assert_eq!(parse_process_stat(text), Some(place));
     }
 
     #[test]
     fn a_name_may_look_like_the_rest_of_the_line() {
         let text = "7 (a) R 1 2 (x\n) Z 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 8";
-        let place = Place { pid: 7, is_zombie: true, parent: 3, session: 5, start_ticks: 8 };
-        assert_eq!(parse_place(text), Some(place));
+        let place = ProcessInfo { pid: 7, is_zombie: true, parent: 3, session: 5, start_ticks: 8 };
+        assert_eq!(parse_process_stat(text), Some(place));
     }
 
     #[test]
     fn an_odd_line_is_no_process() {
         for text in ["", "12", "12 (x", "12 (x) S", "12 (x) S one 2 3", "12 (x) S 1 2 3"] {
-            assert_eq!(parse_place(text), None, "{text}");
+            assert_eq!(parse_process_stat(text), None, "{text}");
         }
     }
 
@@ -177,18 +177,18 @@ mod tests {
         let text = "1413 (CPU 0) S 1400 1399 1398 0 -1 4194560 1210 0 0 0 12 4 0 0 20 0 2 0\n";
         assert_eq!(parse_ticks(text), Some((12, 4)));
         assert_eq!(parse_ticks("1413 (x) S 1400"), None);
-        assert_eq!(parse_schedule("901 77 3\n"), Some((901, 77)));
-        assert_eq!(parse_schedule("901\n"), None);
+        assert_eq!(parse_schedstat("901 77 3\n"), Some((901, 77)));
+        assert_eq!(parse_schedstat("901\n"), None);
     }
 
     #[test]
     fn a_setting_is_matched_whole() {
         let environ = b"PATH=/bin\0IOLAB_RUN=12.3\0";
-        assert!(has_setting(environ, "IOLAB_RUN=12.3"));
-        assert!(!has_setting(environ, "IOLAB_RUN=12"));
-        assert_eq!(setting_after(environ, "IOLAB_RUN="), Some(&b"12.3"[..]));
-        assert_eq!(setting_after(b"X=IOLAB_RUN=12.3\0", "IOLAB_RUN="), None);
-        assert!(!has_setting(environ, "OLAB_RUN=12.3"));
+        assert!(environ_has(environ, "IOLAB_RUN=12.3"));
+        assert!(!environ_has(environ, "IOLAB_RUN=12"));
+        assert_eq!(environ_rest_after(environ, "IOLAB_RUN="), Some(&b"12.3"[..]));
+        assert_eq!(environ_rest_after(b"X=IOLAB_RUN=12.3\0", "IOLAB_RUN="), None);
+        assert!(!environ_has(environ, "OLAB_RUN=12.3"));
     }
 
     #[test]
@@ -211,10 +211,10 @@ mod tests {
 
     #[test]
     fn quotas_of_both_versions() {
-        let tenth = Quota { period_ns: 100_000_000, quota_ns: Some(10_000_000) };
+        let tenth = CpuQuota { period_ns: 100_000_000, quota_ns: Some(10_000_000) };
         assert_eq!(parse_cpu_max("10000 100000\n"), Some(tenth));
         assert_eq!(parse_cfs("10000\n", "100000\n"), Some(tenth));
-        let free = Quota { quota_ns: None, ..tenth };
+        let free = CpuQuota { quota_ns: None, ..tenth };
         assert_eq!(parse_cpu_max("max 100000\n"), Some(free));
         assert_eq!(parse_cfs("-1\n", "100000\n"), Some(free));
         for text in ["", "max", "10000 0", "x 100000", "10000 99999999"] {
@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn the_group_of_a_process_in_each_tree() {
         let hybrid = "4:memory:/a\n2:cpuacct:/b\n1:cpu,cpuacct:/pods/x:y\n0::/user.slice\n";
-        assert_eq!(group_of(hybrid, "cpu"), Some("/pods/x:y"));
-        assert_eq!(group_of(hybrid, ""), Some("/user.slice"));
-        assert_eq!(group_of("0::/\n", "cpu"), None);
-        assert_eq!(group_of("9:name=systemd:/x\nodd\n", ""), None);
+        assert_eq!(cgroup_path(hybrid, "cpu"), Some("/pods/x:y"));
+        assert_eq!(cgroup_path(hybrid, ""), Some("/user.slice"));
+        assert_eq!(cgroup_path("0::/\n", "cpu"), None);
+        assert_eq!(cgroup_path("9:name=systemd:/x\nodd\n", ""), None);
     }
 }

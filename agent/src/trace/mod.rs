@@ -32,8 +32,8 @@ use std::{io, thread};
 use serde::Serialize;
 
 use crate::error::io_error_text;
-use crate::probe::machine::list_members;
-use crate::probe::process::parse_place;
+use crate::probe::machine::parse_cpu_list;
+use crate::probe::process::parse_process_stat;
 use crate::roots::{Roots, number, text};
 use crate::sys::mount::unseen_tracefs;
 use crate::sys::perf::{Record, Recording, Ring, TraceEvent};
@@ -192,7 +192,7 @@ impl Events {
             ends: Vec::new(),
             rings: Vec::new(),
         };
-        let cpus = roots.sys_value("devices/system/cpu/online").map(|list| list_members(&list));
+        let cpus = roots.sys_value("devices/system/cpu/online").map(|list| parse_cpu_list(&list));
         let cpus = cpus.unwrap_or_default();
         let share = ALL_PAGES / cpus.len().max(1).next_power_of_two();
         let pages = share.clamp(*RING_PAGES.start(), *RING_PAGES.end());
@@ -462,7 +462,7 @@ impl Taker {
                 return true;
             }
             let stat = text(&self.proc.join(format!("{pid}/stat")));
-            let Some(place) = stat.and_then(|text| parse_place(&text)) else { return false };
+            let Some(place) = stat.and_then(|text| parse_process_stat(&text)) else { return false };
             pid = place.parent;
         }
         false

@@ -354,7 +354,7 @@ impl WaySample {
         if self.sectors.len() < MAX_SECTORS {
             self.sectors.push(bio.sector);
         } else {
-            let place = self.random.below(self.bios) as usize;
+            let place = self.random.next_below(self.bios) as usize;
             if let Some(kept) = self.sectors.get_mut(place) {
                 *kept = bio.sector;
             }
