@@ -19,12 +19,12 @@ use crate::error::{Context, Error, Result};
 use crate::facts::disks::visible_mounts;
 use crate::probe::mountinfo::cgroup_mount;
 use crate::probe::process::{self, number_of_key};
-use crate::roots::{Roots, names, number, text};
-use crate::sign::sign_of;
-use crate::sys::mount::{mount_device, seclude};
-use crate::sys::process::{Pid, own_pid, own_user};
+use crate::roots::{Roots, list_names, read_number, read_text};
+use crate::sign::agent_id_of_mark;
+use crate::sys::mount::{enter_or_create_namespace, mount_device};
+use crate::sys::process::{Pid, effective_uid, own_pid};
 use crate::sys::thread::lock;
-use crate::tree::{kill_same, lives, place_of_pid};
+use crate::tree::{is_agent_alive, kill_if_same, process_info};
 
 /// What version 1 calls the controller.
 const CONTROLLER: &str = "memory";
@@ -154,7 +154,7 @@ pub fn remove_groups_of_agent(roots: &Roots, sign: &str) {
 /// The groups of agents that are surely dead.
 #[must_use]
 pub fn groups_of_dead_agents(roots: &Roots) -> Vec<PathBuf> {
-    groups_where(roots, |sign| !lives(sign))
+    groups_where(roots, |sign| !is_agent_alive(sign))
 }
 
 /// Those that this user made: another may name a group as he likes, and have his own processes in it.
@@ -164,9 +164,9 @@ fn groups_where(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf>
     let all = tops.flat_map(|top| folders_below(&top, MAX_GROUPS));
     all.filter(|folder| {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        let sign = name.as_deref().and_then(|name| sign_of(name.strip_prefix("iolab-")?));
+        let sign = name.as_deref().and_then(|name| agent_id_of_mark(name.strip_prefix("iolab-")?));
         sign.is_some_and(&is_wanted)
-            && fs::symlink_metadata(folder).is_ok_and(|meta| meta.uid() == own_user())
+            && fs::symlink_metadata(folder).is_ok_and(|meta| meta.uid() == effective_uid())
     })
     .collect()
 }
@@ -203,7 +203,7 @@ fn mount_hidden_hierarchy(roots: &Roots) {
     let _turn = lock(&MOUNT_LOCK);
     let Some((kind, options)) = missing_hierarchy(roots) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
-    if seclude().is_ok() && missing_hierarchy(roots).is_some() {
+    if enter_or_create_namespace().is_ok() && missing_hierarchy(roots).is_some() {
         let at = roots.sys.join("fs/cgroup");
         let _ = mount_device(Path::new("cgroup"), &at, kind, options);
     }
@@ -212,7 +212,7 @@ fn mount_hidden_hierarchy(roots: &Roots) {
 /// The kind and options of the mount that would show the memory controller; None where it is shown,
 /// or where the kernel has none.
 fn missing_hierarchy(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
-    let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
+    let groups = read_text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let is_of_one = process::cgroup_path(&groups, CONTROLLER).is_some();
     let is_there = !groups.is_empty();
     let shown = hierarchies(roots);
@@ -241,7 +241,7 @@ fn parent_of_groups(roots: &Roots) -> Option<(CgroupVersion, PathBuf)> {
 /// The tree of version 1 first: where there is one with memory, version 2 does not have it.
 fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
     let mounts = visible_mounts(roots);
-    let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
+    let groups = read_text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let hierarchy = |(version, controller)| {
         let mount = cgroup_mount(&mounts, controller)?;
         let (top, path) = (mount.mount_point.clone(), process::cgroup_path(&groups, controller));
@@ -257,7 +257,7 @@ fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
 }
 
 fn has_word(file: &Path, word: &str) -> bool {
-    text(file).is_some_and(|text| text.split_whitespace().any(|one| one == word))
+    read_text(file).is_some_and(|text| text.split_whitespace().any(|one| one == word))
 }
 
 /// Set the limits of a new group, and open the file by which it is joined.
@@ -288,18 +288,19 @@ fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<F
 }
 
 fn used(folder: &Path, version: CgroupVersion) -> MemoryUse {
-    let events = |folder: &Path, file: &str| number_of_key(&text(&folder.join(file))?, "oom_kill");
+    let events =
+        |folder: &Path, file: &str| number_of_key(&read_text(&folder.join(file))?, "oom_kill");
     match version {
         // Of version 1 each group counts its own kills alone; the use is that of all below it.
         CgroupVersion::V1 => MemoryUse {
-            memory_peak_bytes: number(&folder.join("memory.max_usage_in_bytes")),
+            memory_peak_bytes: read_number(&folder.join("memory.max_usage_in_bytes")),
             oom_kills: folders_below(folder, MAX_GROUPS)
                 .iter()
                 .map(|group| events(group, "memory.oom_control"))
                 .sum(),
         },
         CgroupVersion::V2 => MemoryUse {
-            memory_peak_bytes: number(&folder.join("memory.peak")),
+            memory_peak_bytes: read_number(&folder.join("memory.peak")),
             oom_kills: events(folder, "memory.events"),
         },
     }
@@ -324,16 +325,16 @@ pub fn remove_group(folder: &Path) {
 }
 
 fn kill_group(group: &Path) {
-    for place in processes_in(group).into_iter().filter_map(place_of_pid) {
+    for place in processes_in(group).into_iter().filter_map(process_info) {
         let is_in = processes_in(group).contains(&place.pid); // And not only was when it was read.
         if is_in && place.pid != own_pid() {
-            kill_same(&place);
+            kill_if_same(&place);
         }
     }
 }
 
 fn processes_in(group: &Path) -> Vec<Pid> {
-    let pids = text(&group.join("cgroup.procs")).unwrap_or_default();
+    let pids = read_text(&group.join("cgroup.procs")).unwrap_or_default();
     pids.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
@@ -343,7 +344,7 @@ fn folders_below(top: &Path, most: usize) -> Vec<PathBuf> {
     let mut next = 0;
     while next < folders.len() && folders.len() < most {
         let folder = folders[next].clone();
-        let inner = names(&folder).into_iter().map(|name| folder.join(name));
+        let inner = list_names(&folder).into_iter().map(|name| folder.join(name));
         folders.extend(inner.filter(|path| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())));
         next += 1;
     }
@@ -353,11 +354,11 @@ fn folders_below(top: &Path, most: usize) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     /// A machine whose mounts are folders of a trial; `{}` stands for its path.
-    fn machine(mounts: &str, groups: &str) -> (Folder, Roots) {
-        let tree = Folder::new();
+    fn machine(mounts: &str, groups: &str) -> (TestFolder, Roots) {
+        let tree = TestFolder::new();
         let at = tree.path().display().to_string();
         tree.put("proc/thread-self/mountinfo", &mounts.replace("{}", &at));
         tree.put("proc/self/cgroup", groups);
@@ -437,7 +438,7 @@ mod tests {
 
     #[test]
     fn the_limits_of_each_version_are_set_and_what_is_not_there_is_not() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         let files = ["memory.limit_in_bytes", "memory.swappiness", "memory.max", "memory.swap.max"];
         for file in files.into_iter().chain(["cgroup.procs"]) {
             tree.put(file, "");
@@ -445,7 +446,7 @@ mod tests {
         set_limits(tree.path(), CgroupVersion::V1, 1 << 26).unwrap();
         set_limits(tree.path(), CgroupVersion::V2, 1 << 27).unwrap();
         let told: Vec<String> =
-            files.iter().map(|file| text(&tree.path().join(file)).unwrap()).collect();
+            files.iter().map(|file| read_text(&tree.path().join(file)).unwrap()).collect();
         assert_eq!(told, ["67108864", "0", "134217728", "0"]);
         assert!(!tree.path().join("memory.memsw.limit_in_bytes").exists());
         fs::remove_file(tree.path().join("memory.max")).unwrap();
@@ -454,7 +455,7 @@ mod tests {
 
     #[test]
     fn what_was_used_is_read_and_summed_as_each_version_counts() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("memory.max_usage_in_bytes", "1000\n");
         tree.put("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
         tree.put("inner/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
@@ -478,9 +479,9 @@ mod tests {
             fs::create_dir_all(tree.path().join("cg").join(group)).unwrap();
         }
         remove_groups_of_agent(&roots, "1-00000000deadbeef");
-        assert_eq!(names(&tree.path().join("cg/memory")), ["a", "iolab-1-00000000deadbee0.1"]);
-        assert!(names(&tree.path().join("cg/memory/a")).is_empty());
-        assert!(names(&tree.path().join("cg/unified")).is_empty());
+        assert_eq!(list_names(&tree.path().join("cg/memory")), ["a", "iolab-1-00000000deadbee0.1"]);
+        assert!(list_names(&tree.path().join("cg/memory/a")).is_empty());
+        assert!(list_names(&tree.path().join("cg/unified")).is_empty());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::error::{Context, Error, Result};
 use crate::runs::MAX_RUNS;
 use crate::sys::socket::connect_in;
 use crate::sys::thread::allow_open_files;
-use crate::sys::thread::{lock, wait_for};
+use crate::sys::thread::{lock, wait_timeout};
 
 /// A guest has two: the channel to its agent and the one to its machine.
 const MAX_CONNECTIONS: usize = 2 * MAX_RUNS;
@@ -174,7 +174,7 @@ impl Disconnecting {
             if left.is_zero() {
                 return state.close();
             }
-            state = wait_for(&line.changed, state, left);
+            state = wait_timeout(&line.changed, state, left);
         }
     }
 }
@@ -217,7 +217,7 @@ impl Reservation {
                 Err(error) if may_appear_later(&error) && Instant::now() < deadline => {}
                 Err(error) => return Err(error),
             }
-            state = wait_for(&self.connection.changed, state, CONNECT_PAUSE);
+            state = wait_timeout(&self.connection.changed, state, CONNECT_PAUSE);
         }
         Ok(None)
     }
@@ -307,7 +307,7 @@ mod tests {
     //! Both ends of a connection in one process.
 
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
     use std::os::unix::net::UnixListener;
     use std::sync::mpsc::{Receiver, channel};
 
@@ -316,12 +316,12 @@ mod tests {
     struct Trial {
         table: Connections,
         listener: UnixListener,
-        folder: Folder,
+        folder: TestFolder,
     }
 
     impl Trial {
         fn new() -> Self {
-            let folder = Folder::new();
+            let folder = TestFolder::new();
             let listener = UnixListener::bind(folder.path().join("s")).unwrap();
             Self { table: Connections::default(), listener, folder }
         }
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_socket_that_never_comes_is_named_and_can_be_called_off() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let open = File::open(folder.path()).unwrap();
         let table = Connections::default();
         let place = table.reserve(ID).unwrap();

@@ -26,7 +26,9 @@ pub fn start_guard() -> io::Result<()> {
     let Ok((tie, agents_end)) = process::pipe() else { return Ok(()) };
     let Ok(outside) = File::open("/proc/self/ns/pid") else { return Ok(()) };
     // In a user namespace there may be a way into a new one, but none back.
-    if process::fork_into(&outside).is_err() || process::fork_into_new_pids().is_err() {
+    if process::set_child_pid_namespace(&outside).is_err()
+        || process::unshare_pid_namespace().is_err()
+    {
         return Ok(());
     }
     let agent = process::own_pid();
@@ -38,7 +40,7 @@ pub fn start_guard() -> io::Result<()> {
         Ok(Some(pid)) => File::open(format!("/proc/{pid}/ns/pid")).map(|inside| (pid, inside)),
         Err(error) => Err(error),
     };
-    process::fork_into(&outside)?;
+    process::set_child_pid_namespace(&outside)?;
     if let Ok((pid, inside)) = forked {
         let namespace = PidNamespace { inside, outside };
         let _ = GUARD.set(Guard { pid, namespace, _lifeline: agents_end });
@@ -60,7 +62,7 @@ pub fn run_namespace() -> Option<&'static PidNamespace> {
 
 fn run_guard(agent: Pid, mut tie: File) -> ! {
     close_inherited_channel();
-    signal::never_mind_children();
+    signal::ignore_children();
     // Numbers in here go on from the agent's own: programs name files in /tmp after theirs.
     let _ = fs::write("/proc/sys/kernel/ns_last_pid", agent.to_string());
     // Stopped, it would read nothing any more; the signal kills it all the same.

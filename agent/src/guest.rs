@@ -20,7 +20,7 @@ use crate::roots::Roots;
 use crate::sys::boot::{self, Access};
 use crate::sys::file::sync_all;
 use crate::sys::process::{self, Pid};
-use crate::sys::signal::{self, Seen};
+use crate::sys::signal::{self, SignalEvent};
 use crate::sys::time::{mono_ns, real_ns};
 
 /// As what the kernel starts the first process of a first file system.
@@ -102,7 +102,7 @@ fn boot_guest() -> Result<Option<Pid>> {
         .map_err(|error| boot_error(&format!("open {}", port.display()), &error))?;
     switch_root(&tools)?;
     wait_for_controller(&port)?;
-    signal::block(); // What ends the child is heard from the first moment on.
+    signal::block_handled(); // What ends the child is heard from the first moment on.
     let child = process::fork().map_err(|error| boot_error("start a process", &error))?;
     if child.is_none() {
         IS_GUEST.store(true, Ordering::Relaxed);
@@ -188,15 +188,13 @@ fn switch_root(tools: &Path) -> Result<()> {
     for folder in ["tmp", "run", "dev/shm"] {
         mount_kernel_file_system(c"tmpfs", &root.join(folder))?;
     }
-    boot::become_root(&root).map_err(|error| boot_error("take the disk of tools as root", &error))
+    boot::switch_root(&root).map_err(|error| boot_error("take the disk of tools as root", &error))
 }
 
 /// A port at which nobody is yet reads as if it had ended.
 fn wait_for_controller(port: &File) -> Result<()> {
     let deadline = Instant::now() + CONTROLLER_PATIENCE;
-    while !boot::is_listened_to(port.as_fd())
-        .map_err(|error| boot_error("hear the port", &error))?
-    {
+    while !boot::has_listener(port.as_fd()).map_err(|error| boot_error("hear the port", &error))? {
         if Instant::now() >= deadline {
             let seconds = CONTROLLER_PATIENCE.as_secs();
             let message = format!("nobody called within {seconds} s");
@@ -222,7 +220,7 @@ fn reap_until_child_ends(child: Pid) -> ! {
             }
             sync_and_reboot();
         }
-        if let Seen::End(signal) = signal::wait(SIGNAL_PATIENCE) {
+        if let SignalEvent::End(signal) = signal::wait_for_signal(SIGNAL_PATIENCE) {
             process::kill(child, signal);
         }
     }
@@ -332,15 +330,15 @@ fn parse_module_order(order: &str) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
-    fn roots(tree: &Folder) -> Roots {
+    fn roots(tree: &TestFolder) -> Roots {
         Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() }
     }
 
     #[test]
     fn disks_are_known_by_their_serial_and_not_by_their_place() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("block/vda/serial", "tools\n");
         tree.put("block/vdb/serial", "data");
         tree.put("block/sda/serial", "other\n");
@@ -353,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_port_is_known_by_its_name_once_it_has_one() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("class/virtio-ports/vport0p0/dev", "1:1\n");
         assert_eq!(find_port(&roots(&tree), "agent"), None);
         tree.put("class/virtio-ports/vport0p1/name", "agent\n");
@@ -362,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_part_that_comes_late_is_waited_for() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         let late = tree.path().join("part");
         thread::scope(|scope| {
             scope.spawn(|| tree.put("part", ""));

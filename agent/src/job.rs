@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{MemoryLimit, MemoryUse, group_name};
 use crate::error::{Context, Error, Result};
-use crate::processor::{Got, Watcher};
+use crate::processor::{ProcessorUse, ProcessorWatcher};
 use crate::roots::Roots;
-use crate::runs::{Exit, Runs, Started};
-use crate::sign::{MARK, mark_of, own_sign};
+use crate::runs::{RunExit, Runs, StartedRun};
+use crate::sign::{MARK_VARIABLE, own_agent_id, run_mark};
 use crate::sys::process::{
-    Program, READABLE, Surroundings, WRITABLE, never_block, poll, start_alone,
+    LaunchContext, Program, READABLE, WRITABLE, poll, set_nonblocking, start_isolated,
 };
 use crate::sys::time::{SECOND_NS, real_ns};
 use crate::token;
-use crate::tree::kill_family;
+use crate::tree::kill_run;
 use crate::wire::MAX_ID;
 
 /// Output in one message: what a pipe of the kernel holds, so one read empties it.
@@ -124,7 +124,7 @@ pub struct Exited {
     pub memory: Option<MemoryUse>,
     /// What its threads got of the processors, where that was requested and can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub processor: Option<Got>,
+    pub processor: Option<ProcessorUse>,
 }
 
 /// Run a job in its working directory `folder`, its place in `runs` reserved; blocks until its whole tree is gone.
@@ -137,7 +137,7 @@ pub fn run(
     mut tell: impl FnMut(RunEvent),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
-    let mark = mark_of(id);
+    let mark = run_mark(id);
     let bound = memory_limit_of(job, id)?;
     let mut command = build_command(job, folder, &mark, input, bound.as_ref())?;
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.waits_for_start) {
@@ -153,17 +153,17 @@ pub fn run(
     let mut pump = PipePump::new(started, input, limit).context("read output")?;
     let begins_ns = job.start_at_real_ns.unwrap_or(0);
     let leader = pump.started.family.leader;
-    let make = || Watcher::of(Roots::default(), leader, begins_ns);
+    let make = || ProcessorWatcher::for_process(Roots::default(), leader, begins_ns);
     let mut watcher = job.watch_processor.then(make);
     let exit = pump.run_until_exit(runs, id, &mut tell, &mut watcher);
     let memory = bound.as_ref().map(MemoryLimit::read_memory_use);
-    let processor = watcher.and_then(|watcher| watcher.got());
+    let processor = watcher.and_then(|watcher| watcher.result());
     drop(bound); // Nothing of it is left when the end is told.
     Ok(Exited { processor, ..exited_message(&exit, pump.truncated, memory) })
 }
 
 fn memory_limit_of(job: &Job, id: u64) -> Result<Option<MemoryLimit>> {
-    let make = |bytes| MemoryLimit::make(&Roots::default(), &group_name(own_sign(), id), bytes);
+    let make = |bytes| MemoryLimit::make(&Roots::default(), &group_name(own_agent_id(), id), bytes);
     job.memory_limit_bytes.map(make).transpose()
 }
 
@@ -206,7 +206,11 @@ fn build_command(
         .map(|bound| bound.door().try_clone_to_owned())
         .transpose()
         .context("keep the door of a control group open")?;
-    start_alone(&mut command, program, Surroundings { folder, token: token::own(), door });
+    start_isolated(
+        &mut command,
+        program,
+        LaunchContext { folder, token: token::inheritable_token(), join_file: door },
+    );
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
@@ -218,7 +222,7 @@ fn build_environment(job: &Job, path: String, mark: &str) -> Vec<String> {
     let minimal = [("PATH", path), ("LANG", "C".into()), ("HOME", home)];
     let mut all: BTreeMap<&str, String> = minimal.into_iter().collect();
     all.extend(job.env.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    all.remove(MARK);
+    all.remove(MARK_VARIABLE);
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| job.waits_for_start) {
         all.insert(START_VARIABLE, at_ns.to_string());
     }
@@ -251,7 +255,7 @@ fn is_executable(program: &Path) -> bool {
 
 /// The three pipes of a process and what is left to do on each.
 struct PipePump<'a> {
-    started: Started,
+    started: StartedRun,
     input: &'a [u8],
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -262,7 +266,7 @@ struct PipePump<'a> {
 }
 
 impl<'a> PipePump<'a> {
-    fn new(mut started: Started, input: &'a [u8], limit_bytes: u64) -> io::Result<Self> {
+    fn new(mut started: StartedRun, input: &'a [u8], limit_bytes: u64) -> io::Result<Self> {
         let (stdin, stdout, stderr) =
             (started.child.stdin.take(), started.child.stdout.take(), started.child.stderr.take());
         for fd in [
@@ -270,7 +274,7 @@ impl<'a> PipePump<'a> {
             stdout.as_ref().map(AsFd::as_fd),
             stderr.as_ref().map(AsFd::as_fd),
         ] {
-            fd.map_or(Ok(()), never_block)?;
+            fd.map_or(Ok(()), set_nonblocking)?;
         }
         let buffer = vec![0; CHUNK_BYTES];
         Ok(Self {
@@ -291,14 +295,14 @@ impl<'a> PipePump<'a> {
         runs: &Runs,
         id: u64,
         tell: &mut impl FnMut(RunEvent),
-        watcher: &mut Option<Watcher>,
-    ) -> Exit {
-        let mut end: Option<(Exit, Instant)> = None;
+        watcher: &mut Option<ProcessorWatcher>,
+    ) -> RunExit {
+        let mut end: Option<(RunExit, Instant)> = None;
         loop {
             if end.is_none() {
                 if let Some(exit) = runs.exit(id) {
                     // A run is its leader: what the leader leaves behind ends with it.
-                    kill_family(&self.started.family);
+                    kill_run(&self.started.family);
                     end = Some((exit, Instant::now() + DRAIN_PATIENCE));
                 }
             }
@@ -310,7 +314,7 @@ impl<'a> PipePump<'a> {
             }
             let look = watcher.as_mut().filter(|_| end.is_none()).map(|watcher| {
                 watcher.look_if_due();
-                Instant::now() + watcher.patience()
+                Instant::now() + watcher.time_until_look()
             });
             self.move_bytes(end.map(|(_, deadline)| deadline), look, tell);
         }
@@ -385,7 +389,7 @@ fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn exited_message(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
+fn exited_message(exit: &RunExit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
     Exited {
         code: exit.reaped.code,
         signal: exit.reaped.signal,

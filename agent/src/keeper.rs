@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::guard::{close_inherited_channel, start_guard};
 use crate::roots::Roots;
-use crate::sign::own_sign;
-use crate::sys::process::{self, Pid, Reaped};
-use crate::sys::signal::{self, Seen};
+use crate::sign::own_agent_id;
+use crate::sys::process::{self, Pid, ReapedChild};
+use crate::sys::signal::{self, SignalEvent};
 use crate::{bound, tree};
 
 /// Nothing but signals wakes the keeper; an hour is as good as for ever.
@@ -21,16 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 ///
 /// To be called first of all, while the process has one thread.
 pub fn fork_supervisor() -> io::Result<()> {
-    signal::block();
-    process::leave_terminal();
-    process::adopt_orphans()?;
-    let _ = own_sign(); // Made now, it is the keeper's as well.
+    signal::block_handled();
+    process::start_session();
+    process::become_subreaper()?;
+    let _ = own_agent_id(); // Made now, it is the keeper's as well.
     let keeper = process::own_pid();
     if let Some(agent) = process::fork()? {
         supervise(agent);
     }
-    process::leave_terminal();
-    process::adopt_orphans()?;
+    process::start_session();
+    process::become_subreaper()?;
     process::die_with_parent(libc::SIGTERM)?;
     if process::parent_pid() != keeper {
         process::exit_now(128 + libc::SIGTERM);
@@ -41,14 +41,14 @@ pub fn fork_supervisor() -> io::Result<()> {
 fn supervise(agent: Pid) -> ! {
     close_inherited_channel();
     loop {
-        match signal::wait(PATIENCE) {
-            Seen::End(_) => process::kill(agent, libc::SIGTERM),
-            Seen::Child | Seen::Nothing => {
+        match signal::wait_for_signal(PATIENCE) {
+            SignalEvent::End(_) => process::kill(agent, libc::SIGTERM),
+            SignalEvent::Child | SignalEvent::Nothing => {
                 if let Some(ended) = reap_agent(agent) {
-                    let _ = tree::kill_all(); // Nobody hears of it any more.
+                    let _ = tree::kill_descendants(); // Nobody hears of it any more.
                     if ended.signal.is_some() {
                         // It could not remove them itself. They bear the sign that both have.
-                        bound::remove_groups_of_agent(&Roots::default(), own_sign());
+                        bound::remove_groups_of_agent(&Roots::default(), own_agent_id());
                     }
                     process::exit_now(ended.code.unwrap_or(128 + ended.signal.unwrap_or(0)));
                 }
@@ -57,6 +57,6 @@ fn supervise(agent: Pid) -> ! {
     }
 }
 
-fn reap_agent(agent: Pid) -> Option<Reaped> {
+fn reap_agent(agent: Pid) -> Option<ReapedChild> {
     std::iter::from_fn(process::reap).find(|reaped| reaped.pid == agent)
 }

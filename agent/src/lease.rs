@@ -28,7 +28,7 @@ use crate::runs::Runs;
 use crate::sys::file::open_beneath;
 use crate::sys::mount;
 use crate::sys::process;
-use crate::sys::signal::{self, Seen};
+use crate::sys::signal::{self, SignalEvent};
 use crate::sys::thread::lock;
 use crate::sys::time::SECOND_NS;
 use crate::{bound, tree};
@@ -119,7 +119,7 @@ impl Lease {
                 thread::park();
             }
         }
-        self.runs.close();
+        self.runs.refuse_new();
         self.phases.stop_all();
         let remnants = self.remove_all();
         for remnant in &remnants {
@@ -133,7 +133,7 @@ impl Lease {
     /// End and remove all there is; what of it stays.
     fn remove_all(&self) -> Vec<Remnant> {
         let mut remnants = std::mem::take(&mut *lock(&self.remnants));
-        for process in tree::kill_all() {
+        for process in tree::kill_descendants() {
             let reason = format!("{} did not end when it was killed", process.command);
             remnants.push(Remnant {
                 kind: RemnantKind::Process,
@@ -141,7 +141,7 @@ impl Lease {
                 reason,
             });
         }
-        let _ = mount::follow(); // To where the groups and files are.
+        let _ = mount::enter_namespace_if_any(); // To where the groups and files are.
         for group in bound::remove_own_groups() {
             remnants.push(Remnant::of_path(RemnantKind::Group, &group, "it is still in use"));
         }
@@ -181,10 +181,12 @@ impl Lease {
     pub fn run_housekeeping(&self) -> ! {
         let mut looked = Instant::now();
         loop {
-            match signal::wait(LIMIT_CHECK_INTERVAL) {
-                Seen::Child if self.runs.reap() => self.end_agent(128 + libc::SIGKILL, |_| {}),
-                Seen::Child | Seen::Nothing => {}
-                Seen::End(signal) => self.end_agent(128 + signal, |_| {}),
+            match signal::wait_for_signal(LIMIT_CHECK_INTERVAL) {
+                SignalEvent::Child if self.runs.reap() => {
+                    self.end_agent(128 + libc::SIGKILL, |_| {})
+                }
+                SignalEvent::Child | SignalEvent::Nothing => {}
+                SignalEvent::End(signal) => self.end_agent(128 + signal, |_| {}),
             }
             self.runs.enforce_limits();
             let now = Instant::now();
@@ -353,7 +355,7 @@ impl Lease {
             dir,
             backing,
             FileSystemHooks {
-                enter_namespace: &mount::seclude,
+                enter_namespace: &mount::enter_or_create_namespace,
                 run_program: execute,
                 mount: &mount_here,
             },

@@ -16,7 +16,7 @@ use crate::error::{Context, Error, Result};
 use crate::sys::file::memory_file;
 use crate::sys::process::own_pid;
 use crate::sys::thread::lock;
-use crate::wire::Empty;
+use crate::wire::EmptyBody;
 
 /// Ledgers at a time: one for each data set that a session verifies.
 const MAX_LEDGERS: usize = 256;
@@ -56,10 +56,10 @@ impl Ledgers {
     }
 
     /// Keep it no longer.
-    pub fn close(&self, name: &str) -> Result<Empty> {
+    pub fn close(&self, name: &str) -> Result<EmptyBody> {
         let mut open = lock(&self.open);
         match open.remove(name) {
-            Some(_) => Ok(Empty {}),
+            Some(_) => Ok(EmptyBody {}),
             None => Err(Error::bad_request(format!("no ledger {name:?} is kept here"))),
         }
     }

@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::prepare::scratch::{
     self, Abandoned, AbandonedFolders, RemovalFailure, Removed, Scratch,
 };
-use crate::roots::{Roots, names};
-use crate::sys::process::{own_file, own_user};
+use crate::roots::{Roots, list_names};
+use crate::sys::process::{effective_uid, own_program};
 use crate::tree::{self, Orphan};
 
 /// A file that is still being sent to this host is not older than that.
@@ -60,7 +60,7 @@ pub fn find_leftovers(path: Option<&Path>) -> Leftovers {
     let (folders, elsewhere): (Vec<_>, Vec<_>) =
         own.into_iter().partition(|folder| folder.host.is_empty());
     Leftovers {
-        processes: tree::orphans(),
+        processes: tree::find_orphans(),
         groups: bound::groups_of_dead_agents(&roots),
         loops: loop_devices_over(&roots, &folders),
         folders,
@@ -164,15 +164,15 @@ fn is_attached(device: &Path) -> bool {
 /// What lies beside this agent's file in the folder that controllers keep agents in, unless
 /// somebody runs it or is just sending it. This very agent's own is among it.
 fn unused_agent_files() -> Vec<PathBuf> {
-    let Some(folder) = own_file().and_then(Path::parent) else { return Vec::new() };
-    let kept_here = format!("iolab-agent-{}", own_user());
+    let Some(folder) = own_program().and_then(Path::parent) else { return Vec::new() };
+    let kept_here = format!("iolab-agent-{}", effective_uid());
     let is_private = fs::symlink_metadata(folder).is_ok_and(|meta| {
-        meta.is_dir() && meta.uid() == own_user() && meta.mode() & 0o777 == 0o700
+        meta.is_dir() && meta.uid() == effective_uid() && meta.mode() & 0o777 == 0o700
     });
     if folder.file_name() != Some(OsStr::new(&kept_here)) || !is_private {
         return Vec::new();
     }
-    let in_use = tree::programs_of_others();
+    let in_use = tree::running_programs();
     let is_idle = |file: &PathBuf| {
         let Ok(meta) = fs::symlink_metadata(file) else { return false };
         let is_sent = file.extension().is_some()
@@ -181,17 +181,17 @@ fn unused_agent_files() -> Vec<PathBuf> {
             });
         meta.is_file() && !is_sent && !in_use.contains(&(meta.dev(), meta.ino()))
     };
-    names(folder).into_iter().map(|name| folder.join(name)).filter(is_idle).collect()
+    list_names(folder).into_iter().map(|name| folder.join(name)).filter(is_idle).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn only_what_was_shown_is_removed() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         for name in ["iolab-scratch-shown", "iolab-scratch-new"] {
             drop(Scratch::open(target.path(), name, "dead").unwrap());
         }

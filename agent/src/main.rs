@@ -11,7 +11,7 @@ use std::thread;
 
 use iolab_agent::lease::Lease;
 use iolab_agent::serve::{CODE_FAULT, serve};
-use iolab_agent::sys::process::own_file;
+use iolab_agent::sys::process::own_program;
 use iolab_agent::wire::Outbox;
 use iolab_agent::{error, guest, keeper, native};
 
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     if env::args_os().next().is_some_and(|name| guest::is_first_process(&name)) {
         guest::become_init();
     }
-    let _ = own_file(); // Now, while the root is that of whoever started it.
+    let _ = own_program(); // Now, while the root is that of whoever started it.
     if let Err(error) = keeper::fork_supervisor() {
         eprintln!("iolab-agent: cannot start: {}", error::io_error_text(&error));
         return ExitCode::from(70);

@@ -18,15 +18,17 @@ use crate::probe::process::{
     CpuQuota, Throttling, cgroup_path, parse_cfs, parse_cpu_max, parse_cpu_stat, parse_schedstat,
     parse_state,
 };
-use crate::roots::{Roots, names, text};
-use crate::standstill::{Cause, Freezers, Missed, Pulse, Span, Standstill, ThreadStops, joined};
-use crate::sys::process::{Pid, shown_pid};
+use crate::roots::{Roots, list_names, read_text};
+use crate::standstill::{
+    AgentGap, Cause, FreezerGroups, Pulse, Span, Standstill, ThreadStandstills, merge_spans,
+};
+use crate::sys::process::{Pid, pid_in_proc};
 use crate::sys::time::{boot_ns, mono_ns, real_ns};
 use crate::tree;
 
 /// Between two looks: what a thread did since the last one is lost when it ends, and a standstill
 /// between them is not seen.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// A look that takes long is followed by a pause so many times as long: it must not be a load.
 const PAUSE_FACTOR: u32 = 100;
 /// Threads that are looked at; the kernel's limit for a process is mostly below.
@@ -39,15 +41,15 @@ const FORKING_THREADS: usize = 64;
 const MAX_LEVELS: usize = 32;
 /// A thread that ran and waited for less than this part of the busiest one is none of those that
 /// make the load: one that tells, or waits for the others.
-const WORKER_PART: u64 = 4;
+const WORKER_DIVISOR: u64 = 4;
 /// A host that slept for less than this between two looks had its clocks read at two moments.
-const LEAST_SLEEP_NS: u64 = 10_000_000;
+const MIN_SUSPEND_NS: u64 = 10_000_000;
 /// Which cores a thread may use is read again after it has set itself up.
 const MASK_LOOKS: u32 = 2;
 
 /// What the load got between the first and the last look, as the final message tells it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Got {
+pub struct ProcessorUse {
     /// Between the first and the last look.
     pub watched_ns: u64,
     /// Threads that make the load.
@@ -61,14 +63,14 @@ pub struct Got {
     /// Cores that any of them may use.
     pub cores: Vec<u32>,
     /// Its control group, and each above it that can be seen.
-    pub groups: Vec<GroupGot>,
+    pub groups: Vec<GroupUse>,
     /// When any of these threads stood still, in the order of time.
     pub standstills: Vec<Standstill>,
 }
 
 /// What a control group had meanwhile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GroupGot {
+pub struct GroupUse {
     /// Its path, as processes here see it.
     pub path: String,
     /// Processors that its quota allows; null without a limit.
@@ -86,44 +88,44 @@ pub struct GroupGot {
 }
 
 /// Looks at a load from its start until its end.
-pub struct Watcher {
+pub struct ProcessorWatcher {
     roots: Roots,
     leader: Pid,
     begins_real_ns: u64,
-    begun_ns: Option<u64>,
-    last_ns: u64,
-    next: Instant,
-    threads: HashMap<Pid, Seen>,
-    groups: Vec<(Group, Counted)>,
-    freezers: Freezers,
+    first_look_ns: Option<u64>,
+    last_look_ns: u64,
+    next_look: Instant,
+    threads: HashMap<Pid, ThreadHistory>,
+    groups: Vec<(CpuGroup, GroupCounters)>,
+    freezers: FreezerGroups,
     pulse: Option<Pulse>,
-    missed: Vec<Missed>,
+    agent_gaps: Vec<AgentGap>,
     slept_ns: u64,
     sleeps: Vec<Span>,
 }
 
 /// A thread from the first look at it to the last.
-struct Seen {
-    since_ns: u64,
-    last_ns: u64,
-    first: (u64, u64),
-    last: (u64, u64),
+struct ThreadHistory {
+    first_seen_ns: u64,
+    last_seen_ns: u64,
+    first_times: (u64, u64),
+    last_times: (u64, u64),
     looks: u32,
     cores: Vec<u32>,
-    stops: ThreadStops,
+    stops: ThreadStandstills,
 }
 
-impl Seen {
+impl ThreadHistory {
     fn run_ns(&self) -> u64 {
-        self.last.0.saturating_sub(self.first.0)
+        self.last_times.0.saturating_sub(self.first_times.0)
     }
 
     fn wait_ns(&self) -> u64 {
-        self.last.1.saturating_sub(self.first.1)
+        self.last_times.1.saturating_sub(self.first_times.1)
     }
 
     fn lived_ns(&self) -> u64 {
-        self.last_ns - self.since_ns
+        self.last_seen_ns - self.first_seen_ns
     }
 
     fn demand_ns(&self) -> u64 {
@@ -138,22 +140,22 @@ impl Seen {
     }
 }
 
-impl Watcher {
+impl ProcessorWatcher {
     /// For the threads of a process and of all that it starts, from `begins_real_ns` on.
     #[must_use]
-    pub fn of(roots: Roots, leader: Pid, begins_real_ns: u64) -> Self {
+    pub fn for_process(roots: Roots, leader: Pid, begins_real_ns: u64) -> Self {
         Self {
             roots,
             leader,
             begins_real_ns,
-            begun_ns: None,
-            last_ns: 0,
-            next: Instant::now(),
+            first_look_ns: None,
+            last_look_ns: 0,
+            next_look: Instant::now(),
             threads: HashMap::new(),
             groups: Vec::new(),
-            freezers: Freezers::default(),
+            freezers: FreezerGroups::default(),
             pulse: None,
-            missed: Vec::new(),
+            agent_gaps: Vec::new(),
             slept_ns: 0,
             sleeps: Vec::new(),
         }
@@ -161,56 +163,56 @@ impl Watcher {
 
     /// The same for those of this process.
     #[must_use]
-    pub fn of_own(begins_real_ns: u64) -> Self {
-        Self::of(Roots::default(), shown_pid(), begins_real_ns)
+    pub fn for_own_process(begins_real_ns: u64) -> Self {
+        Self::for_process(Roots::default(), pid_in_proc(), begins_real_ns)
     }
 
     /// How long until the next look.
     #[must_use]
-    pub fn patience(&self) -> Duration {
-        self.next.saturating_duration_since(Instant::now())
+    pub fn time_until_look(&self) -> Duration {
+        self.next_look.saturating_duration_since(Instant::now())
     }
 
     /// Look, if it is time to.
     pub fn look_if_due(&mut self) {
-        if Instant::now() < self.next {
+        if Instant::now() < self.next_look {
             return;
         }
         let begun = Instant::now();
         if real_ns() >= self.begins_real_ns {
             self.look();
         }
-        self.next = Instant::now() + BETWEEN_LOOKS.max(begun.elapsed() * PAUSE_FACTOR);
+        self.next_look = Instant::now() + LOOK_INTERVAL.max(begun.elapsed() * PAUSE_FACTOR);
     }
 
     fn look(&mut self) {
         let now_ns = mono_ns();
         let slept_ns = boot_ns().saturating_sub(now_ns);
-        if self.begun_ns.is_none() {
-            self.begun_ns = Some(now_ns);
-            (self.last_ns, self.slept_ns) = (now_ns, slept_ns);
+        if self.first_look_ns.is_none() {
+            self.first_look_ns = Some(now_ns);
+            (self.last_look_ns, self.slept_ns) = (now_ns, slept_ns);
             self.pulse = Pulse::start();
-            self.freezers = Freezers::of(&self.roots);
-            let groups = groups_of(&self.roots, self.leader);
+            self.freezers = FreezerGroups::of(&self.roots);
+            let groups = cpu_groups_of(&self.roots, self.leader);
             self.groups =
-                groups.into_iter().filter_map(|g| Some((g.clone(), g.count()?))).collect();
+                groups.into_iter().filter_map(|g| Some((g.clone(), g.read_counters()?))).collect();
         }
-        let before_ns = std::mem::replace(&mut self.last_ns, now_ns);
-        let frozen = self.freezers.hold(&self.roots, self.leader);
+        let before_ns = std::mem::replace(&mut self.last_look_ns, now_ns);
+        let frozen = self.freezers.have_frozen(&self.roots, self.leader);
         let frozen = frozen.then_some(Cause::Frozen);
         let mut demand_ns = 0;
         for pid in self.processes() {
             let tasks = self.roots.proc.join(pid.to_string()).join("task");
-            for name in names(&tasks) {
+            for name in list_names(&tasks) {
                 if self.threads.len() < MAX_THREADS {
                     let looks = [before_ns, now_ns];
-                    demand_ns += self.look_at(&tasks.join(&name), &name, looks, frozen);
+                    demand_ns += self.look_at_thread(&tasks.join(&name), &name, looks, frozen);
                 }
             }
         }
-        self.look_back(before_ns, now_ns, demand_ns);
+        self.note_agent_gaps(before_ns, now_ns, demand_ns);
         let since_ns = slept_ns.saturating_sub(std::mem::replace(&mut self.slept_ns, slept_ns));
-        if since_ns >= LEAST_SLEEP_NS {
+        if since_ns >= MIN_SUSPEND_NS {
             // The clock stood meanwhile: the sleep is told as that which led up to this look.
             let from_ns = now_ns.saturating_sub(since_ns);
             self.sleeps.push(Span { cause: Cause::Suspended, from_ns, to_ns: now_ns });
@@ -218,59 +220,63 @@ impl Watcher {
     }
 
     /// When the agent stood since the last look, with what the load used between the two.
-    fn look_back(&mut self, before_ns: u64, now_ns: u64, demand_ns: u64) {
+    fn note_agent_gaps(&mut self, before_ns: u64, now_ns: u64, demand_ns: u64) {
         let spans = self.pulse.as_ref().map(Pulse::take).unwrap_or_default();
         let watched_ns = now_ns - before_ns;
-        self.missed.extend(spans.into_iter().map(|span| Missed { span, watched_ns, demand_ns }));
+        self.agent_gaps.extend(spans.into_iter().map(|span| AgentGap {
+            span,
+            watched_ns,
+            demand_ns,
+        }));
     }
 
     /// Returns how long the thread ran and waited to run since the last look.
-    fn look_at(
+    fn look_at_thread(
         &mut self,
         folder: &Path,
         name: &str,
         [before_ns, now_ns]: [u64; 2],
         frozen: Option<Cause>,
     ) -> u64 {
-        let times = text(&folder.join("schedstat")).and_then(|text| parse_schedstat(&text));
+        let times = read_text(&folder.join("schedstat")).and_then(|text| parse_schedstat(&text));
         let (Some(times), Ok(thread)) = (times, name.parse::<Pid>()) else { return 0 };
-        let seen = self.threads.entry(thread).or_insert(Seen {
-            since_ns: now_ns,
-            last_ns: now_ns,
-            first: times,
-            last: times,
+        let seen = self.threads.entry(thread).or_insert(ThreadHistory {
+            first_seen_ns: now_ns,
+            last_seen_ns: now_ns,
+            first_times: times,
+            last_times: times,
             looks: 0,
             cores: Vec::new(),
-            stops: ThreadStops::default(),
+            stops: ThreadStandstills::default(),
         });
         let earlier_ns = seen.demand_ns();
-        (seen.last_ns, seen.last) = (now_ns, times);
+        (seen.last_seen_ns, seen.last_times) = (now_ns, times);
         if seen.looks < MASK_LOOKS {
             seen.looks += 1;
-            let status = text(&folder.join("status")).unwrap_or_default();
+            let status = read_text(&folder.join("status")).unwrap_or_default();
             let allowed = status_value(&status, "Cpus_allowed_list");
             seen.cores = allowed.map(parse_cpu_list).unwrap_or_default();
         }
-        let state = || text(&folder.join("stat")).and_then(|text| parse_state(&text));
+        let state = || read_text(&folder.join("stat")).and_then(|text| parse_state(&text));
         let cause = frozen.or_else(|| Cause::of_state(state()?));
-        seen.stops.look(cause, before_ns.max(seen.since_ns), now_ns);
+        seen.stops.look(cause, before_ns.max(seen.first_seen_ns), now_ns);
         seen.demand_ns() - earlier_ns
     }
 
     /// The load's processes, by the kernel's own lists of children where it keeps them.
     fn processes(&self) -> Vec<Pid> {
-        if self.leader == shown_pid() {
+        if self.leader == pid_in_proc() {
             return vec![self.leader];
         }
         let proc = &self.roots.proc;
         let children = |pid: Pid| {
             let tasks = proc.join(pid.to_string()).join("task");
-            let all = names(&tasks);
+            let all = list_names(&tasks);
             let asked = if all.len() > FORKING_THREADS { vec![pid.to_string()] } else { all };
             asked
                 .iter()
-                .filter_map(|task| text(&tasks.join(task).join("children")))
-                .flat_map(|text| pids(&text))
+                .filter_map(|task| read_text(&tasks.join(task).join("children")))
+                .flat_map(|text| parse_pids(&text))
                 .collect::<Vec<Pid>>()
         };
         let has_lists = proc.join(format!("{0}/task/{0}/children", self.leader)).exists();
@@ -289,58 +295,59 @@ impl Watcher {
 
     /// What the load got; None where nothing of it could be read, or it never began.
     #[must_use]
-    pub fn got(&self) -> Option<Got> {
-        let watched_ns = mono_ns() - self.begun_ns?;
-        let most_ns = self.threads.values().map(Seen::usual_demand_ns).max().unwrap_or(0);
+    pub fn result(&self) -> Option<ProcessorUse> {
+        let watched_ns = mono_ns() - self.first_look_ns?;
+        let most_ns = self.threads.values().map(ThreadHistory::usual_demand_ns).max().unwrap_or(0);
         let lived = self.threads.values().filter(|seen| seen.lived_ns() > 0);
-        let workers: Vec<&Seen> =
-            lived.filter(|seen| seen.usual_demand_ns() >= most_ns / WORKER_PART).collect();
-        let sum = |of: fn(&Seen) -> u64| workers.iter().map(|&seen| of(seen)).sum();
+        let workers: Vec<&ThreadHistory> =
+            lived.filter(|seen| seen.usual_demand_ns() >= most_ns / WORKER_DIVISOR).collect();
+        let sum = |of: fn(&ThreadHistory) -> u64| workers.iter().map(|&seen| of(seen)).sum();
         let cores: BTreeSet<u32> = workers.iter().flat_map(|seen| seen.cores.clone()).collect();
-        let groups: Vec<GroupGot> =
-            self.groups.iter().filter_map(|(group, before)| group.got_since(before)).collect();
+        let groups: Vec<GroupUse> =
+            self.groups.iter().filter_map(|(group, before)| group.use_since(before)).collect();
         if workers.is_empty() && groups.is_empty() {
             return None;
         }
-        Some(Got {
+        Some(ProcessorUse {
             watched_ns,
             threads: workers.len(),
-            wall_ns: sum(Seen::lived_ns),
-            run_ns: sum(Seen::run_ns),
-            wait_ns: sum(Seen::wait_ns),
+            wall_ns: sum(ThreadHistory::lived_ns),
+            run_ns: sum(ThreadHistory::run_ns),
+            wait_ns: sum(ThreadHistory::wait_ns),
             cores: cores.into_iter().collect(),
             groups,
             standstills: self.standstills(&workers),
         })
     }
 
-    fn standstills(&self, workers: &[&Seen]) -> Vec<Standstill> {
+    fn standstills(&self, workers: &[&ThreadHistory]) -> Vec<Standstill> {
         let of_threads = workers.iter().flat_map(|seen| seen.stops.spans()).map(|span| (span, 1));
         let all = workers.len().max(1) as u64;
-        let of_host = self.sleeps.iter().copied().chain(self.stood());
-        joined(of_threads.chain(of_host.map(|span| (span, all))))
+        let of_host = self.sleeps.iter().copied().chain(self.shared_standstills());
+        merge_spans(of_threads.chain(of_host.map(|span| (span, all))))
     }
 
     /// When the load stood together with the agent.
-    fn stood(&self) -> Vec<Span> {
-        if self.leader == shown_pid() {
+    fn shared_standstills(&self) -> Vec<Span> {
+        if self.leader == pid_in_proc() {
             // Nothing of a process runs while it is stopped: its load does not, either.
             let rest = self.pulse.as_ref().map(Pulse::take).unwrap_or_default();
-            return self.missed.iter().map(|missed| missed.span).chain(rest).collect();
+            return self.agent_gaps.iter().map(|missed| missed.span).chain(rest).collect();
         }
-        let (mut watched_ns, mut demand_ns) = (self.last_ns - self.begun_ns.unwrap_or(0), 0);
-        demand_ns += self.threads.values().map(Seen::demand_ns).sum::<u64>();
-        for missed in &self.missed {
+        let (mut watched_ns, mut demand_ns) =
+            (self.last_look_ns - self.first_look_ns.unwrap_or(0), 0);
+        demand_ns += self.threads.values().map(ThreadHistory::demand_ns).sum::<u64>();
+        for missed in &self.agent_gaps {
             watched_ns = watched_ns.saturating_sub(missed.watched_ns);
             demand_ns = demand_ns.saturating_sub(missed.demand_ns);
         }
         let usual = demand_ns as f64 / watched_ns.max(1) as f64;
-        let hits = self.missed.iter().filter(|missed| missed.hit_the_load(usual));
+        let hits = self.agent_gaps.iter().filter(|missed| missed.stopped_load(usual));
         hits.map(|missed| missed.span).collect()
     }
 }
 
-fn pids(text: &str) -> Vec<Pid> {
+fn parse_pids(text: &str) -> Vec<Pid> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
@@ -348,54 +355,54 @@ fn pids(text: &str) -> Vec<Pid> {
 /// without a limit.
 #[must_use]
 pub fn own_quota_cores(roots: &Roots) -> Option<f64> {
-    let groups = groups_of(roots, shown_pid());
-    let limits = groups.iter().filter_map(|group| quota_cores(group.quota()?));
+    let groups = cpu_groups_of(roots, pid_in_proc());
+    let limits = groups.iter().filter_map(|group| cores_of_quota(group.quota()?));
     limits.min_by(f64::total_cmp)
 }
 
-fn quota_cores(quota: CpuQuota) -> Option<f64> {
+fn cores_of_quota(quota: CpuQuota) -> Option<f64> {
     quota.quota_ns.map(|quota_ns| quota_ns as f64 / quota.period_ns as f64)
 }
 
 /// A control group that may limit processor time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Group {
+struct CpuGroup {
     folder: PathBuf,
     path: String,
-    is_two: bool,
+    is_v2: bool,
 }
 
 /// What a group had up to a moment.
 #[derive(Debug, Clone, Copy)]
-struct Counted {
+struct GroupCounters {
     throttling: Throttling,
     pressure_ns: Option<u64>,
 }
 
-impl Group {
+impl CpuGroup {
     fn quota(&self) -> Option<CpuQuota> {
-        let read = |name: &str| text(&self.folder.join(name));
-        if self.is_two {
+        let read = |name: &str| read_text(&self.folder.join(name));
+        if self.is_v2 {
             return parse_cpu_max(&read("cpu.max")?);
         }
         parse_cfs(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?)
     }
 
     /// None for one without a controller of processors, as is the root of version 2.
-    fn count(&self) -> Option<Counted> {
-        let throttling = parse_cpu_stat(&text(&self.folder.join("cpu.stat"))?)?;
-        let pressure = text(&self.folder.join("cpu.pressure"));
+    fn read_counters(&self) -> Option<GroupCounters> {
+        let throttling = parse_cpu_stat(&read_text(&self.folder.join("cpu.stat"))?)?;
+        let pressure = read_text(&self.folder.join("cpu.pressure"));
         let pressure_ns = pressure.and_then(|text| parse_pressure(&text).some_ns);
-        Some(Counted { throttling, pressure_ns })
+        Some(GroupCounters { throttling, pressure_ns })
     }
 
-    fn got_since(&self, before: &Counted) -> Option<GroupGot> {
-        let (now, quota) = (self.count()?, self.quota());
+    fn use_since(&self, before: &GroupCounters) -> Option<GroupUse> {
+        let (now, quota) = (self.read_counters()?, self.quota());
         let (then, throttling) = (before.throttling, now.throttling);
         let pressure = now.pressure_ns.zip(before.pressure_ns);
-        Some(GroupGot {
+        Some(GroupUse {
             path: self.path.clone(),
-            quota_cores: quota.and_then(quota_cores),
+            quota_cores: quota.and_then(cores_of_quota),
             period_ns: quota.map_or(0, |quota| quota.period_ns),
             periods: throttling.periods.saturating_sub(then.periods),
             throttled: throttling.throttled.saturating_sub(then.throttled),
@@ -408,18 +415,18 @@ impl Group {
 /// The group of a process and all above it up to the highest that can be seen, its own first.
 ///
 /// Of the tree of version 1 where that has the controller, else of version 2.
-fn groups_of(roots: &Roots, pid: Pid) -> Vec<Group> {
-    let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
+fn cpu_groups_of(roots: &Roots, pid: Pid) -> Vec<CpuGroup> {
+    let own = read_text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
     let mounts = visible_mounts(roots);
     let found = ["cpu", ""].iter().find_map(|name| Some((*name, cgroup_path(&own, name)?)));
     let Some((controller, path)) = found else { return Vec::new() };
     let Some(mount) = cgroup_mount(&mounts, controller) else { return Vec::new() };
     // A path outside of what is mounted is that of another name space: only the top is known then.
     let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
-    let group = |below: &Path| Group {
+    let group = |below: &Path| CpuGroup {
         folder: mount.mount_point.join(below),
         path: format!("/{}", below.display()),
-        is_two: controller.is_empty(),
+        is_v2: controller.is_empty(),
     };
     below.ancestors().take(MAX_LEVELS).map(group).collect()
 }

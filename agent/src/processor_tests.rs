@@ -1,5 +1,5 @@
 use super::*;
-use crate::trial::Folder;
+use crate::trial::TestFolder;
 
 const HYBRID: &str = "\
 22 1 254:0 / / rw - ext4 /dev/vda rw
@@ -9,12 +9,12 @@ const HYBRID: &str = "\
 
 /// A tree of /proc and of control groups; `/CG` stands for its folder of groups.
 struct Host {
-    tree: Folder,
+    tree: TestFolder,
 }
 
 impl Host {
     fn new(mountinfo: &str) -> Self {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         let top = tree.path().join("cg").display().to_string();
         tree.put("proc/thread-self/mountinfo", &mountinfo.replace("/CG", &top));
         Self { tree }
@@ -59,7 +59,7 @@ fn threads_of_all_processes_are_summed_up_also_those_that_ended() {
     host.thread(7, 7, "1000 1000", "0-3");
     host.thread(8, 8, "0 0", "1");
     host.thread(9, 9, "500 0", "3");
-    let mut watcher = Watcher::of(host.roots(), 7, 0);
+    let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
     watcher.look();
     host.thread(7, 7, "1100 1010", "0-3");
     host.thread(8, 8, "250000 750000", "1");
@@ -68,7 +68,7 @@ fn threads_of_all_processes_are_summed_up_also_those_that_ended() {
     std::fs::remove_dir_all(host.tree.path().join("proc/9")).expect("it ends");
     host.thread(8, 8, "250000 1750000", "1");
     watcher.look();
-    let got = watcher.got().expect("it was seen");
+    let got = watcher.result().expect("it was seen");
     assert_eq!((got.threads, got.run_ns, got.wait_ns), (2, 650_000, 2_350_000));
     assert_eq!(got.cores, [1, 3]); // The leader, which only waits for the others, is none of them.
     assert!(got.wall_ns > 0 && got.wall_ns <= 2 * got.watched_ns);
@@ -78,11 +78,11 @@ fn threads_of_all_processes_are_summed_up_also_those_that_ended() {
 #[test]
 fn what_cannot_be_read_is_not_told() {
     let host = Host::new("");
-    let mut watcher = Watcher::of(host.roots(), i32::MAX, 0);
-    assert_eq!(watcher.got(), None);
+    let mut watcher = ProcessorWatcher::for_process(host.roots(), i32::MAX, 0);
+    assert_eq!(watcher.result(), None);
     watcher.look();
     watcher.look();
-    assert_eq!(watcher.got(), None);
+    assert_eq!(watcher.result(), None);
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn nothing_counts_before_the_load_begins() {
     let host = Host::new("");
     host.children(7, "");
     host.thread(7, 7, "5 5", "0");
-    let mut watcher = Watcher::of(host.roots(), 7, u64::MAX);
+    let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, u64::MAX);
     watcher.look_if_due();
-    assert_eq!(watcher.begun_ns, None);
-    assert!(watcher.patience() > Duration::ZERO);
+    assert_eq!(watcher.first_look_ns, None);
+    assert!(watcher.time_until_look() > Duration::ZERO);
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn groups_of_version_1_are_read_up_to_the_root() {
     host.one("/pods/x", 10_000, [100, 90, 8_000]);
     host.one("/pods", -1, [0, 0, 0]);
     host.one("", -1, [0, 0, 0]);
-    let mut watcher = Watcher::of(host.roots(), 7, 0);
+    let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
     watcher.look();
     host.one("/pods/x", 10_000, [120, 109, 9_000]);
-    let groups = watcher.got().expect("it was seen").groups;
+    let groups = watcher.result().expect("it was seen").groups;
     let paths: Vec<&str> = groups.iter().map(|group| group.path.as_str()).collect();
     assert_eq!(paths, ["/pods/x", "/pods", "/"]);
     assert_eq!(groups[0].quota_cores, Some(0.1));
@@ -134,10 +134,10 @@ fn groups_of_version_2_in_a_container_end_where_its_own_tree_does() {
         let pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
         host.tree.put(&format!("cg/all{group}/cpu.pressure"), pressure);
     }
-    let mut watcher = Watcher::of(host.roots(), 7, 0);
+    let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
     watcher.look();
     host.tree.put("cg/all/cpu.stat", &stat(13));
-    let groups = watcher.got().expect("it was seen").groups;
+    let groups = watcher.result().expect("it was seen").groups;
     assert_eq!(groups.iter().map(|one| one.periods).collect::<Vec<_>>(), [0, 10]);
     assert_eq!(groups.iter().map(|one| one.quota_cores).collect::<Vec<_>>(), [None, Some(0.5)]);
     assert_eq!(groups[0].pressure_ns, Some(0));
@@ -146,7 +146,7 @@ fn groups_of_version_2_in_a_container_end_where_its_own_tree_does() {
 #[test]
 fn the_least_quota_above_a_process_is_its_own() {
     let host = Host::new(HYBRID);
-    host.tree.put(&format!("proc/{}/cgroup", shown_pid()), "1:cpu:/a/b\n");
+    host.tree.put(&format!("proc/{}/cgroup", pid_in_proc()), "1:cpu:/a/b\n");
     host.one("/a/b", 150_000, [0; 3]);
     host.one("/a", 10_000, [0; 3]);
     host.one("", -1, [0; 3]);
@@ -156,14 +156,14 @@ fn the_least_quota_above_a_process_is_its_own() {
 
 #[test]
 fn this_process_is_seen_by_the_real_kernel() {
-    let mut watcher = Watcher::of_own(0);
+    let mut watcher = ProcessorWatcher::for_own_process(0);
     watcher.look();
     let until = Instant::now() + Duration::from_millis(30);
     while Instant::now() < until {
         std::hint::spin_loop();
     }
     watcher.look();
-    let got = watcher.got();
+    let got = watcher.result();
     // A kernel without such counts tells nothing; one with them tells of this thread.
     assert!(got.is_none_or(|got| got.threads == 0 || got.run_ns + got.wait_ns > 0));
 }
@@ -187,7 +187,7 @@ fn a_stopped_worker_is_told_and_a_stopped_leader_that_only_waits_is_not() {
         host.thread(thread, thread, "0 0", "0");
         state(thread, 'S');
     }
-    let mut watcher = Watcher::of(host.roots(), 7, 0);
+    let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
     watcher.look();
     state(7, 'T');
     state(8, 'T');
@@ -201,7 +201,7 @@ fn a_stopped_worker_is_told_and_a_stopped_leader_that_only_waits_is_not() {
     host.thread(9, 9, "500000 0", "0");
     std::thread::sleep(Duration::from_millis(20));
     watcher.look();
-    let got = watcher.got().expect("it was seen");
+    let got = watcher.result().expect("it was seen");
     assert_eq!(got.threads, 2);
     let [told] = got.standstills[..] else { panic!("{:?}", got.standstills) };
     assert_eq!(told.cause, Cause::Stopped);

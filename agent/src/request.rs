@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::guard;
 use crate::job::Job;
 use crate::metadata::PhaseSpec;
-use crate::sys::process::{own_pid, own_user};
+use crate::sys::process::{effective_uid, own_pid};
 use crate::wire::{MAX_ID, WIRE};
 
 /// One request. Verbs without arguments are written `{}`: only so are unknown ones refused.
@@ -200,7 +200,7 @@ impl Hello {
     pub fn new() -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let runs_end_by = guard::guard_pid().map(|_| "pid-namespace");
-        let (pid, uid) = (own_pid(), own_user());
+        let (pid, uid) = (own_pid(), effective_uid());
         Self { wire: WIRE, version, pid, uid, capabilities: &VERBS, runs_end_by }
     }
 }

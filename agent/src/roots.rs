@@ -25,43 +25,43 @@ impl Roots {
     /// What a file under `/sys` says; None when it is missing or says nothing.
     #[must_use]
     pub fn sys_value(&self, path: impl AsRef<Path>) -> Option<String> {
-        value(&self.sys.join(path))
+        read_value(&self.sys.join(path))
     }
 
     /// The folder of a block device or partition, by the kernel's name.
     #[must_use]
-    pub fn block(&self, name: &str) -> PathBuf {
+    pub fn block_folder(&self, name: &str) -> PathBuf {
         self.sys.join("class/block").join(name)
     }
 
     /// Names in a folder under `/sys`, sorted; empty when it is missing.
     #[must_use]
     pub fn sys_names(&self, folder: impl AsRef<Path>) -> Vec<String> {
-        names(&self.sys.join(folder))
+        list_names(&self.sys.join(folder))
     }
 }
 
 /// The text of a small kernel file, None when it cannot be read (an absent attribute is normal).
 #[must_use]
-pub fn text(path: &Path) -> Option<String> {
+pub fn read_text(path: &Path) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What a small kernel file says, None when it cannot be read or says nothing.
 #[must_use]
-pub fn value(path: &Path) -> Option<String> {
-    non_empty(&text(path)?)
+pub fn read_value(path: &Path) -> Option<String> {
+    non_empty(&read_text(path)?)
 }
 
 /// The number that stands alone in a small kernel file.
 #[must_use]
-pub fn number<N: FromStr>(path: &Path) -> Option<N> {
-    text(path)?.trim().parse().ok()
+pub fn read_number<N: FromStr>(path: &Path) -> Option<N> {
+    read_text(path)?.trim().parse().ok()
 }
 
 /// Names in a folder, sorted so that answers are always the same; empty when it is missing.
 #[must_use]
-pub fn names(folder: &Path) -> Vec<String> {
+pub fn list_names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();

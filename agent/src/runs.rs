@@ -14,25 +14,25 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::probe::process::{parse_schedstat, parse_ticks};
-use crate::roots::{Roots, names, text};
-use crate::sys::process::{self, Pid, Reaped};
-use crate::sys::thread::{lock, wait_for};
+use crate::roots::{Roots, list_names, read_text};
+use crate::sys::process::{self, Pid, ReapedChild};
+use crate::sys::thread::{lock, wait_timeout};
 use crate::sys::time::{self, SECOND_NS, real_ns, ticks_per_second};
-use crate::tree::{self, Family};
+use crate::tree::{self, RunProcesses};
 
 /// Runs at the same time, each with a thread and two pipes: a host's engines are a handful, but
 /// each guest of a node is a run as well.
 pub const MAX_RUNS: usize = 256;
 /// The last part of a wait for a start is slept on the clock itself, for precision.
-const LAST_PART_NS: u64 = 2_000_000;
+const PRECISE_WAIT_NS: u64 = 2_000_000;
 /// How long a wait may trust the clock: a step of it is noticed at the next look.
-const LONGEST_WAIT: Duration = Duration::from_millis(200);
+const MAX_CLOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Exit {
+pub struct RunExit {
     /// What the kernel told when the leader was reaped.
-    pub reaped: Reaped,
+    pub reaped: ReapedChild,
     /// When that was.
     pub real_ns: u64,
     /// Ended by its wall limit.
@@ -40,13 +40,13 @@ pub struct Exit {
 }
 
 /// A run that was started: the process with its pipes, and what `poll` sees when it ended.
-pub struct Started {
+pub struct StartedRun {
     /// The process; never waited for through this handle.
     pub child: Child,
     /// Readable once `exit` gives an answer.
     pub ended: Arc<OwnedFd>,
     /// Its processes.
-    pub family: Family,
+    pub family: RunProcesses,
     /// When it was started.
     pub real_ns: u64,
 }
@@ -54,20 +54,20 @@ pub struct Started {
 /// All runs of this agent, by their request's id.
 #[derive(Default)]
 pub struct Runs {
-    table: Mutex<Table>,
+    table: Mutex<RunTable>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Table {
-    ending: bool,
-    entries: HashMap<u64, Entry>,
+struct RunTable {
+    is_closed: bool,
+    entries: HashMap<u64, RunEntry>,
 }
 
-enum Entry {
+enum RunEntry {
     Waiting { cancelled_by: Option<i32> },
-    Alive { family: Family, ended: Arc<OwnedFd>, deadline: Option<Instant>, timed_out: bool },
-    Ended(Exit),
+    Alive { family: RunProcesses, ended: Arc<OwnedFd>, deadline: Option<Instant>, timed_out: bool },
+    Ended(RunExit),
 }
 
 impl Runs {
@@ -82,7 +82,7 @@ impl Runs {
         if table.entries.contains_key(&id) {
             return Err(Error::bad_request(format!("a run with id {id} is under way")));
         }
-        table.entries.insert(id, Entry::Waiting { cancelled_by: None });
+        table.entries.insert(id, RunEntry::Waiting { cancelled_by: None });
         Ok(())
     }
 
@@ -95,15 +95,15 @@ impl Runs {
     pub fn wait_for_start(&self, id: u64, at_ns: u64) -> Option<i32> {
         let mut table = self.lock();
         loop {
-            if let Some(Entry::Waiting { cancelled_by: Some(signal) }) = table.entries.get(&id) {
+            if let Some(RunEntry::Waiting { cancelled_by: Some(signal) }) = table.entries.get(&id) {
                 return Some(*signal);
             }
             let left_ns = at_ns.saturating_sub(time::real_ns());
-            if left_ns <= LAST_PART_NS {
+            if left_ns <= PRECISE_WAIT_NS {
                 break;
             }
-            let patience = Duration::from_nanos(left_ns - LAST_PART_NS).min(LONGEST_WAIT);
-            table = wait_for(&self.changed, table, patience);
+            let patience = Duration::from_nanos(left_ns - PRECISE_WAIT_NS).min(MAX_CLOCK_WAIT);
+            table = wait_timeout(&self.changed, table, patience);
         }
         drop(table);
         time::sleep_until_real(at_ns);
@@ -118,10 +118,10 @@ impl Runs {
         command: &mut Command,
         mark: String,
         wall_limit: Option<Duration>,
-    ) -> io::Result<Started> {
-        let ended = Arc::new(process::event()?);
+    ) -> io::Result<StartedRun> {
+        let ended = Arc::new(process::new_event()?);
         let mut table = self.lock();
-        if table.ending {
+        if table.is_closed {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
         let real_ns = time::real_ns();
@@ -129,15 +129,15 @@ impl Runs {
             Some(namespace) => namespace.start(|| command.spawn())?,
             None => command.spawn()?,
         };
-        let family = Family { leader: child.id() as Pid, mark };
-        let entry = Entry::Alive {
+        let family = RunProcesses { leader: child.id() as Pid, mark };
+        let entry = RunEntry::Alive {
             family: family.clone(),
             ended: Arc::clone(&ended),
             deadline: wall_limit.and_then(|limit| Instant::now().checked_add(limit)),
             timed_out: false,
         };
         table.entries.insert(id, entry);
-        Ok(Started { child, ended, family, real_ns })
+        Ok(StartedRun { child, ended, family, real_ns })
     }
 
     /// Reap every child that ended; those that no run knows are adopted orphans. Whether the guard
@@ -149,13 +149,13 @@ impl Runs {
         while let Some(reaped) = process::reap() {
             guard_ended |= Some(reaped.pid) == guard::guard_pid();
             let known = table.entries.values_mut().find(
-                |entry| matches!(entry, Entry::Alive { family, .. } if family.leader == reaped.pid),
+                |entry| matches!(entry, RunEntry::Alive { family, .. } if family.leader == reaped.pid),
             );
             let Some(entry) = known else { continue };
-            let Entry::Alive { ended, timed_out, .. } = entry else { continue };
+            let RunEntry::Alive { ended, timed_out, .. } = entry else { continue };
             let (ended, timed_out) = (Arc::clone(ended), *timed_out);
-            *entry = Entry::Ended(Exit { reaped, real_ns: time::real_ns(), timed_out });
-            process::raise(&ended);
+            *entry = RunEntry::Ended(RunExit { reaped, real_ns: time::real_ns(), timed_out });
+            process::signal_event(&ended);
         }
         guard_ended
     }
@@ -165,7 +165,7 @@ impl Runs {
         let now = Instant::now();
         let mut overdue = Vec::new();
         for entry in self.lock().entries.values_mut() {
-            if let Entry::Alive { family, deadline: Some(deadline), timed_out, .. } = entry {
+            if let RunEntry::Alive { family, deadline: Some(deadline), timed_out, .. } = entry {
                 if *deadline <= now {
                     *timed_out = true;
                     overdue.push(family.clone());
@@ -173,14 +173,14 @@ impl Runs {
             }
         }
         for family in &overdue {
-            tree::strike(family); // Those that are left are struck at the next look.
+            tree::kill_run_once(family); // Those that are left are struck at the next look.
         }
     }
 
     /// How a run ended; None while it lives.
-    pub fn exit(&self, id: u64) -> Option<Exit> {
+    pub fn exit(&self, id: u64) -> Option<RunExit> {
         match self.lock().entries.get(&id) {
-            Some(Entry::Ended(exit)) => Some(*exit),
+            Some(RunEntry::Ended(exit)) => Some(*exit),
             _ => None,
         }
     }
@@ -189,11 +189,13 @@ impl Runs {
     pub fn leader(&self, id: u64) -> Result<Pid> {
         match self.lock().entries.get(&id) {
             None => Err(Error::bad_request(format!("no run with id {id} is under way"))),
-            Some(Entry::Alive { family, .. }) => Ok(family.leader),
-            Some(Entry::Waiting { .. }) => {
+            Some(RunEntry::Alive { family, .. }) => Ok(family.leader),
+            Some(RunEntry::Waiting { .. }) => {
                 Err(Error::errno(libc::ESRCH, format!("run {id} has not started")))
             }
-            Some(Entry::Ended(_)) => Err(Error::errno(libc::ESRCH, format!("run {id} has ended"))),
+            Some(RunEntry::Ended(_)) => {
+                Err(Error::errno(libc::ESRCH, format!("run {id} has ended")))
+            }
         }
     }
 
@@ -202,32 +204,32 @@ impl Runs {
         let mut table = self.lock();
         match table.entries.get_mut(&id) {
             None => Err(Error::bad_request(format!("no run with id {id} is under way"))),
-            Some(Entry::Waiting { cancelled_by }) => {
+            Some(RunEntry::Waiting { cancelled_by }) => {
                 *cancelled_by = Some(signal);
                 self.changed.notify_all();
                 Ok(())
             }
             // The table is locked, so the leader is not reaped and its number is still its own.
-            Some(Entry::Alive { family, .. }) if signal != libc::SIGKILL => {
+            Some(RunEntry::Alive { family, .. }) if signal != libc::SIGKILL => {
                 process::kill(family.leader, signal);
                 Ok(())
             }
-            Some(Entry::Alive { family, .. }) => {
+            Some(RunEntry::Alive { family, .. }) => {
                 let family = family.clone();
                 drop(table);
-                tree::kill_family(&family);
+                tree::kill_run(&family);
                 Ok(())
             }
-            Some(Entry::Ended(_)) => Ok(()),
+            Some(RunEntry::Ended(_)) => Ok(()),
         }
     }
 
     /// Start nothing from now on.
-    pub fn close(&self) {
-        self.lock().ending = true;
+    pub fn refuse_new(&self) {
+        self.lock().is_closed = true;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, RunTable> {
         lock(&self.table)
     }
 }
@@ -237,7 +239,7 @@ const GUEST_PROCESSOR: &str = "CPU ";
 
 /// Times since the process began, in nanoseconds; null where the kernel does not count them.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Use {
+pub struct RunUse {
     /// When this was read.
     pub real_ns: u64,
     /// Its threads that live now, on a processor.
@@ -255,23 +257,23 @@ pub struct Use {
 }
 
 /// What the leader of a run has used; an error when it does not live.
-pub fn of_run(roots: &Roots, runs: &Runs, id: u64) -> Result<Use> {
+pub fn use_of_run(roots: &Roots, runs: &Runs, id: u64) -> Result<RunUse> {
     let leader = runs.leader(id)?;
-    let used = of_process(roots, leader);
+    let used = use_of_process(roots, leader);
     runs.leader(id)?; // It was not reaped meanwhile, so the number was its own.
     Ok(used)
 }
 
-fn of_process(roots: &Roots, pid: Pid) -> Use {
+fn use_of_process(roots: &Roots, pid: Pid) -> RunUse {
     let folder = roots.proc.join(pid.to_string());
-    let threads = threads(&folder.join("task"));
-    let sum = |of: fn(&Thread) -> u64, all: bool| {
+    let threads = thread_times(&folder.join("task"));
+    let sum = |of: fn(&ThreadTimes) -> u64, all: bool| {
         let chosen = threads.as_ref()?.iter().filter(|thread| all || thread.is_vcpu);
         Some(chosen.map(of).sum())
     };
-    let ticks = text(&folder.join("stat")).and_then(|text| parse_ticks(&text));
+    let ticks = read_text(&folder.join("stat")).and_then(|text| parse_ticks(&text));
     let as_ns = |ticks: u64| ticks.saturating_mul(SECOND_NS / ticks_per_second());
-    Use {
+    RunUse {
         real_ns: real_ns(),
         run_ns: sum(|thread| thread.run_ns, true),
         wait_ns: sum(|thread| thread.wait_ns, true),
@@ -282,36 +284,36 @@ fn of_process(roots: &Roots, pid: Pid) -> Use {
     }
 }
 
-struct Thread {
+struct ThreadTimes {
     is_vcpu: bool,
     run_ns: u64,
     wait_ns: u64,
 }
 
 /// None where the kernel counts no such times. A thread that ends meanwhile is left out.
-fn threads(tasks: &Path) -> Option<Vec<Thread>> {
+fn thread_times(tasks: &Path) -> Option<Vec<ThreadTimes>> {
     let read = |name: &String| {
         let folder = tasks.join(name);
-        let (run_ns, wait_ns) = parse_schedstat(&text(&folder.join("schedstat"))?)?;
-        let is_vcpu = text(&folder.join("comm"))?.starts_with(GUEST_PROCESSOR);
-        Some(Thread { is_vcpu, run_ns, wait_ns })
+        let (run_ns, wait_ns) = parse_schedstat(&read_text(&folder.join("schedstat"))?)?;
+        let is_vcpu = read_text(&folder.join("comm"))?.starts_with(GUEST_PROCESSOR);
+        Some(ThreadTimes { is_vcpu, run_ns, wait_ns })
     };
-    let found: Vec<Thread> = names(tasks).iter().filter_map(read).collect();
+    let found: Vec<ThreadTimes> = list_names(tasks).iter().filter_map(read).collect();
     (!found.is_empty()).then_some(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
-    fn roots(tree: &Folder) -> Roots {
+    fn roots(tree: &TestFolder) -> Roots {
         Roots { proc: tree.path().to_owned(), sys: "/nowhere".into() }
     }
 
     #[test]
     fn a_guests_processors_are_told_apart() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("7/stat", "7 (qemu-system-x86) S 1 7 7 0 -1 0 0 0 0 0 300 200 0 0 20 0 4 0\n");
         for (thread, name, times) in [
             ("7", "qemu-system-x86", "100 1 5"),
@@ -321,7 +323,7 @@ mod tests {
             tree.put(&format!("7/task/{thread}/comm"), &format!("{name}\n"));
             tree.put(&format!("7/task/{thread}/schedstat"), &format!("{times}\n"));
         }
-        let used = of_process(&roots(&tree), 7);
+        let used = use_of_process(&roots(&tree), 7);
         let tick_ns = SECOND_NS / ticks_per_second();
         assert_eq!((used.run_ns, used.wait_ns), (Some(32_100), Some(321)));
         assert_eq!((used.vcpu_run_ns, used.vcpu_wait_ns), (Some(32_000), Some(320)));
@@ -330,9 +332,9 @@ mod tests {
 
     #[test]
     fn what_the_kernel_does_not_count_is_null() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("7/task/7/comm", "qemu\n");
-        let used = of_process(&roots(&tree), 7);
+        let used = use_of_process(&roots(&tree), 7);
         assert_eq!((used.run_ns, used.vcpu_wait_ns, used.user_ns), (None, None, None));
     }
 }

@@ -17,8 +17,8 @@ use crate::probe::counters::{
     parse_net_dev, parse_pressure, parse_stat, throttle_events,
 };
 use crate::probe::machine::{nodes_of_cpus, number_after};
-use crate::roots::{Roots, names, number, text};
-use crate::sys::file::space;
+use crate::roots::{Roots, list_names, read_number, read_text};
+use crate::sys::file::file_system_space;
 use crate::sys::time::{SECOND_NS, own_cpu_ns, page_bytes, ticks_per_second};
 
 /// A kernel file larger than this is not what it should be.
@@ -111,14 +111,14 @@ pub struct Sampler {
     roots: Roots,
     ticks_per_second: u64,
     page_bytes: u64,
-    stat: Live,
-    diskstats: Live,
-    net_dev: Live,
-    meminfo: Live,
-    pressure: [Live; 3],
-    own: Live,
-    slow: Slow,
-    inodes_of: Option<PathBuf>,
+    stat: KernelFile,
+    diskstats: KernelFile,
+    net_dev: KernelFile,
+    meminfo: KernelFile,
+    pressure: [KernelFile; 3],
+    own_stat: KernelFile,
+    slow: SlowValues,
+    target_path: Option<PathBuf>,
     next_seq: u64,
 }
 
@@ -127,7 +127,7 @@ impl Sampler {
     /// must answer at once.
     #[must_use]
     pub fn new(roots: Roots, inodes_of: Option<PathBuf>) -> Self {
-        let live = |name: &str| Live::new(roots.proc.join(name));
+        let live = |name: &str| KernelFile::new(roots.proc.join(name));
         Self {
             ticks_per_second: ticks_per_second(),
             page_bytes: page_bytes(),
@@ -137,9 +137,9 @@ impl Sampler {
             net_dev: live("self/net/dev"),
             meminfo: live("meminfo"),
             pressure: [live("pressure/cpu"), live("pressure/io"), live("pressure/memory")],
-            own: live("self/statm"),
-            slow: Slow::default(),
-            inodes_of,
+            own_stat: live("self/statm"),
+            slow: SlowValues::default(),
+            target_path: inodes_of,
             next_seq: 0,
             roots,
         }
@@ -150,7 +150,7 @@ impl Sampler {
         let stamp = ClockStamp::now();
         self.slow.refresh(&self.roots, stamp.mono_ns);
         let [cpu, io, memory] = &mut self.pressure;
-        let (cpu, io, memory) = (stall(cpu), stall(io), stall(memory));
+        let (cpu, io, memory) = (read_stall(cpu), read_stall(io), read_stall(memory));
         let seq = self.next_seq;
         self.next_seq += 1;
         Sample {
@@ -206,22 +206,22 @@ impl Sampler {
         if !name.starts_with("loop") && !name.starts_with("ram") {
             return true;
         }
-        number::<u64>(&self.roots.block(name).join("size")).is_some_and(|size| size > 0)
+        read_number::<u64>(&self.roots.block_folder(name).join("size")).is_some_and(|size| size > 0)
     }
 
     fn target_row(&self) -> Option<TargetRow> {
-        let used_inodes = space(self.inodes_of.as_ref()?).ok()?.used_inodes?;
+        let used_inodes = file_system_space(self.target_path.as_ref()?).ok()?.used_inodes?;
         Some(TargetRow { used_inodes })
     }
 
     fn agent_row(&mut self) -> AgentRow {
-        let resident = self.own.text().split_ascii_whitespace().nth(1);
+        let resident = self.own_stat.text().split_ascii_whitespace().nth(1);
         let pages = resident.and_then(|pages| pages.parse::<u64>().ok());
         AgentRow { cpu_ns: own_cpu_ns(), rss_bytes: pages.map(|pages| pages * self.page_bytes) }
     }
 }
 
-fn stall(file: &mut Live) -> StallTimes {
+fn read_stall(file: &mut KernelFile) -> StallTimes {
     parse_pressure(file.text())
 }
 
@@ -246,13 +246,13 @@ fn disk_row(disk: DiskCounters, temperatures: &HashMap<String, i64>) -> DiskRow 
 }
 
 /// A kernel file that is read again and again through one descriptor.
-struct Live {
+struct KernelFile {
     path: PathBuf,
     file: Option<File>,
     buffer: Vec<u8>,
 }
 
-impl Live {
+impl KernelFile {
     fn new(path: PathBuf) -> Self {
         Self { path, file: None, buffer: vec![0; 16 << 10] }
     }
@@ -298,7 +298,7 @@ const CPUS: &str = "devices/system/cpu";
 
 /// The slow values and when they were read.
 #[derive(Default)]
-pub struct Slow {
+pub struct SlowValues {
     nodes: HashMap<u32, u32>,
     sensors: Vec<(String, PathBuf)>,
     throttled_cpus: Vec<ThrottleFiles>,
@@ -314,13 +314,13 @@ struct ThrottleFiles {
     folder: PathBuf,
 }
 
-impl Slow {
+impl SlowValues {
     /// Read again what is due at `now_ns` of the monotonic clock.
     fn refresh(&mut self, roots: &Roots, now_ns: u64) {
         if now_ns >= self.sensors_due_ns {
             self.sensors_due_ns = now_ns + SENSORS_EVERY_NS;
-            self.sensors = sensors(roots);
-            self.throttled_cpus = throttled_cpus(roots);
+            self.sensors = find_sensors(roots);
+            self.throttled_cpus = find_throttle_files(roots);
             self.find_nodes(roots);
         }
         if now_ns >= self.values_due_ns {
@@ -332,10 +332,10 @@ impl Slow {
     /// Read which core is on which node.
     fn find_nodes(&mut self, roots: &Roots) {
         let folder = roots.sys.join("devices/system/node");
-        let lists: Vec<(u32, String)> = names(&folder)
+        let lists: Vec<(u32, String)> = list_names(&folder)
             .iter()
             .filter_map(|name| {
-                Some((number_after("node", name)?, text(&folder.join(name).join("cpulist"))?))
+                Some((number_after("node", name)?, read_text(&folder.join(name).join("cpulist"))?))
             })
             .collect();
         self.nodes = nodes_of_cpus(lists.iter().map(|(node, list)| (*node, list.as_str())));
@@ -350,7 +350,7 @@ impl Slow {
         self.temperatures = self
             .sensors
             .iter()
-            .filter_map(|(disk, file)| Some((disk.clone(), number(file)?)))
+            .filter_map(|(disk, file)| Some((disk.clone(), read_number(file)?)))
             .collect();
         let throttles: Vec<CpuThrottle> = self.throttled_cpus.iter().map(read_throttle).collect();
         self.events = throttle_events(&throttles);
@@ -358,9 +358,9 @@ impl Slow {
 }
 
 /// The temperature file of every disk that has one (nvme's own, or drivetemp's).
-fn sensors(roots: &Roots) -> Vec<(String, PathBuf)> {
+fn find_sensors(roots: &Roots) -> Vec<(String, PathBuf)> {
     let block = roots.sys.join("block");
-    names(&block)
+    list_names(&block)
         .into_iter()
         .filter_map(|disk| {
             let file = sensor_under(&block.join(&disk).join("device"))?;
@@ -373,32 +373,32 @@ fn sensors(roots: &Roots) -> Vec<(String, PathBuf)> {
 /// the controllers, each with its own.
 fn sensor_under(device: &Path) -> Option<PathBuf> {
     let mut folders = vec![device.to_owned(), device.join("hwmon")];
-    for name in names(device).iter().filter(|name| number_after("nvme", name).is_some()) {
+    for name in list_names(device).iter().filter(|name| number_after("nvme", name).is_some()) {
         folders.extend([device.join(name), device.join(name).join("hwmon")]);
     }
     folders.iter().find_map(|folder| {
-        let name = names(folder).into_iter().find(|n| number_after("hwmon", n).is_some())?;
+        let name = list_names(folder).into_iter().find(|n| number_after("hwmon", n).is_some())?;
         Some(folder.join(name).join("temp1_input")).filter(|file| file.exists())
     })
 }
 
-fn throttled_cpus(roots: &Roots) -> Vec<ThrottleFiles> {
+fn find_throttle_files(roots: &Roots) -> Vec<ThrottleFiles> {
     let cpus = roots.sys.join(CPUS);
-    names(&cpus)
+    list_names(&cpus)
         .iter()
         .filter(|name| number_after("cpu", name).is_some())
         .map(|name| cpus.join(name))
         .filter(|cpu| cpu.join("thermal_throttle").exists())
         .map(|cpu| ThrottleFiles {
-            package: number(&cpu.join("topology/physical_package_id")).unwrap_or(0),
-            core: number(&cpu.join("topology/core_id")).unwrap_or(0),
+            package: read_number(&cpu.join("topology/physical_package_id")).unwrap_or(0),
+            core: read_number(&cpu.join("topology/core_id")).unwrap_or(0),
             folder: cpu.join("thermal_throttle"),
         })
         .collect()
 }
 
 fn read_throttle(cpu: &ThrottleFiles) -> CpuThrottle {
-    let count = |name: &str| number(&cpu.folder.join(name));
+    let count = |name: &str| read_number(&cpu.folder.join(name));
     CpuThrottle {
         package: cpu.package,
         core: cpu.core,

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::trial::Folder;
+use crate::trial::TestFolder;
 
 /// A host of two nodes, an nvme disk with a sensor, and one port.
-fn host() -> (Folder, Sampler) {
-    let tree = Folder::new();
+fn host() -> (TestFolder, Sampler) {
+    let tree = TestFolder::new();
     tree.put("proc/stat", "cpu  1 1\ncpu0 1 2 3 4 5 6 7 8\ncpu3 1 0 0 0 0 0 0 0\nintr 5\n");
     tree.put("proc/diskstats", "259 0 nvme0n1 1 0 8 2 3 0 16 4 5 6 7 1 0 8 0 9 0\n");
     tree.put("proc/self/net/dev", "eth0: 1 2 0 3 0 0 0 0 4 5 0 6 0 0 0 0\n");
@@ -58,7 +58,7 @@ fn a_sample_has_everything_in_its_place() {
 
 #[test]
 fn a_host_that_shows_nothing_gives_an_empty_sample() {
-    let tree = Folder::new();
+    let tree = TestFolder::new();
     let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
     let sample = told(&mut Sampler::new(roots, None));
     for kind in ["cpu", "disks", "nics"] {

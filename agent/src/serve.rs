@@ -25,11 +25,11 @@ use crate::remnant::Remnant;
 use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
-use crate::sign::own_sign;
+use crate::sign::own_agent_id;
 use crate::sys::file::sync_all;
 use crate::sys::mount;
 use crate::watch::{Watch, Watches};
-use crate::wire::{Empty, Frame, Outbox, read_frame};
+use crate::wire::{EmptyBody, Frame, Outbox, read_frame};
 use crate::{bound, facts, leftovers, runs, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
@@ -49,7 +49,7 @@ struct Service {
     watches: Watches,
     devices: Devices,
     connections: Connections,
-    under_way: AtomicUsize,
+    active_requests: AtomicUsize,
 }
 
 /// Serve requests from `input` until it ends; then everything started is ended and the process too.
@@ -60,13 +60,13 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
         watches: Watches::default(),
         devices: Devices::default(),
         connections: Connections::default(),
-        under_way: AtomicUsize::new(0),
+        active_requests: AtomicUsize::new(0),
     });
-    service.outbox.say(0, "hello", &Hello::new());
-    let mut input = Heard { input, lease: Arc::clone(&service.lease) };
+    service.outbox.send_message(0, "hello", &Hello::new());
+    let mut input = ControllerInput { input, lease: Arc::clone(&service.lease) };
     loop {
         match read_frame(&mut input) {
-            Ok(Some(frame)) => service.take(frame),
+            Ok(Some(frame)) => service.handle_frame(frame),
             Ok(None) => service.lease.end_agent(CODE_DONE, |_| {}),
             Err(fault) => service.end_by_fault(&fault.0),
         }
@@ -74,12 +74,12 @@ pub fn serve(input: &mut impl Read, outbox: Outbox, lease: Arc<Lease>) -> ! {
 }
 
 /// What the controller says. Every piece counts as heard: over a slow link a frame takes long.
-struct Heard<'a, R> {
+struct ControllerInput<'a, R> {
     input: &'a mut R,
     lease: Arc<Lease>,
 }
 
-impl<R: Read> Read for Heard<'_, R> {
+impl<R: Read> Read for ControllerInput<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.lease.note_contact();
@@ -89,12 +89,12 @@ impl<R: Read> Read for Heard<'_, R> {
 
 /// The last answer of an agent: what stays on the host.
 #[derive(Serialize)]
-struct Goodbye<'a> {
+struct LastAnswer<'a> {
     left: &'a [Remnant],
 }
 
 /// A request that is ready to be worked on: what must be known in order is done already.
-enum Work {
+enum PreparedRequest {
     Run(Job, Vec<u8>),
     Watch(Watch, Option<PathBuf>),
     Trace(String, Watch),
@@ -113,23 +113,25 @@ impl Service {
     }
 
     /// Never blocks on output: only so is the end of the input always seen.
-    fn take(self: &Arc<Self>, frame: Frame) {
+    fn handle_frame(self: &Arc<Self>, frame: Frame) {
         let Frame { mut header, payload } = frame;
         let Some(id) = take_id(&mut header) else {
             self.end_by_fault("a request without a positive integer in `id`");
         };
-        if self.under_way.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
+        if self.active_requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
             self.end_by_fault(&format!("more than {MAX_REQUESTS} requests under way"));
         }
         let work = match parse(header) {
-            Ok(request) => self.prepare(id, request, payload).unwrap_or_else(Work::Refusal),
-            Err(error) => Work::Refusal(error),
+            Ok(request) => {
+                self.prepare_request(id, request, payload).unwrap_or_else(PreparedRequest::Refusal)
+            }
+            Err(error) => PreparedRequest::Refusal(error),
         };
         let service = Arc::clone(self);
         let worker = thread::Builder::new().name(format!("request-{id}"));
         let started = worker.spawn(move || {
             service.work(id, work);
-            service.under_way.fetch_sub(1, Ordering::Relaxed);
+            service.active_requests.fetch_sub(1, Ordering::Relaxed);
         });
         if let Err(error) = started {
             self.end_by_fault(&format!("no thread for request {id}: {error}"));
@@ -138,65 +140,72 @@ impl Service {
 
     /// Make runs, watches and connections known before the next request is read: it may be about
     /// them. What is sent is queued here, in the order in which it came.
-    fn prepare(&self, id: u64, request: Request, payload: Vec<u8>) -> Result<Work> {
+    fn prepare_request(
+        &self,
+        id: u64,
+        request: Request,
+        payload: Vec<u8>,
+    ) -> Result<PreparedRequest> {
         match request {
             Request::Run(job) => {
                 self.lease.runs.reserve(id)?;
-                Ok(Work::Run(job, payload))
+                Ok(PreparedRequest::Run(job, payload))
             }
             Request::Watch { interval_ms, inodes_of } => {
-                Ok(Work::Watch(self.watches.reserve(id, interval_ms)?, inodes_of))
+                Ok(PreparedRequest::Watch(self.watches.reserve(id, interval_ms)?, inodes_of))
             }
             Request::Trace { device, wall_limit_s } => {
-                Ok(Work::Trace(device, self.watches.reserve_limited(id, wall_limit_s)?))
+                Ok(PreparedRequest::Trace(device, self.watches.reserve_limited(id, wall_limit_s)?))
             }
-            Request::Metadata(load) => Ok(Work::Metadata(load, self.lease.phases.reserve(id)?)),
+            Request::Metadata(load) => {
+                Ok(PreparedRequest::Metadata(load, self.lease.phases.reserve(id)?))
+            }
             Request::Connect { dir, name, wait_s } => {
                 let socket = Socket::new(dir, name, wait_s)?;
-                Ok(Work::Connect(socket, self.connections.reserve(id)?))
+                Ok(PreparedRequest::Connect(socket, self.connections.reserve(id)?))
             }
             Request::Send { connection } => {
-                Ok(Work::Send(self.connections.queue(connection, payload)?))
+                Ok(PreparedRequest::Send(self.connections.queue(connection, payload)?))
             }
             Request::Disconnect { connection } => {
-                Ok(Work::Disconnect(self.connections.leave(connection)?))
+                Ok(PreparedRequest::Disconnect(self.connections.leave(connection)?))
             }
-            other => Ok(Work::Other(other, payload)),
+            other => Ok(PreparedRequest::Other(other, payload)),
         }
     }
 
-    fn work(&self, id: u64, work: Work) {
-        if let Err(error) = mount::follow() {
+    fn work(&self, id: u64, work: PreparedRequest) {
+        if let Err(error) = mount::enter_namespace_if_any() {
             self.lease.runs.release(id);
-            return self.outbox.refuse(id, &Error::io("reach the agent's own mounts", &error));
+            return self.outbox.send_error(id, &Error::io("reach the agent's own mounts", &error));
         }
         let answered = catch_unwind(AssertUnwindSafe(|| match work {
-            Work::Run(job, payload) => self.run(id, &job, &payload),
-            Work::Watch(watch, inodes_of) => {
+            PreparedRequest::Run(job, payload) => self.run(id, &job, &payload),
+            PreparedRequest::Watch(watch, inodes_of) => {
                 self.watch(id, &watch, inodes_of);
                 Ok(())
             }
-            Work::Trace(device, watch) => {
-                watch.trace(&device, |traced| self.outbox.say(id, "trace", traced));
+            PreparedRequest::Trace(device, watch) => {
+                watch.trace(&device, |traced| self.outbox.send_message(id, "trace", traced));
                 Ok(())
             }
-            Work::Metadata(load, place) => self.metadata(id, &load, place),
-            Work::Connect(socket, place) => self.connect(id, &socket, place),
-            Work::Send(queued) => queued.settled().map(|()| self.done(id)),
-            Work::Disconnect(leaving) => {
+            PreparedRequest::Metadata(load, place) => self.metadata(id, &load, place),
+            PreparedRequest::Connect(socket, place) => self.connect(id, &socket, place),
+            PreparedRequest::Send(queued) => queued.settled().map(|()| self.send_done(id)),
+            PreparedRequest::Disconnect(leaving) => {
                 leaving.end();
-                self.done(id);
+                self.send_done(id);
                 Ok(())
             }
-            Work::Other(request, payload) => self.answer(id, request, &payload),
-            Work::Refusal(error) => Err(error),
+            PreparedRequest::Other(request, payload) => self.answer(id, request, &payload),
+            PreparedRequest::Refusal(error) => Err(error),
         }));
         match answered {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => self.outbox.refuse(id, &error),
+            Ok(Err(error)) => self.outbox.send_error(id, &error),
             Err(_) => {
                 self.lease.runs.release(id); // What it started ends with this thread.
-                self.outbox.refuse(id, &Error::bug("the agent failed; see its stderr"));
+                self.outbox.send_error(id, &Error::bug("the agent failed; see its stderr"));
             }
         }
     }
@@ -216,17 +225,17 @@ impl Service {
         let outcome = in_place().and_then(|()| self.folder_of(job)).and_then(|folder| {
             job::run(&self.lease.runs, id, job, folder, input, |event| match event {
                 RunEvent::Started { pid, real_ns } => {
-                    self.outbox.say(id, "started", &Started { pid, real_ns });
+                    self.outbox.send_message(id, "started", &Started { pid, real_ns });
                 }
                 RunEvent::Output(stream, bytes) => {
-                    self.outbox.send(id, "output", &Output { stream }, bytes);
+                    self.outbox.send_with_payload(id, "output", &Output { stream }, bytes);
                 }
             })
         });
         self.lease.runs.release(id);
         let exited = outcome?;
         in_place()?; // Else what it did may have been done elsewhere.
-        self.outbox.say(id, "exited", &exited);
+        self.outbox.send_message(id, "exited", &exited);
         Ok(())
     }
 
@@ -242,86 +251,101 @@ impl Service {
 
     fn watch(&self, id: u64, watch: &Watch, inodes_of: Option<PathBuf>) {
         let mut sampler = Sampler::new(Roots::default(), inodes_of);
-        watch.each(&mut sampler, |sample| self.outbox.say(id, "sample", sample));
-        self.done(id);
+        watch
+            .for_each_sample(&mut sampler, |sample| self.outbox.send_message(id, "sample", sample));
+        self.send_done(id);
     }
 
     fn metadata(&self, id: u64, load: &PhaseSpec, mut place: PhaseReservation) -> Result<()> {
         self.lease.start_phase_in(&load.dir, &place)?;
         let open = |dir: &Path| self.lease.open_folder(dir);
         let measured = metadata::run_phase(load, &mut place, &open, |interval| {
-            self.outbox.say(id, "interval", interval);
+            self.outbox.send_message(id, "interval", interval);
         });
         drop(place); // Its folder may be closed as soon as the final message is said.
         let measured = measured?;
         self.lease.open_scratch(&load.dir)?; // Else it may have been measured elsewhere.
-        self.outbox.say(id, "measured", &measured);
+        self.outbox.send_message(id, "measured", &measured);
         Ok(())
     }
 
     fn connect(&self, id: u64, socket: &Socket, place: connection::Reservation) -> Result<()> {
         let folder = self.lease.open_scratch(&socket.dir)?;
         let ended = place.serve(&folder, socket, |event| match event {
-            connection::ConnectionEvent::Connected => self.outbox.say(id, "connected", &Empty {}),
+            connection::ConnectionEvent::Connected => {
+                self.outbox.send_message(id, "connected", &EmptyBody {})
+            }
             connection::ConnectionEvent::Received(bytes) => {
-                self.outbox.send(id, "received", &Empty {}, bytes);
+                self.outbox.send_with_payload(id, "received", &EmptyBody {}, bytes);
             }
         });
         drop(place); // What is sent after the final message finds nothing open.
         ended?;
-        self.outbox.say(id, "closed", &Empty {});
+        self.outbox.send_message(id, "closed", &EmptyBody {});
         Ok(())
     }
 
-    fn done(&self, id: u64) {
-        self.outbox.say(id, "done", &Empty {});
+    fn send_done(&self, id: u64) {
+        self.outbox.send_message(id, "done", &EmptyBody {});
     }
 
     fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
         let roots = Roots::default();
         match request {
-            Request::Clock {} => self.outbox.say(id, "clock", &ClockReading::now()),
+            Request::Clock {} => self.outbox.send_message(id, "clock", &ClockReading::now()),
             Request::Facts { path, tools, cloud } => {
                 self.facts(id, path.as_deref(), &tools, cloud);
             }
             Request::Snapshot { inodes_of } => {
-                self.outbox.say(id, "sample", &Sampler::new(roots, inodes_of).snapshot());
+                self.outbox.send_message(id, "sample", &Sampler::new(roots, inodes_of).snapshot());
             }
             Request::Use { run } => {
-                self.outbox.say(id, "use", &runs::of_run(&roots, &self.lease.runs, run)?);
+                self.outbox.send_message(
+                    id,
+                    "use",
+                    &runs::use_of_run(&roots, &self.lease.runs, run)?,
+                );
             }
             Request::Put { path, mode } => {
                 let path = self.lease.resolve_file(path)?;
-                let aside = self.lease.temporary_file(transfer::beside(&path.real, id)?);
-                let moved = transfer::put(&path, mode, payload, &aside)?;
-                self.outbox.say(id, "done", &moved);
+                let aside = self.lease.temporary_file(transfer::temporary_name(&path.real, id)?);
+                let moved = transfer::put_file(&path, mode, payload, &aside)?;
+                self.outbox.send_message(id, "done", &moved);
             }
             Request::Get { path, max_bytes } => {
                 let path = self.lease.resolve_file(path)?;
-                let moved = transfer::get(&path, max_bytes, |chunk| {
-                    self.outbox.send(id, "chunk", &Empty {}, chunk);
+                let moved = transfer::get_file(&path, max_bytes, |chunk| {
+                    self.outbox.send_with_payload(id, "chunk", &EmptyBody {}, chunk);
                 })?;
-                self.outbox.say(id, "done", &moved);
+                self.outbox.send_message(id, "done", &moved);
             }
             Request::Probe { path, rights } => self.probe(id, &path, rights)?,
             Request::ScratchOpen { path, name, owner } => {
                 self.scratch_open(id, &path, &name, &owner)?;
             }
             Request::LedgerOpen { name } => {
-                self.outbox.say(id, "ledger", &self.lease.ledgers.open(name)?);
+                self.outbox.send_message(id, "ledger", &self.lease.ledgers.open(name)?);
             }
             Request::LedgerClose { name } => {
-                self.outbox.say(id, "done", &self.lease.ledgers.close(&name)?);
+                self.outbox.send_message(id, "done", &self.lease.ledgers.close(&name)?);
             }
             Request::Extents { paths } => {
-                self.outbox.say(id, "extents", &pages::extent_totals(&self.reach(paths)?)?);
+                self.outbox.send_message(
+                    id,
+                    "extents",
+                    &pages::extent_totals(&self.reach(paths)?)?,
+                );
             }
             Request::Evict { paths, system } => {
-                self.outbox.say(id, "evicted", &pages::evict_pages(&self.reach(paths)?, system)?);
+                self.outbox.send_message(
+                    id,
+                    "evicted",
+                    &pages::evict_pages(&self.reach(paths)?, system)?,
+                );
             }
             Request::Device { path, serial, overwrite } => {
                 let wish = DeviceOptions { serial: serial.as_deref(), overwrite };
-                self.outbox.say(
+                self.outbox.send_message(
                     id,
                     "device",
                     &inspect_device(&roots, &path, wish, OpenMode::Inspect)?.0,
@@ -329,42 +353,45 @@ impl Service {
             }
             Request::DeviceOpen { path, serial, overwrite } => {
                 let wish = DeviceOptions { serial: Some(&serial), overwrite };
-                self.outbox.say(id, "device", &self.devices.take(&path, wish)?);
+                self.outbox.send_message(id, "device", &self.devices.take(&path, wish)?);
             }
             Request::Discard { path } => {
-                self.outbox.say(id, "purged", &self.devices.discard(&path)?);
+                self.outbox.send_message(id, "purged", &self.devices.discard(&path)?);
             }
-            Request::Trim { path } => self.outbox.say(id, "purged", &trim_file_system(&path)?),
+            Request::Trim { path } => {
+                self.outbox.send_message(id, "purged", &trim_file_system(&path)?)
+            }
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
                 let backing = Backing::of(image_bytes, path, serial, overwrite)?;
                 let execute =
                     |argv: &[&str]| job::run_checked(&self.lease.runs, argv, MKFS_PATIENCE_S);
                 let opened = self.lease.open_file_system(&dir, &backing, &execute)?;
-                self.outbox.say(id, "filesystem", &opened);
+                self.outbox.send_message(id, "filesystem", &opened);
             }
             Request::Leftovers { path, remove } => {
                 let found = match remove {
                     Some(shown) => leftovers::remove_leftovers(path.as_deref(), &shown),
                     None => leftovers::find_leftovers(path.as_deref()),
                 };
-                self.outbox.say(id, "leftovers", &found);
+                self.outbox.send_message(id, "leftovers", &found);
             }
             Request::Bye {} => {
-                let said = |left: &[Remnant]| self.outbox.say(id, "done", &Goodbye { left });
+                let said =
+                    |left: &[Remnant]| self.outbox.send_message(id, "done", &LastAnswer { left });
                 self.lease.end_agent(CODE_DONE, said)
             }
             other => {
-                self.obey(other)?;
-                self.done(id);
+                self.perform(other)?;
+                self.send_done(id);
             }
         }
         Ok(())
     }
 
     /// Do what is answered by nothing but that it is done.
-    fn obey(&self, request: Request) -> Result<()> {
+    fn perform(&self, request: Request) -> Result<()> {
         match request {
-            Request::Unwatch { watch } => self.watches.call_off(watch),
+            Request::Unwatch { watch } => self.watches.cancel(watch),
             // A metadata phase has no processes: every signal stops it alike.
             Request::Signal { run, .. } if self.lease.phases.stop(run) => Ok(()),
             Request::Signal { run, signal } => self.lease.runs.signal(run, signal.number()),
@@ -384,18 +411,20 @@ impl Service {
 
     fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::ToolCommands, cloud: bool) {
         let facts = facts::gather_facts(&Roots::default(), path, tools, cloud, &self.lease.runs);
-        self.outbox.say(id, "facts", &BTreeMap::from([("facts", facts)]));
+        self.outbox.send_message(id, "facts", &BTreeMap::from([("facts", facts)]));
     }
 
     fn probe(&self, id: u64, path: &Path, rights: bool) -> Result<()> {
-        let aside = self.lease.temporary_file(transfer::beside(&path.join("probe"), id)?);
+        let aside = self.lease.temporary_file(transfer::temporary_name(&path.join("probe"), id)?);
         let mut probed = pages::probe_target(path, aside)?;
         if rights {
-            probed.memory_error =
-                bound::unsupported_reason(&Roots::default(), &bound::group_name(own_sign(), id));
-            probed.mount_error = mount::objection();
+            probed.memory_error = bound::unsupported_reason(
+                &Roots::default(),
+                &bound::group_name(own_agent_id(), id),
+            );
+            probed.mount_error = mount::unsupported_reason();
         }
-        self.outbox.say(id, "probed", &probed);
+        self.outbox.send_message(id, "probed", &probed);
         Ok(())
     }
 
@@ -412,7 +441,7 @@ impl Service {
         let (scratch, left_over_bytes) = Scratch::open(path, name, owner)?;
         let dir = scratch.dir().to_owned();
         self.lease.hold_scratch(scratch)?;
-        self.outbox.say(id, "scratch", &Opened { dir, left_over_bytes });
+        self.outbox.send_message(id, "scratch", &Opened { dir, left_over_bytes });
         Ok(())
     }
 }

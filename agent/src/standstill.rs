@@ -16,22 +16,22 @@ use serde::Serialize;
 use crate::facts::disks::visible_mounts;
 use crate::probe::mountinfo::{Mount, cgroup_mount};
 use crate::probe::process::{cgroup_path, parse_schedstat};
-use crate::roots::{Roots, text};
+use crate::roots::{Roots, read_text};
 use crate::sys::process::Pid;
-use crate::sys::thread::{lock, own_usage};
+use crate::sys::thread::{lock, thread_usage};
 use crate::sys::time::{mono_ns, real_ns};
 
 /// Standstills in one message; of more, those next to each other are told as one.
-const MAX_TOLD: usize = 256;
+const MAX_REPORTED: usize = 256;
 /// Those of a thread that are kept; only a hostile load is stopped more often.
-const MAX_OF_THREAD: usize = 10_000;
+const MAX_PER_THREAD: usize = 10_000;
 /// Between two beats.
-const BEAT: Duration = Duration::from_millis(50);
+const PULSE_INTERVAL: Duration = Duration::from_millis(50);
 /// A beat that is later than this, and did not wait for a processor, missed what it missed.
-const LATE_NS: u64 = 300_000_000;
+const MIN_GAP_NS: u64 = 300_000_000;
 /// A load that used less than this part of its usual processor time did not run meanwhile. It is
 /// looked at over the standstill and up to a quarter more, in which it ran as ever.
-const IDLE_PART: f64 = 0.5;
+const MAX_IDLE_SHARE: f64 = 0.5;
 
 /// Why a load stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -93,19 +93,19 @@ impl Span {
 
 /// The standstills of one thread, by looks at its state.
 #[derive(Debug, Default)]
-pub struct ThreadStops {
+pub struct ThreadStandstills {
     open: Option<Span>,
     closed: Vec<Span>,
 }
 
-impl ThreadStops {
+impl ThreadStandstills {
     /// What a look at `now_ns` shows, after one at `before_ns`: a change was half-way between them.
     pub fn look(&mut self, cause: Option<Cause>, before_ns: u64, now_ns: u64) {
         let between_ns = before_ns + now_ns.saturating_sub(before_ns) / 2;
         match (&mut self.open, cause) {
             (Some(span), Some(cause)) if span.cause == cause => span.to_ns = now_ns,
             (open, cause) => {
-                if let Some(mut span) = open.take().filter(|_| self.closed.len() < MAX_OF_THREAD) {
+                if let Some(mut span) = open.take().filter(|_| self.closed.len() < MAX_PER_THREAD) {
                     span.to_ns = between_ns;
                     self.closed.push(span);
                 }
@@ -128,9 +128,9 @@ impl ThreadStops {
 
 /// The trees of control groups that can freeze a process.
 #[derive(Debug, Default)]
-pub struct Freezers(Vec<(&'static str, Mount)>);
+pub struct FreezerGroups(Vec<(&'static str, Mount)>);
 
-impl Freezers {
+impl FreezerGroups {
     /// Those that are mounted.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
@@ -141,25 +141,25 @@ impl Freezers {
 
     /// Whether the group of a process is frozen now, by itself or with one above it.
     #[must_use]
-    pub fn hold(&self, roots: &Roots, pid: Pid) -> bool {
-        let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
+    pub fn have_frozen(&self, roots: &Roots, pid: Pid) -> bool {
+        let own = read_text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
         let is_frozen_in = |(name, mount): &(&str, Mount)| {
             let below = Path::new(cgroup_path(&own, name)?).strip_prefix(&mount.root).ok()?;
             let folder = mount.mount_point.join(below);
             let file = if name.is_empty() { "cgroup.events" } else { "freezer.state" };
-            Some(is_frozen(&text(&folder.join(file))?))
+            Some(parse_frozen(&read_text(&folder.join(file))?))
         };
         self.0.iter().filter_map(is_frozen_in).any(|frozen| frozen)
     }
 }
 
-fn is_frozen(text: &str) -> bool {
+fn parse_frozen(text: &str) -> bool {
     text.trim() == "FROZEN" || text.lines().any(|line| line == "frozen 1")
 }
 
 /// A time in which the agent stood, and what the load did around it.
 #[derive(Debug, Clone, Copy)]
-pub struct Missed {
+pub struct AgentGap {
     /// When the agent stood.
     pub span: Span,
     /// How long passed between the looks at the load before and after it.
@@ -168,23 +168,23 @@ pub struct Missed {
     pub demand_ns: u64,
 }
 
-impl Missed {
+impl AgentGap {
     /// Whether the load stood as well: it used far less than the `usual` processors.
     #[must_use]
-    pub fn hit_the_load(&self, usual: f64) -> bool {
+    pub fn stopped_load(&self, usual: f64) -> bool {
         let expected_ns = usual * self.watched_ns as f64;
-        expected_ns > 0.0 && (self.demand_ns as f64) < IDLE_PART * expected_ns
+        expected_ns > 0.0 && (self.demand_ns as f64) < MAX_IDLE_SHARE * expected_ns
     }
 }
 
 /// A thread that does nothing but wake up, and notes when it could not.
 pub struct Pulse {
-    shared: Arc<Shared>,
+    shared: Arc<PulseState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct PulseState {
     missed: Mutex<Vec<Span>>,
     ended: AtomicBool,
 }
@@ -193,7 +193,7 @@ impl Pulse {
     /// Begin; None where no thread can be had.
     #[must_use]
     pub fn start() -> Option<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(PulseState::default());
         let beats = Arc::clone(&shared);
         let thread = Builder::new().name("pulse".into()).spawn(move || beats.run()).ok()?;
         Some(Self { shared, thread: Some(thread) })
@@ -216,21 +216,21 @@ impl Drop for Pulse {
     }
 }
 
-impl Shared {
+impl PulseState {
     fn run(&self) {
         let roots = Roots::default();
-        let read = || (own_usage().major_faults, own_wait_ns(&roots));
+        let read = || (thread_usage().major_faults, own_wait_ns(&roots));
         let mut before = read();
         while !self.ended.load(Ordering::Relaxed) {
-            let due_ns = mono_ns() + BEAT.as_nanos() as u64;
-            park_timeout(BEAT);
+            let due_ns = mono_ns() + PULSE_INTERVAL.as_nanos() as u64;
+            park_timeout(PULSE_INTERVAL);
             let now_ns = mono_ns();
             let (faults, waited_ns) = before;
             before = read();
             // A page that had to be read hangs on a disk, a want of processors is not a standstill.
             let waited_ns = before.1.saturating_sub(waited_ns);
             let stood_ns = now_ns.saturating_sub(due_ns).saturating_sub(waited_ns);
-            if before.0 == faults && stood_ns >= LATE_NS {
+            if before.0 == faults && stood_ns >= MIN_GAP_NS {
                 let cause = Cause::HostStood;
                 lock(&self.missed).push(Span { cause, from_ns: now_ns - stood_ns, to_ns: now_ns });
             }
@@ -239,13 +239,13 @@ impl Shared {
 }
 
 fn own_wait_ns(roots: &Roots) -> u64 {
-    let schedule = text(&roots.proc.join("thread-self/schedstat"));
+    let schedule = read_text(&roots.proc.join("thread-self/schedstat"));
     schedule.and_then(|text| parse_schedstat(&text)).map_or(0, |(_, ns)| ns)
 }
 
 /// What threads went through together, as it is told: each cause by itself, in the order of time.
 #[must_use]
-pub fn joined(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<Standstill> {
+pub fn merge_spans(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<Standstill> {
     let (mono, real) = (mono_ns(), real_ns());
     let real_of = |ns: u64| real.saturating_sub(mono.saturating_sub(ns));
     let spans = spans.into_iter().filter(|(span, _)| span.length_ns() > 0);
@@ -259,16 +259,16 @@ pub fn joined(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<Standstill> {
         .collect();
     all.sort_by_key(|one| (one.cause, one.from_real_ns));
     let mut apart_ns = 0;
-    let mut told = join_near(&all, apart_ns);
-    while told.len() > MAX_TOLD {
+    let mut told = merge_adjacent(&all, apart_ns);
+    while told.len() > MAX_REPORTED {
         apart_ns = (2 * apart_ns).max(1_000_000_000);
-        told = join_near(&told, apart_ns);
+        told = merge_adjacent(&told, apart_ns);
     }
     told.sort_by_key(|one| one.from_real_ns);
     told
 }
 
-fn join_near(all: &[Standstill], apart_ns: u64) -> Vec<Standstill> {
+fn merge_adjacent(all: &[Standstill], apart_ns: u64) -> Vec<Standstill> {
     let mut told: Vec<Standstill> = Vec::new();
     for one in all {
         match told.last_mut() {
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_stop_is_from_between_two_looks_to_between_two_others() {
-        let mut stops = ThreadStops::default();
+        let mut stops = ThreadStandstills::default();
         for (before, now, cause) in
             [(0, 200, None), (200, 400, STOPPED), (400, 600, STOPPED), (600, 800, None)]
         {
@@ -315,26 +315,26 @@ mod tests {
     #[test]
     fn both_versions_of_a_frozen_group() {
         for text in ["FROZEN\n", "populated 1\nfrozen 1\n"] {
-            assert!(is_frozen(text), "{text}");
+            assert!(parse_frozen(text), "{text}");
         }
         for text in ["THAWED\n", "FREEZING\n", "populated 1\nfrozen 0\n", ""] {
-            assert!(!is_frozen(text), "{text}");
+            assert!(!parse_frozen(text), "{text}");
         }
     }
 
     #[test]
     fn a_stopped_agent_is_no_standstill_of_a_load_that_worked_on() {
         let span = Span { cause: Cause::HostStood, from_ns: 0, to_ns: 4_000 };
-        let missed = |demand_ns| Missed { span, watched_ns: 4_200, demand_ns };
-        assert!(missed(20).hit_the_load(0.1));
-        assert!(!missed(400).hit_the_load(0.1));
-        assert!(!missed(0).hit_the_load(0.0)); // Nothing can be said of a load that never runs.
+        let missed = |demand_ns| AgentGap { span, watched_ns: 4_200, demand_ns };
+        assert!(missed(20).stopped_load(0.1));
+        assert!(!missed(400).stopped_load(0.1));
+        assert!(!missed(0).stopped_load(0.0)); // Nothing can be said of a load that never runs.
     }
 
     #[test]
     fn threads_that_stood_together_are_one_standstill() {
         let span = |from_ns, to_ns| Span { cause: Cause::Stopped, from_ns, to_ns };
-        let told = joined([(span(100, 300), 1), (span(500, 600), 2), (span(100, 400), 1)]);
+        let told = merge_spans([(span(100, 300), 1), (span(500, 600), 2), (span(100, 400), 1)]);
         let lengths: Vec<(u64, u64)> =
             told.iter().map(|one| (one.to_real_ns - one.from_real_ns, one.thread_ns)).collect();
         assert_eq!(lengths, [(300, 500), (100, 200)]);
@@ -343,15 +343,15 @@ mod tests {
     #[test]
     fn ten_thousand_stops_are_told_as_a_few_that_last_as_long() {
         let span = |n: u64| Span { cause: Cause::Stopped, from_ns: n * 900, to_ns: n * 900 + 9 };
-        let told = joined((0..10_000).map(|n| (span(n * 1_000_000), 1)));
-        assert!(told.len() <= MAX_TOLD);
+        let told = merge_spans((0..10_000).map(|n| (span(n * 1_000_000), 1)));
+        assert!(told.len() <= MAX_REPORTED);
         assert_eq!(told.iter().map(|one| one.thread_ns).sum::<u64>(), 90_000);
     }
 
     #[test]
     fn a_pulse_that_beats_misses_nothing() {
         let pulse = Pulse::start().expect("a thread");
-        std::thread::sleep(BEAT);
-        assert_eq!(pulse.take().iter().filter(|span| span.length_ns() < LATE_NS).count(), 0);
+        std::thread::sleep(PULSE_INTERVAL);
+        assert_eq!(pulse.take().iter().filter(|span| span.length_ns() < MIN_GAP_NS).count(), 0);
     }
 }

@@ -12,27 +12,27 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::sign::own_sign;
-use crate::sys::file::{Locked, is_locked, memory_file};
-use crate::sys::process::{Pid, own_user};
+use crate::sign::own_agent_id;
+use crate::sys::file::{LockedFile, is_locked, memory_file};
+use crate::sys::process::{Pid, effective_uid};
 
 /// Of the file, before the sign of its agent.
-const NAME: &str = "iolab-token-";
+const NAME_PREFIX: &str = "iolab-token-";
 static TOKEN: OnceLock<Option<Token>> = OnceLock::new();
 
 struct Token {
     /// Held as long as this process lives: no program inherits it.
-    _lock: Locked,
+    _lock: LockedFile,
     /// The same file opened once more, which shares no lock with that.
     shared: File,
 }
 
 impl Token {
     fn make(sign: &str) -> io::Result<Self> {
-        let name = CString::new(format!("{NAME}{sign}"))?;
+        let name = CString::new(format!("{NAME_PREFIX}{sign}"))?;
         let file = memory_file(&name)?;
         let shared = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        let lock = Locked::take(file)?.map_err(|_| io::Error::other("it is new"))?;
+        let lock = LockedFile::try_lock(file)?.map_err(|_| io::Error::other("it is new"))?;
         Ok(Self { _lock: lock, shared })
     }
 }
@@ -40,20 +40,20 @@ impl Token {
 /// What processes of runs are to inherit; None where the kernel has no such files.
 ///
 /// To be asked for in the agent alone, not in what forked before: the lock would outlive it there.
-pub fn own() -> Option<OwnedFd> {
-    let token = TOKEN.get_or_init(|| Token::make(own_sign()).ok()).as_ref();
+pub fn inheritable_token() -> Option<OwnedFd> {
+    let token = TOKEN.get_or_init(|| Token::make(own_agent_id()).ok()).as_ref();
     token.and_then(|token| token.shared.try_clone().ok()).map(OwnedFd::from)
 }
 
 /// Whether a process has the token of an agent of this user with that sign, who is dead.
 #[must_use]
-pub fn is_of_dead(pid: Pid, sign: &str) -> bool {
+pub fn belongs_to_dead_agent(pid: Pid, sign: &str) -> bool {
     let folder = Path::new("/proc").join(pid.to_string()).join("fd");
-    let target = format!("/memfd:{NAME}{sign} (deleted)");
+    let target = format!("/memfd:{NAME_PREFIX}{sign} (deleted)");
     let Ok(open) = fs::read_dir(folder) else { return false };
     open.flatten().map(|entry| entry.path()).any(|link| {
         fs::read_link(&link).is_ok_and(|to| to == Path::new(&target))
-            && fs::metadata(&link).is_ok_and(|meta| meta.uid() == own_user())
+            && fs::metadata(&link).is_ok_and(|meta| meta.uid() == effective_uid())
             && File::open(&link).and_then(|file| is_locked(&file)).is_ok_and(|locked| !locked)
     })
 }
@@ -65,8 +65,8 @@ pub(crate) mod tests {
     use std::process::{Child, Command};
 
     use super::*;
-    use crate::sign::MARK;
-    use crate::sys::process::{Program, Surroundings, start_alone};
+    use crate::sign::MARK_VARIABLE;
+    use crate::sys::process::{LaunchContext, Program, start_isolated};
 
     /// A process as one of a run, and what its agent holds while it lives.
     pub struct Planted {
@@ -104,10 +104,10 @@ pub(crate) mod tests {
 
     fn start(sign: &str, token: Option<OwnedFd>) -> Child {
         let mut command = Command::new("/bin/sleep");
-        let mark = format!("{MARK}={sign}.7");
+        let mark = format!("{MARK_VARIABLE}={sign}.7");
         let program = Program::new(Path::new("/bin/sleep"), ["sleep", "60"], [mark]).unwrap();
         let folder = File::open("/").unwrap();
-        start_alone(&mut command, program, Surroundings { folder, token, door: None });
+        start_isolated(&mut command, program, LaunchContext { folder, token, join_file: None });
         let child = command.spawn().unwrap();
         // The kernel shows an environment a little after the call that gives it has returned.
         while fs::read(format!("/proc/{}/environ", child.id())).unwrap().is_empty() {
@@ -122,11 +122,14 @@ pub(crate) mod tests {
         let mut planted = Planted::of(sign);
         let marked = Planted::marked(sign);
         let pid = planted.child.id() as Pid;
-        assert!(!is_of_dead(pid, sign), "its agent lives");
+        assert!(!belongs_to_dead_agent(pid, sign), "its agent lives");
         planted.orphan();
-        assert!(is_of_dead(pid, sign));
-        assert!(!is_of_dead(pid, "1-00000000deadbeee"), "another agent's");
-        assert!(!is_of_dead(marked.child.id() as Pid, sign), "anybody can set a variable");
+        assert!(belongs_to_dead_agent(pid, sign));
+        assert!(!belongs_to_dead_agent(pid, "1-00000000deadbeee"), "another agent's");
+        assert!(
+            !belongs_to_dead_agent(marked.child.id() as Pid, sign),
+            "anybody can set a variable"
+        );
         assert!(planted.end() && marked.end());
     }
 }

@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// What was moved.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Moved {
+pub struct TransferResult {
     /// Bytes.
     pub size: u64,
     /// SHA-256 of them, in hex.
@@ -25,13 +25,18 @@ pub struct Moved {
 }
 
 /// Write `bytes` to `path` as a whole or not at all. `aside` is a name beside it.
-pub fn put(path: &ResolvedFile, mode: u32, bytes: &[u8], aside: &TemporaryFile) -> Result<Moved> {
+pub fn put_file(
+    path: &ResolvedFile,
+    mode: u32,
+    bytes: &[u8],
+    aside: &TemporaryFile,
+) -> Result<TransferResult> {
     if mode > 0o7777 {
         return Err(Error::bad_request(format!("a mode of {mode} (decimal) is above 0o7777")));
     }
     write_whole(&path.real, mode, bytes, &aside.path)
         .context(format_args!("write {}", path.name.display()))?;
-    Ok(Moved { size: bytes.len() as u64, sha256: format!("{:x}", Sha256::digest(bytes)) })
+    Ok(TransferResult { size: bytes.len() as u64, sha256: format!("{:x}", Sha256::digest(bytes)) })
 }
 
 fn write_whole(path: &Path, mode: u32, bytes: &[u8], aside: &Path) -> io::Result<()> {
@@ -45,7 +50,11 @@ fn write_whole(path: &Path, mode: u32, bytes: &[u8], aside: &Path) -> io::Result
 }
 
 /// Read a regular file of at most `max_bytes` in pieces.
-pub fn get(path: &ResolvedFile, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Result<Moved> {
+pub fn get_file(
+    path: &ResolvedFile,
+    max_bytes: u64,
+    mut tell: impl FnMut(&[u8]),
+) -> Result<TransferResult> {
     let failed = |error: &io::Error| Error::io(format_args!("read {}", path.name.display()), error);
     // Opening a pipe without a writer would wait for one.
     let mut file = OpenOptions::new()
@@ -82,11 +91,11 @@ pub fn get(path: &ResolvedFile, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> 
         digest.update(&chunk[..count]);
         tell(&chunk[..count]);
     }
-    Ok(Moved { size, sha256: format!("{:x}", digest.finalize()) })
+    Ok(TransferResult { size, sha256: format!("{:x}", digest.finalize()) })
 }
 
 /// A name beside `path` that no other request and no other agent uses.
-pub fn beside(path: &Path, id: u64) -> Result<PathBuf> {
+pub fn temporary_name(path: &Path, id: u64) -> Result<PathBuf> {
     let name = path
         .file_name()
         .ok_or_else(|| Error::bad_request(format!("{} does not name a file", path.display())))?;
@@ -97,24 +106,24 @@ pub fn beside(path: &Path, id: u64) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn a_file_above_the_limit_is_refused_before_a_piece_is_sent() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.put("file", "12345");
         let path = folder.path().join("file").into();
         let mut pieces = 0;
-        assert_eq!(get(&path, 4, |_| pieces += 1).unwrap_err().code, "EFBIG");
+        assert_eq!(get_file(&path, 4, |_| pieces += 1).unwrap_err().code, "EFBIG");
         assert_eq!(pieces, 0);
-        assert_eq!(get(&path, 5, |_| pieces += 1).unwrap().size, 5);
+        assert_eq!(get_file(&path, 5, |_| pieces += 1).unwrap().size, 5);
         assert_eq!(pieces, 1);
     }
 
     #[test]
     fn a_folder_is_not_read() {
         assert!(
-            get(&Path::new("/").to_owned().into(), 1, |_| ())
+            get_file(&Path::new("/").to_owned().into(), 1, |_| ())
                 .unwrap_err()
                 .message
                 .contains("not a regular file")

@@ -10,15 +10,15 @@ use serde::Serialize;
 
 use crate::guard;
 use crate::probe::process::{ProcessInfo, environ_has, parse_process_stat};
-use crate::sign::{own_sign, process_of, sign_in};
-use crate::sys::process::{self, Pid, kill, own_pid, own_user, parent_pid, reap};
+use crate::sign::{agent_id_in_environ, own_agent_id, process_of_agent_id};
+use crate::sys::process::{self, Pid, effective_uid, kill, own_pid, parent_pid, reap};
 use crate::token;
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
 /// waiting for it helps nobody.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks at /proc; a killed process is gone in less.
-const PAUSE: Duration = Duration::from_millis(4);
+const KILL_PAUSE: Duration = Duration::from_millis(4);
 
 /// A command that is shown needs no more to be known by.
 const MAX_COMMAND_CHARS: usize = 200;
@@ -26,7 +26,7 @@ const MAX_COMMAND_CHARS: usize = 200;
 /// A run's processes: the session of its leader, those with its mark in their environment (so that
 /// a daemon of its own session is found), and all their descendants.
 #[derive(Debug, Clone)]
-pub struct Family {
+pub struct RunProcesses {
     /// The process that was started; its session has the same number.
     pub leader: Pid,
     /// The `NAME=value` that its environment was given.
@@ -34,23 +34,23 @@ pub struct Family {
 }
 
 /// Send SIGKILL to everything of a run that lives.
-pub fn strike(family: &Family) {
-    for place in members(family) {
-        kill_same(&place);
+pub fn kill_run_once(family: &RunProcesses) {
+    for place in run_members(family) {
+        kill_if_same(&place);
     }
 }
 
 /// Kill a run's processes until none lives or patience ends.
-pub fn kill_family(family: &Family) {
-    let _ = kill_until_gone(|| members(family));
+pub fn kill_run(family: &RunProcesses) {
+    let _ = kill_until_gone(|| run_members(family));
 }
 
 /// Kill every process under this one, and reap, until none is left or patience ends; those that are.
 #[must_use]
-pub fn kill_all() -> Vec<Orphan> {
+pub fn kill_descendants() -> Vec<Orphan> {
     let left = kill_until_gone(|| {
         while reap().is_some() {}
-        descendants(&places(), own_pid())
+        descendants(&all_processes(), own_pid())
     });
     left.into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()
 }
@@ -67,21 +67,21 @@ pub struct Orphan {
 /// Processes on this host that an agent of this user has started and that it, being dead, will never
 /// end.
 #[must_use]
-pub fn orphans() -> Vec<Orphan> {
-    let found = look_for_orphans().into_iter();
+pub fn find_orphans() -> Vec<Orphan> {
+    let found = orphan_processes().into_iter();
     found.map(|place| Orphan { pid: place.pid, command: command_of(place.pid) }).collect()
 }
 
 /// Kill those of them until none is left or patience ends; the ids of those that are left.
 #[must_use]
 pub fn kill_these_orphans(pids: &BTreeSet<Pid>) -> Vec<Pid> {
-    let look = || look_for_orphans().into_iter().filter(|place| pids.contains(&place.pid));
+    let look = || orphan_processes().into_iter().filter(|place| pids.contains(&place.pid));
     kill_until_gone(|| look().collect())
 }
 
 /// Kill all of them.
 pub fn kill_orphans() {
-    let _ = kill_until_gone(look_for_orphans);
+    let _ = kill_until_gone(orphan_processes);
 }
 
 fn kill_until_gone(look: impl Fn() -> Vec<ProcessInfo>) -> Vec<Pid> {
@@ -92,18 +92,18 @@ fn kill_until_gone(look: impl Fn() -> Vec<ProcessInfo>) -> Vec<Pid> {
             return left.iter().map(|place| place.pid).collect();
         }
         for place in &left {
-            kill_same(place);
+            kill_if_same(place);
         }
-        thread::sleep(PAUSE);
+        thread::sleep(KILL_PAUSE);
     }
 }
 
 /// Kill the very process that was seen, not one that got its id since.
-pub fn kill_same(seen: &ProcessInfo) {
-    let handle = process::open_process(seen.pid);
-    let is_same = place_of_pid(seen.pid).is_some_and(|now| now.start_ticks == seen.start_ticks);
+pub fn kill_if_same(seen: &ProcessInfo) {
+    let handle = process::open_pidfd(seen.pid);
+    let is_same = process_info(seen.pid).is_some_and(|now| now.start_ticks == seen.start_ticks);
     match handle {
-        Ok(handle) if is_same => process::signal_process(&handle, libc::SIGKILL),
+        Ok(handle) if is_same => process::signal_pidfd(&handle, libc::SIGKILL),
         Err(error) if is_same && error.raw_os_error() == Some(libc::ENOSYS) => {
             kill(seen.pid, libc::SIGKILL);
         }
@@ -114,20 +114,20 @@ pub fn kill_same(seen: &ProcessInfo) {
 /// Whether the process that a sign is of lives: one that has its number, in this PID namespace or in
 /// one below (an agent in a container has signed by its number there), and started when it did.
 #[must_use]
-pub fn lives(sign: &str) -> bool {
-    let Some((number, start_ticks)) = process_of(sign) else { return true };
+pub fn is_agent_alive(sign: &str) -> bool {
+    let Some((number, start_ticks)) = process_of_agent_id(sign) else { return true };
     let is_it = |place: &ProcessInfo| {
         !place.is_zombie
             && place.start_ticks == start_ticks
-            && numbers_of(place.pid).contains(&number)
+            && pids_in_namespaces(place.pid).contains(&number)
     };
-    places().iter().any(is_it)
+    all_processes().iter().any(is_it)
 }
 
 /// The files that other processes than this agent's execute, by device and inode.
 #[must_use]
-pub fn programs_of_others() -> HashSet<(u64, u64)> {
-    let all = places();
+pub fn running_programs() -> HashSet<(u64, u64)> {
+    let all = all_processes();
     let mut own: HashSet<Pid> = descendants(&all, own_pid()).iter().map(|p| p.pid).collect();
     own.extend([own_pid(), parent_pid()]);
     all.iter()
@@ -138,13 +138,15 @@ pub fn programs_of_others() -> HashSet<(u64, u64)> {
 }
 
 /// The setting in the environment only says whom to look at: anybody can make one.
-fn look_for_orphans() -> Vec<ProcessInfo> {
+fn orphan_processes() -> Vec<ProcessInfo> {
     let is_orphan = |place: &ProcessInfo| {
         let Some(environ) = environ_of(place.pid) else { return false };
-        let Some(sign) = sign_in(&environ) else { return false };
-        sign != own_sign() && is_of_own_user(place.pid) && token::is_of_dead(place.pid, &sign)
+        let Some(sign) = agent_id_in_environ(&environ) else { return false };
+        sign != own_agent_id()
+            && is_of_own_user(place.pid)
+            && token::belongs_to_dead_agent(place.pid, &sign)
     };
-    places().into_iter().filter(|place| !place.is_zombie && is_orphan(place)).collect()
+    all_processes().into_iter().filter(|place| !place.is_zombie && is_orphan(place)).collect()
 }
 
 /// Whether all user ids of a process are this one's: a program with the rights of its file's owner,
@@ -152,12 +154,12 @@ fn look_for_orphans() -> Vec<ProcessInfo> {
 fn is_of_own_user(pid: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let Some(ids) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else { return false };
-    let own = own_user().to_string();
+    let own = effective_uid().to_string();
     ids.split_ascii_whitespace().count() == 4 && ids.split_ascii_whitespace().all(|id| id == own)
 }
 
 /// What a process is numbered here and in the PID namespaces below, in which it is as well.
-fn numbers_of(pid: Pid) -> Vec<Pid> {
+fn pids_in_namespaces(pid: Pid) -> Vec<Pid> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let below = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
     let numbers = below.split_ascii_whitespace().filter_map(|number| number.parse().ok());
@@ -173,14 +175,14 @@ fn command_of(pid: Pid) -> String {
 /// A process and all below it, by a look at every process of this machine.
 #[must_use]
 pub fn with_descendants(pid: Pid) -> Vec<Pid> {
-    let below = descendants(&places(), pid);
+    let below = descendants(&all_processes(), pid);
     [pid].into_iter().chain(below.into_iter().map(|place| place.pid)).collect()
 }
 
 /// Only descendants of this process are ever members: a number that the kernel gave to somebody
 /// else's process since is left alone.
-fn members(family: &Family) -> Vec<ProcessInfo> {
-    let under = descendants(&places(), own_pid());
+fn run_members(family: &RunProcesses) -> Vec<ProcessInfo> {
+    let under = descendants(&all_processes(), own_pid());
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
     for place in &under {
@@ -204,18 +206,18 @@ fn environ_of(pid: Pid) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
 }
 
-fn places() -> Vec<ProcessInfo> {
+fn all_processes() -> Vec<ProcessInfo> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| place_of(&entry.path())).collect()
+    entries.flatten().filter_map(|entry| process_info_in(&entry.path())).collect()
 }
 
 /// What a process is; None when there is none with that id.
 #[must_use]
-pub fn place_of_pid(pid: Pid) -> Option<ProcessInfo> {
-    place_of(&Path::new("/proc").join(pid.to_string()))
+pub fn process_info(pid: Pid) -> Option<ProcessInfo> {
+    process_info_in(&Path::new("/proc").join(pid.to_string()))
 }
 
-fn place_of(folder: &Path) -> Option<ProcessInfo> {
+fn process_info_in(folder: &Path) -> Option<ProcessInfo> {
     let is_process = folder.file_name()?.as_encoded_bytes().first()?.is_ascii_digit();
     if !is_process {
         return None;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A new folder in the system's temporary one, removed with all in it when dropped.
-pub struct Folder(PathBuf);
+pub struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     /// Make it.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -31,7 +31,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::roots::Roots;
 use crate::sampler::{Sample, Sampler};
 use crate::sys::thread::lock;
-use crate::trace::{Traced, trace};
+use crate::trace::{TraceResult, sample_device};
 
 /// The shortest and the longest interval: below, watching disturbs; above, it shows nothing.
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
@@ -24,7 +24,7 @@ pub struct Watches(Mutex<HashMap<u64, Sender<()>>>);
 pub struct Watch {
     /// Of a trace how long it may last.
     interval: Duration,
-    called_off: Receiver<()>,
+    cancelled: Receiver<()>,
 }
 
 impl Watches {
@@ -60,11 +60,11 @@ impl Watches {
         }
         let (call_off, called_off) = channel();
         under_way.insert(id, call_off);
-        Ok(Watch { interval, called_off })
+        Ok(Watch { interval, cancelled: called_off })
     }
 
     /// End a watch; it says `done` itself, after its last sample.
-    pub fn call_off(&self, id: u64) -> Result<()> {
+    pub fn cancel(&self, id: u64) -> Result<()> {
         let mut under_way = lock(&self.0);
         let known = under_way.remove(&id);
         known
@@ -75,20 +75,20 @@ impl Watches {
 
 impl Watch {
     /// Sample what the block layer does for a device until called off, or until the trace's limit.
-    pub fn trace(&self, device: &str, tell: impl FnOnce(&Traced)) {
-        trace(&Roots::default(), device, self.interval, &self.called_off, tell);
+    pub fn trace(&self, device: &str, tell: impl FnOnce(&TraceResult)) {
+        sample_device(&Roots::default(), device, self.interval, &self.cancelled, tell);
     }
 
     /// Sample now and then at every whole interval from now, until called off.
     ///
     /// A sample that comes late does not move those after it; one that is overtaken is left out.
-    pub fn each(&self, sampler: &mut Sampler, mut tell: impl FnMut(&Sample)) {
+    pub fn for_each_sample(&self, sampler: &mut Sampler, mut tell: impl FnMut(&Sample)) {
         let begun = Instant::now();
         loop {
             tell(&sampler.sample());
             let patience = until_next_tick(begun.elapsed(), self.interval);
             // The sender is dropped when the watch is called off; nothing is ever sent.
-            if self.called_off.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+            if self.cancelled.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
@@ -129,10 +129,10 @@ mod tests {
         let kept: Vec<Watch> =
             (1..=8).map(|id| watches.reserve(id, 1000).expect("there is room")).collect();
         assert_eq!(watches.reserve(9, 1000).map(|_| ()).unwrap_err().code, "busy");
-        assert!(watches.call_off(3).is_ok());
-        assert_eq!(watches.call_off(3).unwrap_err().code, "bad-request");
+        assert!(watches.cancel(3).is_ok());
+        assert_eq!(watches.cancel(3).unwrap_err().code, "bad-request");
         assert_eq!(
-            kept[2].called_off.recv_timeout(Duration::ZERO),
+            kept[2].cancelled.recv_timeout(Duration::ZERO),
             Err(RecvTimeoutError::Disconnected)
         );
         assert_eq!(watches.reserve(4, 1000).map(|_| ()).unwrap_err().code, "bad-request");

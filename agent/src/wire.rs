@@ -92,7 +92,7 @@ struct Message<'a, Body> {
 
 /// The body of a message that says no more than what it is.
 #[derive(Serialize)]
-pub struct Empty {}
+pub struct EmptyBody {}
 
 impl Outbox {
     /// An outbox that writes frames to `output`.
@@ -101,21 +101,27 @@ impl Outbox {
     }
 
     /// Send a message without payload.
-    pub fn say<Body: Serialize>(&self, id: u64, is: &str, body: &Body) {
-        self.send(id, is, body, &[]);
+    pub fn send_message<Body: Serialize>(&self, id: u64, is: &str, body: &Body) {
+        self.send_with_payload(id, is, body, &[]);
     }
 
     /// Send the final `error` message of a request.
-    pub fn refuse(&self, id: u64, error: &Error) {
-        self.send(id, "error", error, &[]);
+    pub fn send_error(&self, id: u64, error: &Error) {
+        self.send_with_payload(id, "error", error, &[]);
     }
 
     /// Send a message. A failed write means that nobody listens any more: the agent ends.
-    pub fn send<Body: Serialize>(&self, id: u64, is: &str, body: &Body, payload: &[u8]) {
+    pub fn send_with_payload<Body: Serialize>(
+        &self,
+        id: u64,
+        is: &str,
+        body: &Body,
+        payload: &[u8],
+    ) {
         let frame = encode(id, is, body, payload);
         let mut output = lock(&self.0);
         if output.write_all(&frame).and_then(|()| output.flush()).is_err() {
-            signal::ask_self_to_end();
+            signal::terminate_self();
         }
     }
 }
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn a_short_frame_says_where_it_ended() {
         assert!(fault(&[1, 0, 0]).contains("3 of 8 bytes of lengths"));
-        let bytes = encode(1, "x", &Empty {}, b"payload");
+        let bytes = encode(1, "x", &EmptyBody {}, b"payload");
         assert!(fault(&bytes[..12]).contains("4 of 17 bytes of header"));
         assert!(fault(&bytes[..bytes.len() - 1]).contains("6 of 7 bytes of payload"));
     }
@@ -184,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_message_too_large_for_a_frame_becomes_an_error() {
-        let bytes = encode(9, "output", &Empty {}, &vec![0; MAX_PAYLOAD_BYTES + 1]);
+        let bytes = encode(9, "output", &EmptyBody {}, &vec![0; MAX_PAYLOAD_BYTES + 1]);
         let frame = read_frame(&mut &bytes[..]).unwrap().unwrap();
         assert_eq!(frame.header["is"], "error");
         assert_eq!(frame.header["code"], "bug");
@@ -202,7 +208,7 @@ mod tests {
                 Ok(1)
             }
         }
-        let mut drip = Drip(encode(1, "x", &Empty {}, b"12"));
+        let mut drip = Drip(encode(1, "x", &EmptyBody {}, b"12"));
         assert_eq!(read_frame(&mut drip).unwrap().unwrap().payload, b"12");
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{Context, Error, Result, io_error_text};
 use crate::facts::disks::{device_of_mount, scsi_serial, visible_mounts};
 use crate::facts::layers::{StackBottom, is_memory_device, stack_below_device};
 use crate::guest;
-use crate::roots::{Roots, names, number, text, value};
+use crate::roots::{Roots, list_names, read_number, read_text, read_value};
 use crate::sys::block;
 use crate::sys::thread::lock;
 use signature::{Signature, SignatureKind, signatures};
@@ -67,7 +67,7 @@ impl Devices {
         let mut at = 0;
         while at < size {
             let length = (size - at).min(DISCARD_CHUNK_BYTES);
-            block::discard(&file, at, length)
+            block::discard_range(&file, at, length)
                 .context(format_args!("discard {} at byte {at}", path.display()))?;
             at += length;
         }
@@ -82,7 +82,7 @@ impl Devices {
 /// Tell the devices below a file system what of it is free.
 pub fn trim_file_system(folder: &Path) -> Result<PurgeResult> {
     let doing = format_args!("trim the file system of {}", folder.display());
-    let bytes = File::open(folder).and_then(|folder| block::trim(&folder));
+    let bytes = File::open(folder).and_then(|folder| block::trim_file_system(&folder));
     bytes.map(|bytes| PurgeResult { bytes }).context(doing)
 }
 
@@ -142,7 +142,7 @@ pub fn inspect_device(
     let name = kernel_name(roots, &real).unwrap_or_else(|| {
         real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!")
     });
-    let count = |file: &str| number(&roots.block(&name).join(file));
+    let count = |file: &str| read_number(&roots.block_folder(&name).join(file));
     let size_bytes = count("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
     let stack = stack_below_device(roots, &visible_mounts(roots), &name);
     let mut facts = DeviceFacts {
@@ -274,11 +274,11 @@ impl Objection {
 #[must_use]
 pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
     let mut objections = Vec::new();
-    let folder = roots.block(name);
+    let folder = roots.block_folder(name);
     if folder.join("partition").exists() {
         objections.push(Objection::new("partition", format!("{name} is a partition")));
     }
-    let partitions: Vec<String> = names(&folder)
+    let partitions: Vec<String> = list_names(&folder)
         .into_iter()
         .filter(|inner| folder.join(inner).join("partition").exists())
         .collect();
@@ -286,7 +286,7 @@ pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
         let message = format!("{name} has partitions: {}", partitions.join(", "));
         objections.push(Objection::new("partitioned", message));
     }
-    if value(&folder.join("ro")).is_some_and(|is_so| is_so != "0") {
+    if read_value(&folder.join("ro")).is_some_and(|is_so| is_so != "0") {
         objections.push(Objection::new("read-only", format!("{name} is read-only")));
     }
     let mut all = vec![name.to_owned()];
@@ -305,7 +305,7 @@ fn use_objections(roots: &Roots, device: &str) -> Vec<Objection> {
             objections.push(Objection::new("mounted", message));
         }
     }
-    let holders = names(&roots.block(device).join("holders"));
+    let holders = list_names(&roots.block_folder(device).join("holders"));
     if !holders.is_empty() {
         let message = format!("{device} is held by {}", holders.join(", "));
         objections.push(Objection::new("held", message));
@@ -318,7 +318,7 @@ fn use_objections(roots: &Roots, device: &str) -> Vec<Objection> {
 
 /// The devices that are swapped to, by the kernel's names.
 fn swap_devices(roots: &Roots) -> Vec<String> {
-    let table = text(&roots.proc.join("swaps")).unwrap_or_default();
+    let table = read_text(&roots.proc.join("swaps")).unwrap_or_default();
     let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     paths
         .filter_map(|path| {
@@ -334,8 +334,8 @@ fn swap_devices(roots: &Roots) -> Vec<String> {
 /// device its UUID or name; devices in memory, which lose all with the host, their own name.
 #[must_use]
 pub fn device_serial(roots: &Roots, name: &str) -> Option<String> {
-    let folder = roots.block(name);
-    let read = |file: &str| value(&folder.join(file));
+    let folder = roots.block_folder(name);
+    let read = |file: &str| read_value(&folder.join(file));
     read("device/serial")
         .or_else(|| read("serial"))
         .or_else(|| scsi_serial(&folder))
@@ -350,7 +350,7 @@ pub fn device_serial(roots: &Roots, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn nothing_is_done_to_a_device_that_is_not_held() {
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_device_is_known_by_its_number_whatever_its_node_is_called() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let roots = Roots { sys: folder.path().to_owned(), ..Roots::default() };
         fs::create_dir_all(folder.path().join("devices/vdb")).unwrap();
         fs::create_dir_all(folder.path().join("dev/block")).unwrap();
@@ -437,14 +437,14 @@ mod tests {
         assert_eq!(codes(true), ["signature"]);
     }
 
-    fn codes(tree: &Folder, name: &str) -> Vec<&'static str> {
+    fn codes(tree: &TestFolder, name: &str) -> Vec<&'static str> {
         let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().to_owned() };
         objections(&roots, name).iter().map(|one| one.code).collect()
     }
 
     #[test]
     fn a_quiet_disk_has_no_user() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("class/block/sdb/ro", "0\n");
         tree.put("proc/swaps", "Filename Type Size Used Priority\n/dev/sdc partition 9 0 -2\n");
         assert!(codes(&tree, "sdb").is_empty());
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn partitions_their_mounts_and_holders_count() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("class/block/sdb/ro", "1\n");
         tree.put("class/block/sdb/sdb1/partition", "1\n");
         tree.put("class/block/sdb1/partition", "1\n");
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn what_tells_devices_apart() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("class/block/nvme0n1/device/serial", "S5 \n");
         tree.put("class/block/loop3/loop/backing_file", "/srv/image\n");
         tree.put("class/block/dm-0/dm/name", "slow\n");

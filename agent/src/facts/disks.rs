@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::layers::{device_parents, mount_of_loop, nearest_devices};
 use crate::probe::machine::{bracketed_word, non_empty, number_after};
 use crate::probe::mountinfo::{Mount, parse_mountinfo};
-use crate::roots::{Roots, names, number, text, value};
+use crate::roots::{Roots, list_names, read_number, read_text, read_value};
 
 /// Sizes in sysfs are in these, whatever the device's block is.
 const SECTOR_BYTES: u64 = 512;
@@ -68,7 +68,7 @@ pub fn device_chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> 
 /// The mounts that the calling thread sees, which may be others than those of its process.
 #[must_use]
 pub fn visible_mounts(roots: &Roots) -> Vec<Mount> {
-    parse_mountinfo(&text(&roots.proc.join("thread-self/mountinfo")).unwrap_or_default())
+    parse_mountinfo(&read_text(&roots.proc.join("thread-self/mountinfo")).unwrap_or_default())
 }
 
 /// The block device that a mount's file system is on, by its number or by its source.
@@ -80,24 +80,24 @@ pub fn device_of_mount(roots: &Roots, mount: &Mount) -> Option<String> {
         let source = mount.source.strip_prefix("/dev/")?.split(':').next()?;
         let source = fs::canonicalize(Path::new("/dev").join(source)).ok();
         let name = source?.file_name()?.to_owned();
-        Some(roots.block(name.to_str()?)).filter(|folder| folder.exists())
+        Some(roots.block_folder(name.to_str()?)).filter(|folder| folder.exists())
     };
     let folder = by_number.or_else(by_source)?;
     Some(folder.file_name()?.to_string_lossy().into_owned())
 }
 
 fn facts_of_disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
-    let folder = roots.block(name);
+    let folder = roots.block_folder(name);
     let is_partition = folder.join("partition").exists();
     let parents = parent_devices(roots, mounts, name);
     // A partition has its disk's queue and device.
     let whole = match parents.first() {
-        Some(disk) if is_partition => roots.block(disk),
+        Some(disk) if is_partition => roots.block_folder(disk),
         _ => folder.clone(),
     };
-    let read = |file: &str| value(&whole.join(file));
-    let count = |file: &str| number::<u64>(&whole.join(file));
-    let sectors = number::<u64>(&folder.join("size"));
+    let read = |file: &str| read_value(&whole.join(file));
+    let count = |file: &str| read_number::<u64>(&whole.join(file));
+    let sectors = read_number::<u64>(&folder.join("size"));
     DiskFacts {
         name: name.to_owned(),
         model: disk_model(&read),
@@ -133,7 +133,7 @@ pub fn scsi_serial(folder: &Path) -> Option<String> {
 
 fn parent_devices(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
     let mut parents = device_parents(roots, name);
-    if let Some(file) = loop_backing_file(&roots.block(name)) {
+    if let Some(file) = loop_backing_file(&roots.block_folder(name)) {
         match loop_backing_device(roots, &file) {
             Some(device) => parents.push(device),
             None => {
@@ -154,9 +154,9 @@ pub fn file_system_devices(roots: &Roots, mount: &Mount, nearest: String) -> Vec
         return vec![nearest];
     }
     let folder = roots.sys.join("fs/btrfs");
-    let all = names(&folder)
+    let all = list_names(&folder)
         .iter()
-        .map(|uuid| names(&folder.join(uuid).join("devices")))
+        .map(|uuid| list_names(&folder.join(uuid).join("devices")))
         .find(|devices| devices.contains(&nearest))
         .unwrap_or_default();
     let others: Vec<String> = all.into_iter().filter(|device| *device != nearest).collect();
@@ -167,7 +167,7 @@ pub fn file_system_devices(roots: &Roots, mount: &Mount, nearest: String) -> Vec
 #[must_use]
 pub fn bcache_parents(folder: &Path) -> Vec<String> {
     let own = folder.join("bcache");
-    let caches = names(&own.join("cache")).into_iter();
+    let caches = list_names(&own.join("cache")).into_iter();
     let caches = caches.filter(|name| number_after("cache", name).is_some());
     let links = std::iter::once(own.clone()).chain(caches.map(|name| own.join("cache").join(name)));
     links
@@ -182,7 +182,7 @@ pub fn bcache_parents(folder: &Path) -> Vec<String> {
 /// The file that a loop device stands for.
 #[must_use]
 pub fn loop_backing_file(folder: &Path) -> Option<String> {
-    value(&folder.join("loop/backing_file"))
+    read_value(&folder.join("loop/backing_file"))
 }
 
 /// The block device that a loop device stands for instead of a file: its name under `/dev`.
@@ -191,7 +191,7 @@ pub fn loop_backing_file(folder: &Path) -> Option<String> {
 #[must_use]
 pub fn loop_backing_device(roots: &Roots, file: &str) -> Option<String> {
     let name = file.strip_prefix("/dev/").filter(|name| !name.contains('/'))?;
-    roots.block(name).exists().then(|| name.to_owned())
+    roots.block_folder(name).exists().then(|| name.to_owned())
 }
 
 /// The PCI Express link of an `nvme` disk as it runs, `32.0 GT/s x4`, and what it could be if that
@@ -205,14 +205,14 @@ fn pcie_link(device: &Path) -> Option<String> {
         device
     } else {
         // A multipath device's folder holds its controllers.
-        let first = names(&device).into_iter().find(|n| number_after("nvme", n).is_some())?;
+        let first = list_names(&device).into_iter().find(|n| number_after("nvme", n).is_some())?;
         fs::canonicalize(device.join(first)).ok()?
     };
     link_text(&fs::canonicalize(controller.join("device")).ok()?)
 }
 
 fn link_text(pci: &Path) -> Option<String> {
-    let read = |file: &str| value(&pci.join(file));
+    let read = |file: &str| read_value(&pci.join(file));
     let link = |speed: &str, width: &str| {
         let speed = read(speed).filter(|speed| speed.contains("GT/s"))?;
         let width = read(width).filter(|width| width != "0")?;
@@ -231,14 +231,14 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     /// A synthetic sysfs: devices under `devices`, linked from `block` and `class/block`.
-    struct Tree(Folder);
+    struct Tree(TestFolder);
 
     impl Tree {
         fn new() -> Self {
-            let folder = Folder::new();
+            let folder = TestFolder::new();
             for name in ["block", "class/block", "dev/block"] {
                 fs::create_dir_all(folder.path().join("sys").join(name)).unwrap();
             }

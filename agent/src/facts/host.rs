@@ -13,7 +13,7 @@ use crate::probe::machine::{
     parse_cpu_list, parse_cpuinfo, parse_modules, status_value,
 };
 use crate::processor::own_quota_cores;
-use crate::roots::{Roots, names, number, text};
+use crate::roots::{Roots, list_names, read_number, read_text};
 
 const CPUS: &str = "devices/system/cpu";
 const NODES: &str = "devices/system/node";
@@ -108,7 +108,7 @@ pub fn cpu_facts(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
 
 /// Cores that this agent, and so what it starts, may use.
 fn allowed_cores(roots: &Roots) -> Option<u32> {
-    let status = text(&roots.proc.join("thread-self/status"))?;
+    let status = read_text(&roots.proc.join("thread-self/status"))?;
     let allowed = parse_cpu_list(status_value(&status, "Cpus_allowed_list")?);
     u32::try_from(allowed.len()).ok().filter(|&count| count > 0)
 }
@@ -150,7 +150,7 @@ fn max_mhz(roots: &Roots, online: &[u32]) -> Option<f64> {
     online
         .iter()
         .filter_map(|cpu| {
-            number::<u32>(&roots.sys.join(format!("{CPUS}/cpu{cpu}/cpufreq/cpuinfo_max_freq")))
+            read_number::<u32>(&roots.sys.join(format!("{CPUS}/cpu{cpu}/cpufreq/cpuinfo_max_freq")))
         })
         .max()
         .map(|kilohertz| f64::from(kilohertz) / 1000.0)
@@ -164,8 +164,8 @@ fn numa_nodes(roots: &Roots) -> Vec<NumaNode> {
             let folder = roots.sys.join(NODES).join(name);
             Some(NumaNode {
                 id: number_after("node", name)?,
-                cpus: text(&folder.join("cpulist"))?.trim().to_owned(),
-                memory_bytes: parse_node_total(&text(&folder.join("meminfo"))?)?,
+                cpus: read_text(&folder.join("cpulist"))?.trim().to_owned(),
+                memory_bytes: parse_node_total(&read_text(&folder.join("meminfo"))?)?,
             })
         })
         .collect();
@@ -186,7 +186,7 @@ pub fn memory_facts(roots: &Roots, faults: &mut Vec<String>) -> MemoryFacts {
 fn memory_modules(roots: &Roots, faults: &mut Vec<String>) -> Vec<MemoryModule> {
     let firmware = roots.sys.join("firmware/dmi");
     let entries = firmware.join("entries");
-    let memory_entries = names(&entries).into_iter().filter(|name| name.starts_with("17-"));
+    let memory_entries = list_names(&entries).into_iter().filter(|name| name.starts_with("17-"));
     let table = fs::read(firmware.join("tables/DMI")).or_else(|error| {
         let single: Vec<Vec<u8>> = memory_entries
             .filter_map(|name| fs::read(entries.join(name).join("raw")).ok())
@@ -218,7 +218,7 @@ pub fn kernel_facts(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
         hostname,
         boot_id,
         transparent_hugepage: hugepage.and_then(|text| bracketed_word(&text)),
-        io_uring_disabled: number(&roots.proc.join("sys/kernel/io_uring_disabled")),
+        io_uring_disabled: read_number(&roots.proc.join("sys/kernel/io_uring_disabled")),
         hypervisor: hypervisor_name(roots),
     }
 }
@@ -226,7 +226,7 @@ pub fn kernel_facts(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
 fn os_name() -> String {
     ["/etc/os-release", "/usr/lib/os-release"]
         .iter()
-        .filter_map(|file| text(Path::new(file)))
+        .filter_map(|file| read_text(Path::new(file)))
         .find_map(|text| os_release_value(&text, "PRETTY_NAME"))
         .unwrap_or_else(|| "unknown".into())
 }
@@ -235,7 +235,7 @@ fn os_name() -> String {
 fn hypervisor_name(roots: &Roots) -> Option<String> {
     let told = roots.sys_value("hypervisor/type");
     let by_flag = || {
-        let processors = parse_cpuinfo(&text(&roots.proc.join("cpuinfo"))?);
+        let processors = parse_cpuinfo(&read_text(&roots.proc.join("cpuinfo"))?);
         processors.under_hypervisor.then(|| signature().unwrap_or_else(|| "unknown".into()))
     };
     let by_board = || {
@@ -304,11 +304,11 @@ fn read_proc_file(roots: &Roots, name: &str, faults: &mut Vec<String>) -> Option
 #[cfg(test)]
 mod machine_tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn a_machine_is_what_its_firmware_calls_it() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         let roots = Roots { proc: "/proc".into(), sys: tree.path().to_owned() };
         let unknown = MachineFacts { vendor: None, product: None, asset_tag: None };
         assert_eq!(machine_facts(&roots), unknown);

@@ -15,9 +15,9 @@ use super::disks::{
     loop_backing_file,
 };
 use crate::probe::mountinfo::{Mount, mount_of};
-use crate::roots::{Roots, names, value};
-use crate::sys::file::{Space, space};
-use crate::sys::mount::loop_file;
+use crate::roots::{Roots, list_names, read_value};
+use crate::sys::file::{FileSystemSpace, file_system_space};
+use crate::sys::mount::inode_behind_loop;
 
 /// Deeper stacks exist only where layers form a circle.
 const MAX_LAYERS: u32 = 32;
@@ -166,11 +166,12 @@ pub fn nearest_devices(roots: &Roots, mounts: &[Mount], mount: &Mount, at: &Path
 /// The mount that the file of a loop device is on; None where it cannot be found.
 #[must_use]
 pub fn mount_of_loop<'a>(roots: &Roots, mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
-    let file = PathBuf::from(loop_backing_file(&roots.block(name))?);
+    let file = PathBuf::from(loop_backing_file(&roots.block_folder(name))?);
     let metadata = fs::metadata(&file).ok().filter(fs::Metadata::is_file);
-    let number = value(&roots.block(name).join("dev"));
+    let number = read_value(&roots.block_folder(name).join("dev"));
     // The kernel knows the file itself; only root may ask it.
-    let Some((device, inode)) = number.and_then(|number| loop_file(name, &number).ok()) else {
+    let Some((device, inode)) = number.and_then(|number| inode_behind_loop(name, &number).ok())
+    else {
         return metadata.and_then(|_| mount_of(mounts, &file));
     };
     if metadata.is_some_and(|metadata| (metadata.dev(), metadata.ino()) == (device, inode)) {
@@ -274,8 +275,8 @@ impl<'a> LayerWalk<'a> {
     }
 
     fn walk_device(&mut self, name: &str, left: u32) -> LayerStack {
-        let folder = self.roots.block(name);
-        let model = value(&folder.join("device/model")).unwrap_or_default();
+        let folder = self.roots.block_folder(name);
+        let model = read_value(&folder.join("device/model")).unwrap_or_default();
         if is_memory_device(name) || MEMORY_DISK_MODELS.contains(&model.as_str()) {
             return LayerStack::of_layer(name, StackBottom::Memory);
         }
@@ -321,13 +322,13 @@ impl<'a> LayerWalk<'a> {
 /// The devices that a device is made of: a partition's disk, members, the two sides of a cache.
 #[must_use]
 pub fn device_parents(roots: &Roots, name: &str) -> Vec<String> {
-    let folder = roots.block(name);
+    let folder = roots.block_folder(name);
     if folder.join("partition").exists() {
         let whole = fs::canonicalize(&folder).ok();
         let whole = whole.as_deref().and_then(Path::parent).and_then(Path::file_name);
         return whole.map(|name| name.to_string_lossy().into_owned()).into_iter().collect();
     }
-    let mut parents = names(&folder.join("slaves"));
+    let mut parents = list_names(&folder.join("slaves"));
     for parent in bcache_parents(&folder) {
         if !parents.contains(&parent) {
             parents.push(parent);
@@ -358,10 +359,11 @@ fn mount_below_by_path<'a>(
     // The overlay itself drops a backslash before a comma or a colon.
     let paths = [strip_backslashes(folder), folder.to_owned()].map(PathBuf::from);
     let path = paths.into_iter().find(|path| path.is_absolute() && path.is_dir())?;
-    let is_same = (0..SPACE_TRIES).any(|_| match (space(at), space(&path)) {
-        (Ok(above), Ok(below)) => above.total_bytes == below.total_bytes,
-        _ => false,
-    });
+    let is_same =
+        (0..SPACE_TRIES).any(|_| match (file_system_space(at), file_system_space(&path)) {
+            (Ok(above), Ok(below)) => above.total_bytes == below.total_bytes,
+            _ => false,
+        });
     let below = mount_of(mounts, &path).filter(|below| is_same && *below != above)?;
     Some((below, path))
 }
@@ -406,8 +408,12 @@ fn is_local(mount: &Mount) -> bool {
 
 /// Whether the space of `below` lies between two readings of the space of `above`.
 fn has_same_space(above: &Path, below: &Path) -> Option<bool> {
-    let (first, there, last) = (space(above).ok()?, space(below).ok()?, space(above).ok()?);
-    let is_between = |number: fn(&Space) -> Option<u64>| {
+    let (first, there, last) = (
+        file_system_space(above).ok()?,
+        file_system_space(below).ok()?,
+        file_system_space(above).ok()?,
+    );
+    let is_between = |number: fn(&FileSystemSpace) -> Option<u64>| {
         let (first, there, last) = (number(&first), number(&there), number(&last));
         first.min(last) <= there && there <= first.max(last)
     };
@@ -423,10 +429,10 @@ fn has_same_space(above: &Path, below: &Path) -> Option<bool> {
 mod tests {
     use super::*;
     use crate::probe::mountinfo::parse_mountinfo;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     /// What lies below the last of these mounts, which has the space of the folder `at`.
-    fn stack_on_tree(tree: &Folder, at: &Path, text: &str) -> LayerStack {
+    fn stack_on_tree(tree: &TestFolder, at: &Path, text: &str) -> LayerStack {
         let roots = Roots { proc: "/nowhere".into(), sys: tree.path().to_owned() };
         let mounts = parse_mountinfo(text);
         stack_below_mount(&roots, &mounts, mounts.last().unwrap(), at)
@@ -448,14 +454,14 @@ mod tests {
 
     #[test]
     fn an_overlay_whose_upper_directory_is_in_memory() {
-        let upper = Folder::new();
+        let upper = TestFolder::new();
         let upper = upper.path();
         let mounts = format!(
             "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / {} rw - tmpfs tmpfs rw\n{}",
             upper.display(),
             overlay(&format!("upperdir={},", upper.display()))
         );
-        let found = stack_on_tree(&Folder::new(), upper, &mounts);
+        let found = stack_on_tree(&TestFolder::new(), upper, &mounts);
         assert!(found.is_in_memory() && !found.is_memory_backed());
         let text = format!("overlay with the upper directory '{}' on tmpfs", upper.display());
         assert_eq!(found.text(), text);
@@ -463,7 +469,7 @@ mod tests {
 
     #[test]
     fn an_upper_directory_that_is_not_here_hides_what_is_below() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         for options in ["upperdir=/nowhere,", "upperdir=u,", ""] {
             let mounts = format!("1 0 0:9 / /nowhere rw - tmpfs t rw\n{}", overlay(options));
             let found = stack_on_tree(&tree, tree.path(), &mounts);
@@ -474,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_relative_upper_directory_is_found_by_its_space_if_only_one_has_it() {
-        let (tree, other) = (Folder::new(), Folder::new());
+        let (tree, other) = (TestFolder::new(), TestFolder::new());
         let at = tree.path();
         let first = format!("1 0 0:9 / {} rw - tmpfs t rw\n", at.display());
         let found = stack_on_tree(&tree, at, &format!("{first}{}", overlay("upperdir=u,")));
@@ -487,7 +493,7 @@ mod tests {
 
     #[test]
     fn escapes_of_the_kernel_and_of_the_overlay() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         tree.put("a,b:c d\\e/x", "");
         let upper = tree.path().display();
         let text = format!("upperdir={upper}/a\\134\\054b:c\\040d\\134\\134e,");
@@ -500,7 +506,7 @@ mod tests {
 
     #[test]
     fn programs_and_servers() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         for (mount, bottom) in [
             ("fuse.sshfs host:/x", StackBottom::Hidden),
             ("fuse.fuse-overlayfs f", StackBottom::Hidden),
@@ -525,7 +531,7 @@ mod tests {
 
     #[test]
     fn devices_that_are_or_hide_memory() {
-        let (tree, memory, disk) = (Folder::new(), Folder::new(), Folder::new());
+        let (tree, memory, disk) = (TestFolder::new(), TestFolder::new(), TestFolder::new());
         memory.put("image", "");
         disk.put("image", "");
         let file = |loop_name: &str, path: String| {

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::guest;
 use crate::job::{self, find_program, search_path};
-use crate::roots::{Roots, names, number, value};
+use crate::roots::{Roots, list_names, read_number, read_value};
 use crate::runs::Runs;
 
 /// Everything that is known of a host.
@@ -153,7 +153,7 @@ pub struct NicFacts {
 #[must_use]
 pub fn nic_facts(roots: &Roots) -> Vec<NicFacts> {
     let folder = roots.sys.join("class/net");
-    names(&folder)
+    list_names(&folder)
         .into_iter()
         // `bonding_masters` is a file among the folders of ports.
         .filter(|name| name != "lo" && folder.join(name).is_dir())
@@ -163,14 +163,14 @@ pub fn nic_facts(roots: &Roots) -> Vec<NicFacts> {
 
 fn facts_of_nic(folder: &Path, name: String) -> NicFacts {
     let driver = fs::read_link(folder.join("device/driver")).ok();
-    let state = value(&folder.join("operstate")).unwrap_or_default();
-    let has_link = || number(&folder.join("carrier")) == Some(1);
+    let state = read_value(&folder.join("operstate")).unwrap_or_default();
+    let has_link = || read_number(&folder.join("carrier")) == Some(1);
     NicFacts {
         name,
         driver: driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned())),
         // A port without a link says -1 or refuses to answer.
-        speed_mbit_s: number(&folder.join("speed")),
-        mtu: number(&folder.join("mtu")).unwrap_or(0),
+        speed_mbit_s: read_number(&folder.join("speed")),
+        mtu: read_number(&folder.join("mtu")).unwrap_or(0),
         // Ports that do not tell their state (virtual ones) may still tell that they have a link.
         up: state == "up" || (state == "unknown" && has_link()),
     }
@@ -181,7 +181,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn the_first_line_that_says_something() {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_port_with_a_link_one_without_and_the_loopback() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         for (file, content) in [
             ("eth0/operstate", "up\n"),
             ("eth0/speed", "25000\n"),

@@ -11,7 +11,7 @@ use super::layers::{LayerStack, StackBottom, is_network_file_system, stack_below
 use crate::error::io_error_text;
 use crate::probe::mountinfo::{Mount, mount_of};
 use crate::roots::Roots;
-use crate::sys::file::{Space, may_write, space};
+use crate::sys::file::{FileSystemSpace, can_create_in, file_system_space};
 
 /// The number of files of a file system that has no fixed number: the largest that all readers of
 /// JSON integers keep.
@@ -81,7 +81,7 @@ pub fn target_facts(
     faults: &mut Vec<String>,
 ) -> Result<TargetFacts, TargetFault> {
     let real = fs::canonicalize(path).map_err(|error| TargetFault::of(&error))?;
-    let space = space(&real).map_err(|error| TargetFault::of(&error))?;
+    let space = file_system_space(&real).map_err(|error| TargetFault::of(&error))?;
     if !real.is_dir() {
         return Err(TargetFault { code: "no-directory", message: "It is not a directory".into() });
     }
@@ -105,7 +105,7 @@ fn facts_of_mount(
     path: &Path,
     real: &Path,
     mount: &Mount,
-    space: Space,
+    space: FileSystemSpace,
     stack: LayerStack,
 ) -> TargetFacts {
     let read_only = space.read_only || mount.options.split(',').any(|option| option == "ro");
@@ -121,7 +121,7 @@ fn facts_of_mount(
         device: stack.devices.first().cloned(),
         in_memory: stack.is_in_memory(),
         network: is_network_file_system(&mount.fs_type),
-        writable: !read_only && may_write(real),
+        writable: !read_only && can_create_in(real),
         memory_backed: stack.is_memory_backed(),
         devices: stack.devices,
         layers: stack.layers,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::sys::thread::{lock, wait_for};
+use crate::sys::thread::{lock, wait_timeout};
 use crate::sys::time::real_ns;
 
 /// Phases at the same time: two would only measure each other.
@@ -95,7 +95,7 @@ impl PhaseControl {
                 break;
             }
             let patience = Duration::from_nanos(early_ns).min(MAX_CLOCK_WAIT);
-            state = wait_for(&self.state_changed, state, patience);
+            state = wait_timeout(&self.state_changed, state, patience);
         }
         state.is_open = true;
         drop(state);
@@ -111,7 +111,7 @@ impl PhaseControl {
             if left.is_zero() {
                 return false;
             }
-            state = wait_for(&self.state_changed, state, left);
+            state = wait_timeout(&self.state_changed, state, left);
         }
         true
     }

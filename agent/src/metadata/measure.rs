@@ -15,7 +15,7 @@ use crate::clock::ClockStamp;
 use crate::error::{Error, Result};
 use crate::latency::{LatencyCounters, LatencyCounts, SparseBins};
 use crate::metadata::tree::{self, OpenFolder};
-use crate::processor::{Got, Watcher};
+use crate::processor::{ProcessorUse, ProcessorWatcher};
 use crate::sys::thread::Usage;
 use crate::sys::time::{SECOND_NS, mono_ns, real_ns, sleep_until_real};
 
@@ -87,7 +87,7 @@ pub struct PhaseResult {
     pub timed_out: bool,
     /// What the ranks got of the processors, where that can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub processor: Option<Got>,
+    pub processor: Option<ProcessorUse>,
 }
 
 /// Do one phase; blocks until all ranks ended. `tell` hears of each interval.
@@ -152,7 +152,7 @@ struct PhaseObserver<'a> {
     reported: LatencyCounts,
     reported_mono_ns: u64,
     seq: u64,
-    watcher: Watcher,
+    watcher: ProcessorWatcher,
 }
 
 impl<'a> PhaseObserver<'a> {
@@ -171,7 +171,7 @@ impl<'a> PhaseObserver<'a> {
             origin
         };
         let reported_mono_ns = origin.mono_ns;
-        let watcher = Watcher::of_own(0);
+        let watcher = ProcessorWatcher::for_own_process(0);
         let reported = LatencyCounts::empty();
         Self { load, control, counters, origin, reported, reported_mono_ns, seq: 0, watcher }
     }
@@ -263,7 +263,7 @@ impl<'a> PhaseObserver<'a> {
             preemptions: used(|usage| usage.preemptions),
             cancelled: is_cut && !timed_out,
             timed_out: is_cut && timed_out,
-            processor: self.watcher.got(),
+            processor: self.watcher.result(),
         }
     }
 }

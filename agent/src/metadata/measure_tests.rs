@@ -3,18 +3,18 @@ use crate::error::Context;
 use crate::metadata::{Phases, RankFolders as Other};
 use crate::prepare::scratch::Scratch;
 use crate::sys::file::open_folder;
-use crate::trial::Folder;
+use crate::trial::TestFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 struct Fixture {
-    target: Folder,
+    target: TestFolder,
     scratches: Vec<Scratch>,
 }
 
 impl Fixture {
     fn new(hosts: usize) -> Self {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let open = |host| {
             let name = format!("iolab-scratch-h{host}");
             Scratch::open(target.path(), &name, "a test").expect("a folder of its own").0

@@ -9,7 +9,7 @@ use super::load::{Phase, PhaseSpec};
 use super::tree::{FileName, rank_name};
 use crate::latency::LatencyCounters;
 use crate::sys::file;
-use crate::sys::thread::{Usage, own_open_files, own_usage};
+use crate::sys::thread::{Usage, thread_usage, unshare_open_files};
 use crate::sys::time::{self, SECOND_NS, mono_ns};
 
 /// Any odd constant with its bits well spread: neighbouring ranks get unlike contents.
@@ -69,7 +69,7 @@ impl<'a> Rank<'a> {
 
     /// Wait at the gate, then for the start, then work; None when stopped before that.
     pub fn run(mut self) -> Option<RankResult> {
-        own_open_files(self.folder.as_fd());
+        unshare_open_files(self.folder.as_fd());
         if !self.control.wait_at_gate() {
             return None;
         }
@@ -94,7 +94,7 @@ impl<'a> Rank<'a> {
     fn for_each_file(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> RankResult {
         let mut name = FileName::first();
         let mut done = 0;
-        let before = own_usage();
+        let before = thread_usage();
         let start_mono_ns = mono_ns();
         let end = StopRule::of(self.load, self.operations, start_mono_ns);
         let mut now_ns = start_mono_ns;
@@ -108,7 +108,7 @@ impl<'a> Rank<'a> {
             name.advance();
             done += 1;
         }
-        let usage = own_usage().since(before);
+        let usage = thread_usage().since(before);
         let is_cut = !end.is_reached(now_ns, done);
         RankResult { start_mono_ns, end_mono_ns: now_ns, tried: done, was_stopped: is_cut, usage }
     }
@@ -150,7 +150,7 @@ fn create_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<
             return Err(ErrorKind::WriteZero.into());
         }
     }
-    file::close(file)
+    file::close_checked(file)
 }
 
 fn read_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
@@ -158,7 +158,7 @@ fn read_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()
     if !buffer.is_empty() && file.read(buffer)? < buffer.len() {
         return Err(ErrorKind::UnexpectedEof.into());
     }
-    file::close(file)
+    file::close_checked(file)
 }
 
 /// Make the next file's content unlike the last one's, so that nothing below can share it.

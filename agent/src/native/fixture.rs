@@ -19,19 +19,19 @@ use super::tsc::Clock;
 use super::verify::Verification;
 use super::worker::{Worker, WorkerResult, WorkerTimes};
 use crate::native::{aio, ring};
-use crate::trial::Folder;
+use crate::trial::TestFolder;
 
 pub const BLOCK: u64 = 4096;
 pub const BLOCKS: u64 = 256;
 
 /// A folder with one file.
 pub struct Fixture {
-    pub folder: Folder,
+    pub folder: TestFolder,
 }
 
 impl Fixture {
     pub fn new() -> Self {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         File::create(folder.path().join("f")).unwrap().set_len(BLOCK * BLOCKS).unwrap();
         Self { folder }
     }

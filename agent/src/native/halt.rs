@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::tsc::Clock;
-use crate::sys::signal::{self, Seen};
+use crate::sys::signal::{self, SignalEvent};
 
 /// Nobody sleeps longer than this without a look at the wish.
 pub const CHECK_INTERVAL_NS: u64 = 50_000_000;
@@ -61,10 +61,12 @@ impl Halt {
 
     fn wait_for_signals(&self, clock: Clock) {
         loop {
-            match signal::wait(SIGNAL_PATIENCE) {
-                Seen::End(number) if self.is_requested() => process::exit(CODE_SIGNAL + number),
-                Seen::End(_) => self.request(clock.ticks()),
-                Seen::Child | Seen::Nothing => {}
+            match signal::wait_for_signal(SIGNAL_PATIENCE) {
+                SignalEvent::End(number) if self.is_requested() => {
+                    process::exit(CODE_SIGNAL + number)
+                }
+                SignalEvent::End(_) => self.request(clock.ticks()),
+                SignalEvent::Child | SignalEvent::Nothing => {}
             }
         }
     }

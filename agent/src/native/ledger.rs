@@ -21,7 +21,7 @@ use super::contents::ExpectedWrite;
 use super::random::split_mix;
 use crate::error::io_error_text;
 use crate::probe::counters::parse_meminfo;
-use crate::sys::file::Locked;
+use crate::sys::file::LockedFile;
 use crate::sys::map::SharedWords;
 
 /// Blocks of all targets: 2 GiB of memory, a TiB of target in blocks of 4 KiB.
@@ -84,7 +84,7 @@ pub struct Ledger {
     /// Where the blocks of each target begin.
     starts: Box<[usize]>,
     /// Locked as long as this ledger is open.
-    file: Option<Locked>,
+    file: Option<LockedFile>,
 }
 
 impl Ledger {
@@ -101,7 +101,7 @@ impl Ledger {
         if !file.metadata().map_err(tell)?.is_file() {
             return Err(format!("The ledger {name} is no file; name one, or a new one."));
         }
-        let Ok(file) = Locked::take(file).map_err(tell)? else {
+        let Ok(file) = LockedFile::try_lock(file).map_err(tell)? else {
             return Err(format!("The ledger {name} is in use by another engine."));
         };
         let whole = if file.metadata().map_err(tell)?.len() == 0 {

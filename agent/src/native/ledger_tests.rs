@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::trial::Folder;
+use crate::trial::TestFolder;
 
 /// Told to the test below that it is the writer, and where.
 const WRITER: &str = "IOLAB_TRIAL_LEDGER";
@@ -27,7 +27,7 @@ fn opened(path: &Path) -> Ledger {
 
 #[test]
 fn what_was_acknowledged_is_there_when_it_is_opened_again() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.path().join("ledger");
     let ledger = opened(&path);
     assert_eq!(ledger.first_sequence(), 1);
@@ -59,7 +59,7 @@ fn a_block_has_one_write_at_a_time() {
 
 #[test]
 fn a_write_that_failed_or_was_under_way_leaves_either() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.path().join("ledger");
     let ledger = opened(&path);
     for block in [1, 2, 3] {
@@ -99,7 +99,7 @@ fn it_survives_the_writer_being_killed() {
     if let Some(path) = env::var_os(WRITER) {
         write_until_killed(&PathBuf::from(path));
     }
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.path().join("ledger");
     let own_name = "native::ledger::tests::it_survives_the_writer_being_killed";
     let mut writer = Command::new(env::current_exe().unwrap())
@@ -129,7 +129,7 @@ fn it_survives_the_writer_being_killed() {
 
 #[test]
 fn it_is_let_go_though_a_process_that_is_being_started_has_it_open() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.path().join("ledger");
     let ledger = opened(&path);
     let _inherited = ledger.file.as_ref().unwrap().try_clone().unwrap();
@@ -139,7 +139,7 @@ fn it_is_let_go_though_a_process_that_is_being_started_has_it_open() {
 
 #[test]
 fn another_ledger_is_refused_with_what_differs() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.path().join("ledger");
     drop(opened(&path));
     let told = |change: fn(&mut LedgerShape)| {
@@ -177,7 +177,7 @@ fn another_ledger_is_refused_with_what_differs() {
 
 #[test]
 fn fewer_targets_and_less_of_the_last_are_held_against_the_same_words() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.path().join("ledger");
     let ledger = opened(&path);
     for (target, block) in [(0, 99), (1, 0), (1, 29)] {

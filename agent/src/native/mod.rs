@@ -82,8 +82,8 @@ fn run_engine(spec: Spec) -> Result<(), Vec<String>> {
         return Err(faults);
     }
     // Before there is any other thread, which would take the signals.
-    signal::block();
-    signal::end_without_reader();
+    signal::block_handled();
+    signal::restore_sigpipe();
     let mut notes = Vec::new();
     let clock = Clock::calibrated();
     let halt = Halt::on_signals(clock)

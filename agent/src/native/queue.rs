@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::target::Target;
-use crate::sys::block::{keep, read_block, trim_range, write_block};
+use crate::sys::block::{fsync, read_block, trim_range, write_block};
 use crate::sys::buffer::Block;
 
 /// What the kernel had no room for waits for so long, and every further time for twice as long: no
@@ -122,7 +122,7 @@ pub fn perform_io(target: &Target, request: &IoRequest) -> io::Result<usize> {
         IoKind::Read => read_block(file, request.block.part(0, bytes), offset),
         IoKind::Write => write_block(file, request.block.part(0, bytes), offset),
         IoKind::Trim => trim_range(file, target.is_device, offset, bytes as u64).map(|()| bytes),
-        IoKind::Sync => keep(file).map(|()| 0),
+        IoKind::Sync => fsync(file).map(|()| 0),
     }
 }
 

@@ -44,7 +44,7 @@ pub struct OpStream {
     bytes_left: Option<u64>,
     pace: Option<Pace>,
     fsync_every: u32,
-    /// Writes since the last fsync.
+    /// Writes since the last keep.
     writes_since_fsync: u32,
     sequence: u64,
 }

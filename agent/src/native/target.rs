@@ -10,7 +10,8 @@ use super::spec::{FileSpec, JobSpec, Spec};
 use crate::error::io_error_text;
 use crate::probe::process::parse_process_stat;
 use crate::sys::block::{
-    IsDevice, Opening, allocate, device_bytes, device_sector_bytes, direct_alignment, open_target,
+    IsDevice, TargetOpenOptions, allocate, device_bytes, device_sector_bytes, direct_alignment,
+    open_target,
 };
 use crate::sys::thread::allow_open_files;
 
@@ -121,12 +122,18 @@ impl<'a> TargetNeeds<'a> {
         let alone = self.writes && is_device == IsDevice::Yes;
         let writes = self.writes || self.create;
         let links = is_device == IsDevice::Yes;
-        let how = Opening { writes, direct: spec.direct, alone, links, create: self.create };
+        let how = TargetOpenOptions {
+            writes,
+            direct: spec.direct,
+            exclusive: alone,
+            follow_links: links,
+            create: self.create,
+        };
         let file = match open_target(self.path, how) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && is_held_by_parent(self.path) =>
             {
-                open_target(self.path, Opening { alone: false, ..how })
+                open_target(self.path, TargetOpenOptions { exclusive: false, ..how })
             }
             opened => opened,
         };
@@ -166,11 +173,11 @@ impl<'a> TargetNeeds<'a> {
         if name.to_string() == "/dev/null" && self.jobs.iter().any(|&job| spec.jobs[job].reads()) {
             return Err("/dev/null has nothing to read; give /dev/zero.".into());
         }
-        let how = Opening {
+        let how = TargetOpenOptions {
             writes: self.writes,
             direct: false,
-            alone: false,
-            links: true,
+            exclusive: false,
+            follow_links: true,
             create: false,
         };
         let file = open_target(self.path, how)

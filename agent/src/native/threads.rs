@@ -18,7 +18,7 @@ use super::tsc::Clock;
 use super::verify::Verification;
 use super::worker::{Worker, WorkerResult, WorkerTimes};
 use crate::error::io_error_text;
-use crate::sys::thread::{lock, wake_sharply};
+use crate::sys::thread::{lock, set_min_timer_slack};
 
 /// A worker's loop has no deep calls; a small stack lets thousands of threads fit.
 const STACK_BYTES: usize = 256 << 10;
@@ -167,7 +167,7 @@ fn run_thread(shared: &EngineContext, seat: ThreadWork, line: ThreadChannels) {
             line.run_queue(shared, seat, memory, Ok(SyncQueue::new(Arc::clone(targets))), notes);
         }
         Method::Libaio => {
-            line.run_queue(shared, seat, memory, AioQueue::new(depth, targets), notes)
+            line.run_queue(shared, seat, memory, AioQueue::new(depth, targets), notes);
         }
         Method::IoUring => {
             let Spec { poll, sqpoll, .. } = *shared.spec;
@@ -205,7 +205,7 @@ impl ThreadChannels {
             .with_verification(shared.verification.clone())
             .with_halt(Arc::clone(&shared.halt));
         let worker = if leads { worker.with_start_usage() } else { worker };
-        wake_sharply();
+        set_min_timer_slack();
         let _ = self.ready.send(Ok(notes));
         drop(self.ready); // Who waits for all to be ready waits until nobody has this any more.
         let times = self.gate.wait();

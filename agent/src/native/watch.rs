@@ -15,7 +15,7 @@ use super::lines::{CounterSnapshot, print_line};
 use super::threads::{EngineContext, Threads};
 use super::worker::{WorkerResult, WorkerTimes};
 use crate::error::errno_name;
-use crate::sys::block::keep;
+use crate::sys::block::fsync;
 use crate::sys::thread::{Usage, process_usage};
 use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
 
@@ -417,7 +417,7 @@ fn fsync_targets(shared: &EngineContext) -> (Option<u64>, BTreeMap<String, u64>)
     places.sort_unstable();
     places.dedup();
     let of_ledger = shared.verification.iter().map(|verification| verification.sync_ledger());
-    for kept in places.iter().map(|&nth| keep(&shared.targets[nth as usize].file)).chain(of_ledger)
+    for kept in places.iter().map(|&nth| fsync(&shared.targets[nth as usize].file)).chain(of_ledger)
     {
         if let Err(error) = kept {
             let name = error.raw_os_error().and_then(errno_name).unwrap_or("EIO");

@@ -16,10 +16,10 @@ use super::scratch::{FolderIdentity, Retention, ScratchLocation};
 use crate::device::{DeviceOptions, hold_device};
 use crate::error::{Context, Error, Result, io_error_text};
 use crate::remnant::{Remnant, RemnantKind};
-use crate::roots::{Roots, number};
+use crate::roots::{Roots, read_number};
 use crate::sys::block::{allocate, direct_alignment};
-use crate::sys::file::space;
-use crate::sys::mount::{Unmount, attach, free_loop, mount_device, unmount};
+use crate::sys::file::file_system_space;
+use crate::sys::mount::{UnmountMode, attach_loop, free_loop_number, mount_device, unmount};
 
 /// Where it is mounted, in the scratch folder.
 const MOUNT_POINT: &str = "fs";
@@ -164,7 +164,7 @@ impl FileSystem {
         let at = now.map(|now| now.join(MOUNT_POINT));
         if let Some(at) = at.filter(|at| self.root.moved_to(at.clone()).open().is_ok()) {
             if let Err(error) = unmount_when_free(&at) {
-                let _ = unmount(&at, Unmount::Detached);
+                let _ = unmount(&at, UnmountMode::Detached);
                 let why =
                     format!("another process has files in it open: {}", io_error_text(&error));
                 left.push(Remnant::of_path(RemnantKind::Mount, &at, why));
@@ -185,7 +185,7 @@ impl FileSystem {
 
     /// End what may have been mounted in a scratch folder while the agent came to its end.
     pub fn unmount_unfinished(scratch: &Path) {
-        let _ = unmount(&scratch.join(MOUNT_POINT), Unmount::Detached);
+        let _ = unmount(&scratch.join(MOUNT_POINT), UnmountMode::Detached);
     }
 
     fn remove_backing(&self, leave: Retention) -> Result<()> {
@@ -277,7 +277,7 @@ pub fn mount_xfs(device: &Path, at: &Path) -> Result<()> {
 fn unmount_when_free(at: &Path) -> io::Result<()> {
     let deadline = Instant::now() + UNMOUNT_PATIENCE;
     loop {
-        match unmount(at, Unmount::Free) {
+        match unmount(at, UnmountMode::IfUnused) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline =>
             {
@@ -305,7 +305,7 @@ fn create_image(image: &Path, bytes: u64) -> io::Result<File> {
     }
     // Asked to allocate more than there is, a file system takes all of it before it gives up, and
     // whoever else writes there meanwhile finds it full.
-    if space(image.parent().unwrap_or(image))?.free_bytes < bytes {
+    if file_system_space(image.parent().unwrap_or(image))?.free_bytes < bytes {
         return Err(io::Error::from_raw_os_error(libc::ENOSPC));
     }
     let file =
@@ -340,10 +340,10 @@ impl LoopDevice {
         let block_bytes = direct_alignment(image).unwrap_or(most).clamp(least, most) as u32;
         let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
         for _ in 0..MAX_TRIES {
-            let name = format!("loop{}", free_loop(&control)?);
+            let name = format!("loop{}", free_loop_number(&control)?);
             let path = Path::new("/dev").join(&name);
             let device = OpenOptions::new().read(true).write(true).open(&path)?;
-            match attach(&device, file, block_bytes) {
+            match attach_loop(&device, file, block_bytes) {
                 Ok(()) => return Ok(Self { name, path, _device: device }),
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
                 Err(error) => return Err(error),
@@ -353,14 +353,14 @@ impl LoopDevice {
     }
 
     fn is_direct(&self) -> bool {
-        number(&Roots::default().block(&self.name).join("loop/dio")) == Some(1)
+        read_number(&Roots::default().block_folder(&self.name).join("loop/dio")) == Some(1)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     const NOTHING: FileSystemHooks = FileSystemHooks {
         enter_namespace: &|| Err(io::Error::from_raw_os_error(libc::EPERM)),
@@ -370,16 +370,16 @@ mod tests {
 
     #[test]
     fn without_mounts_of_its_own_nothing_is_made() {
-        let scratch = Folder::new();
+        let scratch = TestFolder::new();
         let opened = FileSystem::open(scratch.path(), &Backing::Image(1 << 30), NOTHING);
         assert_eq!(opened.map(|_| ()).unwrap_err().code, "EPERM");
-        assert!(crate::roots::names(scratch.path()).is_empty());
+        assert!(crate::roots::list_names(scratch.path()).is_empty());
     }
 
     #[test]
     fn an_image_has_its_blocks_and_takes_the_place_of_an_older_one() {
         use std::os::unix::fs::MetadataExt;
-        let scratch = Folder::new();
+        let scratch = TestFolder::new();
         let image = scratch.path().join(IMAGE);
         scratch.put(IMAGE, "an older one");
         let meta = create_image(&image, 1 << 20).unwrap().metadata().unwrap();
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn only_an_image_of_the_same_size_is_used_again() {
-        let scratch = Folder::new();
+        let scratch = TestFolder::new();
         let image = scratch.path().join(IMAGE);
         assert!(open_kept_image(&image, 8).is_none());
         scratch.put(IMAGE, "12345678");

@@ -13,10 +13,10 @@ use super::scratch::{Holders, holders, movable_by};
 use crate::error::{Context, Result, io_error_text};
 use crate::lease::{ResolvedFile, TemporaryFile};
 use crate::sys::block::{
-    DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, lasting,
-    mapped_resident_pages, seek,
+    Extent, O_DIRECT, SeekPart, cached_pages, direct_alignment, file_guarantees, for_each_extent,
+    mapped_resident_pages, seek_data_or_hole,
 };
-use crate::sys::file::{forget_pages, may_change, sync_all};
+use crate::sys::file::{can_write, drop_cached_pages, sync_all};
 use crate::sys::time::page_bytes;
 
 /// Alignments to try where the kernel does not tell: a 512-byte sector up to a large folio.
@@ -70,7 +70,7 @@ pub fn probe_target(path: &Path, aside: TemporaryFile) -> Result<TargetProbe> {
 
 fn try_direct(aside: TemporaryFile) -> io::Result<u64> {
     let file = &aside.path;
-    let open = OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(file)?;
+    let open = OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(file)?;
     let known = direct_alignment(file);
     drop(aside); // An agent that is killed while the disk is slow leaves no file.
     if let Some(align) = known {
@@ -194,12 +194,12 @@ fn file_extents(path: &Path) -> io::Result<FileExtents> {
     if !meta.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    let promised = lasting(&file);
+    let promised = file_guarantees(&file);
     let mut extents = match extents_by_fiemap(&file, meta.len()) {
         Err(error) if is_fiemap_unsupported(&error) => extents_by_seek(&file),
         outcome => outcome,
     }?;
-    extents.identity = promised.has_number.then(|| [meta.dev(), meta.ino()]);
+    extents.identity = promised.has_stable_inode.then(|| [meta.dev(), meta.ino()]);
     extents.places = extents.places.filter(|_| promised.in_place);
     Ok(extents)
 }
@@ -250,7 +250,7 @@ impl Default for PlacementDigest {
 
 impl PlacementDigest {
     fn add(&mut self, extent: Extent) {
-        let Some(place) = extent.place else { return self.sum = None };
+        let Some(place) = extent.physical else { return self.sum = None };
         let distance = place.wrapping_sub(extent.offset);
         if self.distance != Some(distance) || self.end != extent.offset {
             for number in [self.end, extent.offset, distance] {
@@ -278,8 +278,9 @@ fn extents_by_seek(file: &File) -> io::Result<FileExtents> {
     let size_bytes = meta.len();
     let mut stored = 0;
     let mut at = 0;
-    while let Some(start) = seek(file, at, Part::Stored)? {
-        let end = seek(file, start, Part::Hole)?.unwrap_or(size_bytes).min(size_bytes);
+    while let Some(start) = seek_data_or_hole(file, at, SeekPart::Stored)? {
+        let end =
+            seek_data_or_hole(file, start, SeekPart::Hole)?.unwrap_or(size_bytes).min(size_bytes);
         if end <= start {
             break;
         }
@@ -333,7 +334,7 @@ pub fn evict_pages(paths: &[ResolvedFile], whole_system: bool) -> Result<Evictio
     };
     if !paths.is_empty() {
         evicted.note("fsync", for_each_file(paths, File::sync_all));
-        evicted.note("fadvise", for_each_file(paths, forget_pages));
+        evicted.note("fadvise", for_each_file(paths, drop_cached_pages));
     }
     if whole_system {
         sync_all();
@@ -345,7 +346,7 @@ pub fn evict_pages(paths: &[ResolvedFile], whole_system: bool) -> Result<Evictio
             break;
         }
         thread::sleep(EVICT_PAUSE);
-        let _ = for_each_file(paths, forget_pages); // It went well above, or was told.
+        let _ = for_each_file(paths, drop_cached_pages); // It went well above, or was told.
         evicted.resident_bytes_after = resident_bytes(paths);
     }
     Ok(evicted)
@@ -372,7 +373,7 @@ fn resident_bytes(paths: &[ResolvedFile]) -> Option<u64> {
     let pages = |path: &ResolvedFile| {
         let file = File::open(&path.real).ok()?;
         cached_pages(&file).ok().or_else(|| {
-            may_change(&path.real).then(|| mapped_resident_pages(&file, page).ok()).flatten()
+            can_write(&path.real).then(|| mapped_resident_pages(&file, page).ok()).flatten()
         })
     };
     paths.iter().map(pages).sum::<Option<u64>>().map(|pages| pages * page)
@@ -381,7 +382,7 @@ fn resident_bytes(paths: &[ResolvedFile]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn a_block_is_aligned() {
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn an_extent_is_cut_at_the_end_of_the_file() {
-        let extent = |offset, length| Extent { offset, length, unwritten: false, place: None };
+        let extent = |offset, length| Extent { offset, length, unwritten: false, physical: None };
         assert_eq!(bytes_within(extent(0, 4096), 100), 100);
         assert_eq!(bytes_within(extent(4096, 4096), 8192), 4096);
         assert_eq!(bytes_within(extent(8192, 4096), 8192), 0);
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn both_ways_of_counting_agree_on_a_file_just_written() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.put("file", &"x".repeat(300_000));
         let file = File::open(folder.path().join("file")).unwrap();
         let pages = 300_000_u64.div_ceil(page_bytes());
@@ -432,7 +433,8 @@ mod tests {
 
     #[test]
     fn places_are_the_same_however_the_map_cuts_them() {
-        let extent = |offset, length, place| Extent { offset, length, unwritten: false, place };
+        let extent =
+            |offset, length, place| Extent { offset, length, unwritten: false, physical: place };
         let digest = |extents: &[Extent]| {
             let mut places = PlacementDigest::default();
             for &one in extents {
@@ -451,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_replaced_has_another_identity() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let path = folder.path().join("file");
         folder.put("file", "12345");
         let look = || extent_totals(&[path.clone().into()]).unwrap();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::vec::IntoIter;
 
-use crate::sys::file::{Entry, entry_in, open_folder_in, unlink_in};
+use crate::sys::file::{EntryInfo, open_folder_in, stat_in, unlink_in};
 use crate::sys::thread::lock;
 
 /// Threads that remove: enough to keep a network file system busy, few for a host.
@@ -72,9 +72,9 @@ pub fn remove_contents_parallel(folder: &File, keep: &OsStr) -> io::Result<Remov
 
 /// Folders two levels down, on the same mount; none where that is not worth threads.
 fn branches(folder: &File, keep: &OsStr) -> io::Result<Vec<(Arc<File>, OsString)>> {
-    let here = entry_in(folder, OsStr::new("."))?;
+    let here = stat_in(folder, OsStr::new("."))?;
     let is_branch = |above: &File, name: &OsStr| {
-        entry_in(above, name).is_ok_and(|entry| entry.is_folder && entry.mount == here.mount)
+        stat_in(above, name).is_ok_and(|entry| entry.is_folder && entry.mount == here.mount)
     };
     let mut branches = Vec::new();
     for name in names_in(folder)? {
@@ -92,18 +92,18 @@ fn pop<T>(stack: &Mutex<Vec<T>>) -> Option<T> {
     lock(stack).pop()
 }
 
-type Act<'a> = &'a dyn Fn(&File, &OsStr, Entry) -> io::Result<()>;
+type Act<'a> = &'a dyn Fn(&File, &OsStr, EntryInfo) -> io::Result<()>;
 
 /// A folder that is being gone through: its name in the one above, what it is, what is left to do.
 struct Level {
     name: OsString,
-    entry: Entry,
+    entry: EntryInfo,
     names: IntoIter<OsString>,
 }
 
 /// Of folders in folders, however deep, one is open at a time: from each its own `..` leads back.
 fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<RemovalTotals> {
-    let top = entry_in(folder, OsStr::new("."))?;
+    let top = stat_in(folder, OsStr::new("."))?;
     let mut names = names_in(folder)?;
     names.retain(|name| name != keep);
     let mut levels = vec![Level { name: OsString::new(), entry: top, names: names.into_iter() }];
@@ -111,7 +111,7 @@ fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<RemovalTotals> {
     let mut tally = RemovalTotals::default();
     let mut first_error = None;
     while let Some(level) = levels.last_mut() {
-        let mut done = |here: &File, name: &OsStr, entry: Entry| {
+        let mut done = |here: &File, name: &OsStr, entry: EntryInfo| {
             act(here, name, entry)?;
             tally.add(RemovalTotals { names: 1, bytes: entry.size_bytes });
             Ok(())
@@ -141,10 +141,10 @@ fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<RemovalTotals> {
 }
 
 /// What a name is and, of a folder on the same mount as `top`, the open folder and its names.
-type Entered = (Entry, Option<(File, Vec<OsString>)>);
+type Entered = (EntryInfo, Option<(File, Vec<OsString>)>);
 
-fn enter(folder: &File, name: &OsStr, top: Entry) -> io::Result<Entered> {
-    let entry = entry_in(folder, name)?;
+fn enter(folder: &File, name: &OsStr, top: EntryInfo) -> io::Result<Entered> {
+    let entry = stat_in(folder, name)?;
     if !entry.is_folder {
         return Ok((entry, None));
     }
@@ -157,9 +157,9 @@ fn enter(folder: &File, name: &OsStr, top: Entry) -> io::Result<Entered> {
 }
 
 /// The folder above, which must be the one that was come from.
-fn leave(folder: &File, above: Entry) -> io::Result<File> {
+fn leave(folder: &File, above: EntryInfo) -> io::Result<File> {
     let parent = open_folder_in(folder, OsStr::new(".."))?;
-    let found = entry_in(&parent, OsStr::new("."))?;
+    let found = stat_in(&parent, OsStr::new("."))?;
     if (found.inode, found.mount) != (above.inode, above.mount) {
         return Err(io::Error::other("a folder in it was moved meanwhile"));
     }
@@ -178,15 +178,15 @@ mod tests {
 
     use super::*;
     use crate::sys::file::{make_folder, open_folder};
-    use crate::sys::mount::{OwnMounts, Unmount, mount_bound, mount_device, unmount};
-    use crate::trial::Folder;
+    use crate::sys::mount::{MountNamespace, UnmountMode, bind_mount, mount_device, unmount};
+    use crate::trial::TestFolder;
     use std::os::unix::fs::symlink;
 
     #[test]
     fn everything_goes_but_the_kept_name_and_what_links_point_to() {
-        let outside = Folder::new();
+        let outside = TestFolder::new();
         fs::write(outside.path().join("precious"), "stays").unwrap();
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         fs::create_dir_all(folder.path().join("a/b")).unwrap();
         fs::write(folder.path().join("a/b/file"), "12345").unwrap();
         fs::write(folder.path().join("lock"), "").unwrap();
@@ -196,15 +196,15 @@ mod tests {
         let expected = RemovalTotals { names: 4, bytes: 5 };
         assert_eq!(count_contents(&open, OsStr::new("lock")).unwrap(), expected);
         assert_eq!(remove_contents(&open, OsStr::new("lock")).unwrap(), expected);
-        assert_eq!(crate::roots::names(folder.path()), ["lock"]);
+        assert_eq!(crate::roots::list_names(folder.path()), ["lock"]);
         assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
     }
 
     #[test]
     fn many_branches_go_as_one_would() {
-        let outside = Folder::new();
+        let outside = TestFolder::new();
         fs::write(outside.path().join("precious"), "stays").unwrap();
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         for rank in 0..50 {
             for file in 0..20 {
                 folder.put(&format!("metadata.0/rank.{rank}/file.{file}"), "123");
@@ -215,13 +215,13 @@ mod tests {
         let open = open_folder(folder.path()).unwrap();
         let expected = RemovalTotals { names: 1 + 1 + 50 + 1000, bytes: 3000 };
         assert_eq!(remove_contents_parallel(&open, OsStr::new("lock")).unwrap(), expected);
-        assert_eq!(crate::roots::names(folder.path()), ["lock"]);
+        assert_eq!(crate::roots::list_names(folder.path()), ["lock"]);
         assert_eq!(fs::read(outside.path().join("precious")).unwrap(), b"stays");
     }
 
     #[test]
     fn a_kept_folder_stays_with_its_branches() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         for name in ["kept", "other"] {
             for branch in 0..8 {
                 folder.put(&format!("{name}/branch.{branch}/file"), "123");
@@ -236,12 +236,12 @@ mod tests {
     /// Whoever may not mount, as in some containers, has nothing mounted in a folder of their own.
     #[test]
     fn what_is_mounted_inside_stays_with_all_in_it() {
-        let outside = Folder::new();
+        let outside = TestFolder::new();
         outside.put("precious/rank.0/file", "stays");
         // Mounts of a thread's own, which no other test sees.
         thread::scope(|scope| {
             scope.spawn(|| {
-                let Ok(_own) = OwnMounts::new() else {
+                let Ok(_own) = MountNamespace::new() else {
                     assert!(std::env::var_os("CI").is_none(), "CI may mount");
                     return;
                 };
@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn assert_mount_stays(outside: &Path, deep: &str, is_bound: bool) {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let at = folder.path().join(deep);
         // So many branches that several threads remove them.
         for branch in 0..8 {
@@ -264,7 +264,7 @@ mod tests {
         fs::create_dir_all(&at).unwrap();
         let inside = at.join("rank.0/file");
         if is_bound {
-            mount_bound(&outside.join("precious"), &at).unwrap();
+            bind_mount(&outside.join("precious"), &at).unwrap();
         } else {
             mount_device(Path::new("none"), &at, c"tmpfs", c"").unwrap();
             fs::create_dir(at.join("rank.0")).unwrap();
@@ -274,7 +274,7 @@ mod tests {
         let errors = [count_contents, remove_contents_parallel, remove_contents]
             .map(|act| act(&open, OsStr::new("")).unwrap_err());
         let left = fs::read(&inside);
-        unmount(&at, Unmount::Free).unwrap();
+        unmount(&at, UnmountMode::IfUnused).unwrap();
         assert_eq!(left.unwrap(), b"stays", "{deep}, bound: {is_bound}");
         assert_eq!(errors.map(|error| error.raw_os_error()), [Some(libc::EXDEV); 3]);
         assert!(!folder.path().join("metadata.0/rank.7").exists());
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn folders_in_folders_go_however_deep_they_are() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let mut here = open_folder(folder.path()).unwrap();
         for _ in 0..3000 {
             make_folder(&here, c"d").unwrap();
@@ -292,6 +292,6 @@ mod tests {
         let expected = RemovalTotals { names: 3000, bytes: 0 };
         assert_eq!(count_contents(&open, OsStr::new("")).unwrap(), expected);
         assert_eq!(remove_contents(&open, OsStr::new("")).unwrap(), expected);
-        assert!(crate::roots::names(folder.path()).is_empty());
+        assert!(crate::roots::list_names(folder.path()).is_empty());
     }
 }

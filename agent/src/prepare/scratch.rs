@@ -16,11 +16,11 @@ use crate::bound;
 use crate::error::{Context, Error, Result, io_error_text};
 use crate::prepare::removal;
 use crate::roots::Roots;
-use crate::sign::own_sign;
+use crate::sign::own_agent_id;
 use crate::sys::file::{
-    Locked, entry_in, is_locked, open_file_in, open_folder, open_folder_in, unlink_in,
+    LockedFile, is_locked, open_file_in, open_folder, open_folder_in, stat_in, unlink_in,
 };
-use crate::sys::process::{own_group, own_user};
+use crate::sys::process::{effective_gid, effective_uid};
 use crate::tree;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
@@ -41,7 +41,7 @@ const MAX_NAMED: usize = 10;
 pub struct Scratch {
     dir: PathBuf,
     folder: File,
-    lock: Locked,
+    lock: LockedFile,
     marker: LockMarker,
 }
 
@@ -90,10 +90,10 @@ impl LockMarker {
     fn is_holder_alive(&self, folder: &Metadata) -> bool {
         !self.kept
             && self.inode != 0
-            && self.agent != own_sign()
+            && self.agent != own_agent_id()
             && self.boot == read_kernel_value("random/boot_id")
             && !self.is_copied(folder)
-            && tree::lives(&self.agent)
+            && tree::is_agent_alive(&self.agent)
     }
 }
 
@@ -121,7 +121,7 @@ impl Scratch {
                 let message = format!("{} is held by {}", dir.display(), living.owner);
                 return Err(Error::busy(message));
             }
-            if left.as_ref().is_some_and(|marker| marker.agent != own_sign()) {
+            if left.as_ref().is_some_and(|marker| marker.agent != own_agent_id()) {
                 bound::remove_groups_of_dead_agents(&Roots::default());
             }
             let leftovers = if left.as_ref().is_some_and(|marker| marker.kept) {
@@ -133,7 +133,7 @@ impl Scratch {
                 leftovers.context(format_args!("clear what was left in {}", dir.display()))?;
             let marker = LockMarker {
                 owner: owner.to_owned(),
-                agent: own_sign().to_owned(),
+                agent: own_agent_id().to_owned(),
                 host: read_kernel_value("hostname"),
                 boot: read_kernel_value("random/boot_id"),
                 device: meta.dev(),
@@ -187,7 +187,7 @@ impl Scratch {
         if place != ScratchLocation::Nowhere {
             removal::remove_contents_parallel(&self.folder, OsStr::new(LOCK_NAME))
                 .map_err(|error| stays(&error))?;
-            let lock = entry_in(&self.folder, OsStr::new(LOCK_NAME));
+            let lock = stat_in(&self.folder, OsStr::new(LOCK_NAME));
             match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK_NAME), lock)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(stays(&error)),
                 _ => {}
@@ -207,7 +207,7 @@ impl Scratch {
     fn remove_empty(&self, now: &Path) -> io::Result<()> {
         let above = open_folder_in(&self.folder, OsStr::new(".."))?;
         let name = now.file_name().ok_or(io::ErrorKind::NotFound)?;
-        let entry = entry_in(&above, name)?;
+        let entry = stat_in(&above, name)?;
         if !entry.is_folder || entry.inode != self.marker.inode {
             return Err(io::Error::from_raw_os_error(libc::EBUSY)); // What covers it is seen.
         }
@@ -223,7 +223,7 @@ impl Scratch {
         let is_gone = || {
             let above = open_folder_in(&self.folder, OsStr::new(".."));
             let entry =
-                above.and_then(|above| entry_in(&above, now.file_name().unwrap_or_default()));
+                above.and_then(|above| stat_in(&above, now.file_name().unwrap_or_default()));
             now.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") && entry.is_err()
         };
         let reached = self.anchor().moved_to(now.clone()).open();
@@ -240,9 +240,9 @@ impl Scratch {
 
     /// Whether the mount that the open folder was reached by is still one of the host's.
     fn is_mounted(&self) -> bool {
-        let Ok(entry) = entry_in(&self.folder, OsStr::new(".")) else { return true };
+        let Ok(entry) = stat_in(&self.folder, OsStr::new(".")) else { return true };
         // Of the whole process: a thread may have mounts of its own, with other numbers.
-        let Some(mounts) = crate::roots::text(Path::new("/proc/self/mountinfo")) else {
+        let Some(mounts) = crate::roots::read_text(Path::new("/proc/self/mountinfo")) else {
             return true;
         };
         let id = entry.mount.id.to_string();
@@ -406,7 +406,7 @@ pub fn holders(path: &Path) -> Holders {
         let dir = path.join(name);
         let Ok(meta) = fs::symlink_metadata(&dir) else { continue };
         let user = meta.uid();
-        if user == own_user()
+        if user == effective_uid()
             || Some(user) == *beside.get_or_insert_with(|| owner_of_new_files(&dir))
         {
             holders.own = holders.own.or_else(|| holder_of(&dir));
@@ -438,19 +438,20 @@ pub fn movable_by(path: &Path) -> Option<String> {
         let meta = fs::metadata(folder).ok()?;
         let (mode, folder) = (meta.mode(), folder.display());
         let is_sticky = mode & libc::S_ISVTX != 0;
-        if ![0, own_user()].contains(&meta.uid()) {
+        if ![0, effective_uid()].contains(&meta.uid()) {
             return Some(format!("{folder} belongs to user {}", meta.uid()));
         }
         if mode & 0o002 != 0 && !is_sticky {
             return Some(format!("everybody may write to {folder}"));
         }
-        let by_group = mode & 0o020 != 0 && !is_sticky && ![0, own_group()].contains(&meta.gid());
+        let by_group =
+            mode & 0o020 != 0 && !is_sticky && ![0, effective_gid()].contains(&meta.gid());
         by_group.then(|| format!("group {} may write to {folder}", meta.gid()))
     })
 }
 
 fn scratch_names(path: &Path) -> Vec<String> {
-    let all = crate::roots::names(path);
+    let all = crate::roots::list_names(path);
     all.into_iter().filter(|name| name.starts_with(PREFIX)).collect()
 }
 
@@ -489,7 +490,7 @@ pub fn find_abandoned(path: &Path) -> AbandonedFolders {
         let dir = path.join(&name);
         let Ok(folder) = open_folder(&dir) else { continue };
         let Ok(meta) = folder.metadata() else { continue };
-        if meta.uid() != own_user()
+        if meta.uid() != effective_uid()
             && Some(meta.uid()) != *beside.get_or_insert_with(|| owner_of_new_files(&dir))
         {
             found.foreign_folder_count += 1;
@@ -539,7 +540,7 @@ fn abandoned_folder(dir: PathBuf, folder: &File, meta: &Metadata) -> Option<Aban
 /// Whether an open folder has the lock file of a scratch folder in it.
 #[must_use]
 pub fn is_scratch_folder(folder: &File) -> bool {
-    entry_in(folder, OsStr::new(LOCK_NAME)).is_ok_and(|entry| !entry.is_folder)
+    stat_in(folder, OsStr::new(LOCK_NAME)).is_ok_and(|entry| !entry.is_folder)
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -551,7 +552,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// The open folder and its locked lock file; None when it vanished meanwhile.
-fn open_and_lock(dir: &Path) -> Result<Option<(File, Locked)>> {
+fn open_and_lock(dir: &Path) -> Result<Option<(File, LockedFile)>> {
     let failed = |doing: &str, error: &io::Error| {
         Error::io(format_args!("{doing} the scratch folder {}", dir.display()), error)
     };
@@ -568,7 +569,7 @@ fn open_and_lock(dir: &Path) -> Result<Option<(File, Locked)>> {
     };
     // From here on the open folder counts: its name may mean another by now.
     let names =
-        crate::roots::names(&PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())));
+        crate::roots::list_names(&PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())));
     if !names.is_empty() && !names.iter().any(|name| name == LOCK_NAME) {
         let message = format!("{} was not made by this program and is not empty", dir.display());
         return Err(Error::errno(libc::EEXIST, message));
@@ -578,14 +579,14 @@ fn open_and_lock(dir: &Path) -> Result<Option<(File, Locked)>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| failed("lock", &error))?,
     };
-    let lock = match Locked::take(lock).map_err(|error| failed("lock", &error))? {
+    let lock = match LockedFile::try_lock(lock).map_err(|error| failed("lock", &error))? {
         Ok(lock) => lock,
         Err(held) => {
             let message = format!("{} is held by {}", dir.display(), owner_in_lock(&held));
             return Err(Error::busy(message));
         }
     };
-    let by_name = entry_in(&folder, OsStr::new(LOCK_NAME));
+    let by_name = stat_in(&folder, OsStr::new(LOCK_NAME));
     let is_same = match (by_name, lock.metadata()) {
         (Ok(by_name), Ok(open)) => by_name.inode == open.ino() && open.is_file(),
         _ => false,
@@ -597,7 +598,7 @@ fn open_and_lock(dir: &Path) -> Result<Option<(File, Locked)>> {
 fn require_own_user(folder: &File, dir: &Path) -> Result<()> {
     let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
     let user = meta.uid();
-    if user != own_user() && Some(user) != owner_of_new_files(dir) {
+    if user != effective_uid() && Some(user) != owner_of_new_files(dir) {
         let message = format!("{} was made by another user, whose id is {user}", dir.display());
         return Err(Error::errno(libc::EPERM, message));
     }
@@ -610,7 +611,7 @@ fn require_own_user(folder: &File, dir: &Path) -> Result<()> {
 /// Whose a folder is that we make there: another's where the file system maps users.
 fn owner_of_new_files(dir: &Path) -> Option<u32> {
     let name = dir.file_name()?.to_string_lossy();
-    let trial = dir.with_file_name(format!("{name}.{}", own_sign()));
+    let trial = dir.with_file_name(format!("{name}.{}", own_agent_id()));
     DirBuilder::new().mode(FOLDER_MODE).create(&trial).ok()?;
     let user = fs::symlink_metadata(&trial).map(|made| made.uid());
     let _ = fs::remove_dir(&trial); // It is empty.
@@ -622,7 +623,7 @@ fn owner_in_lock(lock: &File) -> String {
 }
 
 fn read_kernel_value(file: &str) -> String {
-    let text = crate::roots::text(&Path::new("/proc/sys/kernel").join(file));
+    let text = crate::roots::read_text(&Path::new("/proc/sys/kernel").join(file));
     text.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
@@ -651,17 +652,17 @@ mod tests {
     use super::*;
     use crate::sys::process;
     use crate::token::tests::Planted;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     const NAME: &str = "iolab-scratch-local";
 
-    fn open(target: &Folder) -> Result<(Scratch, u64)> {
+    fn open(target: &TestFolder) -> Result<(Scratch, u64)> {
         Scratch::open(target.path(), NAME, "session one")
     }
 
     #[test]
     fn a_held_folder_names_its_holder_until_it_is_gone() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let (scratch, left) = open(&target).unwrap();
         assert_eq!(left, 0);
         let error = Scratch::open(target.path(), NAME, "session two").map(|_| ()).unwrap_err();
@@ -670,24 +671,24 @@ mod tests {
         assert_eq!(holders(target.path()).own.as_deref(), Some("session one"));
         fs::write(scratch.dir().join("file"), "x").unwrap();
         scratch.remove().unwrap();
-        assert!(crate::roots::names(target.path()).is_empty());
+        assert!(crate::roots::list_names(target.path()).is_empty());
         assert_eq!(holders(target.path()), Holders::default());
     }
 
     #[test]
     fn what_a_dead_session_left_is_removed_and_told() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let (scratch, _) = open(&target).unwrap();
         fs::write(scratch.dir().join("file"), "12345").unwrap();
         drop(scratch); // Its process died: the lock is gone, the files are not.
         let (scratch, left) = open(&target).unwrap();
         assert_eq!(left, 5);
-        assert_eq!(crate::roots::names(scratch.dir()), [LOCK_NAME]);
+        assert_eq!(crate::roots::list_names(scratch.dir()), [LOCK_NAME]);
     }
 
     #[test]
     fn a_folder_of_another_host_is_told_from_one_that_nobody_holds() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let (scratch, _) = open(&target).unwrap();
         let own = scratch.marker.clone();
         let elsewhere =
@@ -709,20 +710,20 @@ mod tests {
 
     #[test]
     fn what_was_kept_stays_for_one_more_session() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let (scratch, _) = open(&target).unwrap();
         fs::write(scratch.dir().join("file"), "12345").unwrap();
         scratch.keep().unwrap();
         drop(scratch);
         let (scratch, left) = open(&target).unwrap();
-        assert_eq!((left, crate::roots::names(scratch.dir()).len()), (5, 2));
+        assert_eq!((left, crate::roots::list_names(scratch.dir()).len()), (5, 2));
         scratch.remove().unwrap();
-        assert!(crate::roots::names(target.path()).is_empty());
+        assert!(crate::roots::list_names(target.path()).is_empty());
     }
 
     #[test]
     fn what_a_dead_agent_left_running_is_killed_before_a_folder_is_taken() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let mut orphan = Planted::of("1-00000000deadbeef");
         let living = Planted::of("1-00000000deadbeee");
         let marked = Planted::marked("1-00000000deadbeed");
@@ -735,11 +736,11 @@ mod tests {
 
     #[test]
     fn a_lock_is_that_of_its_folder_and_of_no_copy() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let (scratch, _) = open(&target).unwrap();
         let meta = scratch.folder.metadata().unwrap();
         let parent = process::parent_pid();
-        let started = tree::place_of_pid(parent).unwrap().start_ticks;
+        let started = tree::process_info(parent).unwrap().start_ticks;
         let sign = |ticks: u64| format!("{parent}-{:016x}", ticks << 24);
         let living = LockMarker { agent: sign(started), ..scratch.marker.clone() };
         let recycled = LockMarker { agent: sign(started + 1), ..living.clone() };
@@ -763,10 +764,10 @@ mod tests {
 
     #[test]
     fn folders_of_another_user_are_counted_and_left_alone() {
-        if own_user() != 0 {
+        if effective_uid() != 0 {
             return; // Only root may give a folder away.
         }
-        let target = Folder::new();
+        let target = TestFolder::new();
         for nth in 0..30 {
             let dir = target.path().join(format!("{NAME}-{nth:02}"));
             fs::create_dir(&dir).unwrap();
@@ -774,7 +775,7 @@ mod tests {
             chown(&dir, Some(12_345), None).unwrap();
         }
         let theirs = open_lock(&target.path().join(format!("{NAME}-07"))).unwrap();
-        let _held = Locked::take(theirs).unwrap().unwrap();
+        let _held = LockedFile::try_lock(theirs).unwrap().unwrap();
         let holders = holders(target.path());
         assert_eq!((holders.own, holders.other.unwrap().contains("12345")), (None, true));
         drop(open(&target).unwrap());
@@ -785,7 +786,7 @@ mod tests {
 
     #[test]
     fn a_folder_of_somebody_else_is_refused_and_untouched() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         target.put(&format!("{NAME}/precious"), "stays");
         assert_eq!(open(&target).map(|_| ()).unwrap_err().code, "EEXIST");
         assert_eq!(fs::read(target.path().join(NAME).join("precious")).unwrap(), b"stays");
@@ -793,7 +794,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_others_may_enter_is_closed_to_them() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let dir = target.path().join(NAME);
         fs::create_dir(&dir).unwrap();
         fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
@@ -804,24 +805,24 @@ mod tests {
 
     #[test]
     fn a_folder_that_another_user_made_is_refused() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         let dir = target.path().join(NAME);
         fs::create_dir(&dir).unwrap();
         // Only root may give it away; what everybody else made stays their own.
         let given = chown(&dir, Some(12_345), None).is_ok();
-        assert_eq!(given, own_user() == 0);
+        assert_eq!(given, effective_uid() == 0);
         let refused =
             open(&target).err().map(|error| (error.code, error.message.contains("12345")));
         assert_eq!(refused, given.then(|| ("EPERM".to_owned(), true)));
-        assert_eq!(crate::roots::names(target.path()), [NAME]);
+        assert_eq!(crate::roots::list_names(target.path()), [NAME]);
     }
 
     #[test]
     fn whoever_may_move_the_folder_is_named() {
-        if own_user() != 0 {
+        if effective_uid() != 0 {
             return; // Only root may give folders away.
         }
-        let target = Folder::new();
+        let target = TestFolder::new();
         let path = target.path().join("a/b");
         fs::create_dir_all(&path).unwrap();
         let above = path.parent().unwrap();
@@ -854,16 +855,16 @@ mod tests {
 
     #[test]
     fn a_link_in_its_place_is_refused() {
-        let (target, elsewhere) = (Folder::new(), Folder::new());
+        let (target, elsewhere) = (TestFolder::new(), TestFolder::new());
         symlink(elsewhere.path(), target.path().join(NAME)).unwrap();
         let error = open(&target).map(|_| ()).unwrap_err();
         assert!(["ELOOP", "ENOTDIR"].contains(&error.code.as_str()), "{error:?}");
-        assert!(crate::roots::names(elsewhere.path()).is_empty());
+        assert!(crate::roots::list_names(elsewhere.path()).is_empty());
     }
 
     #[test]
     fn a_name_that_could_mean_another_folder_is_refused() {
-        let target = Folder::new();
+        let target = TestFolder::new();
         for name in ["..", "", "home", "iolab-scratch/../..", "iolab-scratch\0"] {
             let error = Scratch::open(target.path(), name, "x").map(|_| ()).unwrap_err();
             assert_eq!(error.code, "bad-request", "{name}");

@@ -10,7 +10,7 @@ use rustix::fs::{self as calls, AtFlags, CWD, FallocateFlags, OFlags, SeekFrom, 
 use rustix::io::Errno;
 
 use crate::sys::buffer::Block;
-use crate::sys::check;
+use crate::sys::check_result;
 use crate::sys::file::open_beneath;
 
 /// `_IOR(0x12, 114, size_t)` of linux/fs.h.
@@ -19,26 +19,26 @@ const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
 /// How a target is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of open")]
-pub struct Opening {
+pub struct TargetOpenOptions {
     /// For writing too.
     pub writes: bool,
     /// Past the page cache.
     pub direct: bool,
     /// Refused where the block device is mounted or held by somebody else.
-    pub alone: bool,
+    pub exclusive: bool,
     /// By whatever way it is named; else a relative path leads through no link.
-    pub links: bool,
+    pub follow_links: bool,
     /// Made if it is not there; never through a link, which may lead out of the folder.
     pub create: bool,
 }
 
 /// Open a target.
-pub fn open_target(path: &Path, how: Opening) -> Result<File> {
+pub fn open_target(path: &Path, how: TargetOpenOptions) -> Result<File> {
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, how.direct);
-    flags.set(OFlags::EXCL, how.alone);
+    flags.set(OFlags::EXCL, how.exclusive);
     flags.set(OFlags::NOFOLLOW, how.create);
-    if path.is_relative() && !how.links {
+    if path.is_relative() && !how.follow_links {
         return open_relative(path, how, flags);
     }
     let mut options = OpenOptions::new();
@@ -47,21 +47,21 @@ pub fn open_target(path: &Path, how: Opening) -> Result<File> {
         options.create(true).truncate(false).mode(0o600);
     }
     // Reads need not be noted in the file, as only its owner may say.
-    match options.custom_flags(raw(flags | OFlags::NOATIME)).open(path) {
+    match options.custom_flags(as_custom_flags(flags | OFlags::NOATIME)).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            options.custom_flags(raw(flags)).open(path)
+            options.custom_flags(as_custom_flags(flags)).open(path)
         }
         opened => opened,
     }
 }
 
 /// The flags of an open as Rust's own library takes them.
-fn raw(flags: OFlags) -> i32 {
+fn as_custom_flags(flags: OFlags) -> i32 {
     flags.bits() as i32
 }
 
 /// A file of the working directory, which is ours: no link in it leads anywhere.
-fn open_relative(path: &Path, how: Opening, mut flags: OFlags) -> Result<File> {
+fn open_relative(path: &Path, how: TargetOpenOptions, mut flags: OFlags) -> Result<File> {
     flags |= if how.writes { OFlags::RDWR } else { OFlags::RDONLY };
     flags.set(OFlags::CREATE, how.create);
     match open_beneath(None, path, flags | OFlags::NOATIME) {
@@ -74,7 +74,8 @@ fn open_relative(path: &Path, how: Opening, mut flags: OFlags) -> Result<File> {
 pub fn read_block(file: &File, block: Block, offset: u64) -> Result<usize> {
     let (start, bytes) = (block.start().cast(), block.bytes());
     // SAFETY: a block is memory that is mapped for ever, and nothing else uses it meanwhile.
-    let read = check(unsafe { libc::pread64(file.as_raw_fd(), start, bytes, offset as i64) })?;
+    let read =
+        check_result(unsafe { libc::pread64(file.as_raw_fd(), start, bytes, offset as i64) })?;
     Ok(read as usize)
 }
 
@@ -82,7 +83,8 @@ pub fn read_block(file: &File, block: Block, offset: u64) -> Result<usize> {
 pub fn write_block(file: &File, block: Block, offset: u64) -> Result<usize> {
     let (start, bytes) = (block.start().cast(), block.bytes());
     // SAFETY: a block is memory that is mapped for ever.
-    let written = check(unsafe { libc::pwrite64(file.as_raw_fd(), start, bytes, offset as i64) })?;
+    let written =
+        check_result(unsafe { libc::pwrite64(file.as_raw_fd(), start, bytes, offset as i64) })?;
     Ok(written as usize)
 }
 
@@ -93,18 +95,18 @@ pub fn read_block_now(file: &File, block: Block, offset: u64) -> Result<usize> {
     let (fd, offset) = (file.as_raw_fd(), offset as i64);
     // SAFETY: one part, which is memory that is mapped for ever.
     let read = unsafe { libc::preadv2(fd, &raw const part, 1, offset, libc::RWF_NOWAIT) };
-    Ok(check(read)? as usize)
+    Ok(check_result(read)? as usize)
 }
 
 /// Have all that was written to a file be kept.
-pub fn keep(file: &File) -> Result<()> {
+pub fn fsync(file: &File) -> Result<()> {
     Ok(calls::fsync(file)?)
 }
 
 /// Give back a range: discarded on a device, a hole in a file.
 pub fn trim_range(file: &File, is_device: IsDevice, offset: u64, bytes: u64) -> Result<()> {
     if is_device == IsDevice::Yes {
-        return discard(file, offset, bytes);
+        return discard_range(file, offset, bytes);
     }
     let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     Ok(calls::fallocate(file, mode, offset, bytes)?)
@@ -132,7 +134,7 @@ pub fn allocate(file: &File, bytes: u64) -> Result<()> {
 pub fn device_bytes(device: &File) -> Result<u64> {
     let mut bytes = 0_u64;
     // SAFETY: the request writes one 64-bit number.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKGETSIZE64, &raw mut bytes) })?;
+    check_result(unsafe { libc::ioctl(device.as_raw_fd(), BLKGETSIZE64, &raw mut bytes) })?;
     Ok(bytes)
 }
 
@@ -179,7 +181,7 @@ pub struct Extent {
     /// Allocated but never written: reads give zeros without asking the device.
     pub unwritten: bool,
     /// Its first byte on the device; None where the map does not tell it, or others share it.
-    pub place: Option<u64>,
+    pub physical: Option<u64>,
 }
 
 #[repr(C)]
@@ -226,7 +228,7 @@ pub fn for_each_extent(file: &File, mut each: impl FnMut(Extent)) -> io::Result<
             extents: [empty; EXTENTS_PER_CALL],
         });
         // SAFETY: `map` has room for the `extent_count` extents that it announces.
-        check(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut *map) })?;
+        check_result(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut *map) })?;
         let mapped = &map.extents[..(map.mapped_extents as usize).min(EXTENTS_PER_CALL)];
         for extent in mapped {
             let unwritten = extent.flags & FIEMAP_EXTENT_UNWRITTEN != 0;
@@ -235,7 +237,7 @@ pub fn for_each_extent(file: &File, mut each: impl FnMut(Extent)) -> io::Result<
                 offset: extent.logical,
                 length: extent.length,
                 unwritten,
-                place: is_placed.then_some(extent.physical),
+                physical: is_placed.then_some(extent.physical),
             });
         }
         let Some(last) = mapped.last() else { return Ok(()) };
@@ -251,7 +253,7 @@ pub fn for_each_extent(file: &File, mut each: impl FnMut(Extent)) -> io::Result<
 const EXT4_MAGIC: i64 = 0xEF53;
 const XFS_MAGIC: i64 = 0x5846_5342;
 /// The same of others whose inode numbers last as long as their files: not those of FUSE and SMB.
-const LASTING_MAGICS: [i64; 9] = [
+const STABLE_INODE_MAGICS: [i64; 9] = [
     EXT4_MAGIC,
     XFS_MAGIC,
     0x9123_683E, // btrfs
@@ -269,32 +271,33 @@ const FS_XFLAG_REALTIME: u32 = 1;
 
 /// What the file system of a file promises of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lasting {
+pub struct FileGuarantees {
     /// Its inode number names it as long as it is there.
-    pub has_number: bool,
+    pub has_stable_inode: bool,
     /// What is written again is written to the same place.
     pub in_place: bool,
 }
 
 /// What is promised of a file; nothing where it is not known.
 #[must_use]
-pub fn lasting(file: &File) -> Lasting {
+pub fn file_guarantees(file: &File) -> FileGuarantees {
     #[allow(clippy::unnecessary_cast, reason = "its type differs between architectures")]
     let magic = calls::fstatfs(file).map_or(0, |stat| stat.f_type as i64 & 0xFFFF_FFFF);
     let mut attributes = [0_u32; 7];
     // SAFETY: the request writes a structure of 28 bytes.
-    let asked =
-        check(unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FSGETXATTR, attributes.as_mut_ptr()) });
+    let asked = check_result(unsafe {
+        libc::ioctl(file.as_raw_fd(), FS_IOC_FSGETXATTR, attributes.as_mut_ptr())
+    });
     let is_plain = asked.is_ok() && attributes[0] & FS_XFLAG_REALTIME == 0;
-    Lasting {
-        has_number: LASTING_MAGICS.contains(&magic),
+    FileGuarantees {
+        has_stable_inode: STABLE_INODE_MAGICS.contains(&magic),
         in_place: matches!(magic, EXT4_MAGIC | XFS_MAGIC) && is_plain,
     }
 }
 
 /// Which part of a file `seek` looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum SeekPart {
     /// Bytes that are stored.
     Stored,
     /// Bytes that are not; the end of the file counts as one.
@@ -302,10 +305,10 @@ pub enum Part {
 }
 
 /// The first offset from `from` on that is stored or a hole; None past the last of it.
-pub fn seek(file: &File, from: u64, part: Part) -> io::Result<Option<u64>> {
+pub fn seek_data_or_hole(file: &File, from: u64, part: SeekPart) -> io::Result<Option<u64>> {
     let part = match part {
-        Part::Stored => SeekFrom::Data(from),
-        Part::Hole => SeekFrom::Hole(from),
+        SeekPart::Stored => SeekFrom::Data(from),
+        SeekPart::Hole => SeekFrom::Hole(from),
     };
     match calls::seek(file, part) {
         Ok(offset) => Ok(Some(offset)),
@@ -334,7 +337,7 @@ pub fn cached_pages(file: &File) -> io::Result<u64> {
     let range = Range::default();
     let mut counts = Counts::default();
     // SAFETY: both structures have the kernel's layout; a length of zero means to the end.
-    check(unsafe {
+    check_result(unsafe {
         let (range, counts) = (&raw const range, &raw mut counts);
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range, counts, 0_u32)
     })?;
@@ -371,7 +374,7 @@ fn resident_in_window(file: &File, offset: u64, length: u64, page_bytes: u64) ->
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let asked = check(libc::mincore(map, bytes, pages.as_mut_ptr()));
+        let asked = check_result(libc::mincore(map, bytes, pages.as_mut_ptr()));
         libc::munmap(map, bytes);
         asked?;
     }
@@ -387,19 +390,19 @@ pub fn direct_alignment(path: &Path) -> Option<u64> {
 }
 
 /// Tell a block device that a range of it is not needed any more.
-pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
+pub fn discard_range(device: &File, offset: u64, length: u64) -> io::Result<()> {
     let range = [offset, length];
     // SAFETY: the request reads two numbers, an offset and a length.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }).map(drop)
+    check_result(unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) }).map(drop)
 }
 
 /// Tell the devices below a file system which of its blocks are free; how many bytes it told.
-pub fn trim(folder: &File) -> io::Result<u64> {
+pub fn trim_file_system(folder: &File) -> io::Result<u64> {
     let mut range = [0, u64::MAX, 0];
     // SAFETY: the request reads and writes three numbers: start, length, smallest extent.
-    check(unsafe { libc::ioctl(folder.as_raw_fd(), FITRIM, range.as_mut_ptr()) })?;
+    check_result(unsafe { libc::ioctl(folder.as_raw_fd(), FITRIM, range.as_mut_ptr()) })?;
     Ok(range[1])
 }
 
 /// The open flag that bypasses the page cache.
-pub const DIRECT: i32 = libc::O_DIRECT;
+pub const O_DIRECT: i32 = libc::O_DIRECT;

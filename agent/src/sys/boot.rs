@@ -31,7 +31,7 @@ pub enum Access {
 }
 
 /// Make a mount the root of this process and of its children, in the place of the first one.
-pub fn become_root(mount: &Path) -> io::Result<()> {
+pub fn switch_root(mount: &Path) -> io::Result<()> {
     std::env::set_current_dir(mount)?;
     mount_move(c".", c"/")?;
     chroot(c".")?;
@@ -58,7 +58,7 @@ pub fn set_host_name(name: &str) -> io::Result<()> {
 }
 
 /// Whether the other side of a port is there.
-pub fn is_listened_to(port: BorrowedFd<'_>) -> io::Result<bool> {
+pub fn has_listener(port: BorrowedFd<'_>) -> io::Result<bool> {
     let mut entry = [PollFd::from_borrowed_fd(port, PollFlags::OUT)];
     poll(&mut entry, Some(&Timespec::default()))?;
     Ok(!entry[0].revents().contains(PollFlags::HUP))

@@ -14,14 +14,14 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::sys::check;
+use crate::sys::check_result;
 
 /// Rights of a new file: its owner's alone.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Space of a file system, as for a user without reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
+pub struct FileSystemSpace {
     /// Bytes in all.
     pub total_bytes: u64,
     /// Bytes that may still be written.
@@ -36,7 +36,7 @@ pub struct Space {
 
 /// The kind of a directory entry, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct EntryInfo {
     /// A folder.
     pub is_folder: bool,
     /// Bytes of a regular file, zero for all else.
@@ -115,20 +115,20 @@ fn open_at(folder: impl AsFd, name: impl Arg, flags: OFlags) -> io::Result<File>
 }
 
 /// Remove a name from an open folder; a folder must be empty.
-pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: Entry) -> io::Result<()> {
+pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: EntryInfo) -> io::Result<()> {
     let flags = if entry.is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     Ok(calls::unlinkat(folder, name, flags)?)
 }
 
 /// What a name in an open folder is; a symbolic link is told as itself.
-pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
+pub fn stat_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<EntryInfo> {
     let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::INO | StatxFlags::MNT_ID;
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let stat = calls::statx(folder, name, flags, wanted)?;
     let kind = FileType::from_raw_mode(u32::from(stat.stx_mode));
     let has_mount = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     let id = if has_mount { stat.stx_mnt_id } else { 0 };
-    Ok(Entry {
+    Ok(EntryInfo {
         is_folder: kind == FileType::Directory,
         size_bytes: if kind == FileType::RegularFile { stat.stx_size } else { 0 },
         inode: stat.stx_ino,
@@ -139,12 +139,12 @@ pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
 /// A file whose lock is held, and let go when this is dropped: closing it alone would not do as long
 /// as a process that is just being started has it open as well.
 #[derive(Debug)]
-pub struct Locked(File);
+pub struct LockedFile(File);
 
-impl Locked {
+impl LockedFile {
     /// Take the exclusive lock without waiting; the file comes back when somebody else holds it.
-    pub fn take(file: File) -> io::Result<Result<Self, File>> {
-        Ok(if lock_now(&file, FlockOperation::NonBlockingLockExclusive)? {
+    pub fn try_lock(file: File) -> io::Result<Result<Self, File>> {
+        Ok(if try_flock(&file, FlockOperation::NonBlockingLockExclusive)? {
             Ok(Self(file))
         } else {
             Err(file)
@@ -152,7 +152,7 @@ impl Locked {
     }
 }
 
-impl Deref for Locked {
+impl Deref for LockedFile {
     type Target = File;
 
     fn deref(&self) -> &File {
@@ -160,7 +160,7 @@ impl Deref for Locked {
     }
 }
 
-impl Drop for Locked {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         unlock(&self.0);
     }
@@ -168,7 +168,7 @@ impl Drop for Locked {
 
 /// Whether somebody holds the exclusive lock of a file (open for reading is enough).
 pub fn is_locked(file: &File) -> io::Result<bool> {
-    let free = lock_now(file, FlockOperation::NonBlockingLockShared)?;
+    let free = try_flock(file, FlockOperation::NonBlockingLockShared)?;
     if free {
         unlock(file);
     }
@@ -179,7 +179,7 @@ fn unlock(file: &File) {
     let _ = calls::flock(file, FlockOperation::Unlock);
 }
 
-fn lock_now(file: &File, kind: FlockOperation) -> io::Result<bool> {
+fn try_flock(file: &File, kind: FlockOperation) -> io::Result<bool> {
     match calls::flock(file, kind) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),
@@ -188,10 +188,10 @@ fn lock_now(file: &File, kind: FlockOperation) -> io::Result<bool> {
 }
 
 /// Space of the file system that holds `path`.
-pub fn space(path: &Path) -> io::Result<Space> {
+pub fn file_system_space(path: &Path) -> io::Result<FileSystemSpace> {
     let stat = calls::statvfs(path)?;
     let unit = if stat.f_frsize == 0 { stat.f_bsize } else { stat.f_frsize };
-    Ok(Space {
+    Ok(FileSystemSpace {
         total_bytes: stat.f_blocks.saturating_mul(unit),
         free_bytes: stat.f_bavail.saturating_mul(unit),
         free_inodes: (stat.f_files != 0).then_some(stat.f_favail),
@@ -202,18 +202,18 @@ pub fn space(path: &Path) -> io::Result<Space> {
 
 /// Whether this process may make files in a folder, as the kernel judges it.
 #[must_use]
-pub fn may_write(folder: &Path) -> bool {
+pub fn can_create_in(folder: &Path) -> bool {
     calls::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
 /// Whether this process may write to a file, as the kernel judges it.
 #[must_use]
-pub fn may_change(file: &Path) -> bool {
+pub fn can_write(file: &Path) -> bool {
     calls::access(file, Access::WRITE_OK).is_ok()
 }
 
 /// Ask the kernel to forget the cached pages of a file.
-pub fn forget_pages(file: &File) -> io::Result<()> {
+pub fn drop_cached_pages(file: &File) -> io::Result<()> {
     Ok(calls::fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
@@ -255,21 +255,21 @@ pub fn remove_file(folder: &File, name: &CStr) -> io::Result<()> {
 }
 
 /// Close a file and hear what a network file system has to say only then.
-pub fn close(file: File) -> io::Result<()> {
+pub fn close_checked(file: File) -> io::Result<()> {
     // SAFETY: the descriptor was owned by `file` alone and is not used again.
-    check(unsafe { libc::close(file.into_raw_fd()) })?;
+    check_result(unsafe { libc::close(file.into_raw_fd()) })?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
     use std::os::unix::fs::symlink;
 
     #[test]
     fn no_link_and_nothing_outside_is_opened_by_either_way() {
-        let (folder, outside) = (Folder::new(), Folder::new());
+        let (folder, outside) = (TestFolder::new(), TestFolder::new());
         outside.put("precious", "stays");
         folder.put("a/b/file", "here");
         symlink(outside.path(), folder.path().join("a/link")).unwrap();

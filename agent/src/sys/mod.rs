@@ -22,7 +22,7 @@ pub mod time;
 use std::io;
 
 /// The result of a call that returns -1 and sets errno on failure.
-fn check<Number: PartialOrd + Default>(result: Number) -> io::Result<Number> {
+fn check_result<Number: PartialOrd + Default>(result: Number) -> io::Result<Number> {
     if result < Number::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 

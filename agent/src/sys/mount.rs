@@ -16,7 +16,7 @@ use rustix::mount::{
 use rustix::process::{chroot, fchdir};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-use super::check;
+use super::check_result;
 use super::thread::lock;
 use crate::error::io_error_text;
 
@@ -55,14 +55,14 @@ struct LoopConfig {
 /// A mount namespace of one's own, in which the host's mounts still arrive and from which none goes
 /// out. It lasts as long as this, or a process in it.
 #[derive(Debug)]
-pub struct OwnMounts {
+pub struct MountNamespace {
     namespace: File,
     /// The root of whoever made it: entering a namespace leads to the namespace's own root, which is
     /// another behind `chroot`. Opened inside, as mounts of the host's namespace are not these.
     root: File,
 }
 
-impl OwnMounts {
+impl MountNamespace {
     /// Move the calling thread into a new one.
     pub fn new() -> io::Result<Self> {
         // SAFETY: the files that are open stay shared. Of many threads it concerns the calling one.
@@ -70,7 +70,7 @@ impl OwnMounts {
         let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/")?;
         let own = Self { namespace: File::open("/proc/thread-self/ns/mnt")?, root };
         // How mounts spread can be told of mount points alone, which the root need not be.
-        own.enter_top()?;
+        own.enter_namespace()?;
         let told =
             mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM);
         own.enter_root()?;
@@ -80,11 +80,11 @@ impl OwnMounts {
 
     /// Move the calling thread into it, below the same root.
     pub fn enter(&self) -> io::Result<()> {
-        self.enter_top()?;
+        self.enter_namespace()?;
         self.enter_root()
     }
 
-    fn enter_top(&self) -> io::Result<()> {
+    fn enter_namespace(&self) -> io::Result<()> {
         // SAFETY: the files that are open stay shared. This thread gets its own working directory,
         // without which the kernel does not permit the second call.
         unsafe { unshare_unsafe(UnshareFlags::FS) }?;
@@ -99,37 +99,37 @@ impl OwnMounts {
     }
 }
 
-static NAMESPACE: Mutex<Option<OwnMounts>> = Mutex::new(None);
+static NAMESPACE: Mutex<Option<MountNamespace>> = Mutex::new(None);
 
 /// Move the calling thread into the namespace, which is made if there is none.
 ///
 /// What the host mounts later still arrives where it shares its mounts.
-pub fn seclude() -> io::Result<()> {
+pub fn enter_or_create_namespace() -> io::Result<()> {
     let mut namespace = lock(&NAMESPACE);
     if let Some(namespace) = namespace.as_ref() {
         return namespace.enter();
     }
-    *namespace = Some(OwnMounts::new()?);
+    *namespace = Some(MountNamespace::new()?);
     Ok(())
 }
 
 /// Why the namespace cannot be had, None when it can. The calling thread may have left the host's
 /// mounts after this and should do nothing more.
 #[must_use]
-pub fn objection() -> Option<String> {
+pub fn unsupported_reason() -> Option<String> {
     let namespace = lock(&NAMESPACE);
     if namespace.is_some() {
         return None;
     }
-    OwnMounts::new()
+    MountNamespace::new()
         .err()
         .map(|error| format!("the agent may not mount anything: {}", io_error_text(&error)))
 }
 
 /// Move the calling thread into the namespace, if there is one.
-pub fn follow() -> io::Result<()> {
+pub fn enter_namespace_if_any() -> io::Result<()> {
     let namespace = lock(&NAMESPACE);
-    namespace.as_ref().map_or(Ok(()), OwnMounts::enter)
+    namespace.as_ref().map_or(Ok(()), MountNamespace::enter)
 }
 
 /// Mount a block device, without times of access.
@@ -139,12 +139,12 @@ pub fn mount_device(device: &Path, at: &Path, kind: &CStr, options: &CStr) -> io
 
 /// Show a folder at another place as well.
 #[cfg(test)]
-pub fn mount_bound(folder: &Path, at: &Path) -> io::Result<()> {
+pub fn bind_mount(folder: &Path, at: &Path) -> io::Result<()> {
     Ok(rustix::mount::mount_bind(folder, at)?)
 }
 
 /// A tracefs of one's own that is mounted nowhere: files of it are opened below the descriptor.
-pub fn unseen_tracefs() -> io::Result<File> {
+pub fn detached_tracefs() -> io::Result<File> {
     let made = fsopen(c"tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(made.as_fd())?;
     let mounted = fsmount(made.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
@@ -153,32 +153,32 @@ pub fn unseen_tracefs() -> io::Result<File> {
 
 /// How a mount is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unmount {
+pub enum UnmountMode {
     /// Only when nobody uses it; EBUSY else.
-    Free,
+    IfUnused,
     /// At once for all names; the file system ends with its last user.
     Detached,
 }
 
 /// End a mount; links are not followed.
-pub fn unmount(at: &Path, how: Unmount) -> io::Result<()> {
+pub fn unmount(at: &Path, how: UnmountMode) -> io::Result<()> {
     let detach = match how {
-        Unmount::Detached => UnmountFlags::DETACH,
-        Unmount::Free => UnmountFlags::empty(),
+        UnmountMode::Detached => UnmountFlags::DETACH,
+        UnmountMode::IfUnused => UnmountFlags::empty(),
     };
     Ok(unmount_with(at, UnmountFlags::NOFOLLOW | detach)?)
 }
 
 /// The number of a loop device that is free at this moment; `control` is /dev/loop-control.
-pub fn free_loop(control: &File) -> io::Result<u32> {
+pub fn free_loop_number(control: &File) -> io::Result<u32> {
     // SAFETY: this request takes no argument.
-    let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) })?;
+    let number = check_result(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) })?;
     Ok(number as u32)
 }
 
 /// Put a file behind a loop device: in blocks of that size, past the page cache where the file
 /// takes that, detached by the kernel when its last user closes it. EBUSY when somebody was faster.
-pub fn attach(device: &File, file: &File, block_bytes: u32) -> io::Result<()> {
+pub fn attach_loop(device: &File, file: &File, block_bytes: u32) -> io::Result<()> {
     let status = LoopStatus {
         numbers: [0; 5],
         number: 0,
@@ -192,24 +192,26 @@ pub fn attach(device: &File, file: &File, block_bytes: u32) -> io::Result<()> {
     let fd = file.as_raw_fd() as u32;
     let config = LoopConfig { fd, block_size: block_bytes, status, reserved: [0; 8] };
     // SAFETY: the request reads a structure of the kernel's layout.
-    match check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }) {
+    match check_result(unsafe {
+        libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config)
+    }) {
         Ok(_) => Ok(()),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) => {
-            attach_in_steps(device, &config)
+            attach_loop_in_steps(device, &config)
         }
         Err(error) => Err(error),
     }
 }
 
 /// The same where the kernel cannot do it in one (before Linux 5.8).
-fn attach_in_steps(device: &File, config: &LoopConfig) -> io::Result<()> {
+fn attach_loop_in_steps(device: &File, config: &LoopConfig) -> io::Result<()> {
     let device = device.as_raw_fd();
     let block_bytes = libc::c_ulong::from(config.block_size);
     // SAFETY: the first takes a descriptor, the second reads a structure of the kernel's layout,
     // the others take a number. The last two only make it faster: it serves without them.
     unsafe {
-        check(libc::ioctl(device, LOOP_SET_FD, config.fd as libc::c_ulong))?;
-        check(libc::ioctl(device, LOOP_SET_STATUS64, &raw const config.status))?;
+        check_result(libc::ioctl(device, LOOP_SET_FD, config.fd as libc::c_ulong))?;
+        check_result(libc::ioctl(device, LOOP_SET_STATUS64, &raw const config.status))?;
         libc::ioctl(device, LOOP_SET_BLOCK_SIZE, block_bytes);
         libc::ioctl(device, LOOP_SET_DIRECT_IO, 1 as libc::c_ulong);
     }
@@ -218,7 +220,7 @@ fn attach_in_steps(device: &File, config: &LoopConfig) -> io::Result<()> {
 
 /// Device and inode of the file behind a loop device, whatever its path is by now; `number` is
 /// `major:minor` of the device, which another node of that name would not have.
-pub fn loop_file(name: &str, number: &str) -> io::Result<(u64, u64)> {
+pub fn inode_behind_loop(name: &str, number: &str) -> io::Result<(u64, u64)> {
     let device = File::open(Path::new("/dev").join(name))?;
     let node = device.metadata()?.rdev();
     if format!("{}:{}", libc::major(node), libc::minor(node)) != number {
@@ -227,7 +229,7 @@ pub fn loop_file(name: &str, number: &str) -> io::Result<(u64, u64)> {
     let mut status = MaybeUninit::<LoopStatus>::zeroed();
     // SAFETY: the request writes a structure of the kernel's layout, for which all bits may be zero.
     let status = unsafe {
-        check(libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, status.as_mut_ptr()))?;
+        check_result(libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, status.as_mut_ptr()))?;
         status.assume_init()
     };
     Ok((status.numbers[0], status.numbers[1]))
@@ -246,14 +248,14 @@ mod tests {
     #[test]
     fn what_is_no_loop_device_takes_no_file() {
         let nothing = File::open("/dev/null").unwrap();
-        assert!(attach(&nothing, &nothing, 512).is_err());
-        assert!(free_loop(&nothing).is_err());
+        assert!(attach_loop(&nothing, &nothing, 512).is_err());
+        assert!(free_loop_number(&nothing).is_err());
     }
 
     #[test]
     fn a_path_that_no_kernel_takes_is_an_error() {
         let odd = Path::new("/a\0b");
-        let error = unmount(odd, Unmount::Free).unwrap_err();
+        let error = unmount(odd, UnmountMode::IfUnused).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 }

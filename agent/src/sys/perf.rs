@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::check;
+use super::check_result;
 use super::time::page_bytes;
 
 /// Of `linux/perf_event.h`.
@@ -28,14 +28,14 @@ const HEAD_AT: usize = 1024;
 const TAIL_AT: usize = 1032;
 const HEADER_BYTES: usize = 8;
 /// No record is larger: with less room than this one may have been refused already.
-const RECORD_MOST: usize = 256;
+const MAX_RECORD_BYTES: usize = 256;
 /// Process and thread, time, length of the data that follow the header of a sample.
-const FIXED_BYTES: usize = 20;
+const SAMPLE_HEADER_BYTES: usize = 20;
 
 /// `struct perf_event_attr` up to its fifth version.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttr {
     kind: u32,
     size: u32,
     config: u64,
@@ -64,19 +64,19 @@ pub struct TraceEvent(File);
 impl TraceEvent {
     /// A tracepoint by its id, for all processes of a processor; readers wake after so many records.
     pub fn open(id: u64, cpu: u32, wakeup_events: u32) -> io::Result<Self> {
-        let attributes = Attributes {
+        let attributes = PerfEventAttr {
             kind: TYPE_TRACEPOINT,
-            size: size_of::<Attributes>() as u32,
+            size: size_of::<PerfEventAttr>() as u32,
             config: id,
             sample_period: 1,
             sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW,
             flags: DISABLED | USE_CLOCKID,
             wakeup_events,
             clockid: libc::CLOCK_MONOTONIC,
-            ..Attributes::default()
+            ..PerfEventAttr::default()
         };
         // SAFETY: the structure is of the size that it tells and outlives the call.
-        let fd = check(unsafe {
+        let fd = check_result(unsafe {
             let (all, none) = (-1, -1);
             let call = libc::SYS_perf_event_open;
             libc::syscall(call, &raw const attributes, all, cpu, none, FD_CLOEXEC)
@@ -88,15 +88,17 @@ impl TraceEvent {
     /// Let only those through that fit a filter of the tracepoint's fields.
     pub fn filter(&self, filter: &std::ffi::CStr) -> io::Result<()> {
         // SAFETY: the text ends with NUL and outlives the call.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_SET_FILTER, filter.as_ptr()) })?;
+        check_result(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_SET_FILTER, filter.as_ptr()) })?;
         Ok(())
     }
 
     /// Put its records into another's ring.
-    pub fn into_ring_of(&self, other: &Self) -> io::Result<()> {
+    pub fn share_ring_of(&self, other: &Self) -> io::Result<()> {
         let (own, other) = (self.0.as_raw_fd(), other.0.as_raw_fd());
         // SAFETY: both are open descriptors; no memory is passed.
-        check(unsafe { libc::ioctl(own, IOC_SET_OUTPUT, libc::c_ulong::from(other as u32)) })?;
+        check_result(unsafe {
+            libc::ioctl(own, IOC_SET_OUTPUT, libc::c_ulong::from(other as u32))
+        })?;
         Ok(())
     }
 
@@ -104,7 +106,7 @@ impl TraceEvent {
     pub fn record(&self, how: Recording) -> io::Result<()> {
         let request = if how == Recording::On { IOC_ENABLE } else { IOC_DISABLE };
         // SAFETY: no memory is passed.
-        check(unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) })?;
+        check_result(unsafe { libc::ioctl(self.0.as_raw_fd(), request, 0) })?;
         Ok(())
     }
 }
@@ -129,7 +131,7 @@ pub enum Record<'a> {
 
 /// A ring of records: mapped memory that the kernel writes.
 #[derive(Debug)]
-pub struct Ring {
+pub struct RecordRing {
     start: NonNull<u8>,
     page: usize,
     data: usize,
@@ -137,11 +139,11 @@ pub struct Ring {
 }
 
 // SAFETY: the mapping belongs to this value alone.
-unsafe impl Send for Ring {}
+unsafe impl Send for RecordRing {}
 
-impl Ring {
+impl RecordRing {
     /// The ring of an event; `pages` is a power of two.
-    pub fn of(event: &TraceEvent, pages: usize) -> io::Result<Self> {
+    pub fn map_ring(event: &TraceEvent, pages: usize) -> io::Result<Self> {
         let page = page_bytes() as usize;
         let (bytes, data) = ((pages + 1) * page, pages * page);
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -170,7 +172,7 @@ impl Ring {
         let head = self.word(HEAD_AT).load(Ordering::Acquire);
         let tail = self.word(TAIL_AT).load(Ordering::Relaxed);
         let length = (head.wrapping_sub(tail) as usize).min(self.data);
-        if length + RECORD_MOST > self.data {
+        if length + MAX_RECORD_BYTES > self.data {
             take(&Record::Lost(1));
         }
         let from = (tail as usize) & (self.data - 1);
@@ -184,11 +186,11 @@ impl Ring {
             self.copy.extend_from_slice(std::slice::from_raw_parts(data, length - first));
         }
         self.word(TAIL_AT).store(head, Ordering::Release);
-        records(&self.copy, &mut take);
+        for_each_record(&self.copy, &mut take);
     }
 }
 
-impl Drop for Ring {
+impl Drop for RecordRing {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and nobody borrows from it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.page + self.data) };
@@ -196,7 +198,7 @@ impl Drop for Ring {
 }
 
 /// The records of a piece of a ring, one after another; what is cut off is left out.
-fn records(mut bytes: &[u8], take: &mut impl FnMut(&Record)) {
+fn for_each_record(mut bytes: &[u8], take: &mut impl FnMut(&Record)) {
     while bytes.len() >= HEADER_BYTES {
         let kind = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default());
         let size = usize::from(u16::from_ne_bytes(bytes[6..8].try_into().unwrap_or_default()));
@@ -204,20 +206,20 @@ fn records(mut bytes: &[u8], take: &mut impl FnMut(&Record)) {
             return;
         }
         let (record, rest) = bytes.split_at(size);
-        if let Some(record) = told(kind, &record[HEADER_BYTES..]) {
+        if let Some(record) = parse_record(kind, &record[HEADER_BYTES..]) {
             take(&record);
         }
         bytes = rest;
     }
 }
 
-fn told(kind: u32, body: &[u8]) -> Option<Record<'_>> {
+fn parse_record(kind: u32, body: &[u8]) -> Option<Record<'_>> {
     let long = |at: usize| Some(u64::from_ne_bytes(body.get(at..at + 8)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
     match kind {
         RECORD_SAMPLE => {
-            let length = short(FIXED_BYTES - 4)? as usize;
-            let raw = body.get(FIXED_BYTES..FIXED_BYTES + length)?;
+            let length = short(SAMPLE_HEADER_BYTES - 4)? as usize;
+            let raw = body.get(SAMPLE_HEADER_BYTES..SAMPLE_HEADER_BYTES + length)?;
             Some(Record::Sample { pid: short(0)?, mono_ns: long(8)?, raw })
         }
         RECORD_LOST => Some(Record::Lost(long(8)?)),
@@ -245,7 +247,7 @@ mod tests {
 
     fn told_of(bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
-        records(bytes, &mut |record| found.push(format!("{record:?}")));
+        for_each_record(bytes, &mut |record| found.push(format!("{record:?}")));
         found
     }
 
@@ -270,6 +272,6 @@ mod tests {
 
     #[test]
     fn the_structure_has_the_kernels_size() {
-        assert_eq!(size_of::<Attributes>(), 112);
+        assert_eq!(size_of::<PerfEventAttr>(), 112);
     }
 }

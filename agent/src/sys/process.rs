@@ -20,14 +20,14 @@ use rustix::process::{self as calls, PidfdFlags, Signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::{fs, io as descriptors, pipe as pipes, stdio};
 
-use super::{check, signal};
+use super::{check_result, signal};
 
 /// A process id.
 pub type Pid = i32;
 
 /// A child that ended, and what it and the children it waited for used.
 #[derive(Debug, Clone, Copy)]
-pub struct Reaped {
+pub struct ReapedChild {
     /// Its process id, free again.
     pub pid: Pid,
     /// The exit code, None when a signal ended it.
@@ -50,7 +50,7 @@ pub fn own_pid() -> Pid {
 
 /// The own process id as `/proc` shows it, which may be that of an outer PID namespace.
 #[must_use]
-pub fn shown_pid() -> Pid {
+pub fn pid_in_proc() -> Pid {
     let shown = std::fs::read_link("/proc/self").ok();
     shown.and_then(|pid| pid.to_str()?.parse().ok()).unwrap_or_else(own_pid)
 }
@@ -59,20 +59,20 @@ pub fn shown_pid() -> Pid {
 ///
 /// To be asked for first in `main`: a thread with mounts of its own sees another root behind
 /// `chroot`, and would be told a path that nobody else can follow.
-pub fn own_file() -> Option<&'static Path> {
+pub fn own_program() -> Option<&'static Path> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
     OWN.get_or_init(|| std::env::current_exe().ok()).as_deref()
 }
 
 /// The user whose rights this process has.
 #[must_use]
-pub fn own_user() -> u32 {
+pub fn effective_uid() -> u32 {
     calls::geteuid().as_raw()
 }
 
 /// The group whose rights this process has.
 #[must_use]
-pub fn own_group() -> u32 {
+pub fn effective_gid() -> u32 {
     calls::getegid().as_raw()
 }
 
@@ -87,7 +87,7 @@ pub fn parent_pid() -> Pid {
 /// Only for a process that has one thread.
 pub fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: the caller has a single thread, so the child may go on as a normal process.
-    let pid = check(unsafe { libc::fork() })?;
+    let pid = check_result(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
 }
 
@@ -102,22 +102,22 @@ pub struct PidNamespace {
 impl PidNamespace {
     /// Have what `start` forks begin inside. It may start no thread.
     pub fn start<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        fork_into(&self.inside)?;
+        set_child_pid_namespace(&self.inside)?;
         let started = start();
-        fork_into(&self.outside)?;
+        set_child_pid_namespace(&self.outside)?;
         started
     }
 }
 
 /// Have the next fork of the calling thread make the first process of a new PID namespace.
-pub fn fork_into_new_pids() -> io::Result<()> {
+pub fn unshare_pid_namespace() -> io::Result<()> {
     // SAFETY: unshare touches no memory.
-    check(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
+    check_result(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
     Ok(())
 }
 
 /// Have forks of the calling thread be in a PID namespace; it starts threads in its own alone.
-pub fn fork_into(namespace: &File) -> io::Result<()> {
+pub fn set_child_pid_namespace(namespace: &File) -> io::Result<()> {
     // Of many threads it concerns the calling one alone.
     Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?)
 }
@@ -129,12 +129,12 @@ pub fn pipe() -> io::Result<(File, File)> {
 }
 
 /// Leave the terminal and its Ctrl-C; a process that leads its group already cannot, and need not.
-pub fn leave_terminal() {
+pub fn start_session() {
     let _ = calls::setsid();
 }
 
 /// Become the parent of every orphan among the descendants.
-pub fn adopt_orphans() -> io::Result<()> {
+pub fn become_subreaper() -> io::Result<()> {
     Ok(calls::set_child_subreaper(Some(calls::getpid()))?)
 }
 
@@ -157,13 +157,13 @@ pub fn kill(pid: Pid, signal: i32) {
 /// A handle of the process that has this id now, whatever gets the id later.
 ///
 /// ESRCH when there is none, ENOSYS before Linux 5.3.
-pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
+pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
     let pid = calls::Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     Ok(calls::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// Send a signal to the process of a handle; one that is gone already is fine.
-pub fn signal_process(process: &OwnedFd, signal: i32) {
+pub fn signal_pidfd(process: &OwnedFd, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
         let _ = calls::pidfd_send_signal(process, signal);
     }
@@ -171,7 +171,7 @@ pub fn signal_process(process: &OwnedFd, signal: i32) {
 
 /// Reap one ended child, whichever; None when none has ended or there is none.
 #[must_use]
-pub fn reap() -> Option<Reaped> {
+pub fn reap() -> Option<ReapedChild> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: both pointers are valid for writing; an rusage of zeros is a value.
@@ -179,7 +179,7 @@ pub fn reap() -> Option<Reaped> {
         let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
         (pid, usage.assume_init())
     };
-    (pid > 0).then(|| Reaped {
+    (pid > 0).then(|| ReapedChild {
         pid,
         code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
@@ -192,8 +192,8 @@ pub fn reap() -> Option<Reaped> {
 /// A program with its arguments and environment, as execve takes them.
 pub struct Program {
     path: CString,
-    argv: Strings,
-    environment: Strings,
+    argv: CStringArray,
+    environment: CStringArray,
 }
 
 impl Program {
@@ -205,15 +205,15 @@ impl Program {
     ) -> io::Result<Self> {
         Ok(Self {
             path: CString::new(path.as_os_str().as_bytes())?,
-            argv: Strings::new(argv.into_iter().map(CString::new))?,
-            environment: Strings::new(environment.into_iter().map(CString::new))?,
+            argv: CStringArray::new(argv.into_iter().map(CString::new))?,
+            environment: CStringArray::new(environment.into_iter().map(CString::new))?,
         })
     }
 }
 
 impl Program {
     /// Replace this process; returns only why it could not. Async-signal-safe.
-    fn become_it(&self) -> io::Error {
+    fn exec(&self) -> io::Error {
         let (argv, environment) = (&self.argv.pointers, &self.environment.pointers);
         // SAFETY: all texts end with NUL, both lists with null, and all outlive the call.
         unsafe { libc::execve(self.path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
@@ -222,18 +222,18 @@ impl Program {
 }
 
 /// Texts and the list of pointers to them that ends with null.
-struct Strings {
+struct CStringArray {
     pointers: Vec<*const libc::c_char>,
     _texts: Vec<CString>,
 }
 
 // SAFETY: the pointers lead into heap memory that this owns, never changes and frees only with
 // itself.
-unsafe impl Send for Strings {}
+unsafe impl Send for CStringArray {}
 // SAFETY: as above; nothing can be changed through a shared reference.
-unsafe impl Sync for Strings {}
+unsafe impl Sync for CStringArray {}
 
-impl Strings {
+impl CStringArray {
     fn new(texts: impl Iterator<Item = Result<CString, NulError>>) -> io::Result<Self> {
         let texts = texts.collect::<Result<Vec<_>, _>>()?;
         let pointers = texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
@@ -242,30 +242,31 @@ impl Strings {
 }
 
 /// What the kernel tells of a parent in an outer PID namespace.
-const OUT_OF_SIGHT: Pid = 0;
+const PARENT_OUTSIDE_NAMESPACE: Pid = 0;
 
 /// Where a program is started, and what it is given.
-pub struct Surroundings {
+pub struct LaunchContext {
     /// Its working directory, which is this folder whatever its name means by now.
     pub folder: File,
     /// What it inherits open, so that it can be known by it.
     pub token: Option<OwnedFd>,
     /// The control group that it first joins is behind that.
-    pub door: Option<OwnedFd>,
+    pub join_file: Option<OwnedFd>,
 }
 
 /// Have `command` start `program` in a session of its own, with default signals, killed when the
 /// thread that starts it ends.
 ///
 /// The program is started by execve: Rust's own way would hand a file that is none to a shell.
-pub fn start_alone(command: &mut Command, program: Program, surroundings: Surroundings) {
+pub fn start_isolated(command: &mut Command, program: Program, surroundings: LaunchContext) {
     let parent = own_pid();
     let prepare = move || {
         calls::setsid()?; // A forked child never leads a group.
         signal::restore_defaults();
         die_with_parent(libc::SIGKILL)?;
-        let parent_now = calls::getppid().map_or(OUT_OF_SIGHT, |pid| pid.as_raw_nonzero().get());
-        if ![parent, OUT_OF_SIGHT].contains(&parent_now) {
+        let parent_now =
+            calls::getppid().map_or(PARENT_OUTSIDE_NAMESPACE, |pid| pid.as_raw_nonzero().get());
+        if ![parent, PARENT_OUTSIDE_NAMESPACE].contains(&parent_now) {
             // The parent died before the line above took effect: nobody would end this process.
             return Err(Errno::SRCH.into());
         }
@@ -273,10 +274,10 @@ pub fn start_alone(command: &mut Command, program: Program, surroundings: Surrou
         if let Some(token) = &surroundings.token {
             descriptors::fcntl_setfd(token, FdFlags::empty())?; // So that exec leaves it open.
         }
-        if let Some(door) = &surroundings.door {
+        if let Some(door) = &surroundings.join_file {
             descriptors::write(door, b"0")?; // Zero means the writer itself.
         }
-        Err(program.become_it())
+        Err(program.exec())
     };
     // SAFETY: the closure makes bare system calls, calls async-signal-safe functions else, and does
     // not allocate.
@@ -290,12 +291,12 @@ pub fn exit_now(code: i32) -> ! {
 }
 
 /// A counter that `poll` can wait for.
-pub fn event() -> io::Result<OwnedFd> {
+pub fn new_event() -> io::Result<OwnedFd> {
     Ok(event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Make an event readable for ever.
-pub fn raise(event: &OwnedFd) {
+pub fn signal_event(event: &OwnedFd) {
     // A full counter is readable as well.
     let _ = descriptors::write(event, &1_u64.to_ne_bytes());
 }
@@ -327,7 +328,7 @@ pub const READABLE: PollFlags = PollFlags::IN;
 pub const WRITABLE: PollFlags = PollFlags::OUT;
 
 /// Let reads and writes of a descriptor return at once.
-pub fn never_block(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = fs::fcntl_getfl(fd)?;
     Ok(fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }

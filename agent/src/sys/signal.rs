@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-const TAKEN: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+const HANDLED_SIGNALS: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// Signals from here on have no default that anybody inherits otherwise.
 const FIRST_REAL_TIME: i32 = 32;
 
 /// What `wait` saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum SignalEvent {
     /// A child changed its state (several may be behind one signal).
     Child,
     /// The agent is asked to end, by this signal.
@@ -22,19 +22,19 @@ pub enum Seen {
 }
 
 /// Block the signals that `wait` takes, in this thread and those it will start.
-pub fn block() {
-    for signal in TAKEN {
-        set(signal, Action::Default); // Ignored, it would be dropped although it is blocked.
+pub fn block_handled() {
+    for signal in HANDLED_SIGNALS {
+        set_action(signal, DefaultAction::Default); // Ignored, it would be dropped although it is blocked.
     }
-    let set = taken();
+    let set = handled_set();
     // SAFETY: `set` is an initialised signal set; the old mask is not asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
 /// Wait for one of the blocked signals, at most `patience`.
 #[must_use]
-pub fn wait(patience: Duration) -> Seen {
-    let set = taken();
+pub fn wait_for_signal(patience: Duration) -> SignalEvent {
+    let set = handled_set();
     let timeout = libc::timespec {
         tv_sec: patience.as_secs() as _,
         tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
@@ -43,26 +43,26 @@ pub fn wait(patience: Duration) -> Seen {
     let got =
         unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
     match got {
-        libc::SIGCHLD => Seen::Child,
-        libc::SIGTERM | libc::SIGINT | libc::SIGHUP => Seen::End(got),
-        _ => Seen::Nothing,
+        libc::SIGCHLD => SignalEvent::Child,
+        libc::SIGTERM | libc::SIGINT | libc::SIGHUP => SignalEvent::End(got),
+        _ => SignalEvent::Nothing,
     }
 }
 
 /// Have the waiting thread see `End`: the way out for a thread that finds nobody listening.
-pub fn ask_self_to_end() {
+pub fn terminate_self() {
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TERM);
 }
 
 /// Have this process end by its signal when it writes to a pipe that nobody reads any more, which
 /// Rust has it ignore.
-pub fn end_without_reader() {
-    set(libc::SIGPIPE, Action::Default);
+pub fn restore_sigpipe() {
+    set_action(libc::SIGPIPE, DefaultAction::Default);
 }
 
 /// Have children that end be nobody's to wait for.
-pub fn never_mind_children() {
-    set(libc::SIGCHLD, Action::Ignore);
+pub fn ignore_children() {
+    set_action(libc::SIGCHLD, DefaultAction::Ignore);
 }
 
 /// Give a new process the defaults. Async-signal-safe: for the time between fork and exec.
@@ -71,7 +71,7 @@ pub fn never_mind_children() {
 /// script, HUP under nohup - would stay ignored over exec.
 pub(super) fn restore_defaults() {
     for signal in 1..FIRST_REAL_TIME {
-        set(signal, Action::Default); // For KILL and STOP it fails, which is as it should be.
+        set_action(signal, DefaultAction::Default); // For KILL and STOP it fails, which is as it should be.
     }
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before it is read; both calls are signal-safe.
@@ -83,26 +83,26 @@ pub(super) fn restore_defaults() {
 
 /// What happens at a signal without a handler.
 #[derive(Clone, Copy)]
-enum Action {
+enum DefaultAction {
     Default,
     Ignore,
 }
 
-fn set(signal: i32, action: Action) {
+fn set_action(signal: i32, action: DefaultAction) {
     let action = match action {
-        Action::Default => libc::SIG_DFL,
-        Action::Ignore => libc::SIG_IGN,
+        DefaultAction::Default => libc::SIG_DFL,
+        DefaultAction::Ignore => libc::SIG_IGN,
     };
     // SAFETY: sets no handler, and is async-signal-safe.
     unsafe { libc::signal(signal, action) };
 }
 
-fn taken() -> libc::sigset_t {
+fn handled_set() -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set; the numbers are valid signals.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in TAKEN {
+        for signal in HANDLED_SIGNALS {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         set.assume_init()

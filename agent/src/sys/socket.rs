@@ -26,13 +26,13 @@ pub fn connect_in(folder: &File, name: &str) -> io::Result<UnixStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
     use std::fs;
     use std::os::unix::net::UnixListener;
 
     #[test]
     fn a_socket_is_reached_by_its_name_however_long_its_path_is() {
-        let tree = Folder::new();
+        let tree = TestFolder::new();
         let deep = tree.path().join("x".repeat(120));
         fs::create_dir(&deep).unwrap();
         let folder = File::open(&deep).unwrap();

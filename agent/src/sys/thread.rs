@@ -19,7 +19,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Wait for news, but no longer than `patience`; spurious wakes come as news.
-pub fn wait_for<'a, T>(
+pub fn wait_timeout<'a, T>(
     news: &Condvar,
     held: MutexGuard<'a, T>,
     patience: Duration,
@@ -58,18 +58,18 @@ impl Usage {
 
 /// What the calling thread used since it began.
 #[must_use]
-pub fn own_usage() -> Usage {
-    usage_of(libc::RUSAGE_THREAD)
+pub fn thread_usage() -> Usage {
+    read_usage(libc::RUSAGE_THREAD)
 }
 
 /// What this process used, ended threads and the kernel's workers for it included.
 #[must_use]
 pub fn process_usage() -> Usage {
-    usage_of(libc::RUSAGE_SELF)
+    read_usage(libc::RUSAGE_SELF)
 }
 
 /// Have waits of this thread end as soon after their time as the kernel can.
-pub fn wake_sharply() {
+pub fn set_min_timer_slack() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
@@ -78,7 +78,7 @@ pub fn wake_sharply() {
 /// Then no thread waits for another where files are opened and closed, nor counts who uses them.
 /// What the thread opens nobody else sees; what others close is closed. Before Linux 5.9 all share
 /// one table as ever.
-pub fn own_open_files(kept: BorrowedFd) {
+pub fn unshare_open_files(kept: BorrowedFd) {
     const FIRST: libc::c_long = 3;
     let kept = libc::c_long::from(kept.as_raw_fd());
     let close = |first: libc::c_long, last: libc::c_long, flags: libc::c_uint| {
@@ -91,7 +91,7 @@ pub fn own_open_files(kept: BorrowedFd) {
     }
 }
 
-fn usage_of(whose: libc::c_int) -> Usage {
+fn read_usage(whose: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writing, and an rusage of zeros is a value.
     let usage = unsafe {

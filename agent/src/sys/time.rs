@@ -12,25 +12,25 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 /// `CLOCK_REALTIME` in nanoseconds since 1970.
 #[must_use]
 pub fn real_ns() -> u64 {
-    read(libc::CLOCK_REALTIME)
+    read_clock(libc::CLOCK_REALTIME)
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
 #[must_use]
 pub fn mono_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    read_clock(libc::CLOCK_MONOTONIC)
 }
 
 /// `CLOCK_MONOTONIC_RAW` in nanoseconds: at the hardware's rate, never slewed.
 #[must_use]
 pub fn mono_raw_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC_RAW)
+    read_clock(libc::CLOCK_MONOTONIC_RAW)
 }
 
 /// `CLOCK_BOOTTIME` in nanoseconds: as `CLOCK_MONOTONIC`, with the time of a suspended host.
 #[must_use]
 pub fn boot_ns() -> u64 {
-    read(libc::CLOCK_BOOTTIME)
+    read_clock(libc::CLOCK_BOOTTIME)
 }
 
 /// What the processor's time stamp counter shows; None where it has none.
@@ -46,7 +46,7 @@ pub fn stamp_counter() -> Option<u64> {
 /// Processor time of this process in nanoseconds, all threads.
 #[must_use]
 pub fn own_cpu_ns() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Sleep until `CLOCK_REALTIME` shows `until_ns`; returns at once when that is in the past.
@@ -72,7 +72,7 @@ pub fn page_bytes() -> u64 {
     u64::try_from(size).ok().filter(|&size| size > 0).unwrap_or(4096)
 }
 
-fn read(clock: libc::clockid_t) -> u64 {
+fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: `now` is valid for writing; a zeroed timespec is a value, should the call fail.
     let now = unsafe {

@@ -34,77 +34,77 @@ use serde::Serialize;
 use crate::error::io_error_text;
 use crate::probe::machine::parse_cpu_list;
 use crate::probe::process::parse_process_stat;
-use crate::roots::{Roots, number, text};
-use crate::sys::mount::unseen_tracefs;
-use crate::sys::perf::{Record, Recording, Ring, TraceEvent};
+use crate::roots::{Roots, read_number, read_text};
+use crate::sys::mount::detached_tracefs;
+use crate::sys::perf::{Record, RecordRing, Recording, TraceEvent};
 use crate::sys::process::own_pid;
 use crate::sys::thread::allow_open_files;
 use crate::sys::time::mono_ns;
-use sample::{Done, Format, Piece, Sample, Seen, Way};
+use sample::{BioRange, BioSample, CompletionSource, Direction, TraceSummary, TracepointFormat};
 
 /// Windows begin at least so far apart, which the first do, so that a short run has some.
 const WINDOW_NS: u64 = 100_000_000;
 /// A window that fills sooner is of I/Os that cost a processor little more than to sample them.
-const QUICK_NS: u64 = 10_000_000;
+const QUICK_WINDOW_NS: u64 = 10_000_000;
 /// Then there is so much time for each bio: a thousand a second cost a load less than a hundredth.
-const BIO_NS: u64 = 1_000_000;
+const NS_PER_BIO: u64 = 1_000_000;
 /// Bios of a window, about: sampling stops at the first look that finds so many.
-const BIOS: u64 = 500;
+const BIOS_PER_WINDOW: u64 = 500;
 /// How long the ends of a window's bios are waited for.
 const TAIL_NS: u64 = 20_000_000;
 /// Between two looks while a window is open: at a million I/Os a second a look finds a thousand.
-const LOOK: Duration = Duration::from_millis(1);
+const MIN_LOOK_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause, where looks find less than `FEW`, so that a slow device costs few of them.
-const SLOW_LOOK: Duration = Duration::from_millis(10);
-const FEW: u64 = 50;
+const MAX_LOOK_PAUSE: Duration = Duration::from_millis(10);
+const FEW_BIOS: u64 = 50;
 /// From so many on the pause is halved: a ring holds some hundred I/Os.
-const MANY: u64 = 150;
+const MANY_BIOS: u64 = 150;
 /// Pages of a ring for each processor: 256 KiB hold three thousand records, which is what a fast device
 /// makes while a busy host does not let the agent look. Many processors share the load.
 const RING_PAGES: std::ops::RangeInclusive<usize> = 16..=64;
 /// Of all processors together.
-const ALL_PAGES: usize = 1024;
+const MAX_PAGES: usize = 1024;
 /// Readers are not woken: they look by themselves.
-const NEVER: u32 = 1 << 30;
+const NO_WAKEUP: u32 = 1 << 30;
 /// Records of the last moment may still be on their way into another processor's ring.
 const SETTLED_NS: u64 = 100_000;
 /// Processors; more are refused, since those left out would look like I/Os that never end.
 const MAX_CPUS: usize = 1024;
 /// Of each processor: the ring's event and two that write into it.
-const DESCRIPTORS: u64 = 3;
+const DESCRIPTORS_PER_CPU: u64 = 3;
 /// Descriptors for all else that the agent has open.
-const OTHERS: u64 = 512;
+const RESERVED_DESCRIPTORS: u64 = 512;
 /// Processes whose kin is remembered; more begin anew.
-const MAX_KNOWN: usize = 4096;
+const MAX_KIN: usize = 4096;
 /// Ancestors of a process: deeper families do not exist.
 const MAX_GENERATIONS: usize = 32;
 
 /// The final message of a trace: what was seen, or why nothing could be.
 #[derive(Debug, Default, Serialize)]
-pub struct Traced {
+pub struct TraceResult {
     /// The device's name.
     pub device: String,
     /// Null when there is a sample.
     pub reason: Option<String>,
     /// Null when there is a reason.
     #[serde(flatten)]
-    pub seen: Option<Seen>,
+    pub seen: Option<TraceSummary>,
 }
 
 /// Sample a device until called off, but no longer than the limit, and tell of it.
 ///
 /// The events are closed after that: the kernel then waits until no processor can be in one of them,
 /// a tenth of a second in which whoever called it off would wait for nothing.
-pub fn trace(
+pub fn sample_device(
     roots: &Roots,
     device: &str,
     limit: Duration,
     called_off: &Receiver<()>,
-    tell: impl FnOnce(&Traced),
+    tell: impl FnOnce(&TraceResult),
 ) {
-    let told = |reason, seen| tell(&Traced { device: device.to_owned(), reason, seen });
-    match Events::open(roots, device) {
-        Ok(mut events) => match events.follow(roots, limit, called_off) {
+    let told = |reason, seen| tell(&TraceResult { device: device.to_owned(), reason, seen });
+    match TraceEvents::open(roots, device) {
+        Ok(mut events) => match events.run_windows(roots, limit, called_off) {
             Ok(seen) => told(None, Some(seen)),
             Err(error) => told(Some(io_error_text(&error)), None),
         },
@@ -114,38 +114,43 @@ pub fn trace(
 
 /// Where a device lies: its number as the kernel's events have it, and its sectors.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
-    own: u64,
+struct DeviceRange {
+    device: u64,
     /// Of the whole disk, which requests are told of; the same where it is no partition.
-    whole: u64,
-    first: u64,
-    end: u64,
+    disk: u64,
+    first_sector: u64,
+    end_sector: u64,
 }
 
-impl Place {
+impl DeviceRange {
     fn of(roots: &Roots, device: &str) -> Option<Self> {
-        let folder = roots.block(device);
-        let own = dev_of(&folder)?;
-        let count = |file: &str| number::<u64>(&folder.join(file));
+        let folder = roots.block_folder(device);
+        let own = dev_t_of(&folder)?;
+        let count = |file: &str| read_number::<u64>(&folder.join(file));
         if !folder.join("partition").exists() {
-            return Some(Self { own, whole: own, first: 0, end: u64::MAX });
+            return Some(Self { device: own, disk: own, first_sector: 0, end_sector: u64::MAX });
         }
         // Older kernels tell a partition's bios under the number of the disk, too.
-        let whole = dev_of(folder.canonicalize().ok()?.parent()?)?;
+        let whole = dev_t_of(folder.canonicalize().ok()?.parent()?)?;
         let first = count("start")?;
-        Some(Self { own, whole, first, end: first.saturating_add(count("size")?) })
+        Some(Self {
+            device: own,
+            disk: whole,
+            first_sector: first,
+            end_sector: first.saturating_add(count("size")?),
+        })
     }
 }
 
 /// A device's number as `dev_t` of the kernel: twenty bits of it are the minor number.
-fn dev_of(folder: &Path) -> Option<u64> {
-    let told = text(&folder.join("dev"))?;
+fn dev_t_of(folder: &Path) -> Option<u64> {
+    let told = read_text(&folder.join("dev"))?;
     let (major, minor) = told.trim().split_once(':')?;
     Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
 }
 
 /// The folder of all tracepoints; the file keeps it where it is mounted nowhere.
-fn tracefs(roots: &Roots) -> Result<(PathBuf, Option<File>), String> {
+fn open_tracefs(roots: &Roots) -> Result<(PathBuf, Option<File>), String> {
     for mounted in ["kernel/tracing/events", "kernel/debug/tracing/events"] {
         let folder = roots.sys.join(mounted);
         if folder.join("block").is_dir() {
@@ -153,7 +158,7 @@ fn tracefs(roots: &Roots) -> Result<(PathBuf, Option<File>), String> {
         }
     }
     let file =
-        unseen_tracefs().map_err(|error| format!("no tracefs: {}", io_error_text(&error)))?;
+        detached_tracefs().map_err(|error| format!("no tracefs: {}", io_error_text(&error)))?;
     let folder = roots.proc.join(format!("thread-self/fd/{}/events", file.as_raw_fd()));
     if folder.join("block").is_dir() {
         return Ok((folder, Some(file)));
@@ -162,29 +167,29 @@ fn tracefs(roots: &Roots) -> Result<(PathBuf, Option<File>), String> {
 }
 
 /// The events of all processors.
-struct Events {
-    place: Place,
-    queue: Format,
-    bio_done: Option<Format>,
-    request_done: Option<Format>,
+struct TraceEvents {
+    range: DeviceRange,
+    queue: TracepointFormat,
+    bio_done: Option<TracepointFormat>,
+    request_done: Option<TracepointFormat>,
     starts: Vec<TraceEvent>,
     ends: Vec<TraceEvent>,
-    rings: Vec<Ring>,
+    rings: Vec<RecordRing>,
 }
 
-impl Events {
+impl TraceEvents {
     fn open(roots: &Roots, device: &str) -> Result<Self, String> {
         let place =
-            Place::of(roots, device).ok_or_else(|| format!("{device} is no block device"))?;
-        let (folder, _kept) = tracefs(roots)?;
+            DeviceRange::of(roots, device).ok_or_else(|| format!("{device} is no block device"))?;
+        let (folder, _kept) = open_tracefs(roots)?;
         let format = |name: &str| {
             let path = folder.join("block").join(name).join("format");
-            text(&path).and_then(|text| Format::parse(&text))
+            read_text(&path).and_then(|text| TracepointFormat::parse(&text))
         };
         let queue = format("block_bio_queue").ok_or("the kernel tells no block_bio_queue")?;
         let (bio_done, request_done) = (format("block_bio_complete"), format("block_rq_complete"));
         let mut events = Self {
-            place,
+            range: place,
             queue,
             bio_done,
             request_done,
@@ -194,18 +199,18 @@ impl Events {
         };
         let cpus = roots.sys_value("devices/system/cpu/online").map(|list| parse_cpu_list(&list));
         let cpus = cpus.unwrap_or_default();
-        let share = ALL_PAGES / cpus.len().max(1).next_power_of_two();
+        let share = MAX_PAGES / cpus.len().max(1).next_power_of_two();
         let pages = share.clamp(*RING_PAGES.start(), *RING_PAGES.end());
         if cpus.len() > MAX_CPUS {
             return Err(format!("{} processors are more than can be looked at", cpus.len()));
         }
         // Before they are wanted, for the engine's pipes need some as well.
-        allow_open_files(DESCRIPTORS * cpus.len() as u64 + OTHERS).map_err(|error| {
-            format!("too few open files are allowed: {}", io_error_text(&error))
-        })?;
+        allow_open_files(DESCRIPTORS_PER_CPU * cpus.len() as u64 + RESERVED_DESCRIPTORS).map_err(
+            |error| format!("too few open files are allowed: {}", io_error_text(&error)),
+        )?;
         for cpu in cpus {
             events
-                .on(cpu, pages)
+                .open_cpu(cpu, pages)
                 .map_err(|error| format!("no perf event: {}", io_error_text(&error)))?;
         }
         if events.rings.is_empty() {
@@ -214,16 +219,16 @@ impl Events {
         Ok(events)
     }
 
-    fn on(&mut self, cpu: u32, pages: usize) -> io::Result<()> {
-        let Place { own, whole, .. } = self.place;
+    fn open_cpu(&mut self, cpu: u32, pages: usize) -> io::Result<()> {
+        let DeviceRange { device: own, disk: whole, .. } = self.range;
         let filter = CString::new(format!("dev == {own} || dev == {whole}"))?;
-        let start = TraceEvent::open(self.queue.id, cpu, NEVER)?;
+        let start = TraceEvent::open(self.queue.id, cpu, NO_WAKEUP)?;
         start.filter(&filter)?;
-        self.rings.push(Ring::of(&start, pages)?);
+        self.rings.push(RecordRing::map_ring(&start, pages)?);
         for format in [&self.bio_done, &self.request_done].into_iter().flatten() {
-            let end = TraceEvent::open(format.id, cpu, NEVER)?;
+            let end = TraceEvent::open(format.id, cpu, NO_WAKEUP)?;
             end.filter(&filter)?;
-            end.into_ring_of(&start)?;
+            end.share_ring_of(&start)?;
             self.ends.push(end);
         }
         self.starts.push(start);
@@ -231,21 +236,21 @@ impl Events {
     }
 
     /// Windows one after another until called off, or until the limit.
-    fn follow(
+    fn run_windows(
         &mut self,
         roots: &Roots,
         limit: Duration,
         called_off: &Receiver<()>,
-    ) -> io::Result<Seen> {
+    ) -> io::Result<TraceSummary> {
         let begun = Instant::now();
-        let mut taker = Taker::new(roots);
+        let mut taker = EventSorter::new(roots);
         // Twice as many processors, half as many windows: to switch the events costs each of them.
         let least_ns = WINDOW_NS * (1 + self.rings.len() as u64 / 64);
         let (mut spacing_ns, mut next_ns) = (least_ns, mono_ns());
         loop {
-            self.switch(Switch::Both, Recording::On)?;
-            let filled = self.window(&mut taker, next_ns + spacing_ns, called_off)?;
-            let Some(Filled { open_ns, bios }) = filled else { break };
+            self.switch(EventGroup::Both, Recording::On)?;
+            let filled = self.run_window(&mut taker, next_ns + spacing_ns, called_off)?;
+            let Some(WindowFill { open_ns, bios }) = filled else { break };
             if begun.elapsed() >= limit {
                 break;
             }
@@ -257,103 +262,103 @@ impl Events {
                 break;
             }
         }
-        self.switch(Switch::Both, Recording::Off)?;
-        self.look(&mut taker, u64::MAX);
+        self.switch(EventGroup::Both, Recording::Off)?;
+        self.read_rings(&mut taker, u64::MAX);
         taker.sample.end_window(1.0);
-        taker.sample.censor();
+        taker.sample.censor_pending();
         Ok(taker.sample.finish())
     }
 
     /// One window; None where it was called off. It stays open where few bios came in all its time.
-    fn window(
+    fn run_window(
         &mut self,
-        taker: &mut Taker,
+        taker: &mut EventSorter,
         end_ns: u64,
         called_off: &Receiver<()>,
-    ) -> io::Result<Option<Filled>> {
+    ) -> io::Result<Option<WindowFill>> {
         let (begun, before) = (mono_ns(), taker.queued);
-        let (mut last, mut pause) = (before, LOOK);
+        let (mut last, mut pause) = (before, MIN_LOOK_PAUSE);
         loop {
             let left = Duration::from_nanos(end_ns.saturating_sub(mono_ns()));
             if called_off.recv_timeout(pause.min(left)) != Err(RecvTimeoutError::Timeout) {
                 return Ok(None);
             }
             let now = mono_ns();
-            self.look(taker, now - SETTLED_NS);
+            self.read_rings(taker, now - SETTLED_NS);
             pause = match taker.queued - last {
-                ..FEW => (pause * 2).min(SLOW_LOOK),
-                MANY.. => (pause / 2).max(LOOK),
+                ..FEW_BIOS => (pause * 2).min(MAX_LOOK_PAUSE),
+                MANY_BIOS.. => (pause / 2).max(MIN_LOOK_PAUSE),
                 _ => pause,
             };
             last = taker.queued;
-            if taker.queued - before >= BIOS {
+            if taker.queued - before >= BIOS_PER_WINDOW {
                 break;
             }
             if now >= end_ns {
                 taker.sample.end_window(1.0);
-                return Ok(Some(Filled { open_ns: now - begun, bios: taker.queued - before }));
+                return Ok(Some(WindowFill { open_ns: now - begun, bios: taker.queued - before }));
             }
         }
-        self.switch(Switch::Starts, Recording::Off)?;
+        self.switch(EventGroup::Starts, Recording::Off)?;
         let stopped = mono_ns();
         loop {
-            self.look(taker, mono_ns() - SETTLED_NS);
+            self.read_rings(taker, mono_ns() - SETTLED_NS);
             if !taker.is_waiting() || mono_ns() - stopped >= TAIL_NS {
                 break;
             }
-            thread::sleep(LOOK);
+            thread::sleep(MIN_LOOK_PAUSE);
         }
-        self.switch(Switch::Both, Recording::Off)?;
-        self.look(taker, u64::MAX);
+        self.switch(EventGroup::Both, Recording::Off)?;
+        self.read_rings(taker, u64::MAX);
         let share = (stopped - begun) as f64 / (end_ns.max(stopped) - begun).max(1) as f64;
         taker.sample.end_window(1.0 / share.clamp(1e-6, 1.0));
-        taker.sample.censor();
-        Ok(Some(Filled { open_ns: stopped - begun, bios: taker.queued - before }))
+        taker.sample.censor_pending();
+        Ok(Some(WindowFill { open_ns: stopped - begun, bios: taker.queued - before }))
     }
 
-    fn switch(&self, which: Switch, how: Recording) -> io::Result<()> {
-        if which == Switch::Both {
+    fn switch(&self, which: EventGroup, how: Recording) -> io::Result<()> {
+        if which == EventGroup::Both {
             self.ends.iter().try_for_each(|event| event.record(how))?;
         }
         self.starts.iter().try_for_each(|event| event.record(how))
     }
 
     /// Take what the rings hold; what happened after `until_ns` waits for the next look.
-    fn look(&mut self, taker: &mut Taker, until_ns: u64) {
+    fn read_rings(&mut self, taker: &mut EventSorter, until_ns: u64) {
         let mut rings = std::mem::take(&mut self.rings);
         for ring in &mut rings {
             ring.drain(|record| match record {
                 Record::Lost(count) => taker.lost += count,
                 Record::Sample { pid, mono_ns, raw } => {
-                    taker.held.extend(self.event(*pid, *mono_ns, raw));
+                    taker.held.extend(self.parse_event(*pid, *mono_ns, raw));
                 }
             });
         }
         self.rings = rings;
-        taker.take(until_ns);
+        taker.process_until(until_ns);
     }
 
     /// What a record says; None for what is no data of a file: discards, flushes, metadata.
-    fn event(&self, pid: u32, mono_ns: u64, raw: &[u8]) -> Option<Event> {
+    fn parse_event(&self, pid: u32, mono_ns: u64, raw: &[u8]) -> Option<Event> {
         let id = self.queue.number(raw, "common_type")?;
         let (format, what) = if id == self.queue.id {
             (&self.queue, None)
         } else if self.bio_done.as_ref().is_some_and(|format| format.id == id) {
-            (self.bio_done.as_ref()?, Some(Done::Bio))
+            (self.bio_done.as_ref()?, Some(CompletionSource::Bio))
         } else {
-            (self.request_done.as_ref()?, Some(Done::Request))
+            (self.request_done.as_ref()?, Some(CompletionSource::Request))
         };
         let letters = format.bytes(raw, "rwbs")?;
-        let (way, is_data) = way_of(letters)?;
+        let (way, is_data) = parse_rwbs(letters)?;
         let (sector, sectors) = (format.number(raw, "sector")?, format.number(raw, "nr_sector")?);
-        let is_here = sector >= self.place.first && sector < self.place.end;
-        let piece = Piece { mono_ns, way, sector, sectors };
+        let is_here = sector >= self.range.first_sector && sector < self.range.end_sector;
+        let piece = BioRange { mono_ns, way, sector, sectors };
         (is_here && (is_data || what.is_some())).then_some(Event { pid, piece, what })
     }
 }
 
 /// How long a window took bios, and how many came.
-struct Filled {
+struct WindowFill {
     open_ns: u64,
     bios: u64,
 }
@@ -362,12 +367,12 @@ struct Filled {
 /// time: a window weighs as much as the time until the next, and where one of a short run weighs as
 /// much as all others, what it holds proves little.
 fn spacing_after(spacing_ns: u64, open_ns: u64, bios: u64) -> u64 {
-    if open_ns < QUICK_NS { (bios * BIO_NS).min(spacing_ns * 5 / 4) } else { WINDOW_NS }
+    if open_ns < QUICK_WINDOW_NS { (bios * NS_PER_BIO).min(spacing_ns * 5 / 4) } else { WINDOW_NS }
 }
 
 /// Which of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Switch {
+enum EventGroup {
     Starts,
     Both,
 }
@@ -376,12 +381,12 @@ enum Switch {
 ///
 /// An F before the direction is a flush first, one after it is forced unit access; M is a file
 /// system's own, A is read ahead.
-fn way_of(rwbs: &[u8]) -> Option<(Way, bool)> {
+fn parse_rwbs(rwbs: &[u8]) -> Option<(Direction, bool)> {
     let end = rwbs.iter().position(|&byte| byte == 0).unwrap_or(rwbs.len());
     let letters = &rwbs[..end];
     let way = match letters.iter().find(|&&byte| byte != b'F')? {
-        b'R' => Way::Read,
-        b'W' => Way::Write,
+        b'R' => Direction::Read,
+        b'W' => Direction::Write,
         _ => return None,
     };
     Some((way, !letters.iter().any(|byte| matches!(byte, b'M' | b'A'))))
@@ -390,27 +395,27 @@ fn way_of(rwbs: &[u8]) -> Option<(Way, bool)> {
 #[derive(Debug)]
 struct Event {
     pid: u32,
-    piece: Piece,
-    what: Option<Done>,
+    piece: BioRange,
+    what: Option<CompletionSource>,
 }
 
 /// Puts the events of all processors in order and tells the engine's from others'.
-struct Taker {
+struct EventSorter {
     held: Vec<Event>,
     lost: u64,
     queued: u64,
-    sample: Sample,
+    sample: BioSample,
     kin: HashMap<u32, bool>,
     proc: PathBuf,
 }
 
-impl Taker {
+impl EventSorter {
     fn new(roots: &Roots) -> Self {
         Self {
             held: Vec::new(),
             lost: 0,
             queued: 0,
-            sample: Sample::default(),
+            sample: BioSample::default(),
             kin: HashMap::new(),
             proc: roots.proc.clone(),
         }
@@ -420,20 +425,20 @@ impl Taker {
         self.sample.is_waiting() || !self.held.is_empty()
     }
 
-    fn take(&mut self, until_ns: u64) {
+    fn process_until(&mut self, until_ns: u64) {
         self.held.sort_by_key(|event| event.piece.mono_ns);
         let ready = self.held.partition_point(|event| event.piece.mono_ns <= until_ns);
         let events: Vec<Event> = self.held.drain(..ready).collect();
         for Event { pid, piece, what } in events {
             match what {
-                Some(how) => self.sample.done(piece, how),
+                Some(how) => self.sample.add_done(piece, how),
                 None if self.is_ours(pid) => {
                     self.queued += 1;
-                    self.sample.queued(piece);
+                    self.sample.add_queued(piece);
                 }
                 None => {
                     self.queued += 1;
-                    self.sample.foreign();
+                    self.sample.count_foreign();
                 }
             }
         }
@@ -447,7 +452,7 @@ impl Taker {
         if let Some(&known) = self.kin.get(&pid) {
             return known;
         }
-        if self.kin.len() >= MAX_KNOWN {
+        if self.kin.len() >= MAX_KIN {
             self.kin.clear();
         }
         let ours = self.descends(pid);
@@ -461,7 +466,7 @@ impl Taker {
             if pid == own_pid() {
                 return true;
             }
-            let stat = text(&self.proc.join(format!("{pid}/stat")));
+            let stat = read_text(&self.proc.join(format!("{pid}/stat")));
             let Some(place) = stat.and_then(|text| parse_process_stat(&text)) else { return false };
             pid = place.parent;
         }
@@ -472,29 +477,29 @@ impl Taker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::Folder;
+    use crate::trial::TestFolder;
 
     #[test]
     fn letters_tell_the_direction_and_whose_data_it_is() {
         for (letters, told) in [
-            (&b"R\0\0\0"[..], Some((Way::Read, true))),
-            (b"RS\0\0", Some((Way::Read, true))),
-            (b"RA\0\0", Some((Way::Read, false))),
-            (b"RM\0\0", Some((Way::Read, false))),
-            (b"WS", Some((Way::Write, true))),
-            (b"FWFS\0", Some((Way::Write, true))),
-            (b"WFSM\0", Some((Way::Write, false))),
+            (&b"R\0\0\0"[..], Some((Direction::Read, true))),
+            (b"RS\0\0", Some((Direction::Read, true))),
+            (b"RA\0\0", Some((Direction::Read, false))),
+            (b"RM\0\0", Some((Direction::Read, false))),
+            (b"WS", Some((Direction::Write, true))),
+            (b"FWFS\0", Some((Direction::Write, true))),
+            (b"WFSM\0", Some((Direction::Write, false))),
             (b"D\0", None),
             (b"FF\0", None),
             (b"N\0", None),
             (b"", None),
         ] {
-            assert_eq!(way_of(letters), told, "{letters:?}");
+            assert_eq!(parse_rwbs(letters), told, "{letters:?}");
         }
     }
 
-    fn sysfs() -> (Folder, Roots) {
-        let tree = Folder::new();
+    fn sysfs() -> (TestFolder, Roots) {
+        let tree = TestFolder::new();
         tree.put("sys/class/block/loop0/dev", "7:3\n");
         tree.put("sys/class/block/sda/dev", "8:16\n");
         tree.put("sys/class/block/sda/sda1/dev", "8:17\n");
@@ -509,12 +514,14 @@ mod tests {
     fn a_device_has_the_number_that_events_have() {
         let (_tree, roots) = sysfs();
         let own = (7 << 20) + 3;
-        let expected = Place { own, whole: own, first: 0, end: u64::MAX };
-        assert_eq!(Place::of(&roots, "loop0"), Some(expected));
+        let expected =
+            DeviceRange { device: own, disk: own, first_sector: 0, end_sector: u64::MAX };
+        assert_eq!(DeviceRange::of(&roots, "loop0"), Some(expected));
         let (own, whole) = ((8 << 20) + 17, (8 << 20) + 16);
-        let expected = Place { own, whole, first: 2048, end: 3048 };
-        assert_eq!(Place::of(&roots, "sda/sda1"), Some(expected));
-        assert_eq!(Place::of(&roots, "nvme0n1"), None);
+        let expected =
+            DeviceRange { device: own, disk: whole, first_sector: 2048, end_sector: 3048 };
+        assert_eq!(DeviceRange::of(&roots, "sda/sda1"), Some(expected));
+        assert_eq!(DeviceRange::of(&roots, "nvme0n1"), None);
     }
 
     #[test]
@@ -522,7 +529,7 @@ mod tests {
         let (_tree, roots) = sysfs();
         let (_call_off, called_off) = std::sync::mpsc::channel();
         let mut reasons = Vec::new();
-        trace(&roots, "nvme0n1", Duration::MAX, &called_off, |traced| {
+        sample_device(&roots, "nvme0n1", Duration::MAX, &called_off, |traced| {
             assert!(traced.seen.is_none());
             reasons.push(traced.reason.clone());
         });
@@ -547,14 +554,14 @@ mod tests {
 
     #[test]
     fn events_of_several_processors_are_taken_in_order() {
-        let mut taker = Taker::new(&Roots::default());
-        let piece = |mono_ns| Piece { mono_ns, way: Way::Read, sector: 8, sectors: 8 };
+        let mut taker = EventSorter::new(&Roots::default());
+        let piece = |mono_ns| BioRange { mono_ns, way: Direction::Read, sector: 8, sectors: 8 };
         let pid = std::process::id();
-        taker.held.push(Event { pid, piece: piece(30), what: Some(Done::Request) });
+        taker.held.push(Event { pid, piece: piece(30), what: Some(CompletionSource::Request) });
         taker.held.push(Event { pid, piece: piece(10), what: None });
         taker.held.push(Event { pid: 0, piece: piece(20), what: None });
         taker.held.push(Event { pid, piece: piece(99), what: None });
-        taker.take(50);
+        taker.process_until(50);
         assert!(!taker.sample.is_waiting());
         assert!(taker.is_waiting());
         assert_eq!(taker.queued, 2);

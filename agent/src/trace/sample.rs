@@ -20,23 +20,23 @@ const SECTOR_BYTES: u64 = 512;
 
 /// Where a bio goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum Direction {
     Read,
     Write,
 }
 
 /// One bio or a part of it: a moment, a place and a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct BioRange {
     pub mono_ns: u64,
-    pub way: Way,
+    pub way: Direction,
     pub sector: u64,
     pub sectors: u64,
 }
 
 /// How the end of I/O is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum CompletionSource {
     /// A bio is done; where the kernel has split it, the last part alone is told.
     Bio,
     /// A request is done, which may be a part of a bio or hold several.
@@ -45,11 +45,11 @@ pub enum Done {
 
 /// Everything that was seen on one device.
 #[derive(Debug, Serialize)]
-pub struct Seen {
+pub struct TraceSummary {
     /// Reads of the engine's processes.
-    pub read: WaySeen,
+    pub read: DirectionResult,
     /// Their writes.
-    pub write: WaySeen,
+    pub write: DirectionResult,
     /// Sampled bios of other processes, and of the kernel's own.
     pub others: u64,
     /// Records that found no room; bios under way then are not counted.
@@ -58,7 +58,7 @@ pub struct Seen {
 
 /// One direction.
 #[derive(Debug, Serialize)]
-pub struct WaySeen {
+pub struct DirectionResult {
     /// Bios sampled.
     pub bios: u64,
     /// Windows that had any.
@@ -90,17 +90,17 @@ pub struct WaySeen {
 
 /// Takes bios and their ends in the order of time.
 #[derive(Debug)]
-pub struct Sample {
-    ways: [WaySample; 2],
-    pending: BTreeMap<(Way, u64), Vec<Pending>>,
-    unmatched: VecDeque<(Piece, Done)>,
+pub struct BioSample {
+    ways: [DirectionSample; 2],
+    pending: BTreeMap<(Direction, u64), Vec<Pending>>,
+    unmatched: VecDeque<(BioRange, CompletionSource)>,
     latest_ns: u64,
     waiting: usize,
-    longest: u64,
+    max_bio_sectors: u64,
     window: u64,
-    windows: HashMap<(Way, u64), Window>,
+    windows: HashMap<(Direction, u64), Window>,
     others: u64,
-    lost: u64,
+    note_lost: u64,
 }
 
 #[derive(Debug)]
@@ -112,7 +112,7 @@ struct Pending {
 }
 
 #[derive(Debug)]
-struct WaySample {
+struct DirectionSample {
     bios: u64,
     sizes: HashMap<u64, u64>,
     sequential: u64,
@@ -141,58 +141,58 @@ struct Window {
     bins: BTreeMap<usize, u64>,
 }
 
-impl Default for Sample {
+impl Default for BioSample {
     fn default() -> Self {
         Self {
-            ways: [WaySample::new(1), WaySample::new(2)],
+            ways: [DirectionSample::new(1), DirectionSample::new(2)],
             pending: BTreeMap::new(),
             unmatched: VecDeque::new(),
             latest_ns: 0,
             waiting: 0,
-            longest: 0,
+            max_bio_sectors: 0,
             window: 0,
             windows: HashMap::new(),
             others: 0,
-            lost: 0,
+            note_lost: 0,
         }
     }
 }
 
-impl Sample {
+impl BioSample {
     /// A bio of the engine was queued.
-    pub fn queued(&mut self, bio: Piece) {
+    pub fn add_queued(&mut self, bio: BioRange) {
         if self.waiting >= MAX_PENDING || bio.sectors == 0 {
             return;
         }
         self.ways[bio.way as usize].add(&bio);
         let (way, window) = (bio.way, self.window);
         self.windows.entry((way, window)).or_default().waiting += 1;
-        let Piece { mono_ns: queued_ns, sectors, .. } = bio;
+        let BioRange { mono_ns: queued_ns, sectors, .. } = bio;
         let pending = Pending { queued_ns, sectors, left: sectors, window };
         // Direct I/O seldom meets itself on one place. Ends may have no record (see `super`), without a
         // word of lost ones: the next on the place shows it.
         let older = self.pending.insert((way, bio.sector), vec![pending]).unwrap_or_default();
-        self.give_up(way, &older);
+        self.censor_bios(way, &older);
         self.waiting += 1;
-        self.longest = self.longest.max(sectors);
+        self.max_bio_sectors = self.max_bio_sectors.max(sectors);
         if queued_ns < self.latest_ns {
             let ends: Vec<_> = self.unmatched.iter().copied().collect();
             for (piece, how) in ends.into_iter().filter(|(piece, _)| piece.mono_ns >= queued_ns) {
-                self.ended(piece, how);
+                self.complete_pending(piece, how);
             }
         }
         self.latest_ns = self.latest_ns.max(queued_ns);
     }
 
     /// A bio of somebody else was queued.
-    pub fn foreign(&mut self) {
+    pub fn count_foreign(&mut self) {
         self.others += 1;
     }
 
     /// A bio, a part of one, or several were done. Those that were not sampled are passed over.
-    pub fn done(&mut self, piece: Piece, how: Done) {
+    pub fn add_done(&mut self, piece: BioRange, how: CompletionSource) {
         self.latest_ns = self.latest_ns.max(piece.mono_ns);
-        if !self.ended(piece, how) {
+        if !self.complete_pending(piece, how) {
             if self.unmatched.len() >= MAX_UNMATCHED {
                 self.unmatched.pop_front();
             }
@@ -201,18 +201,18 @@ impl Sample {
     }
 
     /// Whether it was the end, or a part of it, of a bio under way.
-    fn ended(&mut self, piece: Piece, how: Done) -> bool {
+    fn complete_pending(&mut self, piece: BioRange, how: CompletionSource) -> bool {
         let mut matched = false;
         let end = piece.sector + piece.sectors;
-        let from = (piece.way, piece.sector.saturating_sub(self.longest));
-        let places: Vec<(Way, u64)> =
+        let from = (piece.way, piece.sector.saturating_sub(self.max_bio_sectors));
+        let places: Vec<(Direction, u64)> =
             self.pending.range(from..=(piece.way, end)).map(|(&place, _)| place).collect();
         for (way, start) in places {
             let Some(bios) = self.pending.get_mut(&(way, start)) else { continue };
             // Of several on one place the first ends first.
             let found = bios.iter_mut().position(|bio| match how {
-                Done::Bio => start + bio.sectors == end,
-                Done::Request => {
+                CompletionSource::Bio => start + bio.sectors == end,
+                CompletionSource::Request => {
                     let last = end.min(start + bio.sectors);
                     let common = last.saturating_sub(start.max(piece.sector));
                     bio.left = bio.left.saturating_sub(common);
@@ -221,13 +221,13 @@ impl Sample {
             });
             let Some(at) = found else { continue };
             matched = true;
-            if how == Done::Bio || bios[at].left == 0 {
+            if how == CompletionSource::Bio || bios[at].left == 0 {
                 let bio = bios.remove(at);
                 if bios.is_empty() {
                     self.pending.remove(&(way, start));
                 }
-                self.took(way, &bio, piece.mono_ns.saturating_sub(bio.queued_ns));
-                if how == Done::Bio {
+                self.add_latency(way, &bio, piece.mono_ns.saturating_sub(bio.queued_ns));
+                if how == CompletionSource::Bio {
                     break;
                 }
             }
@@ -243,27 +243,27 @@ impl Sample {
 
     /// The window ends, in which one bio in `weight` was sampled.
     pub fn end_window(&mut self, weight: f64) {
-        for way in [Way::Read, Way::Write] {
+        for way in [Direction::Read, Direction::Write] {
             self.ways[way as usize].recent.clear();
             let key = (way, self.window);
             if let Some(window) = self.windows.get_mut(&key) {
                 window.weight = Some(weight);
             }
-            self.settle(key);
+            self.close_window_if_done(key);
         }
         self.window += 1;
     }
 
     /// Nothing is waited for any longer.
-    pub fn censor(&mut self) {
+    pub fn censor_pending(&mut self) {
         self.unmatched.clear();
         for ((way, _), bios) in std::mem::take(&mut self.pending) {
-            self.give_up(way, &bios);
+            self.censor_bios(way, &bios);
         }
     }
 
     /// These are not timed: whether they went on or their ends were not recorded cannot be told.
-    fn give_up(&mut self, way: Way, bios: &[Pending]) {
+    fn censor_bios(&mut self, way: Direction, bios: &[Pending]) {
         for bio in bios {
             self.ways[way as usize].censored += 1;
             self.waiting = self.waiting.saturating_sub(1);
@@ -271,13 +271,13 @@ impl Sample {
             if let Some(window) = self.windows.get_mut(&key) {
                 window.waiting = window.waiting.saturating_sub(1);
             }
-            self.settle(key);
+            self.close_window_if_done(key);
         }
     }
 
     /// Records were lost: the ends of bios under way may be among them, so they are given up.
     pub fn lost(&mut self, records: u64) {
-        self.lost += records;
+        self.note_lost += records;
         self.waiting = 0;
         self.pending.clear();
         let keys: Vec<_> = self.windows.keys().copied().collect();
@@ -285,11 +285,11 @@ impl Sample {
             if let Some(window) = self.windows.get_mut(&key) {
                 window.waiting = 0;
             }
-            self.settle(key);
+            self.close_window_if_done(key);
         }
     }
 
-    fn took(&mut self, way: Way, bio: &Pending, latency_ns: u64) {
+    fn add_latency(&mut self, way: Direction, bio: &Pending, latency_ns: u64) {
         self.waiting = self.waiting.saturating_sub(1);
         let sample = &mut self.ways[way as usize];
         sample.lat_max_ns = sample.lat_max_ns.max(latency_ns);
@@ -299,11 +299,11 @@ impl Sample {
             window.sum_ns += latency_ns;
             *window.bins.entry(bin_of_ns(latency_ns)).or_default() += 1;
         }
-        self.settle(key);
+        self.close_window_if_done(key);
     }
 
     /// A window that has ended and waits for nothing goes into the sums.
-    fn settle(&mut self, key: (Way, u64)) {
+    fn close_window_if_done(&mut self, key: (Direction, u64)) {
         let settled = |window: &Window| window.waiting == 0 && window.weight.is_some();
         if self.windows.get(&key).is_some_and(settled) {
             if let Some(window) = self.windows.remove(&key) {
@@ -314,13 +314,13 @@ impl Sample {
 
     /// All of it; windows that have not ended are left out.
     #[must_use]
-    pub fn finish(self) -> Seen {
-        let [read, write] = self.ways.map(WaySample::seen);
-        Seen { read, write, others: self.others, lost: self.lost }
+    pub fn finish(self) -> TraceSummary {
+        let [read, write] = self.ways.map(DirectionSample::seen);
+        TraceSummary { read, write, others: self.others, lost: self.note_lost }
     }
 }
 
-impl WaySample {
+impl DirectionSample {
     fn new(seed: u64) -> Self {
         Self {
             bios: 0,
@@ -343,7 +343,7 @@ impl WaySample {
         }
     }
 
-    fn add(&mut self, bio: &Piece) {
+    fn add(&mut self, bio: &BioRange) {
         self.bios += 1;
         let bytes = bio.sectors * SECTOR_BYTES;
         let known = self.sizes.len() < MAX_SIZES || self.sizes.contains_key(&bytes);
@@ -382,14 +382,20 @@ impl WaySample {
         }
     }
 
-    fn seen(self) -> WaySeen {
+    fn seen(self) -> DirectionResult {
         let mut sizes: Vec<(u64, u64)> = self.sizes.into_iter().collect();
         sizes.sort_unstable();
         let rows = (0..BINS).filter(|&bin| self.counts[bin] > 0).map(|bin| {
             let (squares, weights) = (self.tail_squares[bin], self.tail_weights[bin]);
-            (bin, self.counts[bin], short(self.weights[bin]), short(squares), short(weights))
+            (
+                bin,
+                self.counts[bin],
+                round_to_thousandth(self.weights[bin]),
+                round_to_thousandth(squares),
+                round_to_thousandth(weights),
+            )
         });
-        WaySeen {
+        DirectionResult {
             latencies: rows.collect(),
             bios: self.bios,
             windows: self.windows,
@@ -400,32 +406,32 @@ impl WaySample {
             censored: self.censored,
             timed: self.counts.iter().sum(),
             lat_max_ns: self.lat_max_ns,
-            lat_sum_ns: short(self.lat_sum_ns),
-            weight: short(self.weight),
-            weight_square: short(self.weight_square),
+            lat_sum_ns: round_to_thousandth(self.lat_sum_ns),
+            weight: round_to_thousandth(self.weight),
+            weight_square: round_to_thousandth(self.weight_square),
         }
     }
 }
 
 /// To three digits after the point: no more is known, and shorter in JSON.
-fn short(value: f64) -> f64 {
+fn round_to_thousandth(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
 /// Fields of one tracepoint by name: offset and size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Format {
+pub struct TracepointFormat {
     /// What records of it begin with.
     pub id: u64,
     fields: HashMap<String, (usize, usize)>,
 }
 
-impl Format {
+impl TracepointFormat {
     /// Read the file's text; None when it has no id or no field.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
-        let fields: HashMap<_, _> = text.lines().filter_map(field).collect();
+        let fields: HashMap<_, _> = text.lines().filter_map(parse_field).collect();
         (!fields.is_empty()).then_some(Self { id, fields })
     }
 
@@ -451,7 +457,7 @@ impl Format {
 }
 
 /// `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, with tabs between
-fn field(line: &str) -> Option<(String, (usize, usize))> {
+fn parse_field(line: &str) -> Option<(String, (usize, usize))> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?.split_ascii_whitespace().last()?;
     let name = declared.split('[').next()?.to_owned();
@@ -463,17 +469,17 @@ fn field(line: &str) -> Option<(String, (usize, usize))> {
 mod tests {
     use super::*;
 
-    fn at(mono_ns: u64, sector: u64, sectors: u64) -> Piece {
-        Piece { mono_ns, way: Way::Read, sector, sectors }
+    fn at(mono_ns: u64, sector: u64, sectors: u64) -> BioRange {
+        BioRange { mono_ns, way: Direction::Read, sector, sectors }
     }
 
     #[test]
     fn a_bio_takes_from_its_queueing_to_the_end_of_its_last_request() {
-        let mut sample = Sample::default();
-        sample.queued(at(1000, 4096, 2048));
-        sample.done(at(1500, 4096, 1024), Done::Request);
+        let mut sample = BioSample::default();
+        sample.add_queued(at(1000, 4096, 2048));
+        sample.add_done(at(1500, 4096, 1024), CompletionSource::Request);
         assert!(sample.is_waiting());
-        sample.done(at(3000, 5120, 1024), Done::Request);
+        sample.add_done(at(3000, 5120, 1024), CompletionSource::Request);
         assert!(!sample.is_waiting());
         sample.end_window(1.0);
         let read = sample.finish().read;
@@ -484,11 +490,11 @@ mod tests {
 
     #[test]
     fn one_request_ends_the_bios_that_were_merged_in_it() {
-        let mut sample = Sample::default();
+        let mut sample = BioSample::default();
         for n in 0..4 {
-            sample.queued(at(100 * n, 8 * n, 8));
+            sample.add_queued(at(100 * n, 8 * n, 8));
         }
-        sample.done(at(1000, 0, 32), Done::Request);
+        sample.add_done(at(1000, 0, 32), CompletionSource::Request);
         assert!(!sample.is_waiting());
         sample.end_window(1.0);
         let read = sample.finish().read;
@@ -498,35 +504,38 @@ mod tests {
 
     #[test]
     fn a_split_bio_is_done_with_its_last_part() {
-        let mut sample = Sample::default();
-        sample.queued(at(0, 100, 64));
-        sample.done(at(10, 100, 32), Done::Bio);
+        let mut sample = BioSample::default();
+        sample.add_queued(at(0, 100, 64));
+        sample.add_done(at(10, 100, 32), CompletionSource::Bio);
         assert!(sample.is_waiting());
-        sample.done(at(20, 132, 32), Done::Bio);
+        sample.add_done(at(20, 132, 32), CompletionSource::Bio);
         assert!(!sample.is_waiting());
     }
 
     #[test]
     fn others_ends_and_other_directions_end_nothing() {
-        let mut sample = Sample::default();
-        sample.queued(at(0, 100, 8));
-        sample.done(at(10, 108, 8), Done::Request);
-        sample.done(at(10, 92, 8), Done::Request);
-        sample.done(Piece { way: Way::Write, ..at(10, 100, 8) }, Done::Request);
-        sample.done(at(10, 0, 0), Done::Bio);
+        let mut sample = BioSample::default();
+        sample.add_queued(at(0, 100, 8));
+        sample.add_done(at(10, 108, 8), CompletionSource::Request);
+        sample.add_done(at(10, 92, 8), CompletionSource::Request);
+        sample.add_done(
+            BioRange { way: Direction::Write, ..at(10, 100, 8) },
+            CompletionSource::Request,
+        );
+        sample.add_done(at(10, 0, 0), CompletionSource::Bio);
         assert!(sample.is_waiting());
-        sample.foreign();
+        sample.count_foreign();
         assert_eq!(sample.finish().others, 1);
     }
 
     #[test]
     fn a_bio_that_is_told_after_its_end_has_ended() {
-        let mut sample = Sample::default();
-        sample.done(at(50, 100, 8), Done::Request);
-        sample.done(at(80, 100, 8), Done::Request);
-        sample.queued(at(60, 100, 8));
+        let mut sample = BioSample::default();
+        sample.add_done(at(50, 100, 8), CompletionSource::Request);
+        sample.add_done(at(80, 100, 8), CompletionSource::Request);
+        sample.add_queued(at(60, 100, 8));
         assert!(!sample.is_waiting());
-        sample.queued(at(90, 100, 8));
+        sample.add_queued(at(90, 100, 8));
         assert!(sample.is_waiting(), "what was queued later has not");
         sample.end_window(1.0);
         let read = sample.finish().read;
@@ -535,10 +544,10 @@ mod tests {
 
     #[test]
     fn a_bio_without_an_end_is_given_up_for_the_next_on_its_place() {
-        let mut sample = Sample::default();
-        sample.queued(at(0, 100, 8));
-        sample.queued(at(50, 100, 8));
-        sample.done(at(60, 100, 8), Done::Request);
+        let mut sample = BioSample::default();
+        sample.add_queued(at(0, 100, 8));
+        sample.add_queued(at(50, 100, 8));
+        sample.add_done(at(60, 100, 8), CompletionSource::Request);
         assert!(!sample.is_waiting());
         sample.end_window(1.0);
         let read = sample.finish().read;
@@ -547,12 +556,12 @@ mod tests {
 
     #[test]
     fn what_is_waited_for_no_longer_has_no_latency() {
-        let mut sample = Sample::default();
-        sample.queued(at(0, 100, 8));
-        sample.queued(at(0, 200, 8));
-        sample.done(at(50, 200, 8), Done::Request);
+        let mut sample = BioSample::default();
+        sample.add_queued(at(0, 100, 8));
+        sample.add_queued(at(0, 200, 8));
+        sample.add_done(at(50, 200, 8), CompletionSource::Request);
         sample.end_window(2.0);
-        sample.censor();
+        sample.censor_pending();
         let read = sample.finish().read;
         assert_eq!((read.censored, read.timed, read.lat_max_ns), (1, 1, 50));
         assert!((read.weight - 2.0).abs() < 1e-9);
@@ -560,10 +569,10 @@ mod tests {
 
     #[test]
     fn what_may_have_ended_unseen_is_given_up() {
-        let mut sample = Sample::default();
-        sample.queued(at(0, 100, 8));
-        sample.queued(at(0, 200, 8));
-        sample.done(at(30, 200, 8), Done::Request);
+        let mut sample = BioSample::default();
+        sample.add_queued(at(0, 100, 8));
+        sample.add_queued(at(0, 200, 8));
+        sample.add_done(at(30, 200, 8), CompletionSource::Request);
         sample.lost(3);
         sample.end_window(1.0);
         let seen = sample.finish();
@@ -572,11 +581,14 @@ mod tests {
 
     #[test]
     fn windows_are_weighted_and_their_tails_summed_by_window() {
-        let mut sample = Sample::default();
+        let mut sample = BioSample::default();
         for (window, slow) in [(0, 2), (1, 0)] {
             for n in 0..4_u64 {
-                sample.queued(at(0, 8 * n, 8));
-                sample.done(at(if n < slow { 4000 } else { 100 }, 8 * n, 8), Done::Request);
+                sample.add_queued(at(0, 8 * n, 8));
+                sample.add_done(
+                    at(if n < slow { 4000 } else { 100 }, 8 * n, 8),
+                    CompletionSource::Request,
+                );
             }
             sample.end_window(if window == 0 { 1.0 } else { 3.0 });
         }
@@ -591,10 +603,10 @@ mod tests {
 
     #[test]
     fn places_and_sizes_kept_are_bounded() {
-        let mut sample = Sample::default();
+        let mut sample = BioSample::default();
         for n in 0..10_000_u64 {
-            sample.queued(at(n, 8 * n, 1 + n % 100));
-            sample.done(at(n, 8 * n, 1 + n % 100), Done::Request);
+            sample.add_queued(at(n, 8 * n, 1 + n % 100));
+            sample.add_done(at(n, 8 * n, 1 + n % 100), CompletionSource::Request);
         }
         sample.end_window(1.0);
         let read = sample.finish().read;
@@ -635,7 +647,7 @@ format:
 
     #[test]
     fn fields_are_found_by_their_names() {
-        let format = Format::parse(QUEUE).unwrap();
+        let format = TracepointFormat::parse(QUEUE).unwrap();
         let mut raw = vec![0; 54];
         raw[..2].copy_from_slice(&2097_u16.to_ne_bytes());
         raw[16..24].copy_from_slice(&(1_u64 << 40).to_ne_bytes());
@@ -653,7 +665,7 @@ format:
 
     #[test]
     fn an_older_kernels_format_is_another() {
-        let format = Format::parse(COMPLETE).unwrap();
+        let format = TracepointFormat::parse(COMPLETE).unwrap();
         assert_eq!(format.id, 1053);
         assert_eq!(format.bytes(&[0; 40], "rwbs").map(<[u8]>::len), Some(8));
     }
@@ -661,7 +673,7 @@ format:
     #[test]
     fn what_is_no_format_is_none() {
         for text in ["", "ID: x\n", "ID: 5\n", "ID: 5\nfield:int a;\toffset:x;\tsize:4;\n"] {
-            assert_eq!(Format::parse(text), None, "{text:?}");
+            assert_eq!(TracepointFormat::parse(text), None, "{text:?}");
         }
     }
 }
