@@ -20,14 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// Split off the keeper: returns in the agent, which has its own session and no terminal.
 ///
 /// To be called first of all, while the process has one thread.
-pub fn fork_supervisor() -> io::Result<()> {
+pub fn fork_keeper() -> io::Result<()> {
     signal::block_handled();
     process::start_session();
     process::become_subreaper()?;
     let _ = own_agent_id(); // Made now, it is the keeper's as well.
     let keeper = process::own_pid();
     if let Some(agent) = process::fork()? {
-        supervise(agent);
+        run_keeper(agent);
     }
     process::start_session();
     process::become_subreaper()?;
@@ -38,7 +38,7 @@ pub fn fork_supervisor() -> io::Result<()> {
     start_guard()
 }
 
-fn supervise(agent: Pid) -> ! {
+fn run_keeper(agent: Pid) -> ! {
     close_inherited_channel();
     loop {
         match signal::wait_for_signal(PATIENCE) {

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         guest::become_init();
     }
     let _ = own_program(); // Now, while the root is that of whoever started it.
-    if let Err(error) = keeper::fork_supervisor() {
+    if let Err(error) = keeper::fork_keeper() {
         eprintln!("iolab-agent: cannot start: {}", error::io_error_text(&error));
         return ExitCode::from(70);
     }

@@ -273,7 +273,7 @@ impl Service {
         let folder = self.lease.open_scratch(&socket.dir)?;
         let ended = place.serve(&folder, socket, |event| match event {
             connection::ConnectionEvent::Connected => {
-                self.outbox.send_message(id, "connected", &EmptyBody {})
+                self.outbox.send_message(id, "connected", &EmptyBody {});
             }
             connection::ConnectionEvent::Received(bytes) => {
                 self.outbox.send_with_payload(id, "received", &EmptyBody {}, bytes);
@@ -359,7 +359,7 @@ impl Service {
                 self.outbox.send_message(id, "purged", &self.devices.discard(&path)?);
             }
             Request::Trim { path } => {
-                self.outbox.send_message(id, "purged", &trim_file_system(&path)?)
+                self.outbox.send_message(id, "purged", &trim_file_system(&path)?);
             }
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
                 let backing = Backing::of(image_bytes, path, serial, overwrite)?;

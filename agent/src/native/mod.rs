@@ -10,6 +10,7 @@ pub mod contents;
 pub mod counts;
 mod faults;
 pub mod halt;
+mod lane;
 pub mod ledger;
 pub mod lines;
 pub mod offsets;

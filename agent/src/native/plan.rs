@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::contents::ContentsWriter;
 use super::counts::{ArrivalMode, WorkerCounters};
+use super::lane::{Lane, ThinkTime};
 use super::queue::IoKind;
-use super::slot::{Lane, ThinkTime};
 use super::source::{OpFeed, OpStream};
 use super::spec::{JobSpec, Method, Spec};
 use super::target::Targets;

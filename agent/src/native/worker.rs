@@ -10,10 +10,9 @@ use std::thread;
 
 use super::counts::{Timing, WorkerCounters};
 use super::halt::{CHECK_INTERVAL_NS, Halt};
+use super::lane::{Lane, LaneState, NEVER, Submitter};
 use super::queue::{Queue, Wait};
-use super::slot::{
-    CompletionBatch, Lane, LaneState, NEVER, RetryDecision, Slot, SlotMemory, Submitter,
-};
+use super::slot::{CompletionBatch, RetryDecision, Slot, SlotMemory};
 use super::tsc::Clock;
 use super::verify::{Verification, Verifier};
 use crate::sys::buffer::Region;
