@@ -119,7 +119,7 @@ def test_a_report_shows_predictions_hatched_and_apart(session: Path, tmp_path: P
         for fact in (*ends, "1.5 times", "1 to 16", told["law"]):
             assert tells(place, fact), fact
     assert "100 is more than 2 times" in text
-    assert part.count("<svg") == 1
+    assert part.count("<figure") == 1
     assert "hatched: predicted, not measured" in part.lower()
     assert files["pdf"].stat().st_size > 0
     call("report", session, "--html", files["html"])

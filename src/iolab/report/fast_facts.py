@@ -192,11 +192,11 @@ def _is_least_load(point: PointSummary, brief: Brief) -> bool:
         not isinstance(value, int)
         or value
         <= min(
-            int(other)
+            other
             for summary in brief.points
             if summary.key.workload == point.key.workload
             for at, other in summary.key.axis
-            if at == name
+            if at == name and isinstance(other, int)
         )
         for name, value in point.key.axis
     )
