@@ -120,7 +120,7 @@ def test_a_report_shows_predictions_hatched_and_apart(session: Path, tmp_path: P
             assert tells(place, fact), fact
     assert "100 is more than 2 times" in text
     assert part.count("<figure") == 1
-    assert "hatched: predicted, not measured" in part.lower()
+    assert "predicted, not measured" in part.lower()
     assert files["pdf"].stat().st_size > 0
     call("report", session, "--html", files["html"])
     assert 'id="predicted"' not in files["html"].read_text(encoding="utf-8")
