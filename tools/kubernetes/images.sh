@@ -5,7 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 images=$CACHE/images
 # Where apt gets its packages from, debootstrap does, too.
-mirror=$(sed -nE "s/^(URIs:|deb) +(http[^ ]*).*/\2/p" /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | sed -nE "s/^(URIs:|deb) +(http[^ ]*).*/\2/p" | sed -n 1p || true)
 mkdir -p "$images"
 store="--root $CACHE/containers --runroot $CACHE/containers-run --storage-driver overlay"
 # shellcheck disable=SC2086 # options
