@@ -168,7 +168,7 @@ def test_what_hangs_is_told_and_nothing_is_left(
     assert [part for part in parts if part not in done.stderr] == [], done.stderr
 
 
-def test_a_quota_and_a_policy_refuse_before_anything_is_made(study: Path) -> None:
+def test_a_quota_and_a_policy_refuse_before_anything_is_made(study: Path, tmp_path: Path) -> None:
     kubectl("create", "quota", "small", "--hard=pods=0")
     try:
         done = iolab("run", study, "--storage-class=fast", "--volume=1Gi", IMAGE)
@@ -182,7 +182,8 @@ def test_a_quota_and_a_policy_refuse_before_anything_is_made(study: Path) -> Non
     try:
         block = ("--storage-class=block", "--volume-mode=block", "--volume=1Gi", IMAGE)
         refused = iolab("run", study, *block)
-        taken = iolab("run", study, "--storage-class=fast", "--volume=1Gi", IMAGE, *SHORT)
+        words = ("--storage-class=fast", "--volume=1Gi", IMAGE, *SHORT)
+        taken = iolab("run", study, *words, "--out", tmp_path / "session")
     finally:
         kubectl("label", "namespace", NAMESPACE, f"{label}-")
     assert refused.returncode == 3
