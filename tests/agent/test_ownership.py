@@ -320,7 +320,9 @@ def test_a_mount_over_the_folder_is_not_the_folder(agent: Agent, tmp_path: Path)
     try:
         (folder / "theirs").write_text("stays")
         assert agent.ask("run", argv=["true"], cwd=str(folder))["code"] == "replaced"
-        assert agent.ask("scratch_close", dir=str(folder), keep=False)["code"] == "replaced"
+        refused = agent.ask("scratch_close", dir=str(folder), keep=False)
+        assert (refused["code"], "mount covers it" in refused["message"]) == ("EBUSY", True)
+        assert refused["message"].count("replaced") == 0
         assert (folder / "theirs").read_text() == "stays"
     finally:
         subprocess.run(["umount", folder], check=True)
@@ -387,9 +389,10 @@ def ext4_on_loop(folder: Path) -> Iterator[tuple[Path, Path]]:
 
 @contextmanager
 def immutable(file: Path) -> Iterator[None]:
-    """A file that not even root can remove."""
+    """A file that not even root can remove, or a folder from which nothing can be removed."""
     require("chattr", "root")
-    file.touch()
+    if not file.exists():
+        file.touch()
     subprocess.run(["chattr", "+i", file], check=True)
     try:
         yield
@@ -411,7 +414,24 @@ def test_the_last_answer_names_a_folder_that_stays_where_it_is_by_now(
             (left,) = agent.ask("bye")["left"]
             assert (left["kind"], left["name"]) == ("folder", str(moved))
             assert str(folder) in left["reason"]
+            assert f"{moved}/stays: " in left["reason"]
         assert agent.process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("protected", ["file", "folder"])
+def test_a_file_that_cannot_be_removed_is_named_with_its_attribute(
+    agent: Agent, tmp_path: Path, protected: str
+) -> None:
+    """`chattr +i` on a file deep in the folder, or on the folder that it lies in."""
+    with ext4_on_loop(tmp_path) as (_, target):
+        deep = Path(open_scratch(agent, target)["dir"]) / "deep" / "er"
+        deep.mkdir(parents=True)
+        (deep / "stays").touch()
+        with immutable(deep if protected == "folder" else deep / "stays"):
+            refused = agent.ask("scratch_close", dir=str(deep.parents[1]), keep=False)
+            assert f"{deep}/stays: " in refused["message"]
+            assert "chattr" in refused["message"]
+        agent.close()
 
 
 def test_what_could_be_removed_by_the_end_is_not_named(agent: Agent, tmp_path: Path) -> None:

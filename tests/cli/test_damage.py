@@ -102,6 +102,8 @@ def commands(session: Path) -> Iterator[tuple[str | Path, ...]]:
     """Each command that shows figures of a session."""
     yield "show", session
     yield "show", session, "--json"
+    yield "plan", session
+    yield "plan", session, "--format", "json"
     yield "export", session, "-f", "csv"
     yield "export", session, "-f", "json"
     yield "export", session, "-f", "parquet", "-o", session.parent / "out.parquet"

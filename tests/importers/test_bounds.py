@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tracemalloc
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from iolab.core import limits
 from tests.cli.in_process import call
 from tests.importers.importing import lay_down
+from tests.needs import require
 from tests.recorded import recorded
 
 PLAIN = "import/fio/plain-3.33.json"
@@ -116,3 +118,21 @@ def test_a_folder_that_is_no_folder_of_results_is_not_looked_through(tmp_path: P
     done = call("import", str(folder), "--out", str(tmp_path / "S"))
     assert done.returncode == 2
     assert f"more than {limits.ENTRIES_MAX}" in done.stderr
+
+
+@pytest.mark.parametrize("free_kib", [8, 24, 40])
+@pytest.mark.parametrize("name", ["S", ""])
+def test_an_import_onto_a_disk_that_fills_leaves_nothing(
+    tmp_path: Path, free_kib: int, name: str
+) -> None:
+    require("root")
+    source, small = tmp_path / "plain.json", tmp_path / "small"
+    source.write_bytes(recorded(PLAIN))
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={free_kib}k", "none", small], check=True)
+    try:
+        done = call("import", str(source), "--out", str(small / name))
+        assert (done.returncode, "resume" in done.stderr) == (5, False)
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::vec::IntoIter;
@@ -34,21 +35,38 @@ impl RemovalTotals {
     }
 }
 
+/// What could not be removed or looked at: where it is below the folder, and why.
+#[derive(Debug)]
+pub struct Stuck {
+    /// Empty for the folder itself.
+    pub path: PathBuf,
+    /// What the kernel said.
+    pub error: io::Error,
+}
+
+impl From<io::Error> for Stuck {
+    fn from(error: io::Error) -> Self {
+        Self { path: PathBuf::new(), error }
+    }
+}
+
+type Outcome = std::result::Result<RemovalTotals, Stuck>;
+
 /// Count what a folder holds, `keep` in it left out.
-pub fn count_contents(folder: &File, keep: &OsStr) -> io::Result<RemovalTotals> {
+pub fn count_contents(folder: &File, keep: &OsStr) -> Outcome {
     visit(folder, keep, &|_, _, _| Ok(()))
 }
 
 /// Remove what a folder holds, except for the name `keep` in it.
 ///
 /// All that can be removed is; the first error is told after that.
-pub fn remove_contents(folder: &File, keep: &OsStr) -> io::Result<RemovalTotals> {
+pub fn remove_contents(folder: &File, keep: &OsStr) -> Outcome {
     visit(folder, keep, &unlink_in)
 }
 
 /// The same by several threads, for folders that hold a folder for each of many ranks: on a network
 /// file system a million names would take one thread an hour.
-pub fn remove_contents_parallel(folder: &File, keep: &OsStr) -> io::Result<RemovalTotals> {
+pub fn remove_contents_parallel(folder: &File, keep: &OsStr) -> Outcome {
     let branches = Mutex::new(branches(folder, keep)?);
     let threads = lock(&branches).len().min(MAX_THREADS);
     let tally = Mutex::new(RemovalTotals::default());
@@ -59,6 +77,7 @@ pub fn remove_contents_parallel(folder: &File, keep: &OsStr) -> io::Result<Remov
                 while let Some((above, name)) = pop(&branches) {
                     // What cannot be removed here is met again below, and told there.
                     let cleared = open_folder_in(&above, &name)
+                        .map_err(Stuck::from)
                         .and_then(|branch| remove_contents(&branch, OsStr::new("")));
                     lock(&tally).add(cleared.unwrap_or_default());
                 }
@@ -102,7 +121,7 @@ struct Level {
 }
 
 /// Of folders in folders, however deep, one is open at a time: from each its own `..` leads back.
-fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<RemovalTotals> {
+fn visit(folder: &File, keep: &OsStr, act: Act) -> Outcome {
     let top = stat_in(folder, OsStr::new("."))?;
     let mut names = names_in(folder)?;
     names.retain(|name| name != keep);
@@ -116,23 +135,29 @@ fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<RemovalTotals> {
             tally.add(RemovalTotals { names: 1, bytes: entry.size_bytes });
             Ok(())
         };
-        let outcome = if let Some(name) = level.names.next() {
-            enter(&here, &name, top).and_then(|(entry, inside)| {
+        let (name, outcome) = if let Some(name) = level.names.next() {
+            let entered = enter(&here, &name, top).and_then(|(entry, inside)| {
                 let Some((inside, names)) = inside else { return done(&here, &name, entry) };
                 here = inside;
-                levels.push(Level { name, entry, names: names.into_iter() });
+                levels.push(Level { name: name.clone(), entry, names: names.into_iter() });
                 Ok(())
-            })
+            });
+            (name, entered)
         } else {
             let Some(Level { name, entry, .. }) = levels.pop() else { break };
             let Some(above) = levels.last() else { break };
             here = leave(&here, above.entry)?;
-            done(&here, &name, entry)
+            let outcome = done(&here, &name, entry);
+            (name, outcome)
         };
         match outcome {
             // Another host may be removing its files here at the same time; gone is gone.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                first_error.get_or_insert(error);
+                first_error.get_or_insert_with(|| {
+                    let mut path: PathBuf = levels.iter().map(|level| &level.name).collect();
+                    path.push(name);
+                    Stuck { path, error }
+                });
             }
             _ => {}
         }
@@ -276,7 +301,9 @@ mod tests {
         let left = fs::read(&inside);
         unmount(&at, UnmountMode::IfUnused).unwrap();
         assert_eq!(left.unwrap(), b"stays", "{deep}, bound: {is_bound}");
-        assert_eq!(errors.map(|error| error.raw_os_error()), [Some(libc::EXDEV); 3]);
+        for Stuck { path, error } in errors {
+            assert_eq!((path, error.raw_os_error()), (deep.into(), Some(libc::EXDEV)));
+        }
         assert!(!folder.path().join("metadata.0/rank.7").exists());
     }
 

@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bound;
-use crate::error::{Context, Error, Result, io_error_text};
-use crate::prepare::removal;
+use crate::error::{Context, Error, Result};
+use crate::prepare::removal::{self, Stuck};
 use crate::roots::Roots;
 use crate::sign::own_agent_id;
 use crate::sys::file::{
-    LockedFile, is_locked, open_file_in, open_folder, open_folder_in, stat_in, unlink_in,
+    LockedFile, is_immutable, is_locked, open_file_in, open_folder, open_folder_in, stat_in,
+    unlink_in,
 };
 use crate::sys::process::{effective_gid, effective_uid};
 use crate::tree;
@@ -129,8 +130,7 @@ impl Scratch {
             } else {
                 removal::remove_contents_parallel(&folder, OsStr::new(LOCK_NAME))
             };
-            let leftovers =
-                leftovers.context(format_args!("clear what was left in {}", dir.display()))?;
+            let leftovers = leftovers.map_err(|stuck| stuck_error(&dir, &stuck))?;
             let marker = LockMarker {
                 owner: owner.to_owned(),
                 agent: own_agent_id().to_owned(),
@@ -167,32 +167,30 @@ impl Scratch {
     pub fn remove(&self) -> std::result::Result<Removed, RemovalFailure> {
         let in_place = self.anchor().open();
         let place = self.place();
-        let stays = |error: &io::Error| {
-            let doing = format_args!("remove {}", self.dir.display());
-            let message = match &in_place {
-                Ok(_) => Error::io(doing, error).message,
-                Err(replaced) => {
-                    let why = io_error_text(error);
-                    format!("{}; {}, and cannot be removed: {why}", replaced.message, place.text())
-                }
+        let is_named = !matches!(place, ScratchLocation::Unmounted(_));
+        let now = if is_named { place.path() } else { self.dir() };
+        let stays = |stuck: Stuck| {
+            let mut error = stuck_error(now, &stuck);
+            let moved = match &place {
+                ScratchLocation::At(_) => format!("it was moved from {}", self.dir.display()),
+                other => other.text(),
             };
-            let error = match &in_place {
-                Ok(_) => Error::io("", error).code,
-                Err(replaced) => replaced.code.clone(),
-            };
-            let is_named = !matches!(place, ScratchLocation::Unmounted(_));
-            let now = if is_named { place.path() } else { self.dir() };
-            RemovalFailure { now: now.to_owned(), error: Error { code: error, message } }
+            if in_place.is_err() {
+                error.message = format!("{moved}; {}", error.message);
+            }
+            RemovalFailure { now: now.to_owned(), error }
         };
         if place != ScratchLocation::Nowhere {
             removal::remove_contents_parallel(&self.folder, OsStr::new(LOCK_NAME))
-                .map_err(|error| stays(&error))?;
+                .map_err(stays)?;
             let lock = stat_in(&self.folder, OsStr::new(LOCK_NAME));
             match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK_NAME), lock)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(stays(&error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(stays(Stuck { path: LOCK_NAME.into(), error }));
+                }
                 _ => {}
             }
-            self.remove_empty(place.path()).map_err(|error| stays(&error))?;
+            self.remove_empty(place.path()).map_err(|error| stays(error.into()))?;
         }
         match in_place {
             Ok(_) => Ok(Removed::InPlace),
@@ -592,6 +590,17 @@ fn open_and_lock(dir: &Path) -> Result<Option<(File, LockedFile)>> {
         _ => false,
     };
     Ok(is_same.then_some((folder, lock)))
+}
+
+/// What in the folder `dir` cannot be removed, and why; of a file with an attribute, what ends that.
+fn stuck_error(dir: &Path, stuck: &Stuck) -> Error {
+    let path: PathBuf = dir.join(&stuck.path).components().collect();
+    let mut error = Error::io(format_args!("remove {}", path.display()), &stuck.error);
+    let is_protected = || path.ancestors().take(2).any(is_immutable);
+    if stuck.error.raw_os_error() == Some(libc::EPERM) && is_protected() {
+        error.message += ", as it is immutable or append-only (chattr -ia)";
+    }
+    error
 }
 
 /// Refuse a folder that another user made: what is in it would be in his hands.

@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use rustix::fs::{
     self as calls, Access, Advice, AtFlags, CWD, FileType, FlockOperation, MemfdFlags, Mode,
-    OFlags, ResolveFlags, StatVfsMountFlags, StatxFlags,
+    OFlags, ResolveFlags, StatVfsMountFlags, StatxAttributes, StatxFlags,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -118,6 +118,15 @@ fn open_at(folder: impl AsFd, name: impl Arg, flags: OFlags) -> io::Result<File>
 pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: EntryInfo) -> io::Result<()> {
     let flags = if entry.is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     Ok(calls::unlinkat(folder, name, flags)?)
+}
+
+/// Whether a name's attributes say that nobody may change it, or that it may only grow (`chattr`).
+#[must_use]
+pub fn is_immutable(path: &Path) -> bool {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let protected = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    calls::statx(CWD, path, flags, StatxFlags::TYPE)
+        .is_ok_and(|stat| stat.stx_attributes.intersects(protected))
 }
 
 /// What a name in an open folder is; a symbolic link is told as itself.

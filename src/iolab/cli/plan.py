@@ -25,6 +25,7 @@ from iolab.cli.options import (
     with_study_options,
 )
 from iolab.cli.output import (
+    open_session,
     print_document,
     print_json,
     print_message,
@@ -270,14 +271,12 @@ def _measured_session(options: StudyOptions) -> SessionReader | None:
     place, named = Path(options.study), quote_value(options.study)
     if not place.is_dir():
         return None
-    from iolab.store.reader import SessionReader
-
     if options != StudyOptions(options.study):
         raise UsageError(
             f"{named} is a session, whose study has its path and values already.",
             "Leave the options of a study out, or name a study.",
         )
-    reader = SessionReader(place)
+    reader = open_session(place)
     if not all(workload.job.is_measured_by_iolab for workload in reader.study.workloads):
         raise UsageError(
             f"{quote_value(options.study)} was imported: it has no plan.",

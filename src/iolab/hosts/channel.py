@@ -341,7 +341,7 @@ class Request:
         if reply.is_ == "error":
             message = excerpt(str(reply.header.get("message", "it gave no reason")))
             code = excerpt(str(reply.header.get("code", "unknown")), 40)
-            raise AgentRefusalError(self._host, self._verb, code, message)
+            raise AgentRefusalError(self._host, code, message)
         return reply
 
     async def aclose(self) -> None:

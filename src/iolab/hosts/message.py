@@ -63,12 +63,12 @@ class AgentRefusalError(HostError):
     `code` is the errno's name or a word, `reason` the agent's own sentence.
     """
 
-    def __init__(self, host: str, verb: str, code: str, reason: str) -> None:
+    def __init__(self, host: str, code: str, reason: str) -> None:
         self.code = code
         self.reason = reason
         name = excerpt(host)
         hint = _REMEDIES.get(code, "Correct it on that host and run again.")
-        message = f"Host '{name}' refused '{verb}': {reason.rstrip('.')}."
+        message = f"Host '{name}': {reason.rstrip('.')}."
         if code == "bad-request" and _OTHER_WORDS.search(reason):
             message = f"The agent on host '{name}' is of another iolab: {reason.rstrip('.')}."
             hint = _REINSTALL

@@ -8,7 +8,8 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,7 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Axis, Indicator, Workload
+from iolab.errors import StoreError
 from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
@@ -44,6 +46,7 @@ from iolab.importers.files import (
 )
 from iolab.importers.foreign_run import ForeignRun, ImportedClient, ImportedJob
 from iolab.record import Record
+from iolab.store.durable import RESUME_CLAUSE
 from iolab.store.writer import SessionWriter, require_no_session
 from iolab.study.schedule import content_digest
 from iolab.text import counted_noun, excerpt
@@ -456,16 +459,17 @@ def write_imported_session(
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.
     moment = measured if 0 < measured < now else now
-    writer = SessionWriter.create(
-        directory,
-        session.study,
-        session.plan,
-        f"{STUDY_ID}-{mark}",
-        command,
-        clock=lambda: moment,
-    )
+    with _errors_without_resume():
+        writer = SessionWriter.create(
+            directory,
+            session.study,
+            session.plan,
+            f"{STUDY_ID}-{mark}",
+            command,
+            clock=lambda: moment,
+        )
     try:
-        with writer:
+        with _errors_without_resume(), writer:
             writer.record_start({}, "none")
             kept: set[Path] = set()
             for placed in session.runs:
@@ -481,6 +485,16 @@ def write_imported_session(
         _remove_session(directory, is_new=is_new)
         raise
     return results
+
+
+@contextmanager
+def _errors_without_resume() -> Iterator[None]:
+    """Errors of the disk whose hint is to import again: nothing is left that could be resumed."""
+    try:
+        yield
+    except StoreError as error:
+        hint = error.hint.replace(RESUME_CLAUSE, "; nothing of the import was kept")
+        raise StoreError(error.message, hint) from error
 
 
 def _remove_session(directory: Path, *, is_new: bool) -> None:

@@ -17,7 +17,10 @@ from typing import Final, Self
 from iolab.errors import StoreError
 from iolab.store import layout
 
-_AGAIN: Final = "try again; a session goes on with `iolab resume`, its committed runs are whole."
+RESUME_CLAUSE: Final = "; a session goes on with `iolab resume`, its committed runs are whole"
+"""Of what to do after an error of the disk; what is not resumed has another end."""
+
+_AGAIN: Final = f"try again{RESUME_CLAUSE}."
 _ACCESS: Final = "Make it accessible to this user, or choose another place."
 _ADVICE: Final = {
     errno.ENOSPC: f"Free space on its file system and {_AGAIN}",

@@ -226,9 +226,11 @@ class WorkDirectories:
                 await workdir.host.request(
                     "scratch_close", deadline_s=limit_s, dir=folder, keep=keep
                 )
-            except AgentRefusalError:
-                taken.discard(split_folder(folder))  # Its agent lives, and says what stays.
-                raise
+            except AgentRefusalError as refusal:
+                taken.discard(split_folder(folder))
+                if refusal.code == "replaced":
+                    raise  # It was moved, and is removed; what stays is in the agent's last answer.
+                return
             taken.discard(split_folder(folder))
 
         faults: list[str] = []
