@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -35,10 +36,12 @@ def clean(agent: Agent, path: Path) -> Said:
 
 
 @contextmanager
-def sleeper(*argv: str, user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def sleeper(
+    *argv: str, user: int | None = None, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process with the environment of a dead agent's run; it must live on."""
     env = {**os.environ, "IOLAB_RUN": f"{DEAD}.1"}
-    process = subprocess.Popen(argv or ["sleep", "600"], env=env, user=user)
+    process = subprocess.Popen(argv or ["sleep", "600"], env=env, user=user, cwd=cwd)
     yield process
     assert process.poll() is None, "it was killed"
     process.kill()
@@ -539,6 +542,40 @@ def test_a_guests_files_are_only_what_lies_in_the_scratch_folder(
     assert (precious / "disk.qcow2").read_text() == "stays"
 
 
+@pytest.mark.parametrize(
+    ("program_name", "pid_file"),
+    [
+        ("qemu-system-x86_64", "vm-1.pid"),
+        ("java", "cassandra.pid"),
+        ("java", "ycsb.run/client-0.pid"),
+    ],
+)
+def test_a_server_that_a_pid_file_names_is_not_signalled(
+    agent: Agent, program: Path, tmp_path: Path, program_name: str, pid_file: str
+) -> None:
+    """It works in the folder, has the name and the environment, and its id stands in a file."""
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    server = tmp_path / program_name
+    shutil.copy2("/bin/sleep", server)
+    with sleeper(str(server), "600", cwd=folder) as impostor:
+        recorded = folder / pid_file
+        recorded.parent.mkdir(exist_ok=True)
+        recorded.write_text(f"{impostor.pid}\n")
+        assert agent.ask("scratch_close", dir=str(folder), keep=False).is_ == "done"
+        assert impostor.poll() is None
+        folder = Path(open_scratch(agent, tmp_path)["dir"])
+        recorded.parent.mkdir(exist_ok=True)
+        recorded.write_text(f"{impostor.pid}\n")
+        os.kill(agent.hello["pid"], signal.SIGKILL)
+        agent.process.wait(PATIENCE_S)
+        with Agent(program) as other:
+            found = clean(other, tmp_path)
+            assert found["processes"] == []
+            assert [each["dir"] for each in found["folders"]] == [str(folder)]
+            assert impostor.poll() is None
+        assert not folder.exists()
+
+
 def test_a_connection_goes_to_no_socket_that_a_link_names(agent: Agent, tmp_path: Path) -> None:
     """The monitor of a guest: whoever put a link there would rule another QEMU."""
     folder = Path(open_scratch(agent, tmp_path)["dir"])
@@ -571,3 +608,15 @@ def test_a_loop_device_whose_number_was_given_to_another_file_stays(
         assert str(other_file) in loops()
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def test_every_row_of_the_page_names_a_test_that_is_there() -> None:
+    tests = Path(__file__).parents[1]
+    page = (tests.parent / "docs" / "reference" / "ownership.md").read_text(encoding="utf-8")
+    objects, _, impostors = page.partition("## Tests with impostors")
+    named = re.findall(r"^\| (.+) \| `(\S+)` \| `(\S+)` \|$", impostors, re.MULTILINE)
+    rows = re.findall(r"^\| \*\*.*", objects, re.MULTILINE)
+    assert len(named) == len(rows)
+    for (row, file, test), line in zip(named, rows, strict=True):
+        assert line.replace("**", "").startswith(f"| {row}")
+        assert f"def {test}(" in (tests / file).read_text(encoding="utf-8")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from iolab.cli.commands import COMMANDS
 from iolab.errors import ExitCode
 from iolab.store.durable import SessionLock
+from iolab.store.writer import SessionWriter
 from tests.cli.command_line import make_session
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
@@ -94,6 +99,55 @@ def test_rm_refuses_a_link_and_a_session_that_is_being_written(tmp_path: Path) -
     with SessionLock(session):
         assert call("rm", session, "--yes").returncode == ExitCode.STORE
     assert call("show", session).returncode == 0
+
+
+def test_a_copy_of_a_session_that_is_being_written_is_not_that_session(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s")
+    with SessionLock(session):
+        copy = Path(shutil.copytree(session, tmp_path / "copy"))
+        assert call("rm", copy, "--yes").returncode == 0
+        assert call("rm", session, "--yes").returncode == ExitCode.STORE
+    assert (copy.exists(), call("show", session).returncode) == (False, 0)
+
+
+def test_a_process_that_the_lock_of_a_session_names_is_left_alone(tmp_path: Path) -> None:
+    """A dead writer's number is another's by now: it neither holds the session nor is signalled."""
+    session = make_session(tmp_path / "s")
+    foreign = subprocess.Popen(["sleep", "600"])
+    try:
+        (session / "lock").write_text(f"{foreign.pid}\n")
+        SessionWriter.reopen(session).close()
+        (session / "lock").write_text(f"{foreign.pid}\n")
+        assert call("rm", session, "--yes").returncode == 0
+        assert foreign.poll() is None
+    finally:
+        foreign.kill()
+        foreign.wait()
+
+
+@pytest.mark.parametrize("place", ["points", "report.html", "session.json", "."])
+def test_links_in_the_place_of_a_session_or_its_files_are_not_followed(
+    tmp_path: Path, place: str
+) -> None:
+    session, theirs = make_session(tmp_path / "s"), tmp_path / "theirs"
+    shutil.copytree(session, theirs)
+    linked = session if place == "." else session / place
+    if linked.is_dir():
+        shutil.rmtree(linked)
+    linked.unlink(missing_ok=True)
+    linked.symlink_to(theirs if place == "." else theirs / place)
+    before = sorted(str(path) for path in theirs.rglob("*"))
+    call("rm", session, "--yes")
+    assert sorted(str(path) for path in theirs.rglob("*")) == before
+    assert call("show", theirs).returncode == 0
+
+
+def test_a_directory_that_only_has_the_name_of_a_session_stays(tmp_path: Path) -> None:
+    theirs = tmp_path / "2026-11-29-smoke"
+    (theirs / "points").mkdir(parents=True)
+    (theirs / "points" / "thesis.txt").write_text("mine", encoding="utf-8")
+    assert call("rm", theirs, "--yes").returncode == ExitCode.STUDY
+    assert (theirs / "points" / "thesis.txt").read_text(encoding="utf-8") == "mine"
 
 
 def test_help_has_no_type_of_python() -> None:

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -199,6 +200,36 @@ def test_zram_is_known_by_its_name_and_gives_its_memory_back(agent: Agent) -> No
         assert agent.ask("discard", path=spare.path).is_ == "purged"
         assert int(spare.image.read_text().split()[0]) < 1 << 20
         assert agent.ask("device_close", path=spare.path).is_ == "done"
+
+
+@pytest.mark.parametrize("use", ["mounted", "swap"])
+def test_a_zram_that_another_uses_is_refused_and_stays_as_it_is(agent: Agent, use: str) -> None:
+    """Its number may be that of another's by now: the name alone gives no right to write."""
+    with spare_zram() as spare, ExitStack() as stack:
+        if use == "swap":
+            command("mkswap", spare.path)
+            command("swapon", spare.path)
+            stack.callback(command, "swapoff", spare.path)
+        else:
+            command("mkfs.ext4", "-q", spare.path)
+            folder = stack.enter_context(TemporaryDirectory())
+            command("mount", spare.path, folder)
+            stack.callback(command, "umount", folder)
+            (Path(folder) / "precious").write_text("stays")
+            os.sync()
+        assert taken(agent, spare) != "taken"
+        assert agent.ask("discard", path=spare.path).is_ == "error"
+        if use == "mounted":
+            assert (Path(folder) / "precious").read_text() == "stays"
+
+
+def test_a_zram_of_another_name_is_not_the_one_of_the_study(agent: Agent) -> None:
+    with spare_zram() as spare, spare_zram() as other:
+        write_at(other.path, 0, b"stays")
+        said = agent.ask("device_open", path=other.path, serial=spare.serial)
+        assert (said.is_, said["code"]) == ("error", "refused")
+        with Path(other.path).open("rb") as device:
+            assert device.read(5) == b"stays"
 
 
 def test_a_trim_tells_what_is_free(agent: Agent) -> None:
