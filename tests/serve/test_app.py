@@ -54,6 +54,24 @@ def test_the_list_has_every_session_with_its_status_and_verdicts(site: Site) -> 
 
 
 @pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("filter=SLOW", {"slow"}),
+        ("filter=interrupted", {"lab/stopped"}),
+        ("filter=lab+done", {"lab/whole"}),
+        ("filter=%3Cb%3Enothing", set()),
+    ],
+)
+def test_the_list_is_filtered_by_words(site: Site, query: str, names: set[str]) -> None:
+    page = site.get(f"/?{query}")
+    assert page.status == 200
+    for name in ("lab/whole", "lab/stopped", "slow", "fast"):
+        assert (f'href="/sessions/{site.id_of(name)}' in page.text) == (name in names)
+    assert f"{len(names)} of 5 sessions in" in page.text
+    assert "<b>" not in page.text
+
+
+@pytest.mark.parametrize(
     ("name", "old", "new"),
     [
         ("session.json", '"created_real_ns": ', '"created_real_ns": 9' + "0" * 30),

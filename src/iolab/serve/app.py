@@ -147,9 +147,10 @@ def _route(path: str, context: ServerContext, view: View) -> Route:
     return Route(path, respond, methods=["GET"])
 
 
-async def _list_view(context: ServerContext, _: Request) -> Response:
+async def _list_view(context: ServerContext, request: Request) -> Response:
     listing = await asyncio.to_thread(context.library.list_sessions)
-    return _page_response(list_page(listing, context.root, __version__))
+    words = request.query_params.get("filter", "")[:_TEXT_MAX]
+    return _page_response(list_page(listing, words, context.root, __version__))
 
 
 async def _metrics_view(context: ServerContext, request: Request) -> Response:

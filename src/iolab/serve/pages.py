@@ -444,10 +444,16 @@ class ConfigurationChoice(Record):
     chosen: str
 
 
-def list_page(listing: Listing, root: str, version: str) -> WebPage:
-    """The sessions of a directory."""
+def list_page(listing: Listing, words: str, root: str, version: str) -> WebPage:
+    """The sessions of a directory that have every one of the words, in any case; all without."""
     return _render_page(
-        "list.html.j2", refresh=not listing.complete, listing=listing, root=root, v=version
+        "list.html.j2",
+        refresh=not listing.complete,
+        listing=listing,
+        lines=listing.lines_with(words),
+        words=words,
+        root=root,
+        v=version,
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -247,6 +247,16 @@ class SessionLine(Record):
     summary: SessionSummary | None
     fault: str
 
+    def has_words(self, words: Sequence[str]) -> bool:
+        """Whether each word, in small letters, is part of what the list shows of the session."""
+        texts = [self.folder.name, self.fault]
+        if self.summary is not None:
+            session = self.summary.session
+            texts += [session.title, session.study, session.scale, session.status.value]
+            texts.append(self.summary.answer)
+        content = "\n".join(texts).casefold()
+        return all(word in content for word in words)
+
 
 class Listing(Record):
     """The sessions, newest first, and what is to be known of the list itself."""
@@ -254,6 +264,11 @@ class Listing(Record):
     lines: tuple[SessionLine, ...]
     notes: tuple[str, ...]
     complete: bool
+
+    def lines_with(self, text: str) -> tuple[SessionLine, ...]:
+        """The sessions that have every word of the text."""
+        words = text.casefold().split()
+        return tuple(line for line in self.lines if line.has_words(words))
 
 
 class LoadedSession(Record):
