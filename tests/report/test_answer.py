@@ -220,7 +220,7 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
     )
     compact = compact_table(table)
     assert [column.title for column in compact.columns] == ["Run", "IOPS"]
-    assert compact.title == "Runs (all rows: n 3)"
+    assert compact.title == "Runs (all rows: n: 3)"
     assert compact_table(replace(table, rows=table.rows[:1])).columns == table.columns
 
 

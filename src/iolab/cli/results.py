@@ -34,14 +34,13 @@ from iolab.report.terminal import (
     styled_verdict,
     terminal_table,
 )
-from iolab.text import capitalised, counted_noun, list_text, one_line
+from iolab.text import counted_noun, list_text, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.core.run import Plan
     from iolab.store.reader import SessionReader
-    from iolab.study.repeats import RepeatsAdvice
 
 STATUS_STYLES: Final = {
     SessionStatus.RUNNING: "cyan",
@@ -244,7 +243,6 @@ def answer_lines(
     directory: str,
     *,
     unfinished: bool = False,
-    repeats_advice: RepeatsAdvice | None = None,
 ) -> Iterator[RenderableType]:
     """The end: the result, how sure it is, what limits it, and the next command.
 
@@ -259,8 +257,6 @@ def answer_lines(
     limits = _best_point_bottlenecks(study, points, results)
     if limits:
         rows.append(("Limit", literal_text(bottlenecks_line(study, limits))))
-    if repeats_advice is not None:
-        rows.append(("Repeats", literal_text(f"{capitalised(repeats_advice.text)}.")))
     yield name_value_grid(rows)
     against = answer.objections
     explain = [command_line("explain", against[0].code)] if against else []

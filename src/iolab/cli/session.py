@@ -320,13 +320,14 @@ def _print_results(
     if options.output is not OutputFormat.TABLE:
         print_results_in_format(options.output, reader, study, results)
     else:
-        advice = repeats_advice(study, study_kinds())
-        print_session(reader, study, results, advise=False, repeats_advice=advice)
+        print_session(reader, study, results, advise=False)
         if smoke is not None:
             result_line(f"Smoke test, no figure to quote: {smoke.reason}; {smoke.hint}.")
     if options.report:
         _print_unless_quiet(f"Report: {write_report(options.directory)}", options)
     _warn_of_outdated_report(options)
+    if (advice := repeats_advice(study, study_kinds())) is not None:
+        _print_unless_quiet(f"Repeats: {advice.text}.", options)
     _print_unless_quiet(f"Session: {options.directory}", options)
     if status is not SessionStatus.DONE:
         _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from iolab.errors import ExitCode
     from iolab.report.charts.series import LatencyCurve
     from iolab.store.reader import SessionReader
-    from iolab.study.repeats import RepeatsAdvice
 
 NEAREST_MAX: Final = 3
 """Codes that are named for one that is none."""
@@ -171,12 +170,10 @@ def print_session(
     repeats: bool = False,
     advise: bool = True,
     points: Sequence[PointSummary] | None = None,
-    repeats_advice: RepeatsAdvice | None = None,
 ) -> None:
     """Print what a session is, its results, and in detail every check if asked.
 
-    `advise` says how to continue a session that did not come to its end; `repeats_advice`, what
-    too few repeats leave open.
+    `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise_points
     from iolab.cli.details import run_detail_lines
@@ -209,7 +206,6 @@ def print_session(
                 results,
                 directory,
                 unfinished=unfinished,
-                repeats_advice=repeats_advice,
             )
             if results
             else ()

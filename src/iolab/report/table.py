@@ -173,9 +173,13 @@ def compact_table(table: Table) -> Table:
         if len(table.rows) < COMMON_ROWS_MIN or len(texts) > 1 or is_warning:
             kept.append(place)
         elif texts != {DASH}:
-            common.append(f"{column.title} {texts.pop()}")
-    alike = f" (all rows: {', '.join(common)})" if common else ""
-    return replace(select_columns(table, kept), title=f"{table.title}{alike}".strip())
+            common.append(f"{column.title}: {texts.pop()}" if column.title else texts.pop())
+    alike = "; ".join(common)
+    if common:
+        title = f"{table.title} (all rows: {alike})" if table.title else f"All rows: {alike}"
+    else:
+        title = table.title
+    return replace(select_columns(table, kept), title=title)
 
 
 def select_columns(table: Table, indexes: Sequence[int]) -> Table:
