@@ -73,7 +73,7 @@ impl MemoryLimit {
             return Err(Error::bad_request(message));
         }
         mount_hidden_hierarchy(roots);
-        let (version, parent) = parent_of_groups(roots).ok_or_else(|| {
+        let (version, parent) = parent_for_memory_groups(roots).ok_or_else(|| {
             let message = "cannot bound memory: no control group above the agent hands the memory \
                         controller on";
             Error::errno(libc::ENOTSUP, message)
@@ -224,7 +224,7 @@ fn missing_hierarchy(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
 }
 
 /// Where a group with a limit of memory may be made.
-fn parent_of_groups(roots: &Roots) -> Option<(CgroupVersion, PathBuf)> {
+fn parent_for_memory_groups(roots: &Roots) -> Option<(CgroupVersion, PathBuf)> {
     hierarchies(roots).into_iter().find_map(|hierarchy| match hierarchy.version {
         CgroupVersion::V1 => Some((CgroupVersion::V1, hierarchy.own_group)),
         // A group with processes hands no controller on, but for the root; so groups are made
@@ -376,7 +376,7 @@ mod tests {
     fn of_version_one_a_group_is_made_in_the_own() {
         let (tree, roots) = machine(ONE, "4:memory:/app/7\n1:cpu:/\n0::/\n");
         let own = tree.path().join("cg/memory/app/7");
-        assert_eq!(parent_of_groups(&roots), Some((CgroupVersion::V1, own)));
+        assert_eq!(parent_for_memory_groups(&roots), Some((CgroupVersion::V1, own)));
     }
 
     #[test]
@@ -384,12 +384,12 @@ mod tests {
         let mounts = "35 31 0:32 /docker/7 {}/cg/memory rw - cgroup cgroup rw,memory\n";
         let (tree, roots) = machine(mounts, "4:memory:/docker/7\n");
         assert_eq!(
-            parent_of_groups(&roots),
+            parent_for_memory_groups(&roots),
             Some((CgroupVersion::V1, tree.path().join("cg/memory/")))
         );
         let (tree, roots) = machine(mounts, "4:memory:/elsewhere\n");
         assert_eq!(
-            parent_of_groups(&roots),
+            parent_for_memory_groups(&roots),
             Some((CgroupVersion::V1, tree.path().join("cg/memory")))
         );
     }
@@ -402,7 +402,7 @@ mod tests {
         tree.put("cg/user.slice/user-0.slice/cgroup.subtree_control", "pids\n");
         tree.put("cg/user.slice/user-0.slice/session-5.scope/cgroup.subtree_control", "\n");
         let slice = tree.path().join("cg/user.slice");
-        assert_eq!(parent_of_groups(&roots), Some((CgroupVersion::V2, slice)));
+        assert_eq!(parent_for_memory_groups(&roots), Some((CgroupVersion::V2, slice)));
     }
 
     #[test]

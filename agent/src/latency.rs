@@ -31,7 +31,7 @@ pub fn bin_of_ns(latency_ns: u64) -> usize {
 /// The smallest nanosecond of a bin.
 #[must_use]
 pub fn lower_ns(bin: usize) -> u64 {
-    match octave_of(bin) {
+    match width_log2(bin) {
         0 => bin as u64,
         octave => {
             let step = bin as u64 & ((1 << BINS_PER_OCTAVE_LOG2) - 1);
@@ -43,17 +43,17 @@ pub fn lower_ns(bin: usize) -> u64 {
 /// The largest nanosecond of a bin.
 #[must_use]
 pub fn upper_ns(bin: usize) -> u64 {
-    lower_ns(bin) + (1 << octave_of(bin)) - 1
+    lower_ns(bin) + (1 << width_log2(bin)) - 1
 }
 
 /// The nanosecond that stands for a bin, as fio prints it.
 #[must_use]
 pub fn middle_ns(bin: usize) -> u64 {
-    lower_ns(bin) + ((1 << octave_of(bin)) >> 1)
+    lower_ns(bin) + ((1 << width_log2(bin)) >> 1)
 }
 
 /// The power of two that is a bin's width.
-fn octave_of(bin: usize) -> u32 {
+fn width_log2(bin: usize) -> u32 {
     (bin >> BINS_PER_OCTAVE_LOG2).saturating_sub(1) as u32
 }
 

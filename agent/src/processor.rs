@@ -38,7 +38,7 @@ const MAX_PROCESSES: usize = 10_000;
 /// A process with more threads is asked for the children of its first one alone.
 const FORKING_THREADS: usize = 64;
 /// Groups above one another; nobody nests them deeper.
-const MAX_LEVELS: usize = 32;
+const MAX_GROUP_LEVELS: usize = 32;
 /// A thread that ran and waited for less than this part of the busiest one is none of those that
 /// make the load: one that tells, or waits for the others.
 const WORKER_DIVISOR: u64 = 4;
@@ -428,7 +428,7 @@ fn cpu_groups_of(roots: &Roots, pid: Pid) -> Vec<CpuGroup> {
         path: format!("/{}", below.display()),
         is_v2: controller.is_empty(),
     };
-    below.ancestors().take(MAX_LEVELS).map(group).collect()
+    below.ancestors().take(MAX_GROUP_LEVELS).map(group).collect()
 }
 
 #[cfg(test)]

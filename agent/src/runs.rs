@@ -24,7 +24,7 @@ use crate::tree::{self, RunProcesses};
 /// each guest of a node is a run as well.
 pub const MAX_RUNS: usize = 256;
 /// The last part of a wait for a start is slept on the clock itself, for precision.
-const PRECISE_WAIT_NS: u64 = 2_000_000;
+const CLOCK_SLEEP_NS: u64 = 2_000_000;
 /// How long a wait may trust the clock: a step of it is noticed at the next look.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(200);
 
@@ -99,10 +99,10 @@ impl Runs {
                 return Some(*signal);
             }
             let left_ns = at_ns.saturating_sub(time::real_ns());
-            if left_ns <= PRECISE_WAIT_NS {
+            if left_ns <= CLOCK_SLEEP_NS {
                 break;
             }
-            let patience = Duration::from_nanos(left_ns - PRECISE_WAIT_NS).min(MAX_CLOCK_WAIT);
+            let patience = Duration::from_nanos(left_ns - CLOCK_SLEEP_NS).min(MAX_CLOCK_WAIT);
             table = wait_timeout(&self.changed, table, patience);
         }
         drop(table);

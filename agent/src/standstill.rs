@@ -31,7 +31,7 @@ const PULSE_INTERVAL: Duration = Duration::from_millis(50);
 const MIN_GAP_NS: u64 = 300_000_000;
 /// A load that used less than this part of its usual processor time did not run meanwhile. It is
 /// looked at over the standstill and up to a quarter more, in which it ran as ever.
-const MAX_IDLE_SHARE: f64 = 0.5;
+const MIN_RUNNING_SHARE: f64 = 0.5;
 
 /// Why a load stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -173,7 +173,7 @@ impl AgentGap {
     #[must_use]
     pub fn stopped_load(&self, usual: f64) -> bool {
         let expected_ns = usual * self.watched_ns as f64;
-        expected_ns > 0.0 && (self.demand_ns as f64) < MAX_IDLE_SHARE * expected_ns
+        expected_ns > 0.0 && (self.demand_ns as f64) < MIN_RUNNING_SHARE * expected_ns
     }
 }
 

@@ -68,20 +68,20 @@ pub struct Orphan {
 /// end.
 #[must_use]
 pub fn find_orphans() -> Vec<Orphan> {
-    let found = orphan_processes().into_iter();
+    let found = processes_of_dead_agents().into_iter();
     found.map(|place| Orphan { pid: place.pid, command: command_of(place.pid) }).collect()
 }
 
 /// Kill those of them until none is left or patience ends; the ids of those that are left.
 #[must_use]
 pub fn kill_these_orphans(pids: &BTreeSet<Pid>) -> Vec<Pid> {
-    let look = || orphan_processes().into_iter().filter(|place| pids.contains(&place.pid));
+    let look = || processes_of_dead_agents().into_iter().filter(|place| pids.contains(&place.pid));
     kill_until_gone(|| look().collect())
 }
 
 /// Kill all of them.
 pub fn kill_orphans() {
-    let _ = kill_until_gone(orphan_processes);
+    let _ = kill_until_gone(processes_of_dead_agents);
 }
 
 fn kill_until_gone(look: impl Fn() -> Vec<ProcessInfo>) -> Vec<Pid> {
@@ -138,7 +138,7 @@ pub fn running_programs() -> HashSet<(u64, u64)> {
 }
 
 /// The setting in the environment only says whom to look at: anybody can make one.
-fn orphan_processes() -> Vec<ProcessInfo> {
+fn processes_of_dead_agents() -> Vec<ProcessInfo> {
     let is_orphan = |place: &ProcessInfo| {
         let Some(environ) = environ_of(place.pid) else { return false };
         let Some(sign) = agent_id_in_environ(&environ) else { return false };

@@ -310,14 +310,14 @@ fn use_objections(roots: &Roots, device: &str) -> Vec<Objection> {
         let message = format!("{device} is held by {}", holders.join(", "));
         objections.push(Objection::new("held", message));
     }
-    if swap_devices(roots).iter().any(|swap| swap == device) {
+    if swap_device_names(roots).iter().any(|swap| swap == device) {
         objections.push(Objection::new("swap", format!("{device} is swap space in use")));
     }
     objections
 }
 
 /// The devices that are swapped to, by the kernel's names.
-fn swap_devices(roots: &Roots) -> Vec<String> {
+fn swap_device_names(roots: &Roots) -> Vec<String> {
     let table = read_text(&roots.proc.join("swaps")).unwrap_or_default();
     let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     paths

@@ -183,7 +183,7 @@ impl MethodChooser<'_> {
             return self.sync_for_file_writes();
         }
         if job.depth == 1 && self.spec.jobs.len() <= self.threads {
-            return self.faster_by_trial(place, job);
+            return self.faster_at_depth_one(place, job);
         }
         self.default_method
     }
@@ -248,7 +248,7 @@ impl MethodChooser<'_> {
 
     /// One I/O at a time: whichever is faster in a short trial of reads. None is made through the
     /// page cache, which would keep what it read: what is there is copied by a plain call.
-    fn faster_by_trial(&mut self, place: u32, job: &JobSpec) -> Method {
+    fn faster_at_depth_one(&mut self, place: u32, job: &JobSpec) -> Method {
         let target = &self.targets.all[place as usize];
         if !target.is_direct {
             return Method::Sync;

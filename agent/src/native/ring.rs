@@ -236,7 +236,7 @@ impl UringQueue {
 
 /// `struct io_uring_rsrc_update` of `linux/io_uring.h`.
 #[repr(C)]
-struct RegisteredRing {
+struct RingRegistration {
     offset: u32,
     reserved: u32,
     data: u64,
@@ -251,11 +251,12 @@ const ENTER_REGISTERED_RING: u32 = 1 << 4;
 
 /// Register a ring with the calling thread; None where the kernel does not know how.
 fn register_ring(ring: &IoUring) -> Option<u32> {
-    let mut wish = RegisteredRing { offset: u32::MAX, reserved: 0, data: ring.as_raw_fd() as u64 };
+    let mut wish =
+        RingRegistration { offset: u32::MAX, reserved: 0, data: ring.as_raw_fd() as u64 };
     (register(ring.as_raw_fd(), REGISTER_RING, &mut wish) == 1).then_some(wish.offset)
 }
 
-fn register(ring: RawFd, what: libc::c_uint, wish: &mut RegisteredRing) -> libc::c_long {
+fn register(ring: RawFd, what: libc::c_uint, wish: &mut RingRegistration) -> libc::c_long {
     // SAFETY: the kernel reads and writes one such struct, which is valid for the whole call.
     unsafe { libc::syscall(libc::SYS_io_uring_register, ring, what, &raw mut *wish, 1) }
 }
@@ -291,7 +292,7 @@ impl Drop for UringQueue {
             let _ = submitter.unregister_buffers();
         }
         if let Some(offset) = self.registered_index {
-            let mut wish = RegisteredRing { offset, reserved: 0, data: 0 };
+            let mut wish = RingRegistration { offset, reserved: 0, data: 0 };
             register(self.io_uring.as_raw_fd(), UNREGISTER_RING, &mut wish);
         }
     }

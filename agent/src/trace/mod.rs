@@ -125,13 +125,13 @@ struct DeviceRange {
 impl DeviceRange {
     fn of(roots: &Roots, device: &str) -> Option<Self> {
         let folder = roots.block_folder(device);
-        let own = dev_t_of(&folder)?;
+        let own = sysfs_device_number(&folder)?;
         let count = |file: &str| read_number::<u64>(&folder.join(file));
         if !folder.join("partition").exists() {
             return Some(Self { device: own, disk: own, first_sector: 0, end_sector: u64::MAX });
         }
         // Older kernels tell a partition's bios under the number of the disk, too.
-        let whole = dev_t_of(folder.canonicalize().ok()?.parent()?)?;
+        let whole = sysfs_device_number(folder.canonicalize().ok()?.parent()?)?;
         let first = count("start")?;
         Some(Self {
             device: own,
@@ -143,7 +143,7 @@ impl DeviceRange {
 }
 
 /// A device's number as `dev_t` of the kernel: twenty bits of it are the minor number.
-fn dev_t_of(folder: &Path) -> Option<u64> {
+fn sysfs_device_number(folder: &Path) -> Option<u64> {
     let told = read_text(&folder.join("dev"))?;
     let (major, minor) = told.trim().split_once(':')?;
     Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)

@@ -29,7 +29,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveCurve
-from iolab.stats.repeats import PublishedValue, estimate_published_value
+from iolab.stats.repeats import EstimatedValue, estimate_published_value
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
 from iolab.stats.seeds import GridPoint
 from iolab.study.cost import run_overhead_seconds
@@ -145,7 +145,7 @@ class ResultLog:
         return widths
 
 
-def _narrower_half_width(published: PublishedValue, other: float | None) -> float:
+def _narrower_half_width(published: EstimatedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return published.half_width if other is None else min(published.half_width, other)
 

@@ -56,7 +56,7 @@ from iolab.analysis.metrics import (
 from iolab.analysis.service_time import (
     SERVICE_KEYS,
     SERVICE_TRIM_KEYS,
-    service_time_metrics,
+    service_latency_metrics,
     sum_service_times,
 )
 from iolab.analysis.steady import judge_steadiness
@@ -204,12 +204,12 @@ class LoadAnalysis(Generic[View]):
             metrics, view.record, view.load, view.steadiness_view, ways
         )
         shared = list(range(len(view.hosts))) if view.load.has_common_window else []
-        return metrics | service_time_metrics(view.service_times, shared)
+        return metrics | service_latency_metrics(view.service_times, shared)
 
     def host_metrics(self, view: View, index: int) -> dict[str, Metric]:
         """The metrics of one host, by its place in the record."""
         metrics = host_metrics(view.load, index, self.directions_of_run(view.record))
-        return metrics | service_time_metrics(view.service_times, [index])
+        return metrics | service_latency_metrics(view.service_times, [index])
 
     def window_s(self, view: View) -> float:
         """The least time that the measured intervals of any host cover; 0 without a window."""

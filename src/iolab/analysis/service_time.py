@@ -59,7 +59,9 @@ def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None
     return sum_operations(record, list(ServiceTime), load.measured_part.intervals, measured)
 
 
-def service_time_metrics(service: OperationSums | None, hosts: Sequence[int]) -> dict[str, Metric]:
+def service_latency_metrics(
+    service: OperationSums | None, hosts: Sequence[int]
+) -> dict[str, Metric]:
     """The metrics of those hosts together, merged bin by bin; no keys where there is no service."""
     if service is None:
         return {}

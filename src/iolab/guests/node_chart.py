@@ -20,7 +20,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.core.samples import Floats
-from iolab.guests.nodes import NodeCounters, kernel_identity, node_counters
+from iolab.guests.nodes import NodeCounters, node_counters, running_kernel_id
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
@@ -294,9 +294,11 @@ def build_node_timeline(
     if not panels:
         return None
     (node,) = (host for host in watched if host.host == name)
-    kernel = kernel_identity(name, facts)
+    kernel = running_kernel_id(name, facts)
     beside = [
-        host for host in watched if host is not node and kernel_identity(host.host, facts) == kernel
+        host
+        for host in watched
+        if host is not node and running_kernel_id(host.host, facts) == kernel
     ]
     return NodeTimeline(
         result=result,

@@ -111,7 +111,7 @@ def vcpu_count(view: RunView, guest: Guest) -> int | None:
     return facts.cpu.threads if facts is not None else None
 
 
-def kernel_identity(node: str, facts: Mapping[str, HostFacts]) -> str:
+def running_kernel_id(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
     host_facts = facts.get(node)
     return host_facts.kernel.boot_id_or_host(node) if host_facts else node
@@ -125,7 +125,7 @@ def distinct_node_devices(
     return distinct_devices(leaves, facts)
 
 
-def storage_factors(record: RunRecord) -> tuple[float, float] | None:
+def read_and_write_factors(record: RunRecord) -> tuple[float, float] | None:
     """Bytes that devices read, and write, for one of a guest; None where nothing declares it.
 
     The configuration's redundancy has the last word. The images of our own guests lie on as many
@@ -142,7 +142,7 @@ def written_bytes_by_layer(view: RunView, node: GuestNode) -> BytesWrittenByLaye
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
-    record, factors = view.record, storage_factors(view.record)
+    record, factors = view.record, read_and_write_factors(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.host_indexes),
@@ -163,13 +163,13 @@ def _bytes_written_by_devices(view: RunView, node: GuestNode) -> int | None:
 
 def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
-    kernel = kernel_identity(node.name, view.facts)
+    kernel = running_kernel_id(node.name, view.facts)
     return any(
         not devices.isdisjoint(
             delta.device for delta in deltas_of_lowest_devices(other, view.facts.get(other.host))
         )
         for other in hypervisors_of(view.record)
-        if other.host != node.name and kernel_identity(other.host, view.facts) == kernel
+        if other.host != node.name and running_kernel_id(other.host, view.facts) == kernel
     )
 
 
@@ -214,7 +214,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
         for guest in guests
     ]
     total = sum(read for read, _ in below), sum(written for _, written in below)
-    factors = storage_factors(view.record)
+    factors = read_and_write_factors(view.record)
     nodes = hypervisors_of(view.record)
     blind = next(
         (n.host for n in nodes if not deltas_of_lowest_devices(n, view.facts.get(n.host))), None
@@ -262,9 +262,9 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
 
 def _shares_kernel(view: RunView, guest: Guest) -> bool:
     """Whether its devices count what others move, too: a container, or a network namespace."""
-    kernel = kernel_identity(guest.name, view.facts)
+    kernel = running_kernel_id(guest.name, view.facts)
     return any(
-        kernel_identity(name, view.facts) == kernel
+        running_kernel_id(name, view.facts) == kernel
         for name in view.record.host_names
         if name != guest.name
     )

@@ -149,7 +149,7 @@ class Host(ABC):
         """For how long nothing was heard of the agent, which should speak every few seconds."""
         return self._channel.silent_s if self._channel and self._keeping else 0.0
 
-    async def suspend_timeout(self, limit_s: float | None) -> None:
+    async def set_lease_limit(self, limit_s: float | None) -> None:
         """Have the agent wait so long for the next word; as long as usual again with None."""
         self._borne_s = limit_s
         if self._keeping and not self.lost_reason:

@@ -314,20 +314,20 @@ class RunLoop:
             await self._emit_run_finished(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
-            if self._session.stop.is_requested or not self._should_retry(record, attempt - first):
+            if self._session.stop.is_requested or not self._handle_failure(record, attempt - first):
                 break
         return True
 
     async def _emit_run_finished(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""
         hosts = self._session.all_hosts.values()
-        await asyncio.gather(*(host.suspend_timeout(COMMIT_LIMIT_S) for host in hosts))
+        await asyncio.gather(*(host.set_lease_limit(COMMIT_LIMIT_S) for host in hosts))
         try:
             self._session.emit(RunFinished(record))
         finally:
-            await asyncio.gather(*(host.suspend_timeout(None) for host in hosts))
+            await asyncio.gather(*(host.set_lease_limit(None) for host in hosts))
 
-    def _should_retry(self, record: RunRecord, retried: int) -> bool:
+    def _handle_failure(self, record: RunRecord, retried: int) -> bool:
         """Whether a run that failed is tried again; raises where the session must end."""
         run, policy = record.run, self._method.on_failure
         if policy is OnFailure.STOP:

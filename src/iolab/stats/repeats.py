@@ -155,7 +155,7 @@ def fit_stratum_priors(cells: Iterable[tuple[StratumPath, Variance]]) -> Stratum
     return StratumPriors({place: fit_prior(spreads) for place, spreads in members.items()})
 
 
-class PublishedValue(Record):
+class EstimatedValue(Record):
     """A cell's value, its 95 % interval, how many runs it rests on, and the spread it used.
 
     Without a second run and without a prior there is no interval: low and high are None.
@@ -188,7 +188,7 @@ def logarithms(run_means: Sequence[float]) -> list[float]:
 
 def estimate_published_value(
     run_means: Sequence[float], prior: Prior = NO_PRIOR, *, allowance: float = BIAS_ALLOWANCE
-) -> PublishedValue:
+) -> EstimatedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
 
     For latency quantiles the allowance is that of their bins on top (`BIN_ERROR`).
@@ -197,8 +197,8 @@ def estimate_published_value(
     middle = math.fsum(logs) / len(logs)
     spread = prior.moderated_variance(sample_variance(logs))
     if spread.df == 0:
-        return PublishedValue(math.exp(middle), None, None, len(logs), spread)
+        return EstimatedValue(math.exp(middle), None, None, len(logs), spread)
     reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance
-    return PublishedValue(
+    return EstimatedValue(
         math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), spread
     )

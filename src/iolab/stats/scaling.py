@@ -116,7 +116,7 @@ def _mixture_quantiles(
     from `freedom` repeats; the rate is then Student's around each curve.
     """
     loads = tuple(point.load for point in points)
-    shapes, priors = _curve_log_rates(loads, load)
+    shapes, priors = _candidate_log_rates_and_weights(loads, load)
     rates = np.log([point.rate for point in points])
     weights = np.array([point.runs for point in points]) / scatter**2
     residuals = rates - shapes[:, :-1]
@@ -138,7 +138,9 @@ def _mixture_quantiles(
 
 
 @lru_cache(maxsize=4)
-def _curve_log_rates(loads: tuple[float, ...], load: float) -> tuple[Floats, Floats]:
+def _candidate_log_rates_and_weights(
+    loads: tuple[float, ...], load: float
+) -> tuple[Floats, Floats]:
     """Logarithms of rates at those loads and the last one, a row a curve, and each one's weight."""
     kinds = list(_curve_families(np.array([*loads, load]), loads[0], loads[-1]))
     shares = [np.full(len(shapes), weight / len(shapes)) for weight, shapes in kinds]

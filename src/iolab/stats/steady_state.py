@@ -221,7 +221,7 @@ def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> FittedTransient | N
     count = len(blocks)
     if count < _BLOCKS_MIN:
         return None
-    taus, shapes, norms = _decay_basis(count, block_s)
+    taus, shapes, norms = _decay_shapes_and_norms(count, block_s)
     mean = float(blocks.mean())
     centred = blocks - mean
     total = float(centred @ centred)
@@ -241,7 +241,7 @@ def _block_centres_s(count: int, block_s: int) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def _decay_basis(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
+def _decay_shapes_and_norms(count: int, block_s: int) -> tuple[Floats, Floats, Floats]:
     """The time constants, their centred shapes (taus x blocks) and the shapes' squared norms."""
     first = _TAU_FIRST_BLOCKS * block_s
     last = _TAU_LAST_SHARE * count * block_s

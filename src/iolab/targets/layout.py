@@ -42,7 +42,7 @@ HUNG_S: Final = 600.0
 waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
 
 
-def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
+def workdirs_of_peers(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
     """A run's directories: client i works in the folder of client i + rotate, modulo all.
 
     Raises HostError when so few clients are left that one would read its own.

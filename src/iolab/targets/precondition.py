@@ -266,7 +266,7 @@ class Preconditioner:
             for workdir in workdirs
         )
         if any(due) or self._is_unverifiable(run, workdirs):
-            await self._restore_start_state(run, workdirs)
+            await self._purge_and_fill(run, workdirs)
         if run.point.job.changes_data and not run.point.job.verify:
             await self._forget_block_ledgers(run, workdirs)
         if self._precondition.steady and Direction.WRITE in run.point.job.data_directions:
@@ -385,9 +385,7 @@ class Preconditioner:
 
         (await gather_hosts(workdirs, begin)).results_or_raise()
 
-    async def _restore_start_state(
-        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
-    ) -> None:
+    async def _purge_and_fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         self._mark_preparing(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.job.verify and self._precondition.fill >= 1:

@@ -31,7 +31,7 @@ from iolab.targets.layout import (
     laid_out_bytes,
     lay_out_data_set,
     require_rotation_visible,
-    rotated_workdirs,
+    workdirs_of_peers,
 )
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
 from iolab.units import format_bytes
@@ -143,7 +143,7 @@ class WorkDirectories:
         self, workdirs: tuple[WorkDirectory, ...]
     ) -> tuple[WorkDirectory, ...]:
         """The directories handed on; once for every set of them it is seen that they are shared."""
-        turned = rotated_workdirs(workdirs, self._context.study.target.rotate)
+        turned = workdirs_of_peers(workdirs, self._context.study.target.rotate)
         folders = tuple(f"{workdir.name} {workdir.dir}" for workdir in turned)
         if folders not in self._shared:
             await require_rotation_visible(workdirs, turned)

@@ -294,7 +294,7 @@ def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
         {
             "baseline": pair.baseline,
             "candidate": pair.candidate,
-            "cells": [_cell_document(cell) for cell in pair.cells],
+            "cells": [_compared_metric_document(cell) for cell in pair.cells],
             "largest": [
                 _largest_gain_document(best)
                 for metric in pair.metrics
@@ -309,7 +309,7 @@ def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
     ]
 
 
-def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
+def _compared_metric_document(cell: ComparedMetric) -> dict[str, Any]:
     low, high = cell.interval or (None, None)
     return {
         "workload": cell.workload,

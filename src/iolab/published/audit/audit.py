@@ -69,7 +69,7 @@ RULES: Final[tuple[AuditRule, ...]] = (
         "part-of", "Is a percentage what its part and its whole give?", figures.audit_percent_of
     ),
     AuditRule(
-        "percentages", "Are shares in per cent between 0 and 100?", figures.audit_percentages
+        "percentages", "Are shares in per cent between 0 and 100?", figures.audit_percent_bounds
     ),
     AuditRule(
         "replication", "Did drives do what machines asked, times copies?", rates.audit_replication

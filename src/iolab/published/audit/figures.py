@@ -228,7 +228,7 @@ def _integer_count(name: str, value: object) -> FigureRange | None:
     return None if next(table_quantities({name: value})).unit else exact_range(value)
 
 
-def audit_percentages(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_percent_bounds(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A share in per cent lies between 0 and 100; a gain may be larger."""
     percents = [
         (element, q)

@@ -73,7 +73,7 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
     views = [(figure, "")]
     if figure.columns > figure.narrow.columns:
         views = [(figure, " wide"), (figure.narrow, " narrow")]
-    toggled = _hideable_series(figure)
+    toggled = _hideable_configurations(figure)
     alt = escape(escape_invisible(figure.alt_text))
     drawings = [
         _svg_element(
@@ -104,7 +104,7 @@ def _mark_series(mark: Mark) -> Token | None:
     return mark.series or (mark.token if mark.token in SERIES else None)
 
 
-def _hideable_series(figure: Figure) -> frozenset[Token]:
+def _hideable_configurations(figure: Figure) -> frozenset[Token]:
     """The configurations that can be hidden: where there are several of them."""
     if not figure.by_configuration:
         return frozenset()

@@ -157,11 +157,11 @@ class FioEngine:
         region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
 
-        def missing_fill_bytes(last_document: FioDocument) -> str | None:
+        def short_fill_reason(last_document: FioDocument) -> str | None:
             written = last_document.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader((Direction.WRITE,), region.numjobs, missing_fill_bytes)
+        return FioReader((Direction.WRITE,), region.numjobs, short_fill_reason)
 
     def measure_command(
         self,

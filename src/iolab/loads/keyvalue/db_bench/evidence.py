@@ -94,7 +94,7 @@ def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
         *output.faults,
         *_header_faults(output, loaded),
         *_load_result_faults(output, loaded),
-        *_tree_faults(output),
+        *_uncompacted_tree_faults(output),
     )
 
 
@@ -156,7 +156,7 @@ def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[
         yield _no_result_text(output, "compact")
 
 
-def _tree_faults(output: DbBenchOutput) -> Iterator[str]:
+def _uncompacted_tree_faults(output: DbBenchOutput) -> Iterator[str]:
     if not output.levels:
         yield "db_bench did not print the levels of the tree"
         return

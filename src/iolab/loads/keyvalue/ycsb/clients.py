@@ -623,13 +623,15 @@ async def _load_databases(
     shapes: dict[str, StoreShape] = {}
 
     async def settle_host(share: HostRunState) -> None:
-        shapes[share.name] = await _settle_database(share.workdir, job, tools[share.name])
+        shapes[share.name] = await _settle_and_mark_database(share.workdir, job, tools[share.name])
 
     await session.stop.run_unless_stopped(run_on_each_host(missing, settle_host))
     return shapes
 
 
-async def _settle_database(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
+async def _settle_and_mark_database(
+    workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
+) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
     command = rocksdb_shape_command(
         job, _ycsb_store(workdir, job), tools.kit, work_folder(workdir), settle=True

@@ -161,7 +161,7 @@ def ycsb_faults(
     return (
         *faults,
         *_status_faults(output),
-        *_missing_faults(output, job),
+        *_missing_or_failed_operation_faults(output, job),
         *_log_faults(logs),
         *_agreement_faults(output, job, logs),
     )
@@ -282,7 +282,7 @@ def _operation_text(name: str) -> str:
     return excerpt(name, 60).lower()
 
 
-def _missing_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
+def _missing_or_failed_operation_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
     for operation in timed_operations(job):
         section = output.section(_NAMES[operation])
         if section is None or not section.timed_count:
