@@ -119,8 +119,8 @@ _ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
 _NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
 """Of Linux alone: macOS does not tell Python of such mounts."""
 
-_NO_THREAD: Final = "can't start new thread"
-"""As Python says it, for a lack of memory as well as of processes."""
+_NO_THREAD: Final = ("can't start new thread", "ThreadPoolBuildError")
+"""As Python and a library of Rust say it, for a lack of memory as well as of processes."""
 
 
 @contextmanager
@@ -674,7 +674,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return any(
         isinstance(cause, MemoryError)
         or getattr(cause, "errno", None) == errno.ENOMEM
-        or any(words in str(cause) for words in (*_NO_MEMORY, _NO_THREAD))
+        or any(words in str(cause) for words in (*_NO_MEMORY, *_NO_THREAD))
         for cause in _error_chain(error)
     )
 
@@ -685,7 +685,8 @@ def _is_out_of_processes(error: BaseException) -> bool:
         return False
     is_limited = resource.getrlimit(resource.RLIMIT_NPROC)[0] != resource.RLIM_INFINITY
     return any(
-        _NO_THREAD in str(cause) or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
+        any(words in str(cause) for words in _NO_THREAD)
+        or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
         for cause in _error_chain(error)
     )
 
