@@ -73,6 +73,13 @@ def targets(cluster: StandIn) -> list[str]:
     return words
 
 
+def entering(calls: list[list[str]]) -> list[list[str]]:
+    """The calls that enter a pod; all others read what the cluster knows of it."""
+    inside = [call for call in calls if call[1] == "exec"]
+    assert {call[2] for call in calls if call not in inside} <= {"get"}
+    return inside
+
+
 def test_a_session_runs_in_two_pods_and_goes_on_without_a_second_look(cluster: StandIn) -> None:
     session = cluster.base / "session"
     study = cluster.base / "study.toml"
@@ -84,9 +91,10 @@ def test_a_session_runs_in_two_pods_and_goes_on_without_a_second_look(cluster: S
     calls = cluster.calls()
     assert calls[0] == ["config", "current-context"]
     assert calls[1][:4] == ["get", "pods", "--namespace=bench", "--selector=app=load"]
-    for call in calls[2:]:
+    pinned = "--context=admin@lab:6443/one"
+    for call in entering(calls[2:]):
         where = ["--stdin", "--namespace=bench", "--container=main"]
-        assert call[:5] == ["--context=admin@lab:6443/one", "exec", *where]
+        assert call[:5] == [pinned, "exec", *where]
         assert call[5] in {"load-0", "load-1"}
         assert call[6] == "--"
     shutil.rmtree(next(session.glob("points/*")))  # as if it had stopped before
@@ -95,8 +103,8 @@ def test_a_session_runs_in_two_pods_and_goes_on_without_a_second_look(cluster: S
     again = cluster.iolab("resume", session)
     assert again.returncode == 0, again.stderr
     later = cluster.calls()[len(calls) :]
-    assert {call[0] for call in later} == {"--context=admin@lab:6443/one"}
-    assert {call[5] for call in later} == {"load-0", "load-1"}
+    assert {call[0] for call in (*calls[2:], *later)} == {pinned}
+    assert {call[5] for call in entering(later)} == {"load-0", "load-1"}
     for name in ("load-0", "load-1"):
         assert list((cluster.base / name).iterdir()) == []
     # A pod that is gone is named.
