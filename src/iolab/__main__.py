@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Final
 
 NEW_OBJECTS: Final = 200_000
 """Objects made between two searches for garbage, in place of Python's 700: what imports make stays,
 and to search it again and again took a tenth of a short command."""
+
+LOST_INTERRUPT_S: Final = 0.01
+"""After which an interrupt is repeated that Python dropped: the finalizer has returned by then."""
 
 
 def main() -> None:
@@ -34,12 +39,24 @@ def _conclude(argv: Sequence[str]) -> int:
 
     # A shell starts what it runs in the background with the signal ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.unraisablehook = _repeat_lost_interrupt
     try:
         code = run_command_line(argv)
     except KeyboardInterrupt:  # a second one, while the first was told
         code = 130
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
+
+
+def _repeat_lost_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Interrupt again where Ctrl-C fell into a finalizer, whose exceptions Python drops."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        # Not at once: it would fall into this function.
+        again = threading.Timer(LOST_INTERRUPT_S, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,14 @@ interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 fill = lambda: bytearray(1 << 30)
 thread = lambda: __import__("threading").Thread(target=int).start()
 add = lambda name: COMMANDS.update({name: Command(name, f"__main__:{name}", Group.READ)})
-for name in ("divide", "interrupt", "fill", "thread"):
+def finalize():
+    import time, weakref
+    class Held: pass
+    held = Held()
+    dropped = weakref.ref(held, lambda _: interrupt() or time.sleep(0))
+    del held
+    time.sleep(60)
+for name in ("divide", "interrupt", "fill", "thread", "finalize"):
     add(name)
 main()
 """
@@ -243,6 +250,20 @@ def test_an_interrupt_while_modules_are_read_is_quiet(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_interrupt_that_falls_into_a_finalizer_is_not_lost() -> None:
+    """Python drops exceptions there, and with them Ctrl-C."""
+    done = subprocess.run(
+        [sys.executable, "-c", MINE, "finalize"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "Traceback" not in done.stderr
 
 
 def test_an_interrupt_ends_the_parsing_of_a_study(tmp_path: Path) -> None:
