@@ -92,6 +92,33 @@ def test_rm_refuses_what_is_no_session_or_holds_other_files(tmp_path: Path) -> N
     assert call("show", session).returncode == 0
 
 
+@pytest.mark.parametrize("depth", ["points", "point", "run", "engine"])
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_rm_refuses_other_files_wherever_they_lie(tmp_path: Path, depth: str, kind: str) -> None:
+    session = make_session(tmp_path / "s")
+    run = next(session.glob("points/*/run-1"))
+    places = {
+        "points": run.parent.parent,
+        "point": run.parent,
+        "run": run,
+        "engine": run / "engine",
+    }
+    mine = places[depth] / "thesis.txt"
+    mine.parent.mkdir(exist_ok=True)
+    match kind:
+        case "file":
+            mine.write_text("mine", encoding="utf-8")
+        case "folder":
+            mine.mkdir()
+        case _:
+            mine.symlink_to(tmp_path)
+    done = call("rm", session, "--yes")
+    assert done.returncode == ExitCode.STUDY
+    assert "thesis.txt" in done.stderr
+    assert mine.exists()
+    assert call("show", session).returncode == 0
+
+
 def test_rm_refuses_a_link_and_a_session_that_is_being_written(tmp_path: Path) -> None:
     session = make_session(tmp_path / "s")
     (tmp_path / "link").symlink_to(session)

@@ -42,6 +42,8 @@ _DIGEST: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _RUN: Final = re.compile(r"run-([1-9][0-9]{0,8})")
 _ATTEMPT: Final = re.compile(r"run-[1-9][0-9]{0,8}\.attempt-[1-9][0-9]{0,8}")
 _UNFINISHED: Final = re.compile(r"\..+\.tmp-[0-9]+")
+_RUN_FILES: Final = frozenset((MANIFEST, MANIFEST_SUM, INTERVALS, BINS, COUNTERS))
+_OUTPUT_FILE: Final = re.compile(r"[0-9]{1,9}\.zst")
 
 
 def point_directory(session: Path, digest: str) -> Path:
@@ -114,6 +116,46 @@ def earlier_attempt_directories(session: Path) -> tuple[Path, ...]:
 def is_session_entry_name(name: str) -> bool:
     """Whether a session has a file or folder of that name in its directory."""
     return (name,) in _OWN_FILES or name == POINTS or _UNFINISHED.fullmatch(name) is not None
+
+
+def foreign_point_entries(session: Path) -> Iterator[Path]:
+    """What lies below the points of a session and is no file or folder of a run, links included.
+
+    A folder that no session has is given as one; what a writer left half-written is not.
+    """
+    for folder, folders, files in os.walk(session / POINTS):
+        place = Path(folder).relative_to(session / POINTS)
+        names = [*folders, *files]
+        folders[:] = [name for name in folders if _is_point_folder((*place.parts, name))]
+        for name in names:
+            path = Path(folder, name)
+            is_own_file = name in files and _is_point_file((*place.parts, name))
+            if _UNFINISHED.fullmatch(name):
+                continue
+            if path.is_symlink() or not (is_own_file or name in folders):
+                yield path
+
+
+def _is_point_folder(parts: tuple[str, ...]) -> bool:
+    """Whether `parts` below `points` are a point, a run or attempt of it, or its outputs."""
+    point, run, outputs = (*parts, "", "")[:3]
+    return (
+        _DIGEST.fullmatch(point) is not None
+        and (not run or bool(_RUN.fullmatch(run) or _ATTEMPT.fullmatch(run)))
+        and outputs in ("", ENGINE)
+        and len(parts) <= 3
+    )
+
+
+def _is_point_file(parts: tuple[str, ...]) -> bool:
+    """Whether `parts` below `points` are a file of a run."""
+    match len(parts):
+        case 3:
+            return parts[2] in _RUN_FILES
+        case 4:
+            return _OUTPUT_FILE.fullmatch(parts[3]) is not None
+        case _:
+            return False
 
 
 def session_of_file(path: Path) -> Path | None:

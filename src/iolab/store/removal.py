@@ -26,7 +26,10 @@ def require_removable(session: Path) -> None:
         raise StoreError(f"Another iolab measures in '{session}'.", "End it first.")
     with disk_errors_as_store_errors(session, "read"):
         names = sorted(entry.name for entry in session.iterdir())
-    foreign = [name for name in names if not _is_written_by_iolab(name)]
+        foreign = [name for name in names if not _is_written_by_iolab(name)]
+        foreign += [
+            str(path.relative_to(session)) for path in layout.foreign_point_entries(session)
+        ]
     if foreign:
         raise UsageError(
             f"'{session}' also holds {list_text(foreign, FOREIGN_SHOWN_MAX)}.",
