@@ -155,6 +155,11 @@ class _PointLatency(Record):
         """Nanoseconds."""
         return self.metric.value or 0.0
 
+    def is_below(self, other: _PointLatency) -> bool:
+        """Whether the intervals of both are apart; False where one has none."""
+        high, low = self.metric.high, other.metric.low
+        return high is not None and low is not None and high < low
+
 
 def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_PointLatency]:
     """The latency of each configuration at the least load, the lowest first."""
@@ -182,7 +187,8 @@ def _latency_fact(
     label = f"{name} at {at}" if at else name
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    note = ", ".join(filter(None, (workload.title, against, doubt)))
+    overlap = "not distinguishable" if others and not best.is_below(others[0]) else ""
+    note = ", ".join(filter(None, (workload.title, against, overlap, doubt)))
     return FastFact(metric_value_text(best.metric), label, note)
 
 

@@ -158,7 +158,7 @@ def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
     at = f" at {axis_values_phrase(gain.axis)}" if gain.axis else ""
     of = (
-        f", its largest supported gain of {counted_noun(gain.comparison_count, 'point')}"
+        f", the largest supported gain of {counted_noun(gain.comparison_count, 'load')} compared"
         if gain.comparison_count > 1
         else ""
     )

@@ -139,7 +139,7 @@ def report_readiness_and_exit(findings: Sequence[Finding], clean: str) -> None:
         case Readiness.FIT:
             print_message("Fit to measure.")
         case Readiness.BUSY:
-            print_message("Fit to measure, but busy: results of now are at best indicative.")
+            print_message("Fit to measure, but busy: results measured now are at best indicative.")
         case Readiness.NOT_FIT:
             faults = [item for item in findings if item.state is FindingState.FAULT]
             print_message(f"Not fit to measure: {counted_noun(len(faults), 'fault')}.")

@@ -126,7 +126,7 @@ def other_load_finding(quiet: HostActivity) -> Finding:
     others = quiet.interference_text()
     if others is None:
         return Finding(OTHER_LOAD_TOPIC, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
-    hint = "Find who it is, as with top or iotop, and stop it: until then results are at best "
+    hint = "Find the cause, as with top or iotop, and stop it: until then results are at best "
     hint += "indicative."
     return Finding(OTHER_LOAD_TOPIC, FindingState.NOTE, others, hint)
 

@@ -219,7 +219,7 @@ def _other_load_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFindin
         ios = _range_text([idle.ios_per_s for idle, _ in moved], format_count)
         message = f"others move {rate}, {ios} I/Os/s there"
         busy.append((message, _host_names(host for _, host in moved)))
-    hint = "Find who it is, as with top or iotop, and stop it while you measure."
+    hint = "Find the cause, as with top or iotop, and stop it while you measure."
     for message, names in busy:
         yield FleetFinding(names, Finding(OTHER_LOAD_TOPIC, FindingState.NOTE, message, hint))
     if hosts and not busy:

@@ -56,7 +56,7 @@ FEW_METRICS: Final = 3
 NO_INTERVAL: Final = (TOO_FEW_REPEATS.capitalize(), REPEATS_TOO_FAR_APART.capitalize())
 """How a note begins on values without an interval."""
 
-RUN_INTERVAL_NOTE: Final = "Uprights: 95 % intervals over the runs."
+RUN_INTERVAL_NOTE: Final = "Whiskers: 95 % intervals over the runs."
 BIN_EDGE_NOTE: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
 

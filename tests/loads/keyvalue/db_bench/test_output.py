@@ -254,7 +254,7 @@ def test_a_build_is_known_by_its_warnings() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b"Count: 664513 Average", b"Count: 664514 Average", "its head says 664514"),
+        (b"Count: 664513 Average", b"Count: 664514 Average", "its header has 664514"),
         (b"Min: 1  Median", b"Min: x  Median", "cut short"),
         (b"(       1,       2 ]", b"(       2,       1 ]", "a bin of read reads (2, 1]"),
     ],
