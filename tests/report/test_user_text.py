@@ -85,7 +85,7 @@ def test_foreign_markup_stays_text() -> None:
         ("gone.md", None, "cannot be read"),
         ("text.md", b"\xff\xfe", "no text in UTF-8"),
         ("text.md", b"a" * (TEXT_BYTES_MAX + 1), "longer than"),
-        ("text.md", b"", "says nothing"),
+        ("text.md", b"", "has no text"),
         ("text.md", b"Logo: gone.png\n\nx", "cannot be read"),
         ("text.md", b"Logo: text.md\n\nx", "neither PNG nor JPEG"),
     ],
