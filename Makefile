@@ -124,11 +124,11 @@ version: .venv/.synced ## set the version of the next release everywhere: VERSIO
 
 # The commit's own time: a wheel of it is the same whenever it is made.
 wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1580601600)
-wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
+wheels: agents .venv/.synced $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
 	@rm -rf dist
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
 	    $(PYTHON) tools/sbom.py $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
-	    $(PYTHON) -m iolab --man >$(MAN_PAGE) && \
+	    $(BIN)/iolab --man >$(MAN_PAGE) && \
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*

@@ -149,7 +149,9 @@ class FakeAgent:
         facts = self.script.facts or machine_facts(path)
         if self.filesystems.get(path) == LOOP:
             facts = on_loop(facts)
-        return {"is": "facts", "facts": to_builtins(facts)}
+        known = to_builtins(facts)
+        del known["pod"]  # The cluster tells it, and no agent.
+        return {"is": "facts", "facts": known}
 
     async def _probe(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "probed", **to_builtins(self.script.probe)}
