@@ -43,7 +43,8 @@ def told(target: Target, folder: Path, depths: str) -> tuple[list[str], Path]:
     iolab("run", study, "--path", target.path, "--out", session, "--quiet")
     iolab("report", session, "--md", report)
     appendix = report.with_stem("report-appendix")
-    lines = appendix.read_text(encoding="utf-8").splitlines()
+    texts = [path.read_text(encoding="utf-8") for path in (report, appendix)]
+    lines = "\n".join(texts).splitlines()
     return [line for line in lines if " limited by " in line or "at its limit" in line], session
 
 
