@@ -68,12 +68,9 @@ def _machine_facts(brief: Brief) -> Iterator[FastFact]:
         return
     from iolab.report.machines import carried_machines
 
+    carried = carried_machines(brief.study, brief.points)
     for owner in brief.study.configurations:
-        rows = [
-            row
-            for row in carried_machines(brief.study, brief.points)
-            if row.configuration == owner.id
-        ]
+        rows = [row for row in carried if row.configuration == owner.id]
         if rows:
             fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
             value = str(fewest.load) if fewest.is_limit else f"≥ {fewest.load}"
@@ -164,12 +161,14 @@ class _PointLatency(Record):
 def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_PointLatency]:
     """The latency of each configuration at the least load, the lowest first."""
     found: dict[str, _PointLatency] = {}
-    for point in brief.points:
-        if point.key.workload != workload.id or not point.is_trusted:
+    points = [point for point in brief.points if point.key.workload == workload.id]
+    least = _least_loads(points)
+    for point in points:
+        if not point.is_trusted:
             continue
         keys = (f"{prefix}{name}" for prefix in _LATENCY_PREFIXES)
         key = next((key for key in keys if point.metric_value(key) is not None), None)
-        if key is not None and _is_least_load(point, brief):
+        if key is not None and _is_least_load(point, least):
             found.setdefault(point.key.configuration, _PointLatency(point, point.metrics[key]))
     return sorted(found.values(), key=lambda latency: latency.value)
 
@@ -192,20 +191,19 @@ def _latency_fact(
     return FastFact(metric_value_text(best.metric), label, note)
 
 
-def _is_least_load(point: PointSummary, brief: Brief) -> bool:
-    """Whether no point of its workload has less load on any axis of numbers."""
-    return all(
-        not isinstance(value, int)
-        or value
-        <= min(
-            other
-            for summary in brief.points
-            if summary.key.workload == point.key.workload
-            for at, other in summary.key.axis
-            if at == name and isinstance(other, int)
-        )
-        for name, value in point.key.axis
-    )
+def _least_loads(points: Sequence[PointSummary]) -> dict[str, int]:
+    """The least number on each axis of numbers of the points."""
+    least: dict[str, int] = {}
+    for point in points:
+        for name, value in point.key.axis:
+            if isinstance(value, int):
+                least[name] = min(value, least.get(name, value))
+    return least
+
+
+def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
+    """Whether no point has less load on any axis of numbers."""
+    return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
 
 
 def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:

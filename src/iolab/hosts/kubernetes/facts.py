@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.core.kubernetes import PodFacts
-from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError
+from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, list_at, text_at, value_at
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -75,7 +75,7 @@ def pod_facts(
     limits = _limits(pod, container)
     kind, volume_id = _volume_source(volume) if volume else _inline_source(pod, container, path)
     parameters = _mapping(storage_class, "parameters")
-    modes = _value(claim, "status", "accessModes") or _value(claim, "spec", "accessModes")
+    modes = value_at(claim, "status", "accessModes") or value_at(claim, "spec", "accessModes")
     return PodFacts(
         namespace=_text(pod, "metadata", "namespace"),
         name=_text(pod, "metadata", "name"),
@@ -109,23 +109,23 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
     if path is None:
         return None
     best, name = -1, ""
-    for item in _list(pod, "spec", "containers"):
+    for item in list_at(pod, "spec", "containers"):
         if container and _text(item, "name") != container:
             continue
-        for device in _list(item, "volumeDevices"):
+        for device in list_at(item, "volumeDevices"):
             if _text(device, "devicePath") == path:
                 best, name = len(path), _text(device, "name")
-        for mount in _list(item, "volumeMounts"):
+        for mount in list_at(item, "volumeMounts"):
             at = _text(mount, "mountPath").rstrip("/")
             if len(at) > best and (path == at or path.startswith(f"{at}/")):
                 best, name = len(at), _text(mount, "name")
     return next(
-        (item for item in _list(pod, "spec", "volumes") if _text(item, "name") == name), None
+        (item for item in list_at(pod, "spec", "volumes") if _text(item, "name") == name), None
     )
 
 
 def _limits(pod: Object, container: str) -> Mapping[str, Any]:
-    for item in _list(pod, "spec", "containers"):
+    for item in list_at(pod, "spec", "containers"):
         if not container or _text(item, "name") == container:
             return _mapping(item, "resources", "limits")
     return {}
@@ -195,22 +195,10 @@ def _shown(value: object) -> str:
     return excerpt(str(value), TEXT_CHARACTERS) if value else ""
 
 
-def _value(item: object, *keys: str) -> object:
-    for key in keys:
-        item = item.get(key) if isinstance(item, Mapping) else None
-    return item
-
-
 def _text(item: object, *keys: str) -> str:
-    found = _value(item, *keys)
-    return excerpt(found, TEXT_CHARACTERS) if isinstance(found, str) else ""
+    return excerpt(text_at(item, *keys), TEXT_CHARACTERS)
 
 
 def _mapping(item: object, *keys: str) -> Mapping[str, Any]:
-    found = _value(item, *keys)
+    found = value_at(item, *keys)
     return found if isinstance(found, Mapping) else {}
-
-
-def _list(item: object, *keys: str) -> list[Any]:
-    found = _value(item, *keys)
-    return found if isinstance(found, list) else []

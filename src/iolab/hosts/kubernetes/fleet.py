@@ -164,13 +164,6 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def renew_until_cancelled(fleet: PodFleet) -> None:
-    """Say again and again that the session lives; a cluster that does not answer is tried again."""
-    while True:
-        await asyncio.sleep(RENEW_S)
-        await renew_lease(fleet)
-
-
 async def renew_lease(fleet: PodFleet, *, keep: bool = False) -> None:
     """Say that the session lives, or with `keep` that its pods stay without it."""
     if keep:

@@ -1,9 +1,10 @@
-"""Every request to a cluster: kubectl, run to its end, as a user may do by hand."""
+"""Requests to a cluster by kubectl, run to its end as a user may do by hand, and its answers."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from iolab.errors import HostError
@@ -98,3 +99,22 @@ def error_lines(stderr: bytes) -> tuple[str, ...]:
     kept = [line for line in lines if line.strip() and not _WARNING.match(line)]
     errors = [line for line in kept if not _KLOG.match(line)] or kept[-1:]
     return tuple(dict.fromkeys(excerpt(_ERROR.sub("", line)) for line in errors))
+
+
+def value_at(item: object, *keys: str) -> object:
+    """What lies at these keys inside each other in an object of a cluster; None for nothing."""
+    for key in keys:
+        item = item.get(key) if isinstance(item, Mapping) else None
+    return item
+
+
+def text_at(item: object, *keys: str) -> str:
+    """The text there; "" where there is none."""
+    found = value_at(item, *keys)
+    return found if isinstance(found, str) else ""
+
+
+def list_at(item: object, *keys: str) -> list[Any]:
+    """The list there; an empty one where there is none."""
+    found = value_at(item, *keys)
+    return found if isinstance(found, list) else []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from iolab.hosts.kubernetes.kubectl import list_at, text_at, value_at
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -67,7 +68,7 @@ def pod_snapshot(
     pods: dict[str, Mapping[str, Any]] = {}
     claims: dict[str, Mapping[str, Any]] = {}
     for item in objects:
-        kind, name = item.get("kind"), _text(item, "metadata", "name")
+        kind, name = item.get("kind"), text_at(item, "metadata", "name")
         if kind == "Pod":
             pods[name] = item
         elif kind == "PersistentVolumeClaim":
@@ -86,7 +87,10 @@ def pod_snapshot(
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
     """Whether a pod runs, is ready and is not on its way out."""
-    if _value(pod, "metadata", "deletionTimestamp") or _text(pod, "status", "phase") != "Running":
+    if (
+        value_at(pod, "metadata", "deletionTimestamp")
+        or text_at(pod, "status", "phase") != "Running"
+    ):
         return False
     return _condition(pod, "Ready").get("status") == "True"
 
@@ -117,10 +121,9 @@ def _pod_reasons(
         yield WaitReason(name, message, is_final)
         return
     waiting = list(_container_reasons(name, pod))
-    if waiting:
-        yield from waiting
-    if _text(pod, "status", "phase") == "Failed":
-        why = _text(pod, "status", "message") or _text(pod, "status", "reason") or "it ended"
+    yield from waiting
+    if text_at(pod, "status", "phase") == "Failed":
+        why = text_at(pod, "status", "message") or text_at(pod, "status", "reason") or "it ended"
         yield WaitReason(name, f"the pod failed: {excerpt(why)}")
         return
     unbound = list(_claim_reasons(pod, claims, messages))
@@ -136,11 +139,10 @@ def _pod_reasons(
 
 
 def _container_reasons(name: str, pod: Mapping[str, Any]) -> Iterator[WaitReason]:
-    statuses = _value(pod, "status", "containerStatuses")
-    for status in statuses if isinstance(statuses, list) else ():
-        reason = _text(status, "state", "waiting", "reason")
+    for status in list_at(pod, "status", "containerStatuses"):
+        reason = text_at(status, "state", "waiting", "reason")
         if reason and reason not in ("ContainerCreating", "PodInitializing"):
-            message = excerpt(_text(status, "state", "waiting", "message"))
+            message = excerpt(text_at(status, "state", "waiting", "message"))
             text = f"{reason}: {message}" if message else reason
             yield WaitReason(name, text.rstrip("."), reason in FINAL_REASONS)
 
@@ -150,11 +152,10 @@ def _claim_reasons(
     claims: Mapping[str, Mapping[str, Any]],
     messages: Mapping[tuple[str, str], tuple[str, ...]],
 ) -> Iterator[WaitReason]:
-    volumes = _value(pod, "spec", "volumes")
-    for volume in volumes if isinstance(volumes, list) else ():
-        claim = _text(volume, "persistentVolumeClaim", "claimName")
+    for volume in list_at(pod, "spec", "volumes"):
+        claim = text_at(volume, "persistentVolumeClaim", "claimName")
         found = claims.get(claim)
-        if not claim or (found is not None and _text(found, "status", "phase") == "Bound"):
+        if not claim or (found is not None and text_at(found, "status", "phase") == "Bound"):
             continue
         events = messages.get(("PersistentVolumeClaim", claim), ())
         if events:
@@ -169,31 +170,19 @@ def _messages_by_object(
     for event in sorted(events, key=_event_time):
         if event.get("reason") not in _EVENTS:
             continue
-        key = (_text(event, "involvedObject", "kind"), _text(event, "involvedObject", "name"))
-        message = excerpt(_PREEMPTION.sub("", _text(event, "message"))).rstrip(".")
+        key = (text_at(event, "involvedObject", "kind"), text_at(event, "involvedObject", "name"))
+        message = excerpt(_PREEMPTION.sub("", text_at(event, "message"))).rstrip(".")
         found[key] = (*found.get(key, ()), message)[-_MESSAGES_KEPT:]
     return found
 
 
 def _event_time(event: Mapping[str, Any]) -> str:
-    series = _text(event, "series", "lastObservedTime")
-    return series or _text(event, "lastTimestamp") or _text(event, "eventTime")
+    series = text_at(event, "series", "lastObservedTime")
+    return series or text_at(event, "lastTimestamp") or text_at(event, "eventTime")
 
 
 def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    conditions = _value(pod, "status", "conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
+    for condition in list_at(pod, "status", "conditions"):
         if isinstance(condition, dict) and condition.get("type") == kind:
             return condition
     return {}
-
-
-def _value(item: object, *keys: str) -> object:
-    for key in keys:
-        item = item.get(key) if isinstance(item, Mapping) else None
-    return item
-
-
-def _text(item: object, *keys: str) -> str:
-    found = _value(item, *keys)
-    return found if isinstance(found, str) else ""
