@@ -1,0 +1,1 @@
+"""KV-cache load: request traces of language models, replayed against a store of token blocks."""
