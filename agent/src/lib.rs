@@ -13,6 +13,7 @@ pub mod guard;
 pub mod guest;
 pub mod job;
 pub mod keeper;
+pub mod kvcache;
 pub mod latency;
 pub mod lease;
 pub mod ledgers;

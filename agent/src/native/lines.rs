@@ -196,6 +196,14 @@ impl CounterSnapshot {
     }
 }
 
+/// Latencies as they changed since an earlier moment, and how many they are of.
+#[must_use]
+pub fn latency_since(now: &LatencyCounts, earlier: &LatencyCounts) -> (Value, u64) {
+    let latency = since(now, earlier);
+    let ios = binned_count(&latency);
+    (json!(Direction { ios, bytes: 0, latency, service: None }), ios)
+}
+
 fn quantiles_json(counts: &LatencyCounts) -> Value {
     let all = total_latency(counts);
     json!({

@@ -1,0 +1,342 @@
+//! The threads: one that hands requests out, those that read, those that write.
+
+use std::env;
+use std::io::{self, Read};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde_json::json;
+
+use super::objects::{Buffer, Objects};
+use super::report;
+use super::spec::Spec;
+use super::store::{ReadTask, Store, WriteTask};
+use crate::error::io_error_text;
+use crate::job::START_VARIABLE;
+use crate::latency::{LatencyCounters, add_by_owner};
+use crate::native::counts::{ArrivalMode, WorkerCounters};
+use crate::native::halt::{CHECK_INTERVAL_NS, Halt};
+use crate::native::lines;
+use crate::native::queue::IoKind;
+use crate::native::tsc::{Clock, ClockSource};
+use crate::sys::block::allowed_processors;
+use crate::sys::signal;
+use crate::sys::thread::{allow_open_files, lock, set_min_timer_slack};
+use crate::sys::time::real_ns;
+
+/// Requests of a million blocks fit.
+const MAX_SPEC_BYTES: u64 = 256 << 20;
+/// The exit code when the spec cannot be done.
+const CODE_FAULT: u8 = 2;
+/// A thread only calls the kernel.
+const STACK_BYTES: usize = 256 << 10;
+/// Descriptors beside one for each thread.
+const RESERVED_FILES: u64 = 64;
+
+/// Read the spec, replay it, tell what happened.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut text = Vec::new();
+    let read = io::stdin().lock().take(MAX_SPEC_BYTES + 1).read_to_end(&mut text);
+    let outcome = match read {
+        Err(error) => Err(format!("The spec cannot be read: {error}.")),
+        Ok(bytes) if bytes as u64 > MAX_SPEC_BYTES => {
+            Err(format!("The spec has more than {MAX_SPEC_BYTES} bytes; replay fewer requests."))
+        }
+        Ok(_) => Spec::parse(&text).and_then(run_engine),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            lines::print_faults(vec![fault]);
+            ExitCode::from(CODE_FAULT)
+        }
+    }
+}
+
+/// What all threads share.
+pub struct Replay {
+    /// What is done.
+    pub spec: Spec,
+    /// By request, the blocks of those that are replayed.
+    pub paths: Vec<Vec<u32>>,
+    /// The clock of all times.
+    pub clock: Clock,
+    /// The wish to end early.
+    pub halt: Arc<Halt>,
+    /// The target.
+    pub objects: Objects,
+    /// What is held, read and written.
+    pub store: Mutex<Store>,
+    has_reads: Condvar,
+    has_writes: Condvar,
+    is_over: AtomicBool,
+    /// By request, reads that it still waits for.
+    left: Vec<AtomicU32>,
+    /// Requests whose prefix is not loaded.
+    pub backlog: AtomicU64,
+}
+
+/// What a thread counts of requests: written by it alone.
+#[derive(Default)]
+pub struct RequestCounters {
+    /// From when a request was due to the last block of its prefix; of those that read any.
+    pub prefix: LatencyCounters,
+    /// The same of all requests, where those without a read are done when they were looked up.
+    pub request: LatencyCounters,
+}
+
+/// A thread's counters, as the report reads them.
+pub type ThreadCounters = (Arc<WorkerCounters>, Arc<RequestCounters>);
+
+/// A thread has ended, and this was its last act, in ticks.
+pub type Ended = u64;
+
+/// The threads that read and write, set up and waiting.
+pub struct Workers {
+    /// Of all threads; the first is that which hands requests out.
+    pub counters: Vec<ThreadCounters>,
+    /// Each tells its end here.
+    pub ended: Receiver<Ended>,
+    /// How many there are.
+    pub count: usize,
+}
+
+fn run_engine(spec: Spec) -> Result<(), String> {
+    let (paths, blocks) = spec.paths()?;
+    let files = u64::from(spec.reads_in_flight + spec.writes_in_flight) + RESERVED_FILES;
+    allow_open_files(files).map_err(|error| {
+        format!("{files} files cannot be open at a time: {}.", io_error_text(&error))
+    })?;
+    // Before there is any other thread, which would take the signals.
+    signal::block_handled();
+    signal::restore_sigpipe();
+    let clock = Clock::calibrated();
+    let halt = Halt::on_signals(clock)
+        .map_err(|error| format!("A thread cannot be started: {}.", io_error_text(&error)))?;
+    let mut store = Store::new(&spec, blocks, real_ns());
+    for path in &paths[..spec.warm] {
+        store.warm_up(path);
+    }
+    store.place_held_blocks();
+    let held_at_start = store.held_blocks();
+    let replay = Arc::new(Replay {
+        objects: Objects::open(&spec)?,
+        left: paths[spec.warm..].iter().map(|_| AtomicU32::new(0)).collect(),
+        paths: paths[spec.warm..].to_vec(),
+        clock,
+        halt,
+        store: Mutex::new(store),
+        has_reads: Condvar::new(),
+        has_writes: Condvar::new(),
+        is_over: AtomicBool::new(false),
+        backlog: AtomicU64::new(0),
+        spec,
+    });
+    let workers = start_workers(&replay)?;
+    lines::print_line(&json!({
+        "native": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "method": "sync",
+        "direct": replay.spec.direct,
+        "timed": true,
+        "clock": if clock.source() == ClockSource::Tsc { "tsc" } else { "clock_gettime" },
+        "threads": workers.count,
+        "cpus": allowed_processors(),
+        "probes": { "read": null },
+        "notes": [],
+    }));
+    let start = env::var(START_VARIABLE).ok().and_then(|at_ns| at_ns.parse().ok());
+    report::report_run(&replay, &workers, start, held_at_start);
+    Ok(())
+}
+
+fn start_workers(replay: &Arc<Replay>) -> Result<Workers, String> {
+    let (tell, ended) = channel();
+    let mut counters =
+        vec![(counters_of(&[IoKind::Read, IoKind::Write]), Arc::<RequestCounters>::default())];
+    let spec = &replay.spec;
+    let kinds = [(IoKind::Read, spec.reads_in_flight), (IoKind::Write, spec.writes_in_flight)];
+    for (kind, threads) in kinds {
+        for _ in 0..threads {
+            let own: ThreadCounters = (counters_of(&[kind]), Arc::default());
+            counters.push((Arc::clone(&own.0), Arc::clone(&own.1)));
+            let buffer = replay.objects.buffer().map_err(|error| {
+                format!("There is no memory for a thread: {}.", io_error_text(&error))
+            })?;
+            let (shared, tell) = (Arc::clone(replay), tell.clone());
+            let work = move || match kind {
+                IoKind::Read => shared.read_until_over(&own, buffer, &tell),
+                _ => shared.write_until_over(&own.0, buffer, &tell),
+            };
+            let started =
+                thread::Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
+            started.map_err(|error| {
+                format!("A thread cannot be started: {}.", io_error_text(&error))
+            })?;
+        }
+    }
+    let count = counters.len() - 1;
+    Ok(Workers { counters, ended, count })
+}
+
+fn counters_of(kinds: &[IoKind]) -> Arc<WorkerCounters> {
+    Arc::new(WorkerCounters::new(kinds, ArrivalMode::Scheduled))
+}
+
+impl Replay {
+    /// Hand each request out when it is due, until `deadline`; times are in ticks. How many came.
+    pub fn hand_out(&self, start: u64, deadline: u64, counters: &ThreadCounters) -> usize {
+        set_min_timer_slack();
+        let requests = &self.spec.requests[self.spec.warm..];
+        for (nth, request) in requests.iter().enumerate() {
+            let due = start + self.clock.ticks_of(request.0);
+            let has_waited = self.clock.ticks() < due;
+            if due >= deadline || !self.wait_until(due) {
+                return nth;
+            }
+            let awake = self.clock.ticks();
+            let mut store = lock(&self.store);
+            let reads = store.begin_request(nth as u32, &self.paths[nth], due);
+            self.left[nth].store(reads, Ordering::Relaxed);
+            self.backlog.fetch_add(u64::from(reads > 0), Ordering::Relaxed);
+            self.wake(store);
+            let done = self.clock.ticks();
+            if let Some(late) = &counters.0.lateness {
+                late.add(self.clock.ns(done.saturating_sub(due)));
+            }
+            if let (true, Some(late)) = (has_waited, &counters.0.wakeup_delays) {
+                late.add(self.clock.ns(awake.saturating_sub(due)));
+            }
+            if reads == 0 {
+                counters.1.request.add(self.clock.ns(done.saturating_sub(due)));
+            }
+        }
+        requests.len()
+    }
+
+    /// Let go of the store, and wake as many threads as it has work for.
+    fn wake(&self, store: MutexGuard<'_, Store>) {
+        let (reads, writes) = store.queued();
+        drop(store);
+        for _ in 0..reads.min(self.spec.reads_in_flight as usize) {
+            self.has_reads.notify_one();
+        }
+        for _ in 0..writes.min(self.spec.writes_in_flight as usize) {
+            self.has_writes.notify_one();
+        }
+    }
+
+    /// Wait for a moment; false when all is halted before.
+    fn wait_until(&self, due: u64) -> bool {
+        loop {
+            let now = self.clock.ticks();
+            if self.halt.is_requested() {
+                return false;
+            }
+            let step = self.clock.ticks_of(CHECK_INTERVAL_NS);
+            if due <= now + step {
+                self.clock.wait_until(due);
+                return true;
+            }
+            self.clock.wait_until(now + step);
+        }
+    }
+
+    /// Nothing more is begun: how many reads were never begun, and when the first of them was due.
+    pub fn end_submission(&self) -> (u64, Option<u64>) {
+        let mut store = lock(&self.store);
+        self.is_over.store(true, Ordering::Relaxed);
+        let waiting = store.drop_waiting();
+        drop(store);
+        self.has_reads.notify_all();
+        self.has_writes.notify_all();
+        waiting
+    }
+
+    fn read_until_over(&self, own: &ThreadCounters, mut buffer: Buffer, tell: &Sender<Ended>) {
+        let mut last = 0;
+        let mut store = lock(&self.store);
+        while !self.is_over.load(Ordering::Relaxed) {
+            let Some((task, place)) = store.next_read() else {
+                store = self.has_reads.wait(store).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(store);
+            let begun = self.clock.ticks();
+            own.0.set_in_flight(1);
+            let outcome = self.objects.read(place, &mut buffer);
+            last = self.count(IoKind::Read, &own.0, outcome, task.due, begun);
+            self.count_prefix(task, last, &own.1);
+            store = lock(&self.store);
+            store.end_read(task.block);
+            self.has_writes.notify_one();
+        }
+        drop(store);
+        let _ = tell.send(last);
+    }
+
+    fn write_until_over(&self, own: &WorkerCounters, mut buffer: Buffer, tell: &Sender<Ended>) {
+        let mut last = 0;
+        let mut store = lock(&self.store);
+        while !self.is_over.load(Ordering::Relaxed) {
+            let Some((task, place)) = store.next_write() else {
+                store = self.has_writes.wait(store).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(store);
+            let begun = self.clock.ticks();
+            own.set_in_flight(1);
+            let outcome = self.objects.write(place, &mut buffer);
+            let WriteTask { block, due, .. } = task;
+            last = self.count(IoKind::Write, own, outcome, due, begun);
+            store = lock(&self.store);
+            store.end_write(block);
+            self.wake(store);
+            store = lock(&self.store);
+        }
+        drop(store);
+        let _ = tell.send(last);
+    }
+
+    /// Count an I/O that has ended; now.
+    fn count(
+        &self,
+        kind: IoKind,
+        own: &WorkerCounters,
+        outcome: io::Result<()>,
+        due: u64,
+        begun: u64,
+    ) -> u64 {
+        let now = self.clock.ticks();
+        own.set_in_flight(0);
+        if self.is_over.load(Ordering::Relaxed) {
+            own.count_drained();
+        }
+        let Some(counters) = own.counters_of(kind) else { return now };
+        match outcome {
+            Ok(()) => {
+                counters.response.add(self.clock.ns(now.saturating_sub(due)));
+                if let Some(service) = &counters.service {
+                    service.add(self.clock.ns(now.saturating_sub(begun)));
+                }
+                add_by_owner(&counters.bytes, self.spec.object_bytes);
+            }
+            Err(error) => counters.response.fail(error.raw_os_error()),
+        }
+        now
+    }
+
+    /// A read of a request has ended: with the last of them its prefix is loaded.
+    fn count_prefix(&self, task: ReadTask, now: u64, own: &RequestCounters) {
+        if self.left[task.request as usize].fetch_sub(1, Ordering::AcqRel) == 1 {
+            let latency_ns = self.clock.ns(now.saturating_sub(task.due));
+            own.prefix.add(latency_ns);
+            own.request.add(latency_ns);
+            self.backlog.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
