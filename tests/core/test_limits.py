@@ -39,6 +39,7 @@ from iolab.hosts.answers import (
 )
 from iolab.hosts.channel import ProtocolError, read_frame
 from iolab.hosts.engine_lines import LineError, require_count
+from iolab.hosts.engine_totals import parse_totals
 from iolab.hosts.message import HostLostError, Message
 from iolab.importers.files import ForeignFile, collect_files
 from iolab.loads.fileio.engines.fio_output import (
@@ -46,7 +47,7 @@ from iolab.loads.fileio.engines.fio_output import (
     JsonDocumentSplitter,
     read_document,
 )
-from iolab.loads.fileio.engines.native_reader import NativeReader, parse_totals
+from iolab.loads.fileio.engines.native_reader import NativeReader
 from iolab.loads.keyvalue.cassandra.tools import RowsReply, read_reply
 from iolab.loads.keyvalue.db_bench.output import HistogramParser, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows

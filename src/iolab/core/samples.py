@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec.structs import astuple
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.workload import ServiceTime
+from iolab.core.workload import COMPOSITES_FROM, ServiceTime
 from iolab.record import Record
 
 Ints = npt.NDArray[np.int64]
@@ -32,8 +32,9 @@ CHUNK_ROWS: Final = 1 << 16
 
 
 def counts_each_io_once(directions: SignedInts) -> npt.NDArray[np.bool_]:
-    """Which rows of a table tell each I/O once: all but those of `ServiceTime`."""
-    return (directions < ServiceTime.READ) | (directions > ServiceTime.TRIM)
+    """Which rows of a table tell each I/O once: none of `ServiceTime`, and none made of others."""
+    later = (directions > ServiceTime.TRIM) & (directions < COMPOSITES_FROM)
+    return (directions < ServiceTime.READ) | later
 
 
 class IntervalTable(Record):

@@ -99,6 +99,11 @@ class NamedOperation(IntEnum):
         return f"{self.key}_lat_ns_{statistic}"
 
 
+COMPOSITES_FROM: Final = 128
+"""From this number on operations are made of others, which are counted already: a prefix of blocks,
+a request of several reads."""
+
+
 class Direction(NamedOperation):
     """Which way an I/O goes."""
 
@@ -174,6 +179,11 @@ class AnyJob(TaggedRecord):
     def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
         """The job with the axis values in place of its first ones."""
         return replace(self, **self.fields_from_keys(axis))
+
+    @property
+    def layout_engine(self) -> EngineName:
+        """What lays its files out."""
+        return self.engine
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:

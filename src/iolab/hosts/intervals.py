@@ -21,7 +21,7 @@ from iolab.core.samples import (
     empty_interval_table,
     with_narrowest_type,
 )
-from iolab.core.workload import ServiceTime
+from iolab.core.workload import COMPOSITES_FROM, ServiceTime
 from iolab.record import Record
 from iolab.units import NS_PER_S
 
@@ -112,7 +112,11 @@ class Interval(Record):
     @property
     def _counted_directions(self) -> Iterator[DirectionInterval]:
         """Each I/O once: that it is timed from its submission as well makes no second one of it."""
-        return (part for part in self.directions if part.direction not in SERVICE_TIMES)
+        return (
+            part
+            for part in self.directions
+            if part.direction not in SERVICE_TIMES and part.direction < COMPOSITES_FROM
+        )
 
 
 class IntervalLog(Sequence[Interval]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 from msgspec import field
 
 from iolab.core.tagged import type_tag_of
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import COMPOSITES_FROM, Direction, ServiceTime
 from iolab.record import Record
 from iolab.report.user_text import EMPTY_USER_TEXT, UserText
 
@@ -290,7 +290,8 @@ class LoadReport(ABC):
 
     def operations_counted_once(self, operation_numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
-        return set(operation_numbers) - set(ServiceTime)
+        once = set(operation_numbers) - set(ServiceTime)
+        return {number for number in once if number < COMPOSITES_FROM}
 
     def has_published_figures(self, workload: Workload) -> bool:  # noqa: ARG002 - of kinds that have some
         """Whether figures that others published of a workload are shown beside the measured."""

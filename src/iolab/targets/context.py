@@ -66,7 +66,7 @@ class TargetContext(Record):
 
     def engine_for_run(self, run: PlannedRun) -> FileEngine[Any]:
         """The engine of a run's job, which works on files that are laid out."""
-        return self.engines[run.point.job.engine]
+        return self.engines[run.point.job.layout_engine]
 
 
 def run_seed(study: Study, point: Point, host: str, number: int) -> int:

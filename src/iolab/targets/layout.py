@@ -153,13 +153,14 @@ def _ledger_block_bytes(context: TargetContext, job: AnyJob | None) -> int | Non
 async def _write_data_set(
     context: TargetContext, workdir: WorkDirectory, data_set: DataSet, job: AnyJob | None
 ) -> None:
-    engine = context.engines[job.engine] if job else next(iter(context.engines.values()))
+    engine = context.engines[job.layout_engine] if job else next(iter(context.engines.values()))
+    own_job = job if job and job.layout_engine == job.engine else None
     block_bytes = _ledger_block_bytes(context, job)
     ledger = (
         await context.ledgers.begin_ledger(workdir, data_set, block_bytes) if block_bytes else None
     )
     seed = contents_seed(context.study, workdir.name)
-    command = engine.layout_command(data_set, workdir.dir, job, seed=seed)
+    command = engine.layout_command(data_set, workdir.dir, own_job, seed=seed)
     command = with_ledger(engine, command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()

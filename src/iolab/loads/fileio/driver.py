@@ -8,8 +8,7 @@ from functools import partial
 from typing import Final
 
 from iolab.core.events import Phase
-from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, FileIdentityCheck, PlannedRun
-from iolab.errors import HostError
+from iolab.core.run import EngineTotals, FileIdentityCheck, PlannedRun
 from iolab.hosts.barrier import run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.hosts.remote_process import run_process
@@ -22,18 +21,13 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSession
+from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle, watch_idle_during
 from iolab.targets.context import poisson_arrival_offset, run_seed
-from iolab.targets.work_directory import (
-    check_file_identities,
-    device_extent_proof,
-    evict_page_cache,
-    prove_extents,
-    unproved_bytes,
-)
+from iolab.targets.work_directory import check_file_identities, prove_extents
 from iolab.text import excerpt
-from iolab.units import NS_PER_S, format_bytes
+from iolab.units import NS_PER_S
 
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""
@@ -122,55 +116,6 @@ async def record_file_identities(
             share.file_identity_check = FileIdentityCheck(before, None)
 
     await run_on_each_host(shares, record_identity)
-
-
-async def prove_extents_written(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
-) -> None:
-    """Prove that what the job will read was written; a hole would be measured as a fast read."""
-    job = Job.require_type(run.point.job)
-    if not job.access.has_reads:
-        return
-    data_set = session.plan.data_set(run.point.data_set)
-    session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
-
-    async def prove_extents_of_host(share: HostRunState) -> None:
-        numjobs = Job.require_type(run.point.job_on(share.name)).numjobs
-        if share.workdir.device:
-            share.extents = device_extent_proof(share.workdir, numjobs * data_set.job_bytes)
-        else:
-            share.extents = await prove_extents(
-                share.workdir, share.workdir.paths(data_set, numjobs)
-            )
-        if holes := unproved_bytes(share.extents):
-            message = (
-                f"{format_bytes(holes)} of {data_set.id} on host '{share.name}' were never "
-                "written: reading them would measure holes."
-            )
-            raise HostError(
-                message, "Let nobody change files in the scratch folder, or fill the device first."
-            )
-
-    await run_on_each_host(shares, prove_extents_of_host)
-
-
-async def drop_caches(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
-) -> None:
-    """Drop the pages of the files that the job will read, where the method asks for it."""
-    job = Job.require_type(run.point.job)
-    for share in shares:
-        share.cache = CACHE_NOT_DROPPED
-    if not (session.study.method.drop_caches and job.access.has_reads):
-        return
-    data_set = session.plan.data_set(run.point.data_set)
-    session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
-
-    async def drop_caches_of_host(share: HostRunState) -> None:
-        numjobs = Job.require_type(run.point.job_on(share.name)).numjobs
-        share.cache = await evict_page_cache(share.workdir, share.workdir.paths(data_set, numjobs))
-
-    await run_on_each_host(shares, drop_caches_of_host)
 
 
 _Kinds = frozenset[tuple[str, Job]]

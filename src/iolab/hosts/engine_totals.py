@@ -1,0 +1,215 @@
+"""The sums that an engine of I/O which is built into the agent tells in its last line."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.core import limits
+from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
+from iolab.core.histogram import Histogram, dense_counts
+from iolab.core.run import DirectionTotals, EngineTotals
+from iolab.core.samples import Ints
+from iolab.core.workload import Direction, ServiceTime
+from iolab.hosts.engine_lines import (
+    LineError,
+    inner_table,
+    optional_count,
+    optional_number,
+    parse_bins,
+    parse_operation_interval,
+    printable_sentences,
+    require_count,
+    require_part,
+)
+from iolab.hosts.intervals import DirectionInterval
+from iolab.text import excerpt
+from iolab.units import NS_PER_S
+
+PERCENTILES: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.95, 99.99)
+"""What is taken from the bins as the engine's own percentiles; it prints none."""
+
+SHORT_IO_KIND: Final = "short"
+"""What stands in place of an errno for an I/O that moved fewer bytes than asked."""
+
+_CPU: Final = ("user_s", "system_s")
+
+
+def parse_totals(
+    head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
+) -> EngineTotals:
+    """The totals; LineError when the line lacks what every run has."""
+    measured_ns = require_count(end, "measured_ns")
+    drain_ns = require_count(end, "drain_ns")
+    wall_ns = measured_ns + drain_ns
+    errors = _errors_by_kind({**inner_table(end, "errors"), "thread": inner_table(end, "broken")})
+    short = {
+        way: optional_count(inner_table(inner_table(end, "errors"), way.key), SHORT_IO_KIND)
+        for way in directions
+    }
+    ways = {
+        way: _parse_direction_totals(require_part(end, way.key), wall_ns, short[way])
+        for way in Direction
+        if way in directions
+    }
+    cpu = inner_table(end, "cpu")
+    # It was used until nothing more was submitted, so what was waited for at the end is no part.
+    use = [
+        optional_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU
+    ]
+    return EngineTotals(
+        read=ways.get(Direction.READ),
+        write=ways.get(Direction.WRITE),
+        trim=ways.get(Direction.TRIM),
+        depth_percent=(),
+        user_cpu_percent=100 * use[0] / jobs,
+        system_cpu_percent=100 * use[1] / jobs,
+        error=_most_frequent_errno(errors),
+        jobs=jobs,
+        generator=_parse_generator_totals(head, end, errors),
+    )
+
+
+def _parse_generator_totals(
+    head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
+) -> GeneratorTotals:
+    switches = inner_table(end, "context_switches")
+    probes = inner_table(inner_table(head, "probes"), "read")
+    unsubmitted = inner_table(end, "unsubmitted")
+    return GeneratorTotals(
+        method=excerpt(str(head.get("method", "")), limits.SENTENCE_CHARACTERS_MAX),
+        threads=optional_count(head, "threads"),
+        clock=excerpt(str(head.get("clock", "")), limits.SENTENCE_CHARACTERS_MAX),
+        notes=printable_sentences(head.get("notes"))[: limits.NOTES_MAX],
+        errors=errors,
+        retries=_retries_by_reason(inner_table(end, "retries")),
+        lateness=_parse_lateness(inner_table(end, "lateness")),
+        unreached=end.get("unreached") is True,
+        measured_ns=require_count(end, "measured_ns"),
+        drain_ns=require_count(end, "drain_ns"),
+        drained_ios=optional_count(end, "drained_ios"),
+        verify=_parse_verify_totals(inner_table(end, "verify")),
+        voluntary_switches=optional_count(switches, "voluntary"),
+        involuntary_switches=optional_count(switches, "involuntary"),
+        steal_ticks=optional_count(end, "steal_ticks"),
+        depth_asked=optional_count(inner_table(end, "depth"), "asked"),
+        depth_used=optional_count(inner_table(end, "depth"), "used"),
+        probe_reads=optional_count(probes, "ios"),
+        probe_read_bytes=optional_count(probes, "bytes"),
+        unsubmitted=optional_count(unsubmitted, "count"),
+        oldest_unsubmitted_ns=optional_count(unsubmitted, "oldest_ns"),
+        hung_ios=optional_count(end, "hung"),
+        begun_first_ns=optional_count(inner_table(end, "begun_ns"), "first"),
+        begun_last_ns=optional_count(inner_table(end, "begun_ns"), "last"),
+    )
+
+
+def _parse_direction_totals(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
+    ios, moved = require_count(table, "ios"), require_count(table, "bytes")
+    lowest, highest = optional_count(table, "min_ns"), optional_count(table, "max_ns")
+    histogram = Histogram(_dense_bin_counts(table, ios), lowest, highest)
+    values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
+    mean = optional_number(table, "lat_sum_ns") / ios if ios else 0.0
+    return DirectionTotals(
+        ios=ios,
+        bytes=moved,
+        runtime_ms=wall_ns // 1_000_000,
+        iops=ios * NS_PER_S / wall_ns if wall_ns else 0.0,
+        bw_bytes_per_s=moved * NS_PER_S / wall_ns if wall_ns else 0.0,
+        lat_min_ns=lowest if ios else 0,
+        lat_max_ns=highest if ios else 0,
+        lat_mean_ns=mean,
+        slat_mean_ns=0.0,
+        clat_mean_ns=mean,
+        percentiles=tuple((rank, round(value)) for rank, value in values if value is not None),
+        short_ios=short,
+        dropped_ios=0,
+    )
+
+
+def _dense_bin_counts(table: Mapping[str, Any], ios: int) -> Ints:
+    """Dense counts; LineError where they are not those of the I/Os."""
+    bins, counts = parse_bins(table)
+    if int(counts.sum()) != ios:
+        raise LineError(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
+    return dense_counts(bins, counts)
+
+
+def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
+    counts = [
+        (
+            excerpt(f"{way} {name}", limits.SENTENCE_CHARACTERS_MAX),
+            optional_count(inner_table(table, way), name),
+        )
+        for way in table
+        for name in inner_table(table, way)
+        if name != SHORT_IO_KIND
+    ]
+    counts = sorted(
+        (error for error in counts if error[1]), key=lambda error: (-error[1], error[0])
+    )
+    return tuple(counts[: limits.RETRY_KINDS_MAX])
+
+
+def _retries_by_reason(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    reasons = [
+        (excerpt(reason, limits.SENTENCE_CHARACTERS_MAX), optional_count(table, reason))
+        for reason in table
+    ]
+    return tuple(reasons[: limits.RETRY_KINDS_MAX])
+
+
+def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
+    """The number of the error that was met most often, 0 for none; EIO for one without a number."""
+    if not errors:
+        return 0
+    name = errors[0][0].rpartition(" ")[2]
+    numbers = {symbol: number for number, symbol in errno.errorcode.items()}
+    return numbers.get(name, errno.EIO)
+
+
+def _parse_lateness(table: Mapping[str, Any]) -> Lateness | None:
+    if not optional_count(table, "count"):
+        return None
+    machine = inner_table(table, "machine")
+    return Lateness(
+        count=optional_count(table, "count"),
+        p50_ns=optional_count(table, "p50_ns"),
+        p99_ns=optional_count(table, "p99_ns"),
+        max_ns=optional_count(table, "max_ns"),
+        machine_p99_ns=optional_count(machine, "p99_ns")
+        if optional_count(machine, "count")
+        else None,
+    )
+
+
+def _parse_verify_totals(table: Mapping[str, Any]) -> VerifyTotals | None:
+    if "checked" not in table:
+        return None
+    kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
+    checked, torn, stale, misplaced, corrupt = (optional_count(table, kind) for kind in kinds)
+    first = printable_sentences(table.get("first"))[: limits.WRONG_BLOCKS_MAX]
+    return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
+
+
+def parse_direction_intervals(
+    direction: Direction, part: dict[str, Any]
+) -> tuple[DirectionInterval, ...]:
+    """What an interval's line tells of a direction, and under a rate its times from submission."""
+    interval = parse_operation_interval(direction, part)
+    service = part.get("service")
+    if not isinstance(service, dict):
+        return (interval,)
+    return interval, _parse_service_time_interval(direction, interval, service)
+
+
+def _parse_service_time_interval(
+    direction: Direction, part: DirectionInterval, table: dict[str, Any]
+) -> DirectionInterval:
+    """The same I/Os from their submission."""
+    bins, counts = parse_bins(table)
+    way = ServiceTime(direction + ServiceTime.READ)
+    sum_ns = float(require_count(table, "lat_sum_ns"))
+    return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)

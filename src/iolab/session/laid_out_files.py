@@ -1,0 +1,67 @@
+"""Files that were laid out, before a run: proved to be written, and dropped from the page cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iolab.core.events import Phase
+from iolab.core.run import CACHE_NOT_DROPPED, PlannedRun
+from iolab.core.workload import Direction
+from iolab.errors import HostError
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.targets.work_directory import (
+    device_extent_proof,
+    evict_page_cache,
+    prove_extents,
+    unproved_bytes,
+)
+from iolab.units import format_bytes
+
+
+async def prove_extents_written(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+) -> None:
+    """Prove that what the job will read was written; a hole would be measured as a fast read."""
+    if Direction.READ not in run.point.job.data_directions:
+        return
+    data_set = session.plan.data_set(run.point.data_set)
+    session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
+
+    async def prove_extents_of_host(share: HostRunState) -> None:
+        numjobs = run.point.job_on(share.name).job_count
+        if share.workdir.device:
+            share.extents = device_extent_proof(share.workdir, numjobs * data_set.job_bytes)
+        else:
+            share.extents = await prove_extents(
+                share.workdir, share.workdir.paths(data_set, numjobs)
+            )
+        if holes := unproved_bytes(share.extents):
+            message = (
+                f"{format_bytes(holes)} of {data_set.id} on host '{share.name}' were never "
+                "written: reading them would measure holes."
+            )
+            raise HostError(
+                message, "Let nobody change files in the scratch folder, or fill the device first."
+            )
+
+    await run_on_each_host(shares, prove_extents_of_host)
+
+
+async def drop_caches(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+) -> None:
+    """Drop the pages of the files that the job will read, where the method asks for it."""
+    reads = Direction.READ in run.point.job.data_directions
+    for share in shares:
+        share.cache = CACHE_NOT_DROPPED
+    if not (session.study.method.drop_caches and reads):
+        return
+    data_set = session.plan.data_set(run.point.data_set)
+    session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
+
+    async def drop_caches_of_host(share: HostRunState) -> None:
+        numjobs = run.point.job_on(share.name).job_count
+        share.cache = await evict_page_cache(share.workdir, share.workdir.paths(data_set, numjobs))
+
+    await run_on_each_host(shares, drop_caches_of_host)
