@@ -96,7 +96,7 @@ pub struct ProcessorWatcher {
     last_look_ns: u64,
     next_look: Instant,
     threads: HashMap<Pid, ThreadHistory>,
-    groups: Vec<(CpuGroup, GroupCounters)>,
+    groups: Vec<(ControlGroup, GroupCounters)>,
     freezers: FreezerGroups,
     pulse: Option<Pulse>,
     agent_gaps: Vec<AgentGap>,
@@ -193,7 +193,7 @@ impl ProcessorWatcher {
             (self.last_look_ns, self.slept_ns) = (now_ns, slept_ns);
             self.pulse = Pulse::start();
             self.freezers = FreezerGroups::of(&self.roots);
-            let groups = cpu_groups_of(&self.roots, self.leader);
+            let groups = groups_of(&self.roots, self.leader, "cpu");
             self.groups =
                 groups.into_iter().filter_map(|g| Some((g.clone(), g.read_counters()?))).collect();
         }
@@ -355,7 +355,7 @@ fn parse_pids(text: &str) -> Vec<Pid> {
 /// without a limit.
 #[must_use]
 pub fn own_quota_cores(roots: &Roots) -> Option<f64> {
-    let groups = cpu_groups_of(roots, pid_in_proc());
+    let groups = groups_of(roots, pid_in_proc(), "cpu");
     let limits = groups.iter().filter_map(|group| cores_of_quota(group.quota()?));
     limits.min_by(f64::total_cmp)
 }
@@ -364,12 +364,15 @@ fn cores_of_quota(quota: CpuQuota) -> Option<f64> {
     quota.quota_ns.map(|quota_ns| quota_ns as f64 / quota.period_ns as f64)
 }
 
-/// A control group that may limit processor time.
+/// A control group that may limit what its processes use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct CpuGroup {
-    folder: PathBuf,
-    path: String,
-    is_v2: bool,
+pub struct ControlGroup {
+    /// Where its files are.
+    pub folder: PathBuf,
+    /// Its path, as processes here see it.
+    pub path: String,
+    /// Whether it is of the tree of version 2.
+    pub is_v2: bool,
 }
 
 /// What a group had up to a moment.
@@ -379,7 +382,7 @@ struct GroupCounters {
     pressure_ns: Option<u64>,
 }
 
-impl CpuGroup {
+impl ControlGroup {
     fn quota(&self) -> Option<CpuQuota> {
         let read = |name: &str| read_text(&self.folder.join(name));
         if self.is_v2 {
@@ -415,15 +418,16 @@ impl CpuGroup {
 /// The group of a process and all above it up to the highest that can be seen, its own first.
 ///
 /// Of the tree of version 1 where that has the controller, else of version 2.
-fn cpu_groups_of(roots: &Roots, pid: Pid) -> Vec<CpuGroup> {
+#[must_use]
+pub fn groups_of(roots: &Roots, pid: Pid, controller: &str) -> Vec<ControlGroup> {
     let own = read_text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
     let mounts = visible_mounts(roots);
-    let found = ["cpu", ""].iter().find_map(|name| Some((*name, cgroup_path(&own, name)?)));
+    let found = [controller, ""].into_iter().find_map(|name| Some((name, cgroup_path(&own, name)?)));
     let Some((controller, path)) = found else { return Vec::new() };
     let Some(mount) = cgroup_mount(&mounts, controller) else { return Vec::new() };
     // A path outside of what is mounted is that of another name space: only the top is known then.
     let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
-    let group = |below: &Path| CpuGroup {
+    let group = |below: &Path| ControlGroup {
         folder: mount.mount_point.join(below),
         path: format!("/{}", below.display()),
         is_v2: controller.is_empty(),

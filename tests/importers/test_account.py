@@ -71,6 +71,7 @@ FILES = [
         "import/cases",
         "import/fio",
         "import/io500",
+        "import/pods",
         "mdtest",
         "ycsb",
         "db_bench",

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::io_error_text;
+use crate::facts::bounds::own_memory_limit_bytes;
 use crate::probe::counters::{parse_meminfo, parse_node_total};
 use crate::probe::machine::{
     CpuInfo, MemoryModule, bracketed_word, non_empty, number_after, os_release_value,
@@ -48,6 +49,7 @@ pub struct NumaNode {
 pub struct MemoryFacts {
     pub total_bytes: u64,
     pub modules: Vec<MemoryModule>,
+    pub limit_bytes: Option<u64>,
 }
 
 /// The operating system and its settings.
@@ -179,6 +181,7 @@ pub fn memory_facts(roots: &Roots, faults: &mut Vec<String>) -> MemoryFacts {
     MemoryFacts {
         total_bytes: meminfo.total_bytes.unwrap_or(0),
         modules: memory_modules(roots, faults),
+        limit_bytes: own_memory_limit_bytes(roots),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Nothing unreadable fails the whole: it becomes null (or the nearest plain value where null has
 //! no sense) and one sentence in `faults`.
 
+pub mod bounds;
 pub mod cloud;
 pub mod disks;
 pub mod host;
@@ -34,6 +35,7 @@ pub struct HostFacts {
     pub target: Option<target::TargetFacts>,
     pub target_fault: Option<target::TargetFault>,
     pub tools: Vec<ToolFacts>,
+    pub io_limits: Vec<bounds::IoLimit>,
     pub faults: Vec<String>,
 }
 
@@ -73,6 +75,7 @@ pub fn gather_facts(
         target,
         target_fault,
         tools,
+        io_limits: bounds::own_io_limits(roots),
         faults,
     }
 }

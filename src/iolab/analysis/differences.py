@@ -515,5 +515,7 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     "file system": lambda facts: facts.target.fs_type if facts.target else "",
     "mount options": lambda facts: facts.target.mount_options if facts.target else "",
     "devices below the target": _target_devices_text,
+    "storage class": lambda facts: facts.pod.class_text if facts.pod else "",
+    "limits of the pod": lambda facts: facts.pod.limits_text if facts.pod else "",
 }
 """What matters of a host, whatever it is called."""

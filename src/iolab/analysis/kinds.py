@@ -24,6 +24,7 @@ from iolab.analysis.checks.fleet import (
     check_clock_drift,
     check_clock_step,
     check_monitored_node_lost,
+    check_shared_target,
     check_start_skew,
 )
 from iolab.analysis.checks.idle import check_device_busy
@@ -115,6 +116,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     CheckSlot.PROCESSORS_FREE,
     check_thermal_throttling,
     check_device_busy,
+    check_shared_target,
     check_monitored_node_lost,
 )
 """What can be asked of whatever reads and writes, in the order shown. A check that stands here is

@@ -8,7 +8,8 @@ from typing import Final
 
 from iolab.core.kubernetes import PodFacts
 from iolab.record import Record
-from iolab.text import excerpt
+from iolab.text import excerpt, list_text
+from iolab.units import format_count, format_rate_bytes
 
 SCRATCH_PREFIX: Final = "iolab-scratch"
 """How the name of a session's folder on a target begins, and of whatever else it makes there."""
@@ -181,10 +182,21 @@ class MemoryModule(Record):
 
 
 class MemoryFacts(Record):
-    """Memory of a host; modules are empty where DMI is not readable."""
+    """Memory of a host; modules are empty where DMI is not readable.
+
+    `limit_bytes` is what its control groups allow a load, page cache included; None without a
+    limit.
+    """
 
     total_bytes: int
     modules: tuple[MemoryModule, ...]
+    limit_bytes: int | None = None
+
+    @property
+    def usable_bytes(self) -> int:
+        """What a load and its page cache can have."""
+        limit = self.limit_bytes
+        return self.total_bytes if limit is None else min(limit, self.total_bytes)
 
 
 class DiskFacts(Record):
@@ -402,6 +414,28 @@ class DeviceFacts(Record):
     hidden: bool = False
 
 
+class IoLimit(Record):
+    """What control groups allow a load to ask of one device in a second; None without a limit."""
+
+    device: str
+    read_iops: int | None = None
+    write_iops: int | None = None
+    read_bytes_per_s: int | None = None
+    write_bytes_per_s: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Every limit in a line."""
+        parts = (
+            ("reads", self.read_iops, format_count, "/s"),
+            ("writes", self.write_iops, format_count, "/s"),
+            ("read", self.read_bytes_per_s, format_rate_bytes, ""),
+            ("written", self.write_bytes_per_s, format_rate_bytes, ""),
+        )
+        texts = [f"{show(limit)}{unit} {what}" for what, limit, show, unit in parts if limit]
+        return f"{self.device}: at most {list_text(texts)}"
+
+
 class ToolFacts(Record):
     """One tool: the path it was found at and the first line of its version, None if missing.
 
@@ -432,6 +466,13 @@ class HostFacts(Record):
     target_fault: TargetFault | None = None
     pod: PodFacts | None = None
     """Of a host that is a pod, what its cluster tells of it."""
+    io_limits: tuple[IoLimit, ...] = ()
+
+    @property
+    def target_io_limits(self) -> tuple[IoLimit, ...]:
+        """The limits of the devices below the target."""
+        devices = self.target.devices if self.target else ()
+        return tuple(limit for limit in self.io_limits if limit.device in devices)
 
     def tool_facts(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""

@@ -111,16 +111,46 @@ class PodFacts(Record):
         return (self.volume_kind, self.volume_id, *([self.node] if is_of_node else []))
 
     @property
-    def volume_text(self) -> str:
-        """The volume in a line: class, provisioner, kind and handle."""
+    def class_text(self) -> str:
+        """The storage class in a line: its name, provisioner and parameters."""
         parts = (
             f"class {self.storage_class}" if self.storage_class else "",
             self.provisioner,
             " ".join(f"{key}={value}" for key, value in self.parameters),
-            " ".join(part for part in (self.volume_kind, self.volume_id) if part),
         )
         return ", ".join(part for part in parts if part)
 
+    @property
+    def volume_text(self) -> str:
+        """The volume in a line: class, kind and handle, and what it is where that is no storage."""
+        volume = " ".join(part for part in (self.volume_kind, self.volume_id) if part)
+        remark = _VOLUME_REMARKS.get(self.volume_kind, "")
+        parts = (self.class_text, f"{volume} ({remark})" if remark else volume)
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def place_text(self) -> str:
+        """Where the pod runs and what it may use, in a line."""
+        others = self.pods_on_node
+        parts = (
+            f"on {self.node}" if self.node else "",
+            self.limits_text,
+            "" if others is None else f"{others} other pods on the node",
+        )
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def limits_text(self) -> str:
+        """What the pod may use, in a line."""
+        limits = (("CPU limit", self.cpu_limit), ("memory limit", self.memory_limit))
+        parts = (self.qos, *(f"{name} {value}" for name, value in limits if value))
+        return ", ".join(part for part in parts if part)
+
+
+_VOLUME_REMARKS: Final = {
+    "emptyDir": "scratch space of the node, not of a storage class",
+    "hostPath": "a directory of the node",
+}
 
 NODE_VOLUMES: Final = ("local", "hostPath", "emptyDir")
 """Kinds of volume that are directories or disks of their node."""

@@ -13,11 +13,15 @@ from iolab.importers.io500 import Io500Importer
 from iolab.importers.ior import IorImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
 from iolab.importers.mdtest import MdtestImporter
+from iolab.importers.pod_benchmarks import DbenchImporter, KbenchImporter, KubestrImporter
 from iolab.importers.unread_formats import UnreadImporter
 from iolab.importers.vdbench import VdbenchImporter
 
 IMPORTERS: Final[tuple[Importer, ...]] = (
     Io500Importer(),
+    KubestrImporter(),
+    DbenchImporter(),
+    KbenchImporter(),
     FioImporter(),
     IorImporter(),
     MdtestImporter(),
@@ -29,5 +33,5 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     FioLogImporter(),
     UnreadImporter(),
 )
-"""A folder of IO500's comes first, since its files are of other formats, too; logs of fio's follow
-when reports have taken theirs; formats that are not read come last."""
+"""What wraps reports of others comes first: a folder of IO500's, and programs that run fio in pods.
+Logs of fio's follow when reports have taken theirs; formats that are not read come last."""

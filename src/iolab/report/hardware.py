@@ -41,8 +41,11 @@ _HOST_FACT_NAMES: Final = (
     "Network",
     "System",
     "Virtual machine",
+    "Pod",
     "Disks",
     "Target",
+    "Volume",
+    "I/O limits",
 )
 
 
@@ -91,7 +94,10 @@ def host_table(facts: HostFacts) -> Table:
         row_of_cells("System", f"{kernel.os}, Linux {kernel.release}, {kernel.architecture}"),
         row_of_cells("Virtual machine", kernel.hypervisor or "no"),
         row_of_cells("Settings", ", ".join(text for text in settings if text) or DASH),
+        *([row_of_cells("Pod", facts.pod.place_text)] if facts.pod else []),
         row_of_cells("Target", _target_text(facts.target)),
+        *([row_of_cells("Volume", facts.pod.volume_text)] if facts.pod else []),
+        *([row_of_cells("I/O limits", limits)] if (limits := _io_limits_text(facts)) else []),
         row_of_cells("Tools", ", ".join(tools) or DASH),
         row_of_cells("Not read", " ".join(facts.faults) or "everything was read"),
     ]
@@ -118,7 +124,15 @@ def _memory_text(memory: MemoryFacts) -> str:
         f"{n} × {format_bytes(size)} {kind}{f'-{speed}' if speed else ''}"
         for (size, kind, speed), n in kinds.items()
     ]
-    return format_bytes(memory.total_bytes) + (f" ({', '.join(modules)})" if modules else "")
+    limit = memory.usable_bytes
+    bound = f"; a load may use {format_bytes(limit)} of it" if limit < memory.total_bytes else ""
+    kinds_text = f" ({', '.join(modules)})" if modules else ""
+    return f"{format_bytes(memory.total_bytes)}{kinds_text}{bound}"
+
+
+def _io_limits_text(facts: HostFacts) -> str:
+    """What control groups allow of the devices below the target."""
+    return "; ".join(limit.text for limit in facts.target_io_limits)
 
 
 def _target_text(target: TargetFacts | None) -> str:
@@ -290,8 +304,11 @@ def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:
         _network_ports_text(host),
         f"{kernel.os}, Linux {kernel.release}",
         kernel.hypervisor or DASH,
+        (host.pod and host.pod.place_text) or DASH,
         _disk_models_text(host),
         _target_filesystem_text(host.target),
+        (host.pod and host.pod.volume_text) or DASH,
+        _io_limits_text(host) or DASH,
     )
 
 

@@ -495,10 +495,12 @@ def _host_differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, 
 
 
 def _file_system_and_devices_text(facts: HostFacts) -> str:
-    """The file system and the device that carries it."""
+    """The file system and what carries it: of a claim the class, whose volumes are its devices."""
     target = facts.target
     if target is None:
         return ""
+    if facts.pod is not None and facts.pod.storage_class:
+        return f"{target.fs_type} of {facts.pod.class_text}"
     return f"{target.fs_type} on {', '.join(target.devices) or target.mount_source}"
 
 
@@ -506,4 +508,5 @@ _COMPARED_FACTS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
     "target": _file_system_and_devices_text,
+    "pod": lambda facts: facts.pod.limits_text if facts.pod else "",
 }

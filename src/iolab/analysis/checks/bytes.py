@@ -373,7 +373,7 @@ def _files_exceed_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
     size, facts = _data_set_bytes_per_host(view), view.facts_of_host(host)
     if facts is None:
         return unchecked_answer(f"the memory of {host.host} is not known", files_bytes=size)
-    memory = facts.memory.total_bytes
+    memory = facts.memory.usable_bytes
     evidence: EvidenceValues = {"host": host.host, "files_bytes": size, "memory_bytes": memory}
     if size <= memory:
         return invalid_answer(

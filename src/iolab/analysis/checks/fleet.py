@@ -20,6 +20,8 @@ from iolab.analysis.evenness import drift_ns, host_io_windows, host_rates, jain_
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.samples import Floats
+from iolab.core.shared_storage import shared_pod_storage
+from iolab.text import list_text
 
 SKEW_GOOD_S: Final = 0.25
 """A quarter of the usual interval: engines that start many jobs need some of it, and the window
@@ -43,6 +45,9 @@ nine of ten hosts give when the tenth does nothing."""
 MAX_OVER_MIN_GOOD: Final = 2.0
 """The fastest host over the slowest. In a large fleet Jain's index hardly sees a single host that
 has half of what the others have; this does."""
+
+HOSTS_NAMED: Final = 8
+"""In the evidence; of more the others are counted."""
 
 _ONE_HOST_TEXT: Final = "One host: there is nothing to compare."
 
@@ -165,6 +170,28 @@ def unevenness_answer(view: RunView, rates: Floats, shares: Floats, unit: str) -
     if ratio > MAX_OVER_MIN_GOOD or index < JAIN_GOOD:
         return indicative_answer(f"{text}: the total hides how unlike the hosts are.", **evidence)
     return valid_answer(f"{text}.", **evidence)
+
+
+@check("shared-target", "Volumes on one disk", needs_load=False)
+def check_shared_target(view: RunView) -> CheckAnswer:
+    """Whether pods with volumes of their own have a disk of their own, too."""
+    every = {host.host: view.facts_of_host(host) for host in view.hosts}
+    facts = {name: of for name, of in every.items() if of is not None and of.pod is not None}
+    if len(facts) < 2:
+        return not_applicable_answer("No two pods made load.", pods=len(facts))
+    groups = shared_pod_storage(facts)
+    evidence: EvidenceValues = {"pods": len(facts)}
+    for group in groups:
+        if not group.is_one_claim:
+            return indicative_answer(
+                f"{group.text}: each has what the others leave of it.",
+                **evidence,
+                hosts=list_text(group.hosts, HOSTS_NAMED),
+                storage=group.storage,
+            )
+    if groups:
+        return valid_answer(f"{groups[0].text}, as is meant.", **evidence)
+    return valid_answer("No two pods are known to be on one disk.", **evidence)
 
 
 @check("monitored-node-lost", "Monitored node lost", needs_load=False)

@@ -29,9 +29,14 @@ from iolab.hosts.kubernetes.objects import (
     owned_objects,
     sample_objects,
 )
-from iolab.hosts.kubernetes.waiting import PodSnapshot, pod_snapshot, reasons_text
+from iolab.hosts.kubernetes.waiting import (
+    PodSnapshot,
+    pod_snapshot,
+    reasons_text,
+    subjects_by_message,
+)
 from iolab.record import Record
-from iolab.text import counted_noun, excerpt, quote_value
+from iolab.text import counted_noun, excerpt, list_text, quote_value
 
 LOOK_S: Final = 1.0
 """Between two looks at pods that are not ready."""
@@ -42,9 +47,13 @@ RENEW_S: Final = 30.0
 REMOVAL_S: Final = 120.0
 """For pods to end, volumes to be detached and claims to go."""
 
+SUBJECTS_SHOWN: Final = 3
+"""Pods or claims named with one reason; more are counted."""
+
 _KINDS: Final = "statefulsets,pods,persistentvolumeclaims"
 _OWN: Final = f"{MANAGED}={MANAGER}"
 _LABEL_HINT: Final = "Correct it, or choose other values."
+_POD_HINT: Final = "See 'kubectl describe pod'."
 
 Notify = Callable[[str], None]
 
@@ -306,17 +315,7 @@ def _trial_fault(error: str) -> Fault:
             f"Create it by 'kubectl create namespace {match[1]}', or name another by --namespace."
         )
         return Fault(f"There is no namespace {quote_value(match[1])}.", hint)
-    return Fault(f"{error.rstrip('.')}.", _hint(error))
-
-
-def _hint(error: str) -> str:
-    if "exceeded quota" in error:
-        return "Ask for fewer or smaller pods, or have the quota raised."
-    if "violates PodSecurity" in error:
-        return "Name a namespace that allows it; block volumes need one without 'restricted'."
-    if " cannot " in error:
-        return "Have the right given, as deploy/base/role.yaml lists them."
-    return _LABEL_HINT
+    return Fault(f"{error.rstrip('.')}.", _hint(error, _LABEL_HINT))
 
 
 def _not_ready(
@@ -327,21 +326,19 @@ def _not_ready(
     hint = "Correct it and run again."
     if not is_final:
         hint = "Correct it and run again, or wait longer (kubernetes.wait)."
-    grouped: dict[str, list[str]] = {}
-    for reason in snapshot.reasons:
-        grouped.setdefault(reason.message, []).append(reason.subject)
     faults = tuple(
-        Fault(
-            f"{', '.join(subjects[:3])}{f' and {len(subjects) - 3} more' if subjects[3:] else ''}"
-            f": {text.rstrip('.')}.",
-            _reason_hint(text),
-        )
-        for text, subjects in grouped.items()
+        Fault(f"{list_text(subjects, SUBJECTS_SHOWN)}: {text.rstrip('.')}.", _hint(text, _POD_HINT))
+        for text, subjects in subjects_by_message(snapshot.reasons).items()
     )
     return HostError(message, hint, faults)
 
 
 _HINTS: Final = (
+    ("exceeded quota", "Ask for fewer or smaller pods, or have the quota raised."),
+    (
+        "PodSecurity",
+        "Name a namespace that allows it; block volumes need one without 'restricted'.",
+    ),
     (
         "anti-affinity",
         "Ask for fewer pods, or allow several a node: kubernetes.one_per_node=false.",
@@ -352,13 +349,13 @@ _HINTS: Final = (
     ("persistent volume", "See 'kubectl get pv': the class has no free volume of that size there."),
     ("provision", "See 'kubectl describe pvc' and the log of the class' provisioner."),
     ("mage", "Name an image that the nodes can pull by --image, or load it there."),
-    ("exceeded quota", "Ask for fewer or smaller pods, or have the quota raised."),
-    ("PodSecurity", "Name a namespace that allows it."),
+    (" cannot ", "Have the right given, as deploy/base/role.yaml lists them."),
 )
+"""By a part of what the cluster says, what to do."""
 
 
-def _reason_hint(message: str) -> str:
-    return next((hint for part, hint in _HINTS if part in message), "See 'kubectl describe pod'.")
+def _hint(message: str, default: str) -> str:
+    return next((hint for part, hint in _HINTS if part in message), default)
 
 
 async def _look(fleet: PodFleet, names: list[str]) -> PodSnapshot:

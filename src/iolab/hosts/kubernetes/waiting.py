@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from iolab.hosts.kubernetes.kubectl import list_at, text_at, value_at
 from iolab.record import Record
-from iolab.text import excerpt
+from iolab.text import excerpt, list_text
 
 FINAL_REASONS: Final = (
     "CrashLoopBackOff",
@@ -97,14 +97,16 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
 
 def reasons_text(reasons: Iterable[WaitReason]) -> str:
     """The reasons, one that several have once, with the first of them."""
+    grouped = subjects_by_message(reasons)
+    return "; ".join(f"{list_text(subjects, 1)}: {text}" for text, subjects in grouped.items())
+
+
+def subjects_by_message(reasons: Iterable[WaitReason]) -> dict[str, list[str]]:
+    """What waits, by the message that it has in common."""
     grouped: dict[str, list[str]] = {}
     for reason in reasons:
         grouped.setdefault(reason.message, []).append(reason.subject)
-    parts = []
-    for message, subjects in grouped.items():
-        more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
-        parts.append(f"{subjects[0]}{more}: {message}")
-    return "; ".join(parts)
+    return grouped
 
 
 def _pod_reasons(

@@ -1,0 +1,71 @@
+"""Which pods have volumes of their own on one disk, so that each has what the others leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iolab.core.host import HostFacts
+from iolab.record import Record
+from iolab.text import list_text
+
+
+class SharedStorage(Record):
+    """Pods whose volumes are on one thing; with `is_one_claim` they mount one volume on purpose."""
+
+    hosts: tuple[str, ...]
+    storage: str
+    is_one_claim: bool
+
+    @property
+    def text(self) -> str:
+        """Who shares what, as the beginning of a sentence."""
+        noun = "share one volume" if self.is_one_claim else "have volumes on one disk"
+        return f"{list_text(self.hosts, 4)} {noun} ({self.storage})"
+
+
+def shared_pod_storage(facts: Mapping[str, HostFacts]) -> tuple[SharedStorage, ...]:
+    """Each group of pods on one volume, or on volumes on one device of one kernel."""
+    left = {name: host for name, host in facts.items() if host.pod is not None}
+    groups: list[SharedStorage] = []
+    while left:
+        first, host = left.popitem()
+        names = [first, *(name for name, other in left.items() if _has_same_storage(host, other))]
+        if len(names) > 1:
+            claims = {_claim_of(facts[name]) for name in names}
+            hosts = tuple(name for name in facts if name in names)
+            is_one = len(claims) == 1 and claims != {""}
+            groups.append(SharedStorage(hosts, _storage_text(facts, names), is_one))
+        for name in names[1:]:
+            del left[name]
+    return tuple(groups[::-1])
+
+
+def _claim_of(host: HostFacts) -> str:
+    pod = host.pod
+    return f"{pod.namespace}/{pod.claim}" if pod and pod.claim else ""
+
+
+def _has_same_storage(one: HostFacts, other: HostFacts) -> bool:
+    return bool(_common_devices(one, other)) or (
+        one.pod is not None
+        and other.pod is not None
+        and one.pod.storage_key == other.pod.storage_key != ()
+    )
+
+
+def _common_devices(one: HostFacts, other: HostFacts) -> tuple[str, ...]:
+    """Devices below both targets, where both count by one kernel."""
+    boot = one.kernel.boot_id
+    if not boot or boot != other.kernel.boot_id or one.target is None or other.target is None:
+        return ()
+    return tuple(name for name in one.target.devices if name in other.target.devices)
+
+
+def _storage_text(facts: Mapping[str, HostFacts], names: list[str]) -> str:
+    first, second = facts[names[0]], facts[names[1]]
+    common = _common_devices(first, second)
+    pod = first.pod
+    node = f" of {pod.node}" if pod and pod.node else ""
+    if common:
+        return f"{common[-1]}{node}"
+    return f"{pod.volume_kind} {pod.volume_id}{node}" if pod else ""

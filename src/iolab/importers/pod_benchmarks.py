@@ -1,0 +1,685 @@
+"""Programs that run fio once in a pod and print a summary: kubestr, kbench and dbench.
+
+What they print was read in their sources. kubestr's default job file has four jobs without
+`stonewall`: they share the volume, and none has the rate that it has alone. kbench prints the means
+of fio's samples, a job after the other; dbench cuts its figures out of fio's text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from iolab.core.limits import SETTING_CHARACTERS_MAX
+from iolab.importers.files import (
+    NAME_CHARACTERS,
+    ForeignFile,
+    ForeignFileError,
+    ImportFolder,
+    dict_or_empty,
+    parse_number,
+    printable_name,
+)
+from iolab.importers.fio import IGNORED, FioImporter
+from iolab.importers.fio_units import is_option_on, parse_fio_bytes, parse_fio_seconds
+from iolab.importers.foreign_run import (
+    Figures,
+    ForeignRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    headline_for_block_size,
+)
+from iolab.importers.sections import OutputSection, split_into_sections
+from iolab.text import excerpt
+from iolab.units import NS_PER_MS, NS_PER_US
+
+KIB: Final = 1 << 10
+
+CLASS: Final = "storage class"
+"""The setting that names what was measured."""
+
+SIDE_BY_SIDE: Final = "its job file has no stonewall: all jobs ran at the same time"
+
+_PODS_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class KubestrImporter:
+    """kubestr: a job is a run, in its JSON (`-o json`) and in its text."""
+
+    tool: Final = "kubestr"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the job file in its JSON, or by its heading of a result."""
+        data = file.utf8_bytes
+        if b'"fio version"' in data:
+            return b'"fioConfig"' in data and b'"TestName"' in data
+        return _KUBESTR_TEXT.search(data) is not None
+
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+        """The jobs of every result."""
+        folder.mark_used(file)
+        if b'"fioConfig"' in file.utf8_bytes:
+            return _kubestr_json_runs(file, folder)
+        return _kubestr_text_runs(file)
+
+
+_KUBESTR_TEXT: Final = re.compile(rb"^\s*FIO version - fio-", re.MULTILINE)
+_KUBESTR_PROGRESS: Final = re.compile(
+    r"\s*(?:(?:PVC|Pod) created .*|Running FIO test .*|Elapsed time- .*|FIO test results:?"
+    r"|\s*-\s*(?:OK|Error|Warning)|Disk stats \(read/write\):|\S+: ios=\d+/\d+ .*)\s*"
+)
+_KUBESTR_TEST: Final = re.compile(
+    r"Running FIO test \((?P<test>[^)]*)\) on StorageClass \((?P<class>[^)]*)\)"
+)
+_KUBESTR_DEFAULT_JOBS: Final = ("read_iops", "write_iops", "read_bw", "write_bw")
+_KUBESTR_OPTION_NAMES: Final = {"blocksize": "bs", "filesize": "size"}
+
+
+def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignRun]:
+    runs = list(FioImporter().read(file, folder))
+    document, first, last = _first_json_value(file)
+    file.line_account.mark_read(first, last)
+    _mark_matching(file, _KUBESTR_PROGRESS)
+    results = [dict_or_empty(item).get("Raw") for item in _items(document)]
+    raw = next((dict_or_empty(item) for item in results if dict_or_empty(item)), {})
+    storage_class = dict_or_empty(raw.get("storageClass"))
+    name = dict_or_empty(storage_class.get("metadata")).get("name")
+    job_file = _job_file_options(str(raw.get("fioConfig", "")))
+    served_by = [
+        str(storage_class.get("provisioner") or ""),
+        *(
+            f"{key}={value}"
+            for key, value in dict_or_empty(storage_class.get("parameters")).items()
+        ),
+    ]
+    notes = (
+        [excerpt(f"of the class' {' '.join(filter(None, served_by))}")] if any(served_by) else []
+    )
+    return [_with_job_file(run, job_file, name, notes) for run in runs]
+
+
+def _first_json_value(file: ForeignFile) -> tuple[object, int, int]:
+    """The first document of a file with its first and last line."""
+    opening = re.search(r"^\s*[\[{]", file.text, re.MULTILINE)
+    if opening is None:
+        raise ForeignFileError("kubestr's result is cut off, or is no JSON.")
+    begin = opening.end() - 1
+    try:
+        document, end = json.JSONDecoder().raw_decode(file.text, begin)
+    except (ValueError, RecursionError):
+        raise ForeignFileError("kubestr's result is cut off, or is no JSON.") from None
+    return document, file.line_number_at(begin), file.line_number_at(end - 1)
+
+
+def _items(document: object) -> list[Any]:
+    return document if isinstance(document, list) else [document]
+
+
+def _job_file_options(text: str) -> dict[str, dict[str, str]]:
+    """The options of each job of a job file by the job's name; `[global]` is in all of them."""
+    shared: dict[str, str] = {}
+    jobs: dict[str, dict[str, str]] = {}
+    options = shared
+    for written in text.splitlines():
+        line = written.partition("#")[0].partition(";")[0].strip()
+        if line.startswith("[") and line.endswith("]"):
+            options = shared if line == "[global]" else {**shared, "name": line[1:-1]}
+            if options is not shared:
+                jobs[line] = options
+        elif line:
+            key, _, value = line.partition("=")
+            key = {"readwrite": "rw", "blocksize": "bs"}.get(key.strip(), key.strip())
+            options[excerpt(key, NAME_CHARACTERS)] = excerpt(value.strip(), SETTING_CHARACTERS_MAX)
+    return {job["name"]: job for job in jobs.values()}
+
+
+def _with_job_file(
+    run: ForeignRun, job_file: Mapping[str, Mapping[str, str]], name: object, notes: Iterable[str]
+) -> ForeignRun:
+    """The run with the options that kubestr leaves out of fio's report."""
+    told = dict(run.settings)
+    options = job_file.get(run.name, {})
+    lacking = {key: value for key, value in options.items() if key not in told}
+    jobs = int(parse_number(lacking.get("numjobs", "1")) or 1)
+    paced = any(key in lacking for key in ("rate", "rate_iops", "thinktime"))
+    walls = any(is_option_on(job.get("stonewall", "0")) for job in job_file.values())
+    own_notes = [*notes, *([SIDE_BY_SIDE] if len(job_file) > 1 and not walls else [])]
+    return replace(
+        run,
+        settings=(
+            *run.settings,
+            *lacking.items(),
+            *([(CLASS, excerpt(str(name), NAME_CHARACTERS))] if name else []),
+        ),
+        in_flight=None if run.in_flight is None else run.in_flight * jobs,
+        details=replace(
+            run.details,
+            tool="kubestr",
+            paced=run.details.paced or paced,
+            notes=(*run.details.notes, *own_notes),
+        ),
+    )
+
+
+def _kubestr_text_runs(file: ForeignFile) -> list[ForeignRun]:
+    _mark_matching(file, _KUBESTR_PROGRESS)
+    runs: list[ForeignRun] = []
+    before = 1
+    for section in split_into_sections(file, re.compile(r"^\s*FIO version - ")):
+        heading = "\n".join(file.lines[before - 1 : section.first - 1])
+        before = section.last + 1
+        runs += _kubestr_text_section_runs(section, _last_match(_KUBESTR_TEST, heading))
+        before = section.first + 1
+    if not runs:
+        raise ForeignFileError("kubestr printed no result: it was cut short or failed.")
+    return runs
+
+
+def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    every = list(pattern.finditer(text))
+    return every[-1] if every else None
+
+
+def _kubestr_text_section_runs(
+    section: OutputSection, test: re.Match[str] | None
+) -> list[ForeignRun]:
+    account = section.file.line_account
+    version, shared = "", {}
+    jobs: list[_TextJob] = []
+    for number, line in section.numbered_lines:
+        words: dict[str, str] = dict(re.findall(r"(\S+?)=(\S+)", line))
+        plain = _PODS_COLOUR.sub("", line).strip()
+        if plain.startswith("FIO version - "):
+            version = plain.removeprefix("FIO version - fio-")
+        elif plain.startswith("Global options - "):
+            shared = words
+        elif plain.startswith("JobName: "):
+            jobs.append(_TextJob(plain.removeprefix("JobName: "), number))
+        elif jobs and line.startswith("  blocksize="):
+            jobs[-1].options.update(
+                {_KUBESTR_OPTION_NAMES.get(key, key): value for key, value in words.items()}
+            )
+        elif jobs and plain in ("read:", "write:"):
+            jobs[-1].rows[plain[:-1]] = {}
+        elif jobs and jobs[-1].rows and re.match(r"  (?:IOPS=|iops: |bw\(KiB/s\): )", line):
+            row = next(reversed(jobs[-1].rows.values()))
+            row.update({f"{plain.partition(':')[0]} {key}": value for key, value in words.items()})
+        else:
+            continue
+        account.mark_read(number)
+    done = [job for job in jobs if job.rows]
+    for job in jobs:
+        if not job.rows:
+            account.mark_left_out(job.line, job.line, "kubestr prints no figure of this job.")
+    names = [job.name for job in done]
+    is_default = test["test"] == "default-fio" if test else set(names) == set(_KUBESTR_DEFAULT_JOBS)
+    storage_class = {CLASS: excerpt(test["class"], NAME_CHARACTERS)} if test else {}
+    return [
+        _kubestr_text_run(section, job, {**shared, **job.options, **storage_class}, version)
+        if not is_default
+        else _kubestr_text_run(
+            section,
+            job,
+            {
+                **shared,
+                **job.options,
+                **storage_class,
+                "beside": ", ".join(sorted(name for name in names if name != job.name)),
+            },
+            version,
+        )
+        for job in done
+    ]
+
+
+class _TextJob:
+    """A job of kubestr's text, as far as it was read."""
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name = printable_name(name)
+        self.line = line
+        self.options: dict[str, str] = {}
+        self.rows: dict[str, dict[str, str]] = {}
+
+
+def _kubestr_text_run(
+    section: OutputSection, job: _TextJob, settings: Mapping[str, str], version: str
+) -> ForeignRun:
+    figures = []
+    for way, row in job.rows.items():
+        rate = next((row[key] for key in row if key.endswith(" IOPS")), "")
+        speed = next((row[key] for key in row if key.endswith(" BW(KiB/s)")), "")
+        figures.append(_figures(way, parse_number(rate), _scaled(parse_number(speed), KIB), row))
+    beside = "beside" in settings
+    return _summary_run(
+        "kubestr",
+        job.name,
+        section.file,
+        job.line,
+        tuple(figures),
+        settings,
+        version=version,
+        notes=(SIDE_BY_SIDE,) if beside else (),
+    )
+
+
+class KbenchImporter:
+    """kbench's summary of a volume, or of two: a run for each figure."""
+
+    tool: Final = "kbench"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the heading of its summary."""
+        return _KBENCH.search(file.text) is not None
+
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+        """The figures of every summary."""
+        del folder
+        runs: list[ForeignRun] = []
+        _mark_matching(file, _KBENCH_PROGRESS)
+        for section in split_into_sections(file, _KBENCH):
+            runs += _kbench_runs(section)
+        if not runs:
+            raise ForeignFileError("kbench printed no figure: it was cut short or failed.")
+        return runs
+
+
+_KBENCH: Final = re.compile(r"^FIO Benchmark (?:Comparsion |Comparison )?Summary", re.MULTILINE)
+_KBENCH_PROGRESS: Final = re.compile(
+    r"(?:TEST_FILE|TEST_OUTPUT_PREFIX|TEST_SIZE|MODE|QUICK_MODE): .*|Benchmarking \S+ into \S+"
+    r"|WARN: QUICK_MODE.*|=+|fio: .*|\S+: Laying out IO file.*"
+)
+_KBENCH_TABLES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "IOPS": ("iops", {"bs": "4K", "iodepth": "64"}),
+    "Bandwidth in KiB/sec": ("bw", {"bs": "128k", "iodepth": "64"}),
+    "Latency in ns": ("lat", {"bs": "4k", "iodepth": "1"}),
+}
+"""The tables by their headings: the end of their jobs' names, and what these do."""
+
+_KBENCH_RATES: Final = r"([\d,]*) / ([\d,]*)"
+_KBENCH_ROW: Final = re.compile(
+    rf"\s*(Random|Sequential):\s+{_KBENCH_RATES}(?:\s+vs\s+{_KBENCH_RATES}\s+:.*)?\s*"
+)
+_KBENCH_COMMON: Final = {"direct": "1", "ioengine": "libaio", "time_based": "1"}
+_KBENCH_SETTING: Final = re.compile(r"(?i)(SIZE|Mode|QUICK MODE): *(\S+)")
+
+
+def _kbench_runs(section: OutputSection) -> list[ForeignRun]:
+    account = section.file.line_account
+    volumes: Sequence[str] = ("",)
+    settings: dict[str, str] = {}
+    table = None
+    runs: list[ForeignRun] = []
+    for number, line in section.numbered_lines:
+        plain = line.strip()
+        heading = plain.partition(" (Read/Write)")[0]
+        if plain.startswith("For: "):
+            volumes = plain.removeprefix("For: ").split(" vs ")
+        elif setting := _KBENCH_SETTING.fullmatch(plain):
+            settings["size" if setting[1].lower() == "size" else "mode"] = setting[2].lower()
+        elif heading in _KBENCH_TABLES:
+            table = _KBENCH_TABLES[heading]
+        elif table and (row := _KBENCH_ROW.fullmatch(line)):
+            rates = [row[group] for group in range(2, 6) if row[group]]
+            for place, printed in enumerate(rates):
+                volume = volumes[min(place // 2, len(volumes) - 1)]
+                way = ("read", "write")[place % 2]
+                runs.append(
+                    _kbench_run(section, number, row[1], way, printed, table, settings, volume)
+                )
+        elif plain.startswith("CPU Idleness:") and table:
+            account.mark_left_out(number, number, "How idle the processors were is not read.")
+            continue
+        elif not (
+            _KBENCH.match(plain)
+            or plain.startswith("CPU Idleness Profiling:")
+            or plain.endswith("Change")
+            or _KBENCH_PROGRESS.fullmatch(plain)
+        ):
+            continue
+        account.mark_read(number)
+    return runs
+
+
+def _kbench_run(
+    section: OutputSection,
+    number: int,
+    order: str,
+    way: str,
+    printed: str,
+    table: tuple[str, Mapping[str, str]],
+    settings: Mapping[str, str],
+    volume: str,
+) -> ForeignRun:
+    ending, job = table
+    value = parse_number(printed)
+    row = {f"{order} {way} {ending}": printed}
+    figures = _figures(
+        way,
+        value if ending == "iops" else None,
+        _scaled(value, KIB) if ending == "bw" else None,
+        row,
+    )
+    if ending == "lat":
+        figures = replace(figures, lat_mean_ns=value)
+    access = {"Random": "rand", "Sequential": "seq"}[order]
+    pattern = f"{'rand' if order == 'Random' else ''}{way}"
+    run = _summary_run(
+        "kbench",
+        f"{access}-{way}-{ending}",
+        section.file,
+        number,
+        (figures,),
+        {
+            **_KBENCH_COMMON,
+            **job,
+            "rw": pattern,
+            **settings,
+            **({"volume": excerpt(volume, NAME_CHARACTERS)} if volume else {}),
+        },
+        notes=("the mean of fio's samples, not the count over the time",),
+    )
+    return run if ending != "lat" else replace(run, headline="latency")
+
+
+class DbenchImporter:
+    """dbench's log: a run for each of its tests, of fio's text where that is there."""
+
+    tool: Final = "dbench"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the heading of its summary, or by that of its first test."""
+        return _DBENCH.search(file.utf8_bytes) is not None
+
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+        """The tests of every log, or the figures of its summary where it holds no more."""
+        folder.mark_used(file)
+        _mark_matching(file, _DBENCH_PROGRESS)
+        sections = split_into_sections(file, _DBENCH_TEST)
+        runs = [run for section in sections for run in _dbench_test_runs(section)]
+        is_whole = bool(runs)
+        for number, line in enumerate(file.lines, start=1):
+            if summary := _DBENCH_SUMMARY.fullmatch(line.strip()):
+                file.line_account.mark_read(number)
+                runs += [] if is_whole else _dbench_summary_runs(file, number, summary)
+        if not runs:
+            raise ForeignFileError("dbench printed no figure: it was cut short or failed.")
+        return runs
+
+
+_DBENCH: Final = re.compile(rb"^= Dbench Summary =|^Testing Read IOPS\.\.\.", re.MULTILINE)
+_DBENCH_TEST: Final = re.compile(r"^Testing (?P<test>[A-Z][A-Za-z/ ]+)\.\.\.|^All tests complete\.")
+_DBENCH_PROGRESS: Final = re.compile(r"Working dir: .*|All tests complete\.|=+|= Dbench Summary =")
+_DBENCH_SUMMARY: Final = re.compile(
+    r"(?P<name>Random Read/Write IOPS|Average Latency \(usec\) Read/Write|Sequential Read/Write"
+    r"|Mixed Random Read/Write IOPS): (?P<read>[^ /]*(?:/s)?) ?/ ?(?P<write>[^ /]*?(?:/s)?)"
+    r"(?:\. BW: (?P<read_bw>\S*) / (?P<write_bw>\S*))?"
+)
+_DBENCH_TESTS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "Read IOPS": ("read_iops", {"rw": "randread", "bs": "4K", "iodepth": "64"}),
+    "Write IOPS": ("write_iops", {"rw": "randwrite", "bs": "4K", "iodepth": "64"}),
+    "Read Bandwidth": ("read_bw", {"rw": "randread", "bs": "128K", "iodepth": "64"}),
+    "Write Bandwidth": ("write_bw", {"rw": "randwrite", "bs": "128K", "iodepth": "64"}),
+    "Read Latency": ("read_latency", {"rw": "randread", "bs": "4K", "iodepth": "4"}),
+    "Write Latency": ("write_latency", {"rw": "randwrite", "bs": "4K", "iodepth": "4"}),
+    "Read Sequential Speed": (
+        "read_seq",
+        {"rw": "read", "bs": "1M", "iodepth": "16", "numjobs": "4"},
+    ),
+    "Write Sequential Speed": (
+        "write_seq",
+        {"rw": "write", "bs": "1M", "iodepth": "16", "numjobs": "4"},
+    ),
+    "Read/Write Mixed": (
+        "rw_mix",
+        {"rw": "randrw", "rwmixread": "75", "bs": "4k", "iodepth": "64"},
+    ),
+}
+
+_DBENCH_COMMON: Final = {
+    "direct": "1",
+    "ioengine": "libaio",
+    "ramp_time": "2",
+    "runtime": "15",
+    "time_based": "1",
+}
+_FIO_TEXT_ROW: Final = re.compile(r"^ +(read|write) ?: (.*)$")
+_FIO_TEXT_BYTES: Final = re.compile(r"\(([\d.]+[A-Za-z]*)/(\d+)msec\)")
+_FIO_TEXT_COUNT: Final = re.compile(
+    r"^ +issued *(?:rwts)?: total=(?:r=)?(\d+)[^,/]*[,/](?:w=)?(\d+)"
+)
+_FIO_TEXT_LATENCY: Final = re.compile(
+    r"^ +lat \(([num]?sec)\) ?: min= *([\d.]+k?), max= *([\d.]+k?), avg= *([\d.]+)"
+)
+_FIO_TEXT_PERCENTILE: Final = re.compile(r"^ +(?:\||clat percentiles)")
+_LATENCY_UNITS: Final[Mapping[str, float]] = {
+    "nsec": 1.0,
+    "usec": float(NS_PER_US),
+    "msec": float(NS_PER_MS),
+}
+
+
+class _DirectionSums:
+    """What fio's text tells of one direction, over the jobs of a test."""
+
+    def __init__(self) -> None:
+        self.rate = self.speed = 0.0
+        self.bytes = 0
+        self.seconds = 0.0
+        self.count = 0
+        self.latency: tuple[float, float, float] | None = None
+        self.printed: dict[str, str] = {}
+
+    def add_row(self, text: str) -> None:
+        """A line of one job: `IOPS=2345, BW=9.2MiB/s (9.6MB/s)(138MiB/15024msec)`."""
+        words = {
+            key.lower(): value.strip() for key, value in re.findall(r"(\w+)= *([^,()]+)", text)
+        }
+        is_old = "runt" in words
+        self.rate += _parse_fio_count(words.get("iops", "")) or 0.0
+        self.speed += _parse_fio_size(words.get("bw", "").removesuffix("/s"), is_old=is_old) or 0.0
+        if moved := _FIO_TEXT_BYTES.search(text):
+            self.bytes += round(_parse_fio_size(moved[1], is_old=False) or 0.0)
+            self.seconds = max(self.seconds, int(moved[2]) / 1000)
+        elif is_old:
+            self.bytes += round(_parse_fio_size(words.get("io", ""), is_old=True) or 0.0)
+            runtime = parse_number(words["runt"].removesuffix("msec"))
+            self.seconds = max(self.seconds, (runtime or 0.0) / 1000)
+        self.printed.update(words)
+
+
+class _FioText:
+    """What the text of one fio tells."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, _DirectionSums] = {}
+        self.version = ""
+        self.percentile_lines: list[int] = []
+        self._way = ""
+
+    def read_line(self, number: int, line: str) -> None:
+        """Take the figures of a line, if it has any."""
+        if row := _FIO_TEXT_ROW.match(line):
+            self._way = row[1]
+            self.sums.setdefault(row[1], _DirectionSums()).add_row(row[2])
+        elif count := _FIO_TEXT_COUNT.match(line):
+            for place, way in enumerate(("read", "write"), start=1):
+                if way in self.sums:
+                    self.sums[way].count += int(count[place])
+        elif self._way and (latency := _FIO_TEXT_LATENCY.match(line)):
+            unit = _LATENCY_UNITS.get(latency[1], 1.0)
+            low, high, mean = (
+                (_parse_fio_count(latency[place]) or 0.0) * unit for place in (2, 3, 4)
+            )
+            self.sums[self._way].latency = (low, mean, high)
+        elif line.startswith("fio-"):
+            self.version = line.removeprefix("fio-").strip()
+        elif _FIO_TEXT_PERCENTILE.match(line):
+            self.percentile_lines.append(number)
+
+
+def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
+    """The run of a test, of the text of fio in it."""
+    account = section.file.line_account
+    head = _DBENCH_TEST.match(section.numbered_lines[0][1])
+    test = _DBENCH_TESTS.get((head and head["test"]) or "")
+    if test is None:
+        return
+    text = _FioText()
+    for number, line in section.numbered_lines:
+        text.read_line(number, line)
+    section.mark_read()
+    if not text.sums:
+        reason = "fio printed no figure of this test of dbench."
+        account.mark_left_out(section.first, section.last, reason)
+        return
+    if lines := text.percentile_lines:
+        account.mark_left_out(lines[0], lines[-1], "Percentiles of fio's text are not read.")
+    name, options = test
+    figures = tuple(_dbench_figures(way, sums) for way, sums in text.sums.items())
+    settings = {**_DBENCH_COMMON, **options}
+    yield _summary_run(
+        "dbench", name, section.file, section.first, figures, settings, version=text.version
+    )
+
+
+def _dbench_figures(way: str, sums: _DirectionSums) -> Figures:
+    low, mean, high = sums.latency or (None, None, None)
+    return replace(
+        _figures(way, sums.rate or None, sums.speed or None, sums.printed),
+        count=sums.count or None,
+        bytes=sums.bytes or None,
+        seconds=sums.seconds or None,
+        lat_min_ns=low,
+        lat_mean_ns=mean,
+        lat_max_ns=high,
+    )
+
+
+def _dbench_summary_runs(
+    file: ForeignFile, number: int, summary: re.Match[str]
+) -> Iterator[ForeignRun]:
+    name = summary["name"]
+    if name.startswith("Average Latency"):
+        # dbench cuts the number out of a line of fio's, whose unit is nsec, usec or msec.
+        reason = "dbench calls the latency usec whatever unit fio printed it in."
+        file.line_account.mark_left_out(number, number, reason)
+        return
+    if name.startswith("Mixed"):
+        figures = [
+            _figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})
+            for way in ("read", "write")
+            if summary[way]
+        ]
+        yield _dbench_summary_run(file, number, "Read/Write Mixed", figures)
+        return
+    rates = {"Random Read/Write IOPS": "IOPS", "Sequential Read/Write": "Sequential Speed"}
+    for way in ("read", "write"):
+        if name.startswith("Sequential"):
+            speed = _parse_fio_size(summary[way].removesuffix("/s"), is_old=False)
+            figures = [_figures(way, None, speed, {way: summary[way]})]
+        else:
+            figures = [_figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})]
+        yield _dbench_summary_run(file, number, f"{way.title()} {rates[name]}", figures)
+        if text := summary[f"{way}_bw"]:
+            speed = _parse_fio_size(text.removesuffix("/s"), is_old=False)
+            figures = [_figures(way, None, speed, {way: text})]
+            yield _dbench_summary_run(file, number, f"{way.title()} Bandwidth", figures)
+
+
+def _dbench_summary_run(
+    file: ForeignFile, number: int, test: str, figures: Sequence[Figures]
+) -> ForeignRun:
+    name, options = _DBENCH_TESTS[test]
+    settings = {**_DBENCH_COMMON, **options}
+    return _summary_run("dbench", name, file, number, tuple(figures), settings)
+
+
+def _parse_fio_count(text: str) -> float | None:
+    """A number as fio prints it to people: `982`, `75.7k`, `1.2M`."""
+    match = re.fullmatch(r"([\d.]+)([kKM]?)", text.strip())
+    number = parse_number(match[1]) if match else None
+    if match is None or number is None:
+        return None
+    return number * {"": 1, "k": 1e3, "K": 1e3, "M": 1e6}[match[2]]
+
+
+def _parse_fio_size(text: str, *, is_old: bool) -> float | None:
+    """Bytes as fio prints them; before 2.17 its KB were of 1,024 bytes."""
+    match = re.fullmatch(r"([\d.]+)([kKMGT]?)(i?)B?", text.strip())
+    number = parse_number(match[1]) if match else None
+    if match is None or number is None:
+        return None
+    base = 1024 if match[3] or is_old else 1000
+    return number * float(base ** " kMGT".index(match[2].replace("K", "k") or " "))
+
+
+def _figures(
+    way: str, rate: float | None, speed: float | None, printed: Mapping[str, str]
+) -> Figures:
+    return Figures(
+        operation=way,
+        rate_per_s=rate,
+        bw_bytes_per_s=speed,
+        printed=tuple(
+            (excerpt(key.strip(), NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
+            for key, value in printed.items()
+        ),
+    )
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _summary_run(
+    tool: str,
+    name: str,
+    file: ForeignFile,
+    line: int,
+    figures: tuple[Figures, ...],
+    settings: Mapping[str, str],
+    *,
+    version: str = "",
+    notes: tuple[str, ...] = (),
+) -> ForeignRun:
+    """A run of one pod, by its options in fio's words."""
+    depth = int(parse_number(settings.get("iodepth", "")) or 0)
+    jobs = int(parse_number(settings.get("numjobs", "1")) or 1)
+    size = parse_fio_bytes(settings.get("size", ""))
+    host = ImportedHost(f"{file.name}:{line}", figures)
+    seconds = max((figure.seconds or 0.0 for figure in figures), default=0.0) or None
+    return ForeignRun(
+        name=printable_name(name),
+        details=ImportedRun(
+            tool=tool,
+            version=excerpt(version, NAME_CHARACTERS),
+            files=(file.name,),
+            buffered=None if "direct" not in settings else not is_option_on(settings["direct"]),
+            data_bytes=None if size is None else size * jobs,
+            ramp_s=parse_fio_seconds(settings.get("ramp_time", "")),
+            asked_s=parse_fio_seconds(settings.get("runtime", "")),
+            notes=notes,
+        ),
+        clients=(ImportedClient("pod", host, runtime_s=seconds),),
+        settings=tuple(
+            (excerpt(key, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MAX))
+            for key, value in settings.items()
+        ),
+        ignored=IGNORED,
+        access_kind=settings.get("rw", ""),
+        in_flight=depth * jobs or None,
+        headline=headline_for_block_size(parse_fio_bytes(settings.get("bs", "4k"))),
+    )
+
+
+def _mark_matching(file: ForeignFile, pattern: re.Pattern[str]) -> None:
+    """Lines in which a program says how far it is, and which hold no result."""
+    for number, line in enumerate(file.lines, start=1):
+        if pattern.fullmatch(_PODS_COLOUR.sub("", line)):
+            file.line_account.mark_read(number)

@@ -1,0 +1,120 @@
+"""The real cluster of `make kubernetes`, and sessions of iolab in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+TOOLS = Path(__file__).parents[2] / "tools" / "kubernetes"
+CACHE = Path(os.environ.get("IOLAB_KUBERNETES", Path("~/.cache/iolab/kubernetes").expanduser()))
+RUN = CACHE / "cluster"
+IOLAB = str(Path(sys.executable).with_name("iolab"))
+ENVIRONMENT = {
+    **os.environ,
+    "KUBECONFIG": str(RUN / "admin.conf"),
+    "PATH": f"{CACHE / 'bin'}:{os.environ['PATH']}",
+}
+IMAGE = "--image=localhost/iolab:test"
+NAMESPACE = "iolab"
+
+STUDY = """\
+format = 1
+id = "classes"
+
+[method]
+warmup = "1s"
+runtime = "4s"
+repeats = 3
+settle = "0s"
+generator_limit = false
+
+[[workload]]
+id = "rand-read"
+rw = "randread"
+bs = "4k"
+iodepth = 8
+filesize = "64m"
+"""
+
+
+def kubectl(*words: str, namespace: str = NAMESPACE, stdin: str | None = None) -> str:
+    done = subprocess.run(
+        ("kubectl", f"--namespace={namespace}", *words),
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        input=stdin,
+    )
+    assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+    return done.stdout
+
+
+def cluster(*words: str) -> None:
+    subprocess.run([TOOLS / "cluster.sh", *words], env=ENVIRONMENT, check=True)
+
+
+def objects(namespace: str = NAMESPACE) -> list[str]:
+    """All that is in the namespace and could be of a session."""
+    kinds = "leases,statefulsets,pods,persistentvolumeclaims"
+    return kubectl("get", kinds, "--output=name", namespace=namespace).split()
+
+
+def load_processes() -> list[str]:
+    """Agents and engines that run in the nodes."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*"):
+        try:
+            groups = (status / "cgroup").read_text("utf-8")
+            words = (status / "cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue
+        command = words.decode("utf-8", "replace")
+        if "/iolab-node" in groups and any(word in command for word in ("iolab-agent", "fio ")):
+            found.append(f"{status.name} {command[:80]}")
+    return found
+
+
+def iolab(*words: str | Path, limit_s: float = 400) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [IOLAB, *(str(word) for word in words)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        check=False,
+    )
+
+
+def begin(study: Path, out: Path, *words: str) -> subprocess.Popen[str]:
+    """A session in pods of the class fast; returns when it measures."""
+    process = subprocess.Popen(
+        [
+            *(IOLAB, "run", str(study), "--storage-class=fast", "--volume=1Gi", IMAGE),
+            *("--runtime=60s", "--repeats=1", f"--out={out}", *words),
+        ],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "IOPS" in line:
+            return process
+    raise AssertionError(f"the session ended with {process.wait()}: {''.join(lines)}")
+
+
+def shown_session(out: Path) -> dict[str, Any]:
+    """What `iolab show --json` says of a session."""
+    done = iolab("show", out, "--json")
+    assert done.stdout, done.stderr
+    shown = json.loads(done.stdout)
+    assert isinstance(shown, dict)
+    return shown

@@ -1,0 +1,319 @@
+"""What sessions in pods survive, each case ten times: `python -m tests.kubernetes.hard_cases`.
+
+Prints a row for each case: runs lost, trials in which the cause was told, trials that were whole at
+the end (by a retry or by `iolab resume`), and trials after which anything was left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.kubernetes.cluster import (
+    IMAGE,
+    NAMESPACE,
+    RUN,
+    STUDY,
+    begin,
+    cluster,
+    iolab,
+    kubectl,
+    load_processes,
+    objects,
+    shown_session,
+)
+
+BENCH = "bench"
+"""The namespace of pods that iolab does not make."""
+
+REPEATS = 2
+SHORT = ("--runtime=4s", f"--repeats={REPEATS}", "--pods=2")
+AWAY_S = 25.0
+"""How long a node is gone: longer than the cluster takes to notice it."""
+
+
+class Trial:
+    """What came of one try: runs that were lost, whether that was told and mended, what is left."""
+
+    def __init__(self, lost: int, *, is_told: bool, is_whole: bool, left: list[str]) -> None:
+        self.lost = lost
+        self.is_told = is_told
+        self.is_whole = is_whole
+        self.left = left
+
+
+def delete_pod(_: subprocess.Popen[str], pod: str) -> None:
+    kubectl("delete", "pod", pod, "--wait=false")
+
+
+def delete_pod_by_force(_: subprocess.Popen[str], pod: str) -> None:
+    kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+
+
+def evict_pod(_: subprocess.Popen[str], pod: str) -> None:
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": NAMESPACE},
+    }
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
+    kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(eviction))
+
+
+def lose_node(_: subprocess.Popen[str], pod: str) -> None:
+    node = kubectl("get", "pod", pod, "--output=jsonpath={.spec.nodeName}").removeprefix("node")
+    cluster("kill-node", node)
+    time.sleep(AWAY_S)
+    cluster("start-node", node)
+
+
+def cut_exec(session: subprocess.Popen[str], pod: str) -> None:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            parent = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+        if parent == str(session.pid) and pod.encode() in words:
+            os.kill(int(folder.name), signal.SIGKILL)
+
+
+def restart_api(_: subprocess.Popen[str], pod: str) -> None:
+    del pod
+    cluster("kill-api")
+    cluster("start-api")
+
+
+Fault = Callable[[subprocess.Popen[str], str], None]
+FAULTS: dict[str, tuple[Fault, bool]] = {
+    "pod deleted": (delete_pod, True),
+    "pod deleted by force": (delete_pod_by_force, True),
+    "pod evicted": (evict_pod, True),
+    "exec cut": (cut_exec, True),
+    "API server restarted": (restart_api, False),
+    "node gone": (lose_node, True),
+}
+"""Each with whether it hits one pod, whose name is to be told."""
+
+
+def try_fault(fault: Fault, *, names_pod: bool, number: int, folder: Path) -> Trial:
+    """A session that meets the fault in its first run; every second one ends with it."""
+    cluster("volumes")
+    out = folder / f"session-{number}"
+    policy = "stop" if number % 2 else "retry"
+    process = begin(folder / "study.toml", out, *SHORT, f"--set=method.on_failure={policy}")
+    pod = min(name.removeprefix("pod/") for name in kubectl("get", "pods", "--output=name").split())
+    fault(process, pod)
+    output, _ = process.communicate(timeout=500)
+    if process.returncode:
+        cluster("volumes")
+        done = iolab("resume", out)
+        print(done.stderr[-600:] if done.returncode else "", end="", flush=True)
+    statuses = [run["status"] for run in shown_session(out)["results"]]
+    lost = len(list(out.glob("points/*/run-*.attempt-*"))) + len(statuses) - statuses.count("done")
+    is_whole = statuses.count("done") == REPEATS
+    is_told = (pod.removeprefix("iolab-").partition("-")[2] if names_pod else "fast-") in output
+    if not (is_whole and is_told and lost <= 1):
+        print(f"{statuses} {output[-3000:]}", flush=True)
+    return Trial(lost, is_told=is_told, is_whole=is_whole, left=left_over())
+
+
+def left_over(namespace: str = NAMESPACE) -> list[str]:
+    """Objects, processes, labels of nodes, and files on volumes."""
+    for _ in range(20):
+        left = [*objects(namespace), *load_processes()]
+        if not left:
+            break
+        time.sleep(1)
+    labels = kubectl("get", "nodes,namespaces", "--output=jsonpath={.items[*].metadata.labels}")
+    left += ["a label"] if "iolab-" in labels.replace("iolab-node", "") else []
+    return left
+
+
+def pod_document(name: str, container: dict[str, object], **spec: object) -> str:
+    whole = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "load"}},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "volumes": [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+            "containers": [
+                {
+                    "name": "load",
+                    "image": IMAGE.partition("=")[2],
+                    "imagePullPolicy": "Never",
+                    "command": ["sleep", "infinity"],
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                    **container,
+                }
+            ],
+            **spec,
+        },
+    }
+    return json.dumps(whole)
+
+
+MOUNTS = [{"name": "data", "mountPath": "/data"}]
+WITH_TMP = [*MOUNTS, {"name": "tmp", "mountPath": "/tmp"}]
+SIDECAR = {
+    "name": "side",
+    "image": IMAGE.partition("=")[2],
+    "imagePullPolicy": "Never",
+    "command": ["sleep", "infinity"],
+}
+
+
+def measure_in_bench(folder: Path, number: int, hosts: str, *words: str) -> tuple[int, str]:
+    out = folder / f"session-{number}"
+    done = iolab(
+        *("run", folder / "study.toml", f"--hosts=k8s:{BENCH}/app=load{hosts}", "--path=/data"),
+        *("--runtime=3s", "--repeats=1", f"--out={out}", *words),
+    )
+    return done.returncode, done.stderr + done.stdout
+
+
+def try_pod(
+    document: str, steps: list[tuple[str, int, str]], *, number: int, folder: Path
+) -> Trial:
+    """Measure in a pod; each step is what follows the selector, the exit code, and what is told."""
+    kubectl("create", "--filename=-", namespace=BENCH, stdin=document)
+    try:
+        kubectl("wait", "--for=condition=Ready", "pod/load", "--timeout=120s", namespace=BENCH)
+        results = []
+        for place, (hosts, _, _) in enumerate(steps):
+            if hosts == "@debug":
+                add_ephemeral_container()
+            results.append(measure_in_bench(folder, number * 10 + place, hosts))
+        left = load_processes()
+    finally:
+        kubectl("delete", "pod", "load", "--wait", namespace=BENCH)
+    right = [
+        code == expected and words in output
+        for (code, output), (_, expected, words) in zip(results, steps, strict=True)
+    ]
+    for (code, output), is_right in zip(results, right, strict=True):
+        if not is_right:
+            print(f"exit code {code}: {output[-2500:]}", flush=True)
+    left += left_over(BENCH)
+    return Trial(0, is_told=all(right), is_whole=all(right), left=left)
+
+
+def add_ephemeral_container() -> None:
+    """Into the running pod, with its volume: an agent beside an application without tools."""
+    path = f"/api/v1/namespaces/{BENCH}/pods/load"
+    pod = json.loads(kubectl("get", "--raw", path))
+    pod["spec"]["ephemeralContainers"] = [
+        {**SIDECAR, "name": "debug", "targetContainerName": "load", "volumeMounts": MOUNTS}
+    ]
+    kubectl(
+        "replace", "--raw", f"{path}/ephemeralcontainers", "--filename=-", stdin=json.dumps(pod)
+    )
+    for _ in range(60):
+        text = kubectl("get", "--raw", path)
+        states = json.loads(text)["status"].get("ephemeralContainerStatuses", [])
+        if any("running" in state["state"] for state in states):
+            return
+        time.sleep(1)
+
+
+PODS: dict[str, tuple[str, list[tuple[str, int, str]]]] = {
+    "two containers": (
+        pod_document("load", {}).replace(
+            '"containers": [', f'"containers": [{json.dumps(SIDECAR)}, '
+        ),
+        [("", 3, "2 containers"), ("@load", 0, "IOPS")],
+    ),
+    "read-only root": (
+        pod_document(
+            "load", {"volumeMounts": WITH_TMP, "securityContext": {"readOnlyRootFilesystem": True}}
+        ),
+        [("", 0, "IOPS")],
+    ),
+    "not root": (
+        pod_document(
+            "load",
+            {"securityContext": {"runAsUser": 12345, "runAsNonRoot": True}},
+            securityContext={"fsGroup": 12345},
+        ),
+        [("", 0, "IOPS")],
+    ),
+    "no writable /tmp": (
+        pod_document("load", {"securityContext": {"readOnlyRootFilesystem": True}}),
+        [("", 3, "Read-only file system")],
+    ),
+    "ephemeral container": (pod_document("load", {}), [("@debug", 0, "IOPS")]),
+}
+"""Pods of others, with what comes of sessions in them."""
+
+
+def try_device(*, number: int, folder: Path) -> Trial:
+    """A device with a file system of somebody is refused, an empty one is measured."""
+    cluster("volumes")
+    devices = [(RUN / "disks" / f"block{node}.device").read_text().strip() for node in (1, 2, 3)]
+    for device in devices:
+        subprocess.run(["mkfs.ext4", "-qF", device], check=True)
+    words = ("--storage-class=block", "--volume-mode=block", "--volume=1Gi", IMAGE)
+    command = ("run", str(folder / "study.toml"), *words, "--runtime=3s", "--repeats=1")
+    refused = iolab(*command, f"--out={folder / f'refused-{number}'}")
+    for device in devices:
+        subprocess.run(["wipefs", "--quiet", "--all", device], check=True)
+    cluster("volumes")
+    done = iolab(*command, f"--out={folder / f'session-{number}'}")
+    is_told = refused.returncode == 3 and "ext4" in refused.stderr
+    if not is_told or done.returncode:
+        print(refused.returncode, refused.stderr[-2500:], done.stderr[-2500:], flush=True)
+    return Trial(0, is_told=is_told, is_whole=done.returncode == 0, left=left_over())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("cases", nargs="*", default=[*PODS, "block volume", *FAULTS])
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="iolab-hard-cases-"))
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    if BENCH not in kubectl("get", "namespaces", "--output=name"):
+        kubectl("create", "namespace", BENCH)
+    print("| case | tried | runs lost | told | whole | left |", flush=True)
+    print("|---|--:|--:|--:|--:|--:|", flush=True)
+    for case in options.cases:
+        trials = []
+        for number in range(options.times):
+            if case in FAULTS:
+                fault, names_pod = FAULTS[case]
+                place = folder / case.replace(" ", "-")
+                place.mkdir(exist_ok=True)
+                (place / "study.toml").write_text(STUDY, encoding="utf-8")
+                trial = try_fault(fault, names_pod=names_pod, number=number, folder=place)
+            elif case in PODS:
+                place = folder / case.replace(" ", "-").replace("/", "")
+                place.mkdir(exist_ok=True)
+                (place / "study.toml").write_text(STUDY, encoding="utf-8")
+                document, steps = PODS[case]
+                trial = try_pod(document, steps, number=number, folder=place)
+            else:
+                trial = try_device(number=number, folder=folder)
+            if trial.left:
+                print(f"left after {case}: {trial.left}", flush=True)
+            trials.append(trial)
+        lost = sum(trial.lost for trial in trials)
+        worst = max(trial.lost for trial in trials)
+        told = sum(trial.is_told for trial in trials)
+        whole = sum(trial.is_whole for trial in trials)
+        left = sum(bool(trial.left) for trial in trials)
+        print(
+            f"| {case} | {len(trials)} | {lost} (at most {worst}) | {told} | {whole} | {left} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
