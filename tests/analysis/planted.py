@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
+from iolab.core.kubernetes import PodFacts
 from iolab.core.metric import Level, Verdict
 from iolab.core.run import (
     CacheProof,
@@ -309,6 +310,22 @@ def _beside(keys_per_s: int) -> RunRecord:
     """Readers beside a writer that is to write 2,000 keys a second, and wrote so many."""
     job = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=2_000 * 1040)
     return bench_record(2, job, writer_per_s=keys_per_s)
+
+
+def _pods_on_one_volume() -> dict[str, HostFacts]:
+    """Both clients as pods of one node, each with a claim of its own."""
+    return {
+        name: replace(
+            facts_of(name),
+            pod=PodFacts(
+                *("bench", name, "node1", "Burstable"),
+                claim=f"data-{name}",
+                volume_kind="csi.example",
+                volume_id="volume-1",
+            ),
+        )
+        for name in HOSTS
+    }
 
 
 PLANTED: Final = (
@@ -718,6 +735,13 @@ PLANTED: Final = (
         "Others did 2,000 IOPS on a client's device just before the start.",
         FILES,
         lambda s: s.but(on(s.record, idle=PreRunActivity(1.0, 2000.0 * BLOCK, 2000.0))),
+    ),
+    Planted(
+        "shared-target",
+        INDICATIVE,
+        "Two pods have claims of their own, which are bound to one volume of a driver.",
+        FILES,
+        lambda s: s.but(facts=_pods_on_one_volume()),
     ),
     Planted(
         "monitored-node-lost",

@@ -21,6 +21,7 @@ from iolab.core.host import (
     TargetProbe,
     ToolFacts,
 )
+from iolab.core.kubernetes import PodFacts
 from iolab.core.run import PreRunActivity
 from iolab.errors import HostError, IolabError
 from iolab.hosts.barrier import Outcomes
@@ -260,3 +261,30 @@ def test_the_document_has_every_host_in_the_order_of_the_inventory() -> None:
     assert made["hosts"][0] == {"name": "a", "role": "client", "reached": False}
     assert made["hosts"][1]["clock_offset_ns"] == 7
     assert made["findings"][0]["hosts"] == ["a"]
+
+
+def pod(name: str, volume: str) -> InspectedHost:
+    """A pod with a claim of its own, bound to that volume of a driver."""
+    facts = PodFacts(
+        *("bench", name, "node1", "Burstable"),
+        claim=f"data-{name}",
+        storage_class="fast",
+        volume_kind="csi.example",
+        volume_id=volume,
+    )
+    return host(name, facts={"pod": facts})
+
+
+def test_pods_on_one_volume_are_noted() -> None:
+    found = only("shared target", pod("a", "v1"), pod("b", "v1"))
+    assert found.hosts == ("a", "b")
+    assert "v1" in found.finding.message
+    assert all(
+        item.finding.topic != "shared target" for item in findings(pod("a", "v1"), pod("b", "v2"))
+    )
+
+
+def test_what_pods_are_and_have_is_shown() -> None:
+    by_topic = {item.finding.topic: item.finding for item in findings(pod("a", "v1"))}
+    assert "node1" in by_topic["pods"].message
+    assert "class fast" in by_topic["volumes"].message

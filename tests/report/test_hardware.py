@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.host import MachineFacts
+from iolab.core.host import IoLimit, MachineFacts
+from iolab.core.kubernetes import PodFacts
 from iolab.report.hardware import group_identical_hosts, hardware_tables, host_table
 from tests.report.machines import facts_of
 from tests.report.studies import one_configuration
@@ -32,3 +33,38 @@ def test_instances_of_two_types_stand_side_by_side() -> None:
     (row,) = (cells for cells in table.rows if cells[0].text == "Machine")
     assert row[1].text == "Amazon EC2 i4i.2xlarge (a and b); Amazon EC2 i4i.xlarge (c)"
     assert [names for names, _ in group_identical_hosts(facts)] == [["a", "b"], ["c"]]
+
+
+def test_a_pod_tells_its_node_volume_and_limits() -> None:
+    plain = facts_of("a")
+    assert plain.target is not None
+    pod = PodFacts(
+        *("bench", "fast-0", "node1", "Guaranteed"),
+        cpu_limit="2",
+        memory_limit="1Gi",
+        storage_class="fast",
+        provisioner="csi.example",
+        parameters=(("type", "ssd"),),
+        volume_kind="csi.example",
+        volume_id="vol-1",
+        pods_on_node=3,
+    )
+    facts = replace(
+        plain,
+        pod=pod,
+        memory=replace(plain.memory, limit_bytes=1 << 30),
+        io_limits=(
+            IoLimit(plain.target.devices[-1], read_iops=2000),
+            IoLimit("another", read_iops=1),
+        ),
+    )
+    rows = {cells[0].text: cells[1].text for cells in host_table(facts).rows}
+    for part in ("node1", "Guaranteed", "CPU limit 2", "memory limit 1Gi", "3 other pods"):
+        assert part in rows["Pod"]
+    for part in ("class fast", "csi.example", "type=ssd", "vol-1"):
+        assert part in rows["Volume"]
+    assert "1 GiB" in rows["Memory"]
+    assert rows["I/O limits"].startswith(plain.target.devices[-1])
+    assert "another" not in rows["I/O limits"]
+    names = {cells[0].text for cells in host_table(plain).rows}
+    assert not names & {"Pod", "Volume", "I/O limits"}

@@ -59,6 +59,19 @@ def test_a_configuration_of_that_name_keeps_what_it_says_of_cost() -> None:
     assert second.title == "rook.ceph-block"
 
 
+def test_a_price_becomes_the_monthly_cost_of_the_volumes() -> None:
+    made = study("kubernetes.price=fast=0.17EUR")
+    first, second = made.configurations
+    assert first.cost is not None
+    assert (first.cost.currency, round(first.cost.total, 6)) == ("EUR/month", 6.8)
+    assert second.cost is None
+    shared = study("kubernetes.price=fast=0.17EUR", "kubernetes.access=RWX")
+    assert shared.configurations[0].cost is not None
+    assert round(shared.configurations[0].cost.total, 6) == 3.4
+    (fault,) = faults("kubernetes.price=fats=1EUR")
+    assert "'fats'" in fault.message
+
+
 def test_hosts_that_are_there_take_the_place_of_pods() -> None:
     text = 'format = 1\n[defaults]\npath = "/mnt"\n[[host]]\nname = "a"\nkind = "local"\n'
     made = study(inventory=Inventory(text, "hosts.toml"))
@@ -96,6 +109,8 @@ def test_a_block_volume_is_a_device() -> None:
         ("cpu=-1", "cpu"),
         ("memory=4gib", "memory"),
         ("wait=0", "wait"),
+        ("price=fast", "price"),
+        ("price=fast=0.17 euros", "price"),
     ],
 )
 def test_a_value_that_does_not_do_is_named(assignment: str, key: str) -> None:

@@ -7,6 +7,7 @@ from bench.synthetic import make_facts
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
+from iolab.core.kubernetes import PodFacts
 from iolab.study.readiness import host_change_faults, study_change_faults, version_change_faults
 from tests.cli.command_line import SHAPE
 from tests.guests.guest_studies import FLEET
@@ -28,6 +29,21 @@ def test_what_grows_and_shrinks_all_the_time_is_no_change() -> None:
     target = replace(ONE.target, free_bytes=1, free_inodes=2, mount_options="rw,relatime")
     now = {**BEFORE, NAME: replace(ONE, target=target, kernel=replace(ONE.kernel, boot_id="new"))}
     assert host_change_faults(BEFORE, now) == ()
+
+
+def test_another_volume_of_the_same_class_is_no_change() -> None:
+    """A pod that is made again gets a volume of the class, and with it another device."""
+    assert ONE.target is not None
+    pod = PodFacts("bench", "fast-0", "node1", "Burstable", storage_class="fast")
+    before = {**BEFORE, NAME: replace(ONE, pod=pod)}
+    moved = replace(ONE, pod=replace(pod, node="node2"), target=replace(ONE.target, devices=("x",)))
+    assert host_change_faults(before, {**BEFORE, NAME: moved}) == ()
+    slower = replace(moved, pod=replace(pod, storage_class="slow"))
+    (fault,) = host_change_faults(before, {**BEFORE, NAME: slower})
+    assert "class fast" in fault.message
+    limited = replace(moved, pod=replace(pod, cpu_limit="1"))
+    (fault,) = host_change_faults(before, {**BEFORE, NAME: limited})
+    assert fault.message.startswith("The pod of host")
 
 
 def test_a_version_that_a_program_failed_to_print_is_no_change() -> None:

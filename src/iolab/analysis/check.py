@@ -18,7 +18,7 @@ from msgspec import field
 
 from iolab.analysis.view import RunView
 from iolab.core.metric import CheckResult, Evidence, Level
-from iolab.core.run import HostRun
+from iolab.core.run import HostRun, RunStatus
 from iolab.record import Record
 
 EvidenceValue = int | float | str | bool | None
@@ -132,13 +132,14 @@ def per_host(
     `max_key` or `min_key` is the number in the evidence by which a host is worse than another. From
     `good` on, or below it of the `min_key`, it is no longer valid, from `bad` on invalid (see
     `graded_answer`). What `needs_whole_share` is not asked of a host whose share of the run broke
-    off.
+    off, nor of the others of a run that failed: they were stopped.
     """
     number = max_key or min_key or ""
 
     def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
         def answers(view: View, index: int) -> Iterable[CheckAnswer]:
-            if needs_whole_share and view.hosts[index].error is not None:
+            is_cut = view.hosts[index].error is not None or view.record.status is RunStatus.FAILED
+            if needs_whole_share and is_cut:
                 return (lost_host_answer(view.hosts[index]),)
             found = judge(view, index)
             if isinstance(found, GradedAnswer):

@@ -523,6 +523,15 @@ NodeSelector = Annotated[
         rich_help_panel=KUBERNETES,
     ),
 ]
+ClassPrices = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        metavar="NAME=AMOUNT,...",
+        help="What a GiB of a class costs a month, as fast=0.17EUR.",
+        rich_help_panel=KUBERNETES,
+    ),
+]
 PodImage = Annotated[
     str | None,
     typer.Option(
@@ -571,6 +580,7 @@ class StudyOptions(Record):
     volume_mode: VolumeModeOption = None
     access: VolumeAccessOption = None
     node_selector: NodeSelector = None
+    price: ClassPrices = None
     image: PodImage = None
     namespace: PodNamespace = None
     keep: KeepPods = False
@@ -585,6 +595,7 @@ class StudyOptions(Record):
             "volume_mode": self.volume_mode,
             "access": self.access,
             "node_selector": self.node_selector,
+            "price": self.price,
             "image": self.image,
             "namespace": self.namespace,
             "keep": "true" if self.keep else None,

@@ -43,6 +43,19 @@ class ClassPods(Record):
     host_names: tuple[str, ...]
 
 
+class ClassPrice(Record):
+    """What a storage class costs for a GiB and month."""
+
+    storage_class: str
+    amount: float
+    currency: str
+
+    @property
+    def text(self) -> str:
+        """Amount and currency."""
+        return f"{self.amount:g} {self.currency}"
+
+
 class PodFleet(Record):
     """Pods with a volume each, for each storage class.
 
@@ -66,6 +79,24 @@ class PodFleet(Record):
     memory: str
     wait_s: float
     keep: bool
+    prices: tuple[ClassPrice, ...] = ()
+
+    @property
+    def volumes_per_class(self) -> int:
+        """How many volumes the pods of each class have."""
+        return (
+            1
+            if self.access is VolumeAccess.RWX
+            else max(len(item.host_names) for item in self.classes)
+        )
+
+    def monthly_cost(self, storage_class: str) -> ClassPrice | None:
+        """What the volumes of a class cost in a month; None where no price is known."""
+        price = next((price for price in self.prices if price.storage_class == storage_class), None)
+        if price is None:
+            return None
+        size_gib = self.volumes_per_class * self.volume_bytes / (1 << 30)
+        return ClassPrice(storage_class, price.amount * size_gib, f"{price.currency}/month")
 
     @property
     def pod_count(self) -> int:

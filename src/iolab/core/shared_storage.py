@@ -45,20 +45,20 @@ def _claim_of(host: HostFacts) -> str:
     return f"{pod.namespace}/{pod.claim}" if pod and pod.claim else ""
 
 
-def _has_same_storage(one: HostFacts, other: HostFacts) -> bool:
-    return bool(_common_devices(one, other)) or (
-        one.pod is not None
+def _has_same_storage(first: HostFacts, other: HostFacts) -> bool:
+    return bool(_common_devices(first, other)) or (
+        first.pod is not None
         and other.pod is not None
-        and one.pod.storage_key == other.pod.storage_key != ()
+        and first.pod.storage_key == other.pod.storage_key != ()
     )
 
 
-def _common_devices(one: HostFacts, other: HostFacts) -> tuple[str, ...]:
+def _common_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...]:
     """Devices below both targets, where both count by one kernel."""
-    boot = one.kernel.boot_id
-    if not boot or boot != other.kernel.boot_id or one.target is None or other.target is None:
+    boot = first.kernel.boot_id
+    if not boot or boot != other.kernel.boot_id or first.target is None or other.target is None:
         return ()
-    return tuple(name for name in one.target.devices if name in other.target.devices)
+    return tuple(name for name in first.target.devices if name in other.target.devices)
 
 
 def _storage_text(facts: Mapping[str, HostFacts], names: list[str]) -> str:

@@ -142,9 +142,9 @@ def _with_job_file(
     run: ForeignRun, job_file: Mapping[str, Mapping[str, str]], name: object, notes: Iterable[str]
 ) -> ForeignRun:
     """The run with the options that kubestr leaves out of fio's report."""
-    told = dict(run.settings)
+    reported = dict(run.settings)
     options = job_file.get(run.name, {})
-    lacking = {key: value for key, value in options.items() if key not in told}
+    lacking = {key: value for key, value in options.items() if key not in reported}
     jobs = int(parse_number(lacking.get("numjobs", "1")) or 1)
     paced = any(key in lacking for key in ("rate", "rate_iops", "thinktime"))
     walls = any(is_option_on(job.get("stonewall", "0")) for job in job_file.values())

@@ -34,6 +34,7 @@ from iolab.report.phrases import (
     run_with_configuration_text,
     titles_if_several,
 )
+from iolab.report.storage_classes import classes_sentence
 from iolab.report.table import Table
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
@@ -214,6 +215,8 @@ def answer_sentence(
         caveat = "Only one configuration was measured: there is no order. "
     else:
         caveat = ""
+    if classes := classes_sentence(study, points):
+        return f"{caveat}{classes}"
     if _has_several_configurations(figures):
         return f"{caveat}{_best_configurations_sentence(rows, study.configuration_titles)}"
     return f"{caveat}{_best_figures_sentence(rows, study)}"

@@ -29,6 +29,9 @@ HOSTS_SHOWN: Final = 6
 MODELS_SHOWN: Final = 4
 """Models of disks named for a host; the appendix lists every disk."""
 
+CENTS_BELOW: Final = 100.0
+"""Amounts of money below have three digits."""
+
 CLIENTS_MAX: Final = 16
 """Clients named for a configuration; a fleet's others are counted."""
 
@@ -289,9 +292,14 @@ def _cost_text(configuration: Configuration) -> str:
     if cost is None:
         return DASH
     return (
-        f"{cost.total:,.0f} {cost.currency} (servers {cost.servers:,.0f}, "
-        f"network {cost.network:,.0f}, storage {cost.storage:,.0f})"
+        f"{_amount_text(cost.total)} {cost.currency} (servers {_amount_text(cost.servers)}, "
+        f"network {_amount_text(cost.network)}, storage {_amount_text(cost.storage)})"
     )
+
+
+def _amount_text(amount: float) -> str:
+    """Money: whole from 100 on, as are prices of servers; of volumes three digits count."""
+    return f"{amount:,.0f}" if amount >= CENTS_BELOW else f"{amount:.3g}"
 
 
 def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from iolab.core.kubernetes import CONTAINER, ClassPods, PodFleet, VolumeAccess, VolumeMode
+from iolab.core.kubernetes import (
+    CONTAINER,
+    ClassPods,
+    ClassPrice,
+    PodFleet,
+    VolumeAccess,
+    VolumeMode,
+)
 from iolab.study import values
 from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.load_tables import StudyTable
@@ -42,6 +49,7 @@ _IMAGE: Final = re.compile(r"[a-zA-Z0-9][A-Za-z0-9._/:@-]{0,511}")
 _CONTEXT: Final = re.compile(r"[^\s-]\S{0,255}")
 _CPU: Final = re.compile(r"[1-9][0-9]{0,4}m?|0\.[0-9]{1,3}")
 _MEMORY: Final = re.compile(r"[1-9][0-9]{0,8}(?:Ki|Mi|Gi|Ti)?")
+_PRICE: Final = re.compile(r"([a-z0-9.-]{1,253})=([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([A-Z]{3})")
 _KUBERNETES_SIZE: Final = re.compile(r"\s*[0-9.]+\s*[KMGTP]i\s*")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 
@@ -86,8 +94,11 @@ def _matching(pattern: re.Pattern[str], hint: str) -> values.ValueReader:
 
 _CLASS_HINT: Final = "Give names as 'kubectl get storageclass' lists them."
 _SELECTOR_HINT: Final = "Write KEY=VALUE, as in disktype=ssd."
+_PRICE_HINT: Final = "Write CLASS=AMOUNT and a currency of three letters, as in fast=0.17EUR."
 StorageClass = Annotated[str, _matching(_SUBDOMAIN, _CLASS_HINT)]
 NodeLabel = Annotated[str, _matching(_SELECTOR, _SELECTOR_HINT)]
+
+Price = Annotated[str, _matching(_PRICE, _PRICE_HINT)]
 
 
 class KubernetesTable(StudyTable):
@@ -121,6 +132,7 @@ class KubernetesTable(StudyTable):
         Annotated[str, _matching(_MEMORY, "Give bytes as Kubernetes writes them, as in '4Gi'.")]
         | None
     ) = None
+    price: Annotated[list[Price], values.ListValue(allow_scalar=True)] | None = None
     wait: Annotated[float, values.seconds_value(1, WAIT_S_MAX)] = 300.0
     keep: Annotated[bool, values.flag_value()] = False
     name: (
@@ -170,7 +182,13 @@ def pod_fleet(table: KubernetesTable, mount_path: str = MOUNT_PATH) -> PodFleet:
         memory=table.memory or "",
         wait_s=table.wait,
         keep=table.keep,
+        prices=tuple(_class_price(text) for text in table.price or ()),
     )
+
+
+def _class_price(text: str) -> ClassPrice:
+    name, amount, currency = _PRICE.findall(text)[0]
+    return ClassPrice(name, float(amount), currency)
 
 
 def exec_command(fleet: PodFleet, host_name: str) -> list[str]:

@@ -21,6 +21,7 @@ from iolab.study.kubernetes import (
     pod_fleet,
 )
 from iolab.study.tables import read_table
+from iolab.text import quote_value
 
 
 def expand_pods(document: StudyDocument) -> PodFleet | None:
@@ -46,6 +47,11 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         document.add_fault((SECTION, "pods"), message, f"Give at most {HOSTS_MAX}.")
         return None
     fleet = pod_fleet(table, _target_directory(document))
+    for price in fleet.prices:
+        if price.storage_class not in table.storage_class:
+            message = f"price names the class {quote_value(price.storage_class)}."
+            hint = f"Name one that is measured: {', '.join(table.storage_class)}."
+            document.add_fault((SECTION, "price"), message, hint)
     _set_target(document, fleet.mount_path, is_block=fleet.volume_mode is VolumeMode.BLOCK)
     hosts = document.tree.get("host")
     others = [
@@ -106,6 +112,7 @@ def _configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, 
             if not values.is_identifier(item.storage_class)
             else item.storage_class,
             "title": item.storage_class,
+            **_cost(fleet, item.storage_class),
             **{
                 key: value
                 for key, value in by_id.get(item.storage_class, {}).items()
@@ -115,3 +122,12 @@ def _configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, 
         }
         for item in fleet.classes
     ]
+
+
+def _cost(fleet: PodFleet, storage_class: str) -> dict[str, Any]:
+    """What the volumes of a class cost in a month, as a table of its configuration."""
+    cost = fleet.monthly_cost(storage_class)
+    if cost is None:
+        return {}
+    parts = {"servers": 0, "network": 0, "storage": cost.amount}
+    return {"cost": {"currency": cost.currency, **parts}}

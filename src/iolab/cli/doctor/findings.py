@@ -291,5 +291,14 @@ def machine_fact_findings(facts: HostFacts) -> Iterator[Finding]:
 
 def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What was requested and could not be read."""
+    for limit in facts.target_io_limits:
+        hint = "A control group holds the load to this; results are of the limit, not the device."
+        yield Finding("I/O limits", FindingState.NOTE, limit.text, hint)
+    memory = facts.memory
+    if memory.usable_bytes < memory.total_bytes:
+        limit_text, total = format_bytes(memory.usable_bytes), format_bytes(memory.total_bytes)
+        message = f"a load here, page cache included, may use {limit_text} of {total}"
+        hint = "Buffered I/O is compared with that limit, not with the memory of the machine."
+        yield Finding("memory", FindingState.NOTE, message, hint)
     for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

@@ -28,6 +28,7 @@ from iolab.core.host import (
     TargetFacts,
     version_commands,
 )
+from iolab.core.shared_storage import shared_pod_storage
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
@@ -88,6 +89,7 @@ def fleet_findings(inspected: Outcomes[InspectedHost]) -> tuple[FleetFinding, ..
         *_findings_of_single_hosts(hosts),
         *_clock_findings(hosts),
         *_shared_machine_findings(hosts),
+        *_pod_findings(hosts),
         *_other_load_findings(hosts),
     ]
     for role in Role:
@@ -187,6 +189,29 @@ def _shared_machine_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFi
             yield FleetFinding(
                 _host_names(same), Finding("machine", FindingState.NOTE, message, hint)
             )
+
+
+def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+    """Where pods run, what their volumes are, and which of these are on one disk."""
+    pods = [(pod, host) for host in hosts if (pod := host.facts.pod) is not None]
+    if not pods:
+        return
+    names = _host_names(host for _, host in pods)
+    places = _hosts_by_value((pod.place_text or UNKNOWN_TEXT, host) for pod, host in pods)
+    message = _values_with_hosts_text(places)
+    yield FleetFinding(names, Finding("pods", FindingState.OK, message))
+    volumes = _hosts_by_value((pod.volume_text or UNKNOWN_TEXT, host) for pod, host in pods)
+    message = _values_with_hosts_text(volumes)
+    if any(pod.storage_class for pod, _ in pods):
+        yield FleetFinding(names, Finding("volumes", FindingState.OK, message))
+    else:
+        hint = "Mount a claim of a storage class if one is to be measured."
+        yield FleetFinding(names, Finding("volumes", FindingState.NOTE, message, hint))
+    for group in shared_pod_storage({host.spec.name: host.facts for host in hosts}):
+        hint = "Run one pod a node, or ask for volumes on disks of their own."
+        state = FindingState.OK if group.is_one_claim else FindingState.NOTE
+        message = f"{group.text}: each has what the others leave"
+        yield FleetFinding(group.hosts, Finding("shared target", state, message, hint))
 
 
 def _other_load_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
@@ -466,6 +491,9 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "cloud": facts.cloud.summary_text if facts.cloud else None,
         "kernel": facts.kernel.release,
         "path": host.path,
+        "pod": facts.pod.place_text if facts.pod else None,
+        "volume": facts.pod.volume_text if facts.pod else None,
+        "io_limits": [limit.text for limit in facts.target_io_limits],
         "fs_type": target.fs_type if target else None,
         "mount_source": target.mount_source if target else None,
         "free_bytes": target.free_bytes if target else None,

@@ -39,8 +39,8 @@ Object = dict[str, Any]
 
 
 def fleet_text(fleet: PodFleet) -> str:
-    """What makes the pods of a fleet; not how long they are waited for and whether they stay."""
-    return encode(replace(fleet, keep=False, wait_s=0.0)).decode()
+    """What makes the pods of a fleet; not how long they are waited for, if they stay, prices."""
+    return encode(replace(fleet, keep=False, wait_s=0.0, prices=())).decode()
 
 
 def lease(fleet: PodFleet, holder: str, now: str) -> Object:

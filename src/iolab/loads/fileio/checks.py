@@ -258,7 +258,7 @@ def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> 
 
 
 @check("littles-law", "Little's law")
-@per_host(max_key="off")
+@per_host(max_key="off", needs_whole_share=True)
 def check_littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[index]
