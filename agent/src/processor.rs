@@ -422,7 +422,8 @@ impl ControlGroup {
 pub fn groups_of(roots: &Roots, pid: Pid, controller: &str) -> Vec<ControlGroup> {
     let own = read_text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
     let mounts = visible_mounts(roots);
-    let found = [controller, ""].into_iter().find_map(|name| Some((name, cgroup_path(&own, name)?)));
+    let found =
+        [controller, ""].into_iter().find_map(|name| Some((name, cgroup_path(&own, name)?)));
     let Some((controller, path)) = found else { return Vec::new() };
     let Some(mount) = cgroup_mount(&mounts, controller) else { return Vec::new() };
     // A path outside of what is mounted is that of another name space: only the top is known then.
