@@ -18,13 +18,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
+from iolab.cli.pods import name_assignments, session_pods
 from iolab.cli.run import create_session_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
@@ -437,10 +438,11 @@ def run(
     """Measure a study as `iolab run` does, and load the session; nothing is printed.
 
     `study` is a bundled study's name or a file, `settings` any of its values, as
-    `{"method.repeats": 3}`; the others are the command's options. Raises what the command would end
-    with: UsageError or StudyError before anything is written, HostError where hosts are not as they
-    must be. A session that ends badly says so by its `status`. KeyboardInterrupt stops it cleanly.
-    What stays on a host is a LeftoverWarning, also beside an error, and in `Session.left_behind`.
+    `{"method.repeats": 3}` or `{"kubernetes.storage_class": "fast"}`; the others are the command's
+    options. Raises what the command would end with: UsageError or StudyError before anything is
+    written, HostError where hosts are not as they must be. A session that ends badly says so by its
+    `status`. KeyboardInterrupt stops it cleanly. What stays on a host is a LeftoverWarning, also
+    beside an error, and in `Session.left_behind`.
     """
     out_directory = None if out is None else Path(out)
     if out_directory is not None:
@@ -450,14 +452,24 @@ def run(
     options = StudyOptions(
         str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
-    directory, request = create_session_request(load_study(options), out_directory)
     with collect_leftover_texts() as leftovers:
         try:
-            _run_coroutine(lambda: run_session_with_view(request, LiveView()))
+            directory = _run_coroutine(lambda: _measure(options, out_directory))
         finally:
             for sentence in leftovers:
                 warnings.warn(sentence, LeftoverWarning, stacklevel=2)
     return load(directory)
+
+
+async def _measure(options: StudyOptions, out: Path | None) -> Path:
+    """The directory of the session, which ran to its end, in pods where the study has such."""
+    study = load_study(options)
+    if study.kubernetes is not None:
+        study = load_study(options, assignments=await name_assignments(study.kubernetes))
+    directory, request = create_session_request(study, out)
+    async with session_pods(request.study, request.plan) as measured:
+        await run_session_with_view(replace(request, study=measured), LiveView())
+    return directory
 
 
 def _setting_text(value: object) -> str:

@@ -64,8 +64,10 @@ def objects(namespace: str = NAMESPACE) -> list[str]:
     return kubectl("get", kinds, "--output=name", namespace=namespace).split()
 
 
-def load_processes() -> list[str]:
-    """Agents and engines that run in the nodes."""
+def load_processes(namespace: str = NAMESPACE) -> list[str]:
+    """Agents and engines in the nodes, but for those in pods of other namespaces."""
+    pods = json.loads(kubectl("get", "pods", "--all-namespaces", "--output=json"))["items"]
+    others = [pod["metadata"]["uid"] for pod in pods if pod["metadata"]["namespace"] != namespace]
     found = []
     for status in Path("/proc").glob("[0-9]*"):
         try:
@@ -74,7 +76,8 @@ def load_processes() -> list[str]:
         except OSError:
             continue
         command = words.decode("utf-8", "replace")
-        if "/iolab-node" in groups and any(word in command for word in ("iolab-agent", "fio ")):
+        is_load = any(word in command for word in ("iolab-agent", "fio "))
+        if "/iolab-node" in groups and is_load and not any(uid in groups for uid in others):
             found.append(f"{status.name} {command[:80]}")
     return found
 

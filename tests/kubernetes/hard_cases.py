@@ -128,12 +128,12 @@ def try_fault(fault: Fault, *, names_pod: bool, number: int, folder: Path) -> Tr
 def left_over(namespace: str = NAMESPACE) -> list[str]:
     """Objects, processes, labels of nodes, and files on volumes."""
     for _ in range(20):
-        left = [*objects(namespace), *load_processes()]
+        left = [*objects(namespace), *load_processes(namespace)]
         if not left:
             break
         time.sleep(1)
-    labels = kubectl("get", "nodes,namespaces", "--output=jsonpath={.items[*].metadata.labels}")
-    left += ["a label"] if "iolab-" in labels.replace("iolab-node", "") else []
+    items = json.loads(kubectl("get", "nodes,namespaces", "--output=json"))["items"]
+    left += [label for item in items for label in item["metadata"]["labels"] if "iolab" in label]
     return left
 
 
@@ -192,7 +192,7 @@ def try_pod(
             if hosts == "@debug":
                 add_ephemeral_container()
             results.append(measure_in_bench(folder, number * 10 + place, hosts))
-        left = load_processes()
+        left = load_processes(BENCH)
     finally:
         kubectl("delete", "pod", "load", "--wait", namespace=BENCH)
     right = [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,54 +13,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.kubernetes.cluster import (
+    ENVIRONMENT,
+    IMAGE,
+    IOLAB,
+    NAMESPACE,
+    STUDY,
+    begin,
+    cluster,
+    iolab,
+    kubectl,
+    objects,
+    shown_session,
+)
+
 pytestmark = [pytest.mark.e2e, pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
-TOOLS = Path(__file__).parents[2] / "tools" / "kubernetes"
-CACHE = Path(os.environ.get("IOLAB_KUBERNETES", Path("~/.cache/iolab/kubernetes").expanduser()))
-IOLAB = str(Path(sys.executable).with_name("iolab"))
-ENVIRONMENT = {
-    **os.environ,
-    "KUBECONFIG": str(CACHE / "cluster" / "admin.conf"),
-    "PATH": f"{CACHE / 'bin'}:{os.environ['PATH']}",
-}
-IMAGE = "--image=localhost/iolab:test"
 SHORT = ["--repeats=1", "--runtime=3s"]
-NAMESPACE = "iolab"
-
-STUDY = """\
-format = 1
-id = "classes"
-
-[method]
-warmup = "1s"
-runtime = "4s"
-repeats = 3
-settle = "0s"
-generator_limit = false
-
-[[workload]]
-id = "rand-read"
-rw = "randread"
-bs = "4k"
-iodepth = 8
-filesize = "64m"
-"""
-
-
-def kubectl(*words: str) -> str:
-    words = ("kubectl", f"--namespace={NAMESPACE}", *words)
-    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=True)
-    return done.stdout
-
-
-def cluster(*words: str) -> None:
-    subprocess.run([TOOLS / "cluster.sh", *words], env=ENVIRONMENT, check=True)
-
-
-def objects() -> list[str]:
-    """All that is in the namespace and could be of a session."""
-    kinds = "leases,statefulsets,pods,persistentvolumeclaims"
-    return kubectl("get", kinds, "--output=name").split()
+DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 @pytest.fixture
@@ -78,36 +47,6 @@ def study(tmp_path: Path) -> Iterator[Path]:
     assert left == []
 
 
-def iolab(*words: str | Path, limit_s: float = 400) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [IOLAB, *(str(word) for word in words)],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-    )
-
-
-def begin(study: Path, out: Path, *words: str) -> subprocess.Popen[str]:
-    """A session that measures for a minute in one pod of the class fast; returns when it does."""
-    process = subprocess.Popen(
-        [
-            *(IOLAB, "run", str(study), "--storage-class=fast", "--volume=1Gi", IMAGE),
-            *("--runtime=60s", "--repeats=1", f"--out={out}", *words),
-        ],
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "IOPS" in line:
-            return process
-    pytest.fail(f"the session ended with {process.wait()}")
-
-
 def pod_of(kind: str = "pods") -> str:
     (name,) = kubectl("get", kind, "--output=name").split()
     return name
@@ -117,17 +56,65 @@ def test_two_classes_are_compared_at_their_known_ratio(study: Path, tmp_path: Pa
     """The disks of fast and slow are held to 2,000 and 500 I/Os a second in each pod."""
     out = tmp_path / "session"
     words = ("--storage-class=fast,slow", "--pods=2", "--volume=1Gi", IMAGE)
-    done = iolab("run", study, *words, "--out", out)
+    done = iolab("run", study, *words, "--price=fast=0.2EUR,slow=0.1EUR", "--out", out)
     assert done.returncode == 0, done.stderr
-    shown = json.loads(iolab("show", out, "--json").stdout)
-    rates = {
-        point["configuration"]: point["metrics"]["read_iops"]["value"] for point in shown["points"]
-    }
-    assert 3 < rates["fast"] / rates["slow"] < 5
-    facts = json.loads((out / "hosts.json").read_text("utf-8"))
-    pods = re.findall(r'"node": ?"(node\d)"', json.dumps(facts))
-    assert len(set(pods)) > 1
-    assert '"volume_kind": "local"' in json.dumps(facts)
+    told = re.search(r"fast gives \S+ \((\S+) to (\S+)\) times the IOPS of slow", done.stdout)
+    assert told is not None, done.stdout
+    assert float(told[1]) <= 4 <= float(told[2])
+    assert "for the same money fast gives" in done.stdout
+    stored = (out / "hosts.json").read_text("utf-8")
+    assert len(set(re.findall(r'"node": ?"(node\d)"', stored))) > 1
+    assert re.search(r'"volume_kind": ?"local"', stored)
+    # What holds the disks to their rates is a limit of the pods' control groups.
+    assert re.search(r'"read_iops": ?2000', stored)
+    report = iolab("report", out, "--format=markdown", "--out", tmp_path / "report.md")
+    assert report.returncode == 0, report.stderr
+    text = (tmp_path / "report.md").read_text("utf-8")
+    for part in ("class fast, kubernetes.io/no-provisioner", "local ", "on node", "Burstable"):
+        assert part in text
+
+
+def test_pods_on_one_disk_are_told(study: Path, tmp_path: Path) -> None:
+    """Four pods of three nodes: two of them have volumes of one disk."""
+    out = tmp_path / "session"
+    words = ("--storage-class=fast", "--pods=4", "--volume=1Gi", IMAGE, *SHORT)
+    done = iolab("run", study, *words, "--set=kubernetes.one_per_node=false", "--out", out)
+    assert done.returncode == 0, done.stderr
+    (result,) = shown_session(out)["results"]
+    checks = {check["code"]: check for check in result["verdict"]["checks"]}
+    assert checks["shared-target"]["level"] == "indicative"
+    assert "on one disk" in checks["shared-target"]["message"]
+
+
+def test_a_pod_with_too_little_processor_is_throttled(study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "session"
+    words = ("--storage-class=fast", "--volume=1Gi", IMAGE, "--repeats=1", "--runtime=6s")
+    limits = ("--set=kubernetes.cpu=50m", "--set=kubernetes.memory=512Mi")
+    done = iolab("run", study, *words, *limits, "--out", out)
+    assert done.returncode in (0, 4), done.stderr
+    (result,) = shown_session(out)["results"]
+    checks = {check["code"]: check for check in result["verdict"]["checks"]}
+    assert checks["client-throttled"]["level"] in ("indicative", "invalid")
+    assert checks["client-throttled"]["evidence"]["quota_cores"] == 0.05
+    stored = (out / "hosts.json").read_text("utf-8")
+    assert re.search(r'"qos": ?"Guaranteed"', stored)
+    assert re.search(r'"limit_bytes": ?536870912', stored)
+
+
+def test_python_makes_and_removes_pods(study: Path, tmp_path: Path) -> None:
+    program = (
+        "import iolab, sys\n"
+        "pods = {'storage_class': ['fast'], 'volume': '1Gi', 'image': sys.argv[3]}\n"
+        "settings = {f'kubernetes.{key}': value for key, value in pods.items()}\n"
+        "settings |= {'method.repeats': 1, 'method.runtime': '3s'}\n"
+        "session = iolab.run(sys.argv[1], out=sys.argv[2], settings=settings)\n"
+        "print(session.status, session.points[0].metrics['iops'].value > 0)\n"
+    )
+    words = [sys.executable, "-c", program, str(study), str(tmp_path / "session")]
+    done = subprocess.run(
+        [*words, IMAGE.partition("=")[2]], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["done", "True"], done.stderr
 
 
 def test_a_block_volume_is_measured_as_a_device(study: Path, tmp_path: Path) -> None:
@@ -141,8 +128,8 @@ def test_a_shared_volume_is_one_for_all_pods(study: Path, tmp_path: Path) -> Non
     many = ("--pods=2", "--set=kubernetes.one_per_node=false")
     done = iolab("run", study, *words, *many, "--out", tmp_path / "session")
     assert done.returncode == 0, done.stderr
-    facts = json.loads((tmp_path / "session" / "hosts.json").read_text("utf-8"))
-    assert len(set(re.findall(r'"volume": "(\w+-\d)"', json.dumps(facts)))) == 1
+    stored = (tmp_path / "session" / "hosts.json").read_text("utf-8")
+    assert len(set(re.findall(r'"volume": ?"(\w+-\d)"', stored))) == 1
 
 
 @pytest.mark.parametrize(
@@ -239,9 +226,12 @@ def test_kept_pods_are_taken_again_by_the_same_options_alone(study: Path, tmp_pa
     assert "Measuring in the kept pods" in done.stderr
 
 
-def run_statuses(session: Path) -> list[str]:
-    shown = json.loads(iolab("show", session, "--json").stdout)
-    return [run["status"] for run in shown["runs"]]
+def lost_and_done(session: Path) -> tuple[int, int]:
+    """How many runs were tried in vain, and how many are whole."""
+    statuses = [result["status"] for result in shown_session(session)["results"]]
+    done = statuses.count("done")
+    again = len(list(session.glob("points/*/run-*.attempt-*")))
+    return again + len(statuses) - done, done
 
 
 def test_a_deleted_pod_costs_one_run_and_the_session_goes_on(study: Path, tmp_path: Path) -> None:
@@ -249,8 +239,21 @@ def test_a_deleted_pod_costs_one_run_and_the_session_goes_on(study: Path, tmp_pa
     process = begin(study, out, "--repeats=2", "--runtime=15s", "--set=method.on_failure=retry")
     kubectl("delete", pod_of(), "--force", "--grace-period=0")
     output, _ = process.communicate(timeout=300)
-    assert process.returncode in (0, 4), output
-    assert "fast-0" in output
+    assert process.returncode == 0, output
+    assert "Host 'fast-0' broke off" in output
+    assert lost_and_done(out) == (1, 2)
+
+
+def test_a_session_that_a_pod_ended_is_resumed_on_new_volumes(study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "session"
+    process = begin(study, out, "--repeats=2", "--runtime=15s", "--set=method.on_failure=stop")
+    kubectl("delete", pod_of(), "--force", "--grace-period=0")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode != 0, output
+    assert objects() == []
+    done = iolab("resume", out)
+    assert done.returncode == 0, done.stderr
+    assert lost_and_done(out) == (1, 2)
 
 
 def test_a_restarted_api_server_costs_one_run(study: Path, tmp_path: Path) -> None:
@@ -259,5 +262,75 @@ def test_a_restarted_api_server_costs_one_run(study: Path, tmp_path: Path) -> No
     cluster("kill-api")
     cluster("start-api")
     output, _ = process.communicate(timeout=300)
-    assert process.returncode in (0, 4), output
+    assert process.returncode == 0, output
     assert "v2.go" not in output
+    assert lost_and_done(out) == (1, 2)
+
+
+OVERLAY = """\
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [base]
+images:
+  - {name: iolab, newName: localhost/iolab, newTag: test}
+patches:
+  - target: {kind: Job}
+    patch: |-
+      - op: replace
+        path: /spec/template/spec/containers/0/args/5
+        value: --volume=1Gi
+      - op: add
+        path: /spec/template/spec/containers/0/args/-
+        value: --image=localhost/iolab:test
+      - op: add
+        path: /spec/template/spec/containers/0/args/-
+        value: --repeats=1
+      - op: add
+        path: /spec/template/spec/containers/0/args/-
+        value: --runtime=3s
+      - op: add
+        path: /spec/template/spec/containers/0/args/-
+        value: "--set=workload.*.filesize=8m"
+      - op: add
+        path: /spec/template/spec/containers/0/args/-
+        value: --set=workload.metadata.files_per_rank=20
+"""
+"""What a user changes for a small cluster: the image's name, and sizes."""
+
+
+def exit_code_of_job() -> int | None:
+    """That of its only pod; None while it runs."""
+    found = kubectl(
+        *("get", "pods", "--selector=job-name=iolab"),
+        "--output=jsonpath={.items[*].status.containerStatuses[0].state.terminated.exitCode}",
+    )
+    return int(found) if found else None
+
+
+def test_the_job_of_the_base_ends_with_a_report(tmp_path: Path) -> None:
+    cluster("volumes")
+    (tmp_path / "kustomization.yaml").write_text(OVERLAY, encoding="utf-8")
+    shutil.copytree(DEPLOY / "base", tmp_path / "base")
+    fetch = (DEPLOY / "fetch.yaml").read_text("utf-8").replace("iolab:0.1.0", IMAGE[8:])
+    try:
+        kubectl("apply", f"--kustomize={tmp_path}")
+        for _ in range(400):
+            if (code := exit_code_of_job()) is not None:
+                break
+            time.sleep(1)
+        log = kubectl("logs", "job/iolab")
+        assert code == 0, log
+        kept = ("pod/iolab-", "persistentvolumeclaim/sessions")
+        assert [name for name in objects() if not name.startswith(kept)] == [], log
+        kubectl("apply", "--filename=-", stdin=fetch)
+        kubectl("wait", "--for=condition=Ready", "pod/sessions", "--timeout=120s")
+        kubectl("cp", "sessions:/sessions", str(tmp_path / "sessions"))
+    finally:
+        kubectl("delete", "--filename=-", "--ignore-not-found", stdin=fetch)
+        kubectl("delete", "job/iolab", "pvc/sessions", "--ignore-not-found")
+        kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-")
+    session = tmp_path / "sessions" / "cluster-kpi"
+    assert {result["status"] for result in shown_session(session)["results"]} == {"done"}
+    assert list(session.glob("*.html")), sorted(session.iterdir())
+    stored = (session / "hosts.json").read_text("utf-8")
+    assert re.search(r'"provisioner": ?"kubernetes.io/no-provisioner"', stored)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from iolab.core.study import Study
 from iolab.errors import Fault, StudyError
+from iolab.loads.metadata.workload import MetadataJob
 from iolab.study.inventory import Inventory
 from iolab.study.kubernetes import group_names, volume_size_bytes
 from iolab.study.parse import StudyOverrides
 from tests.plans import parse_study
 from tests.study.studies import SMALL
+
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
 
 TABLE = """
 [kubernetes]
@@ -70,6 +75,19 @@ def test_a_price_becomes_the_monthly_cost_of_the_volumes() -> None:
     assert round(shared.configurations[0].cost.total, 6) == 3.4
     (fault,) = faults("kubernetes.price=fats=1EUR")
     assert "'fats'" in fault.message
+
+
+@pytest.mark.parametrize(("access", "shift"), [("RWO", 0), ("RWX", 136)])
+def test_pods_with_volumes_of_their_own_work_on_the_files_that_they_made(
+    access: str, shift: int
+) -> None:
+    """The bundled study has clients read what their neighbours made, on one file system of all."""
+    text = (STUDIES / "cluster-kpi.toml").read_text(encoding="utf-8")
+    values = {"storage_class": "fast", "pods": 3, "volume": "20Gi", "access": access}
+    sets = tuple(f"kubernetes.{key}={value}" for key, value in values.items())
+    made = parse_study(text, "cluster-kpi", StudyOverrides(sets=sets))
+    (job,) = (item.job for item in made.workloads if isinstance(item.job, MetadataJob))
+    assert job.rank_shift == shift
 
 
 def test_hosts_that_are_there_take_the_place_of_pods() -> None:

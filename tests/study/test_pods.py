@@ -117,6 +117,16 @@ def test_the_container_is_the_chosen_the_default_or_the_only_one() -> None:
     assert faults(pod("a"), selection=chosen) == ["Pod 'a' has no container 'side', but ['main']."]
 
 
+def test_an_ephemeral_container_is_entered_where_it_is_named() -> None:
+    """A pod whose own containers have no tools gets one beside them by `kubectl debug`."""
+    with_tools = pod("a")
+    with_tools["spec"]["ephemeralContainers"] = [{"name": "debug"}]
+    (plain,) = specs(with_tools)
+    assert "--container=main" in plain.command
+    (named,) = specs(with_tools, selection=PodSelection("bench", "app=load", "debug"))
+    assert "--container=debug" in named.command
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", "null", '{"items": [{}]}', '{"items": 3}', "[" * 100_000, "No pods"]
 )

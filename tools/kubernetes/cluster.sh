@@ -1,11 +1,13 @@
 #!/bin/bash
 # A real Kubernetes on this machine: a control plane and nodes in network namespaces of their own, with
-# local volumes of the classes "fast", "slow" (each of known I/Os a second) and "block". Needs root.
+# local volumes of the classes "fast", "slow" (each of known I/Os a second), "standard", the default, and
+# "block". Needs root.
 #   cluster.sh up | down | volumes | kill-node N | start-node N | kill-api | start-api
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 export PATH=$PATH:/usr/sbin:/sbin
 PER_NODE=2
+CLASSES="fast slow standard"
 VOLUME_MIB=1536
 
 in_plane() { nsenter --net=/run/netns/iolab-kcp "$@"; }
@@ -137,7 +139,7 @@ start_node() { # N
 disks() {
     mkdir -p "$RUN/disks" "$RUN/volumes"
     for n in $(seq "$NODES"); do
-        for class in fast slow block; do
+        for class in $CLASSES block; do
             truncate -s "$((PER_NODE * VOLUME_MIB))M" "$RUN/disks/$class$n"
             device=$(losetup --find --show --direct-io=on "$RUN/disks/$class$n")
             echo "$device" >>"$RUN/loops"
@@ -157,8 +159,9 @@ volumes() {
     done
     there=$(kubectl get pv -o jsonpath='{.items[*].metadata.name}')
     {
-        for class in fast slow block; do
-            printf -- '---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: %s}\n' "$class"
+        for class in $CLASSES block; do
+            printf -- '---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata:\n  name: %s\n' "$class"
+            [ "$class" = standard ] && printf '  annotations: {storageclass.kubernetes.io/is-default-class: "true"}\n'
             printf 'provisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer\n'
             for n in $(seq "$NODES"); do
                 for k in $(seq "$PER_NODE"); do
@@ -216,7 +219,7 @@ down() {
     ip netns del iolab-kcp 2>/dev/null || true
     ip link del iolab-k8s 2>/dev/null || true
     for n in $(seq "$NODES"); do
-        for class in fast slow; do umount "$RUN/volumes/$class$n" 2>/dev/null || true; done
+        for class in $CLASSES; do umount "$RUN/volumes/$class$n" 2>/dev/null || true; done
         for hierarchy in /sys/fs/cgroup/*; do
             group=$hierarchy/iolab-node$n
             for _ in $(seq 50); do
@@ -239,7 +242,7 @@ start-node) start_node "$2" ;;
 kill-api) stop apiserver KILL ;;
 start-api) start_api ;;
 *)
-    sed -n '2,4p' "$0" >&2
+    sed -n '2,5p' "$0" >&2
     exit 2
     ;;
 esac

@@ -6,8 +6,8 @@ import asyncio
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any, Final, TypeVar
 
@@ -46,7 +46,7 @@ FILE_SYSTEM_SHARE: Final = 0.05
 Outcome = TypeVar("Outcome")
 
 
-def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
+async def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
     """What `--set` would say to name a fleet that no session has had, in a context that is fixed.
 
     So the same pods of the same cluster are met when the session is resumed.
@@ -54,7 +54,7 @@ def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
     assignments = []
     if fleet.name == UNNAMED:
         assignments.append(f"kubernetes.name={UNNAMED}-{secrets.token_hex(3)}")
-    if not fleet.context and (context := asyncio.run(current_context())):
+    if not fleet.context and (context := await current_context()):
         assignments.append(f"kubernetes.context={context}")
     return tuple(assignments)
 
@@ -102,6 +102,44 @@ def run_in_pods(study: Study, plan: Plan, work: Callable[[Study], int], *, quiet
         return _run_in_made_pods(study, fleet, work, notify)
 
 
+@asynccontextmanager
+async def session_pods(study: Study, plan: Plan) -> AsyncIterator[Study]:
+    """The study with its pods made, for the Python interface; they are removed at the end.
+
+    Raises what `run_in_pods` does. A study without `[kubernetes]` is given as it is.
+    """
+    fleet = study.kubernetes
+    if fleet is None:
+        yield study
+        return
+    if (fault := room_fault(study, plan)) is not None:
+        raise fault
+    await require_acceptable(fleet)
+    owner_uid = await acquire_lease(fleet)
+    is_kept = False
+    renewal = asyncio.create_task(_renew_for_ever(fleet))
+    try:
+        await _make(fleet, owner_uid, _ignore)
+        yield await _with_serials(study, fleet)
+        if fleet.keep:
+            await renew_lease(fleet, keep=True)
+            is_kept = True
+    finally:
+        renewal.cancel()
+        if not is_kept:
+            await asyncio.shield(remove_fleet(cluster_of(fleet), fleet.name))
+
+
+async def _renew_for_ever(fleet: PodFleet) -> None:
+    while True:
+        await asyncio.sleep(RENEW_S)
+        await renew_lease(fleet)
+
+
+def _ignore(_text: str) -> None:
+    """The Python interface prints nothing."""
+
+
 def _run_in_made_pods(
     study: Study, fleet: PodFleet, work: Callable[[Study], int], notify: Callable[[str], None]
 ) -> int:
@@ -111,7 +149,7 @@ def _run_in_made_pods(
     try:
         _run_stoppable(_make(fleet, owner_uid, notify), notify)
         with _kept_alive(fleet):
-            code = work(_with_serials(study, fleet, notify))
+            code = work(_run_stoppable(_with_serials(study, fleet), notify))
             if fleet.keep:
                 asyncio.run(renew_lease(fleet, keep=True))
                 is_kept = True
@@ -137,13 +175,13 @@ async def _make(fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], 
     await wait_until_ready(fleet, notify)
 
 
-def _with_serials(study: Study, fleet: PodFleet, notify: Callable[[str], None]) -> Study:
+async def _with_serials(study: Study, fleet: PodFleet) -> Study:
     """The study with the serials of the pods' devices, which running pods tell."""
     if fleet.volume_mode is not VolumeMode.BLOCK:
         return study
     names = {name for item in fleet.classes for name in item.host_names}
     specs = [spec for spec in study.hosts if spec.name in names]
-    serials = _run_stoppable(read_device_serials(specs, fleet.mount_path), notify)
+    serials = await read_device_serials(specs, fleet.mount_path)
     hosts = tuple(
         replace(spec, path=fleet.mount_path, serial=serials[spec.name])
         if spec.name in serials

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,7 +75,8 @@ def run(
     if study.kubernetes is not None:
         from iolab.cli.pods import name_assignments
 
-        study = load_study(options, assignments=name_assignments(study.kubernetes))
+        names = asyncio.run(name_assignments(study.kubernetes))
+        study = load_study(options, assignments=names)
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(_run_where_hosts_are(request, run_options))

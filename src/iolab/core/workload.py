@@ -180,6 +180,10 @@ class AnyJob(TaggedRecord):
         """The job with the axis values in place of its first ones."""
         return replace(self, **self.fields_from_keys(axis))
 
+    def with_separate_targets(self) -> Self:
+        """The job as clients can do it that each have a target of their own."""
+        return self
+
     @property
     def layout_engine(self) -> EngineName:
         """What lays its files out."""

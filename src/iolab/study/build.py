@@ -78,7 +78,11 @@ def build_study(
         hosts=hosts,
         workloads=tuple(
             _with_knee_candidates(
-                kinds.kind_for_table(type(table)).build_workload(item, table, tables), tables, kinds
+                _as_pods_can(
+                    kinds.kind_for_table(type(table)).build_workload(item, table, tables),
+                    kubernetes,
+                ),
+                *(tables, kinds),
             )
             for item, table in tables.items_of_table("workload", LoadTable)
         ),
@@ -93,6 +97,13 @@ def build_study(
         kubernetes=kubernetes,
         **settings,
     )
+
+
+def _as_pods_can(workload: Workload, fleet: PodFleet | None) -> Workload:
+    """The workload without what clients of one file system do, where each pod has its own."""
+    if fleet is None or fleet.volumes_per_class == 1:
+        return workload
+    return replace(workload, job=workload.job.with_separate_targets())
 
 
 def _target_settings(table: TargetTable) -> TargetSettings:

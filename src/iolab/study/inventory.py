@@ -524,20 +524,23 @@ def _is_ready(status: Mapping[str, Any]) -> bool:
     )
 
 
+def _container_names(containers: object) -> list[str]:
+    listed = containers if isinstance(containers, list) else []
+    return [str(container.get("name")) for container in listed if isinstance(container, dict)]
+
+
 def _container_name(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     """The one asked for, else the one that the pod calls its default, else the only one."""
     name = pod["metadata"]["name"]
-    there = [
-        str(container.get("name"))
-        for container in pod["spec"]["containers"]
-        if isinstance(container, dict)
-    ]
+    there = _container_names(pod["spec"]["containers"])
     annotations = pod["metadata"].get("annotations")
     default = annotations.get(DEFAULT_CONTAINER) if isinstance(annotations, dict) else None
     wanted = selection.container or default or (there[0] if len(there) == 1 else None)
     if wanted is None:
         message = f"Pod {quote_value(name)} has {len(there)} containers: {quote_value(there)}."
         raise HostNamesError(message, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
+    # An ephemeral container is entered if it is named: it brings tools to a pod that has none.
+    there += _container_names(pod["spec"].get("ephemeralContainers"))
     if wanted not in there or not re.fullmatch(_POD_LABEL, str(wanted)):
         message = (
             f"Pod {quote_value(name)} has no container {quote_value(wanted)}, "

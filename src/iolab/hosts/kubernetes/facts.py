@@ -109,7 +109,7 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
     if path is None:
         return None
     best, name = -1, ""
-    for item in list_at(pod, "spec", "containers"):
+    for item in _containers(pod):
         if container and _text(item, "name") != container:
             continue
         for device in list_at(item, "volumeDevices"):
@@ -124,8 +124,12 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
     )
 
 
+def _containers(pod: Object) -> list[Any]:
+    return [*list_at(pod, "spec", "containers"), *list_at(pod, "spec", "ephemeralContainers")]
+
+
 def _limits(pod: Object, container: str) -> Mapping[str, Any]:
-    for item in list_at(pod, "spec", "containers"):
+    for item in _containers(pod):
         if not container or _text(item, "name") == container:
             return _mapping(item, "resources", "limits")
     return {}
