@@ -80,19 +80,22 @@ def format_bytes(count: float) -> str:
     return _scaled_text(count, _BINARY, "B", trimmed=True)
 
 
-def format_rate_bytes(bytes_per_s: float) -> str:
-    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`, `2.00 GB/s`."""
-    return _scaled_text(bytes_per_s, _DECIMAL_RATES, "B/s")
+def format_rate_bytes(bytes_per_s: float, *, largest: float | None = None) -> str:
+    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`, `2.00 GB/s`.
+
+    Numbers of a column are in the unit of its `largest`.
+    """
+    return _scaled_text(bytes_per_s, _DECIMAL_RATES, "B/s", largest=largest)
 
 
-def format_count(count: float) -> str:
-    """A count or rate with an SI suffix: `5.20 M`, `393 k`, `87`."""
-    return _scaled_text(count, _DECIMAL, "")
+def format_count(count: float, *, largest: float | None = None) -> str:
+    """A count or rate with an SI suffix: `5.20 M`, `393 k`, `87`; `largest` as above."""
+    return _scaled_text(count, _DECIMAL, "", largest=largest)
 
 
-def format_ns(nanoseconds: float) -> str:
-    """A latency in the unit that reads best: `143 µs`, `1.40 ms`, `2.50 s`."""
-    return _scaled_text(nanoseconds, _LATENCIES, "ns")
+def format_ns(nanoseconds: float, *, largest: float | None = None) -> str:
+    """A latency in the unit that reads best: `143 µs`, `1.40 ms`, `2.50 s`; `largest` as above."""
+    return _scaled_text(nanoseconds, _LATENCIES, "ns", largest=largest)
 
 
 def format_duration_s(seconds: float) -> str:
@@ -110,19 +113,27 @@ def format_duration_s(seconds: float) -> str:
 
 
 def _scaled_text(
-    number: float, scales: tuple[tuple[float, str], ...], unit: str, *, trimmed: bool = False
+    number: float,
+    scales: tuple[tuple[float, str], ...],
+    unit: str,
+    *,
+    trimmed: bool = False,
+    largest: float | None = None,
 ) -> str:
     """The number in the largest unit of `scales` (ascending) that it fills once it is rounded.
 
     It has three significant digits, so that numbers of a column have as many; whole numbers, and
-    `trimmed` ones, have no zeros behind the point.
+    `trimmed` ones, have no zeros behind the point. The unit is that of `largest` where that is
+    given, and all numbers keep their zeros.
     """
     if not math.isfinite(number):
         return "n/a"
     divisor = 1.0
     for scale, name in scales:
-        if round(abs(number) / divisor) * divisor >= scale:
+        if round(abs(largest or number) / divisor) * divisor >= scale:
             divisor, unit = scale, name
+    if largest is not None and number:
+        return f"{significant_digits_text(number / divisor)} {unit}".rstrip()
     text = _three_digits_text(number / divisor)
     if trimmed or float(text) == 0 or float(number / divisor).is_integer():
         text = _trimmed_text(text)
@@ -134,6 +145,14 @@ def _three_digits_text(number: float) -> str:
     magnitude = abs(number)
     digits = 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
     return f"{number:.{digits}f}"
+
+
+def significant_digits_text(number: float) -> str:
+    """Three significant digits, of small numbers too: `0.0123`, `0.980`, `11.0`, `104`."""
+    magnitude = abs(number)
+    if magnitude >= 0.9995 or not magnitude:
+        return _three_digits_text(number)
+    return f"{number:.{2 - math.floor(math.log10(magnitude * 1.0005))}f}"
 
 
 def _trimmed_text(text: str) -> str:

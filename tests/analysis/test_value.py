@@ -85,8 +85,12 @@ def test_currencies_are_kinds_of_their_own() -> None:
 
 
 def test_a_factor_reaches_as_far_as_both_intervals_allow() -> None:
-    assert improvement_factor(rate(300.0, 280.0, 320.0), rate(100.0, 80.0, 140.0)) == Metric(
-        3.0, "", 2.0, 4.0, 3
+    assert improvement_factor(rate(300.0, 280.0, 320.0), rate(100.0, 80.0, 125.0)) == Metric(
+        3.0, "", 2.24, 4.0, 3
+    )
+    # Ends that are too far apart to be shown decide nothing.
+    assert improvement_factor(rate(300.0, 280.0, 320.0), rate(100.0, 60.0, 140.0)) == Metric(
+        3.0, ""
     )
     assert improvement_factor(rate(300.0), rate(100.0, 80.0, 140.0)) == Metric(3.0, "")
     assert improvement_factor(Metric(50.0, "ns"), Metric(100.0, "ns"), Better.LOWER) == Metric(

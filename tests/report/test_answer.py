@@ -23,6 +23,7 @@ from iolab.report.best import (
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
+    RATIO_NOTE,
     marks_note,
     workload_rows,
 )
@@ -69,7 +70,7 @@ def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tu
 
 def noted(*found: BestFigure) -> str:
     """What stands below the matrix, without of whom differences are."""
-    return marks_note(workload_rows(found), {})
+    return marks_note(workload_rows(found))
 
 
 def test_one_reason_of_some_rows_stands_in_these_rows() -> None:
@@ -109,9 +110,9 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
     (row,) = told(one, two)
     assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
-    assert noted(one, two) == "No row has a winner: too few repeats."
+    assert noted(one, two) == f"{RATIO_NOTE} No row has a winner: too few repeats."
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert text == "Two leads in 1 of 1 workload (by 1 %; too few repeats)."
+    assert text == "Two leads in 1 of 1 workload (1.01× the next best; too few repeats)."
 
 
 def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
@@ -120,7 +121,7 @@ def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     assert not any(cell.is_bold for cell in row)
     assert "missing or invalid" in noted(one, two)
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert tells(text, "Two leads", "20 %", "missing or invalid")
+    assert tells(text, "Two leads", "1.20×", "missing or invalid")
 
 
 def test_workloads_of_one_title_stand_apart() -> None:
@@ -151,7 +152,8 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
     ]
     text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text.startswith(
-        "Two is the best in 2 of 4 workloads (by 100 %), One is the best in 1 (by 100 %)"
+        "Two is the best in 2 of 4 workloads (2.00× the next best), "
+        "One is the best in 1 (2.00× the next best)"
     )
     assert "in 1 the best cannot be told from others" in text
 
@@ -207,7 +209,7 @@ def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
         if one.workload.id == "rand-70-30-4k"
     ).best
     assert best is not None
-    for name, key in (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5")):
+    for name, key in (("mean", "lat_ns_mean"), ("p99", "lat_ns_p99")):
         read, write = (metric_value_text(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
         assert f"{name} {read} read / {write} write" in row[1].note
 

@@ -176,14 +176,15 @@ def improvement_factor(
     """How many times as good as `base` the other is: 2 is twice as good.
 
     The interval reaches from the least to the most that both intervals allow, so that it is wider
-    than one of their difference would be. None where either value is not known or not above 0.
+    than one of their difference would be; without one where either has none that is worth showing.
+    None where either value is not known or not above 0.
     """
     if metric.value is None or base.value is None or metric.value <= 0 or base.value <= 0:
         return None
     if better is Better.LOWER:
         metric, base = base, metric
     top, bottom = metric.value or 0.0, base.value or 1.0
-    bounded = None not in (metric.low, metric.high, base.low, base.high)
+    bounded = metric.displayable_interval is not None and base.displayable_interval is not None
     if not bounded or (base.low or 0.0) <= 0:
         return Metric(top / bottom, "")
     low = (metric.low or 0.0) / (base.high or bottom)

@@ -233,7 +233,7 @@ def all_findings(
     )
 
 
-class _ScoreInterval(Record):
+class ScoreInterval(Record):
     """A configuration's measure with the least and the most that its intervals allow."""
 
     value: float
@@ -241,7 +241,7 @@ class _ScoreInterval(Record):
     high: float
 
 
-_ScoresByConfiguration = dict[str, _ScoreInterval]
+_ScoresByConfiguration = dict[str, ScoreInterval]
 
 
 class _Contenders(Record):
@@ -274,7 +274,7 @@ class _Contenders(Record):
         scores = {}
         for owner, size in self.capacity.items():
             figure = size / self.costs.get(owner, 1.0)
-            scores[owner] = _ScoreInterval(figure, figure, figure)
+            scores[owner] = ScoreInterval(figure, figure, figure)
         return scores
 
     def scores_per_cost(self, scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
@@ -314,6 +314,20 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             for owner in field.configuration_ids
         }
         yield _performance_recommendation(field, Need.BALANCE, least, field.per_unit, sides)
+
+
+def value_for_money_scores(
+    configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
+) -> tuple[Mapping[str, ScoreInterval], int]:
+    """Best rates for money by configuration, and the number of workloads that they are of.
+
+    Empty unless all configurations have a cost and a rate, and there are two at least.
+    """
+    field = _build_contenders(configurations, best)
+    scores = _mean_of_performance_scores(list(field.scores_by_side.values()))
+    if not field.costs or len(field.configuration_ids) < 2:
+        return {}, 0
+    return field.scores_per_cost(scores), len(field.workloads)
 
 
 def _build_contenders(
@@ -391,15 +405,15 @@ def _mean_of_performance_scores(sides: Sequence[_ScoresByConfiguration]) -> _Sco
     return {owner: _geometric_mean_score([side[owner] for side in sides]) for owner in owners}
 
 
-def _score_of_metric(metric: Metric) -> _ScoreInterval:
+def _score_of_metric(metric: Metric) -> ScoreInterval:
     """A figure; nothing is known of how far one without an interval may be off."""
     value = metric.value or 0.0
     if metric.low is None or metric.high is None:
-        return _ScoreInterval(value, 0.0, math.inf)
-    return _ScoreInterval(value, metric.low, metric.high)
+        return ScoreInterval(value, 0.0, math.inf)
+    return ScoreInterval(value, metric.low, metric.high)
 
 
-def _geometric_mean_score(scores: Sequence[_ScoreInterval]) -> _ScoreInterval:
+def _geometric_mean_score(scores: Sequence[ScoreInterval]) -> ScoreInterval:
     """The geometric mean, from that of all lower ends to that of all upper ends: wide, but sure."""
 
     def geometric_mean(values: Sequence[float]) -> float:
@@ -407,16 +421,16 @@ def _geometric_mean_score(scores: Sequence[_ScoreInterval]) -> _ScoreInterval:
             return 0.0 if min(values) <= 0 else math.inf
         return math.exp(math.fsum(map(math.log, values)) / len(values))
 
-    return _ScoreInterval(
+    return ScoreInterval(
         geometric_mean([score.value for score in scores]),
         geometric_mean([score.low for score in scores]),
         geometric_mean([score.high for score in scores]),
     )
 
 
-def score_per_size(score: _ScoreInterval, size: float) -> _ScoreInterval:
+def score_per_size(score: ScoreInterval, size: float) -> ScoreInterval:
     """The score divided by a size, with its interval."""
-    return _ScoreInterval(score.value / size, score.low / size, score.high / size)
+    return ScoreInterval(score.value / size, score.low / size, score.high / size)
 
 
 def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
@@ -432,12 +446,12 @@ def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
         least = max(other.low for other in others)
         low = 0.0 if score.low <= 0 else score.low / max(score.low, most)
         high = 1.0 if score.high >= least else score.high / least
-        shares[owner] = _ScoreInterval(score.value / top, low, high)
+        shares[owner] = ScoreInterval(score.value / top, low, high)
     return shares
 
 
-def _lowest_score(shares: Sequence[_ScoreInterval]) -> _ScoreInterval:
-    return _ScoreInterval(
+def _lowest_score(shares: Sequence[ScoreInterval]) -> ScoreInterval:
+    return ScoreInterval(
         min(share.value for share in shares),
         min(share.low for share in shares),
         min(share.high for share in shares),

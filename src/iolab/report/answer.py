@@ -20,6 +20,7 @@ from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.matrix import (
+    NEXT_BEST,
     NOT_MEASURABLE,
     WorkloadRow,
     best_figures_by_operation,
@@ -27,7 +28,13 @@ from iolab.report.matrix import (
     matrix_table,
     workload_rows,
 )
-from iolab.report.numbers import TOO_FEW_REPEATS, metric_value_text, missing_interval_reason
+from iolab.report.numbers import (
+    TOO_FEW_REPEATS,
+    axis_name_text,
+    metric_value_text,
+    missing_interval_reason,
+    ratio_text,
+)
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -36,6 +43,7 @@ from iolab.report.phrases import (
 )
 from iolab.report.storage_classes import classes_sentence
 from iolab.report.table import Table
+from iolab.report.value import value_rows
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
@@ -51,6 +59,9 @@ CHECK_CODES_SHOWN: Final = 2
 
 DOMINANT_OTHER_SHARE: Final = 0.5
 """Others' share, of the run's own I/O or of the processors, from which they are told first."""
+
+DEPTH_WORKLOADS_SHOWN: Final = 3
+"""Workloads named for a depth; others are counted."""
 
 WINNERS_SHOWN: Final = 2
 """Configurations named in the answer; others are counted."""
@@ -74,13 +85,14 @@ _OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
 class Answer(Record):
     """The first page: the answer, how far it can be trusted, its figures and their charts.
 
-    `trust_texts` are sentences on runs, repeats, intervals, and on what is wrong with the session
-    as a whole. `failed_runs_text` is a sentence on runs that did not end well. `caveats` are those
-    of the `caveat_count` that there are which touch a figure of the page, the gravest of them.
+    `detail_texts` are sentences on the load that it needs and on what limits it, `trust_texts` on
+    runs, repeats, intervals, and on what is wrong with the session as a whole. `failed_runs_text`
+    is a sentence on runs that did not end well. `caveats` are those of the
+    `caveat_count` that there are which touch a figure of the page, the gravest of them.
     """
 
     sentence: str
-    limits_text: str
+    detail_texts: tuple[str, ...]
     trust_texts: tuple[str, ...]
     facts: tuple[FastFact, ...]
     best_table: Table
@@ -116,6 +128,7 @@ def build_answer(
     from iolab.report.provenance import repeats_sentence, verdicts_sentence
 
     rows, anchors = workload_rows(figures), brief.run_anchors
+    costs = value_rows(brief, figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in figures}
@@ -134,11 +147,16 @@ def build_answer(
     )
     return Answer(
         sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),
-        limits_text=bottlenecks_sentence(brief.study, brief.bottlenecks),
+        detail_texts=tuple(
+            filter(
+                None,
+                (depth_sentence(figures), bottlenecks_sentence(brief.study, brief.bottlenecks)),
+            )
+        ),
         trust_texts=tuple(filter(None, trust)),
-        facts=fast_facts(brief, rows),
-        best_table=matrix_table(rows, labels, anchors, brief.series_styles),
-        table_note=marks_note(rows, labels),
+        facts=fast_facts(brief, rows, costs),
+        best_table=matrix_table(rows, labels, anchors, brief.series_styles, costs),
+        table_note=marks_note(rows),
         charts=_best_charts(figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
@@ -372,21 +390,49 @@ def _leaders_texts(
     leads: dict[str, list[float]] = {}
     for row in rows:
         if row.best is not None:
-            leads.setdefault(row.best.configuration, []).append(row.lead)
+            leads.setdefault(row.best.configuration, []).append(row.next_best_ratio)
     ranked = sorted(leads.items(), key=lambda item: -len(item[1]))
     texts = [
         f"{titles.get(name, name)} {verb} in {len(values)}{'' if place else counted_noun_text} "
-        f"({'; '.join(filter(None, (f'by {_range_text(values)}', doubt)))})"
+        f"({'; '.join(filter(None, (f'{_range_text(values)} the {NEXT_BEST}', doubt)))})"
         for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN])
     ]
     others = sum(len(values) for _, values in ranked[WINNERS_SHOWN:])
     return [*texts, f"others in {others}"] if others else texts
 
 
-def _range_text(shares: Sequence[float]) -> str:
-    """From the least to the largest share in per cent: `27 to 319 %`, or the only one."""
-    least, most = percent_text(min(shares)), percent_text(max(shares))
-    return most if least == most else f"{least.removesuffix(' %')} to {most}"
+def _range_text(ratios: Sequence[float]) -> str:
+    """From the least to the largest ratio: `1.27× to 4.19×`, or the only one."""
+    least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
+    return most if least == most else f"{least} to {most}"
+
+
+def depth_sentence(figures: Sequence[BestFigure]) -> str:
+    """The least load whose figure lies within the interval of the best, by workloads.
+
+    Empty where not one load alone is varied, or the figures have no intervals.
+    """
+    sound = [figure for figure in figures if figure.is_sound]
+    names = {name for figure in sound for name, _ in figure.sufficient_axis}
+    if len(names) != 1 or not all(len(figure.sufficient_axis) == 1 for figure in sound):
+        return ""
+    loads: dict[str, list[int]] = {}
+    for figure in sound:
+        ((_, load),) = figure.sufficient_axis
+        if not isinstance(load, int):
+            return ""
+        loads.setdefault(figure.title, []).append(load)
+    titles: dict[str, list[str]] = {}
+    for title, own in loads.items():
+        span = f"{min(own)}" if min(own) == max(own) else f"{min(own)} to {max(own)}"
+        titles.setdefault(span, []).append(title)
+    name = axis_name_text(names.pop())
+    of = "" if len(titles) == 1 else " ({})"
+    parts = [
+        f"{name} {span}{of.format(list_text(own, DEPTH_WORKLOADS_SHOWN))}"
+        for span, own in titles.items()
+    ]
+    return f"Least load within the interval of the best: {'; '.join(parts)}."
 
 
 def _interval_widths_text(figures: Sequence[BestFigure]) -> str:

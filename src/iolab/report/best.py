@@ -8,6 +8,7 @@ the invalid ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -46,11 +47,14 @@ class PointFigures(Record):
     level: Level
 
     @property
+    def axis(self) -> Axis:
+        """Its place on the axes."""
+        return self.median_run.axis
+
+    @property
     def axis_text(self) -> str:
         """The axis values for people."""
-        return axis_values_text(
-            tuple((axis_name_text(name), value) for name, value in self.median_run.axis)
-        )
+        return axis_values_text(tuple((axis_name_text(name), value) for name, value in self.axis))
 
     @property
     def host_count(self) -> int:
@@ -68,6 +72,7 @@ class BestFigure(Record):
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
     stands for it, and `objection` the check that says most against it, and what that says.
+    `sufficient_axis` is the place of the least load whose figure lies within its interval.
     """
 
     workload: str
@@ -83,6 +88,7 @@ class BestFigure(Record):
     better: Better = Better.HIGHER
     is_paced: bool = False
     operation: str = ""
+    sufficient_axis: Axis = ()
 
     @property
     def is_mixed(self) -> bool:
@@ -108,6 +114,9 @@ class Headline(Record):
     """Runs that failed or have no value."""
     sound: int = 0
     """How many points have a figure that is not invalid."""
+    sufficient_axis: Axis = ()
+    """The place of the least load whose figure lies within the interval of the best; empty where
+    that has none, or no load is varied."""
 
 
 def best_point_headlines(
@@ -150,7 +159,41 @@ def best_point_headline(
     runs = [run for point in points for run in point.runs]
     unmeasured = sum(1 for run in runs if finite_metric_value(run, metric_key) is None)
     compared = len(trusted)
-    return Headline(workload, configuration, best, len(points), compared, unmeasured, len(sound))
+    return Headline(
+        workload,
+        configuration,
+        best,
+        len(points),
+        compared,
+        unmeasured,
+        len(sound),
+        () if best is None else _sufficient_axis(workload, best, trusted),
+    )
+
+
+def _sufficient_axis(
+    workload: Workload, best: PointFigures, measured: Sequence[PointFigures]
+) -> Axis:
+    """See `Headline`: of points that differ from the best by less load alone."""
+    names = workload.job.load_axes
+    interval = best.headline_metric.displayable_interval
+    loads, fixed = _loads_and_rest(best.axis, names)
+    if interval is None or not loads:
+        return ()
+    low, high = interval
+    enough = [best.axis]
+    for figures in measured:
+        less, rest = _loads_and_rest(figures.axis, names)
+        is_less = all(less.get(name, load) <= load for name, load in loads.items())
+        if is_less and rest == fixed and low <= (figures.headline_metric.value or 0.0) <= high:
+            enough.append(figures.axis)
+    return min(enough, key=lambda axis: math.prod(_loads_and_rest(axis, names)[0].values()))
+
+
+def _loads_and_rest(axis: Axis, names: Sequence[str]) -> tuple[dict[str, int], Axis]:
+    """What of an axis is load, and what is not."""
+    loads = {name: value for name, value in axis if name in names and isinstance(value, int)}
+    return loads, tuple((name, value) for name, value in axis if name not in loads)
 
 
 def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
@@ -217,6 +260,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         better,
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
+        headline.sufficient_axis,
     )
 
 

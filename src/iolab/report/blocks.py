@@ -198,7 +198,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         (
             Heading("Answer", 1, "answer"),
             Paragraph(answer.sentence, Style.STRONG),
-            *_paragraphs(answer.limits_text),
+            *_paragraphs(*answer.detail_texts),
         ),
         (
             Heading("Trust", 1, "trust"),

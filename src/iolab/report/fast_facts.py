@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.quotients import SizeMeasure, capacity_quotients, without_host_subsets
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
 from iolab.core.study import AnswerKind
 from iolab.core.workload import Direction
 from iolab.record import Record
@@ -16,18 +17,21 @@ from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
     best_of_metric,
-    difference_text,
 )
-from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text
+from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
+from iolab.text import list_text
 
 if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
     from iolab.core.workload import Workload
     from iolab.report.brief import Brief
+    from iolab.report.value import ValueRow
 
 FACTS_SHOWN: Final = 4
 LEADS_SHOWN: Final = 2
+VALUES_SHOWN: Final = 4
+"""Configurations named beside the best value; others are counted."""
 LEAST_LEAD: Final = 0.01
 """A lead of less is no fact to remember."""
 
@@ -51,11 +55,18 @@ class FastFact(Record):
         return f"{self.label}: {self.value}{f' ({self.note})' if self.note else ''}"
 
 
-def fast_facts(brief: Brief, rows: Sequence[WorkloadRow]) -> tuple[FastFact, ...]:
-    """The facts of a brief with these rows of its matrix, at most four."""
+def fast_facts(
+    brief: Brief, rows: Sequence[WorkloadRow], costs: Sequence[ValueRow]
+) -> tuple[FastFact, ...]:
+    """The facts of a brief with these rows of its matrix, at most four.
+
+    What the money buys comes before the second of the leads.
+    """
     titles = {name: style.label for name, style in brief.series_styles.items()}
-    first = [*_machine_facts(brief), *islice(_lead_facts(rows, titles), LEADS_SHOWN)]
-    last = [*_least_load_latency_facts(brief, titles), *_capacity_facts(brief, titles)]
+    value = [*_value_facts(costs, titles)] or [*_capacity_facts(brief, titles)]
+    last = [*_least_load_latency_facts(brief, titles), *value]
+    leads = islice(_lead_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
+    first = [*_machine_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
     named = {fact.label for fact in first}
     bests = [fact for fact in _best_facts(rows, titles) if fact.label not in named]
@@ -80,7 +91,8 @@ def _machine_facts(brief: Brief) -> Iterator[FastFact]:
 
 
 def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
-    """Of each unit the largest lead of a best over the next; decided ones before open ones."""
+    """Of each unit the largest lead of a best over the next; the largest decided one first."""
+    largest = []
     for unit in dict.fromkeys(row.unit for row in rows):
         ahead = [
             row
@@ -91,8 +103,12 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
             and row.lead >= LEAST_LEAD
         ]
         if ahead:
-            row = max(ahead, key=lambda candidate: (candidate.is_decided, candidate.lead))
-            yield _lead_fact(row, titles)
+            largest.append(max(ahead, key=_lead_rank))
+    return (_lead_fact(row, titles) for row in sorted(largest, key=_lead_rank, reverse=True))
+
+
+def _lead_rank(row: WorkloadRow) -> tuple[bool, float]:
+    return row.is_decided, row.lead
 
 
 def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
@@ -104,7 +120,7 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
         for figure in (best, second)
     )
     doubt = f" ({row.open_reason})" if row.open_reason else ""
-    return FastFact(difference_text(best.value, second.value), row.title, f"{note}{doubt}")
+    return FastFact(ratio_text(row.next_best_ratio), row.title, f"{note}{doubt}")
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -204,6 +220,22 @@ def _least_loads(points: Sequence[PointSummary]) -> dict[str, int]:
 def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
     """Whether no point has less load on any axis of numbers."""
     return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
+
+
+def _value_facts(costs: Sequence[ValueRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
+    """The best value for money, and the lowest cost of capacity, each with what others have."""
+    for row in costs:
+        ratio = row.best_ratio
+        if ratio is None:
+            continue
+        best, *others = row.ranked
+        is_money = row.better is Better.LOWER
+        value = best.text if is_money else ratio_text(ratio)
+        name = titles.get(best.configuration, best.configuration)
+        beside = [f"{titles.get(other.configuration, '')} {other.text}" for other in others]
+        own = name if is_money else f"{name} {best.text}"
+        note = f"{own}, against {list_text(beside, VALUES_SHOWN)}"
+        yield FastFact(value, row.title, f"{note}, not distinguishable" if row.is_open else note)
 
 
 def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:

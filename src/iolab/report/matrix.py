@@ -18,23 +18,31 @@ from iolab.core.metric_spec import Better
 from iolab.record import Record
 from iolab.report.best import BestFigure
 from iolab.report.charts.palette import SERIES
-from iolab.report.numbers import TOO_FEW_REPEATS, metric_value_text, verdict_mark
+from iolab.report.numbers import (
+    TOO_FEW_REPEATS,
+    axis_name_text,
+    metric_value_text,
+    missing_interval_reason,
+    ratio_text,
+    verdict_mark,
+)
 from iolab.report.table import Cell, CellBar, Column, Table
+from iolab.report.value import TITLE as VALUE_TITLE
 from iolab.text import capitalised, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import SeriesStyles
     from iolab.report.charts.series import RunAnchors
+    from iolab.report.value import ValueRow
 
 CONFIGURATION_COLUMNS_MAX: Final = 4
 """Configurations that get a column each; more are rows, of figures alone."""
 
-FACTOR_LEAST: Final = 2.0
-"""From this ratio on a difference is told as a factor: `3.2x` says more than `+220 %`."""
+NEXT_BEST: Final = "next best"
+"""What all ratios of the first page are held against: the figure that comes after the best."""
 
-FACTOR_WHOLE: Final = 10.0
-PERCENT_WHOLE: Final = 9.95
-"""From these on digits behind the point say nothing."""
+UNIT_RATIO_MAX: Final = 1000.0
+"""Figures of a block have one unit, unless the largest is so many times the smallest."""
 
 INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure that cannot be told from the best of its row."""
@@ -55,6 +63,8 @@ _BLOCK_TITLES: Final = {
 }
 """What rows of one unit are called."""
 
+RATIO_NOTE: Final = f"× {NEXT_BEST}: the best of the row divided by the figure that comes after it."
+
 _OPERATION_WORDS: Final = {
     "read": re.compile(r"\breads?\b", re.IGNORECASE),
     "write": re.compile(r"\bwrites?\b", re.IGNORECASE),
@@ -74,6 +84,12 @@ class WorkloadRow(Record):
     indistinguishable: tuple[BestFigure, ...] = ()
     open_reason: str = ""
     lead: float = 0.0
+
+    @property
+    def next_best_ratio(self) -> float:
+        """The best as so many times the figure that comes after it; 1 where there is none."""
+        is_lower = self.best is not None and self.best.better is Better.LOWER
+        return 1 / (1 + self.lead) if is_lower else 1 + self.lead
 
     @property
     def unit(self) -> str:
@@ -123,7 +139,9 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
             lead=lead,
         )
     if any(times is None or times.low is None for _, times in ahead):
-        return WorkloadRow(title, tuple(figures), best, open_reason=TOO_FEW_REPEATS, lead=lead)
+        bare = next((cell.value for cell in sound if cell.value.displayable_interval is None), None)
+        reason = TOO_FEW_REPEATS if bare is None else missing_interval_reason(bare)
+        return WorkloadRow(title, tuple(figures), best, open_reason=reason, lead=lead)
     alike = tuple(cell for cell, times in ahead if times and (times.low or 0.0) <= 1)
     return WorkloadRow(title, tuple(figures), best, alike, lead=lead)
 
@@ -134,16 +152,9 @@ def best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
     return pick(figures, key=lambda figure: figure.value.value or 0.0)
 
 
-def difference_text(value: Metric, base: Metric) -> str:
-    """A value against another: `+27 %`, `3.2x`, `-12 %`; empty where either is not known."""
-    if not value.value or not base.value:
-        return ""
-    ratio = value.value / base.value
-    if ratio >= FACTOR_LEAST:
-        return f"{ratio:.1f}×" if ratio < FACTOR_WHOLE else f"{ratio:,.0f}×"
-    percent = 100 * (ratio - 1)
-    text = f"{percent:+.0f} %" if abs(percent) >= PERCENT_WHOLE else f"{percent:+.1f} %"
-    return text.replace("-", "−").replace(" ", " ")
+def next_best_text(ratio: float) -> str:
+    """`1.27× next best`, which no line's end parts."""
+    return f"{ratio_text(ratio)} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def matrix_table(
@@ -151,28 +162,31 @@ def matrix_table(
     titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles | None = None,
+    value_rows: Sequence[ValueRow] = (),
 ) -> Table:
-    """The figures: of several configurations in columns, of many in rows, of one by operation."""
+    """The figures: of several configurations in columns, of many in rows, of one by operation.
+
+    `value_rows` are what these cost and give for it.
+    """
     measured = {cell.configuration for row in rows for cell in row.cells}
     owners = {name: title for name, title in titles.items() if name in measured}
     if len(owners) > CONFIGURATION_COLUMNS_MAX:
-        return _workload_columns_table(rows, owners, anchors)
+        return _workload_columns_table(rows, owners, anchors, value_rows)
     if len(owners) > 1:
-        return _configuration_columns_table(rows, owners, anchors, styles or {})
-    return _operation_columns_table(rows, anchors)
+        return _configuration_columns_table(rows, owners, anchors, styles or {}, value_rows)
+    return _operation_columns_table(rows, anchors, value_rows)
 
 
-def marks_note(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+def marks_note(rows: Sequence[WorkloadRow]) -> str:
     """What the marks of the matrix say, and what keeps all its leads open."""
     several = [row for row in rows if len(row.cells) > 1]
     if not several:
         return ""
     notes = []
-    base = titles.get(several[0].cells[0].configuration, "")
-    if base and any(row.figure_count > 1 for row in several):
-        notes.append(f"Differences are against {base}.")
     if any(row.is_decided for row in several):
         notes.append("Bold: the best of its row.")
+    if any(_has_ratio(row) for row in several):
+        notes.append(RATIO_NOTE)
     if any(row.indistinguishable for row in rows):
         notes.append("≈: not distinguishable from the best.")
     if reason := _shared_open_reason(rows):
@@ -184,6 +198,33 @@ def _shared_open_reason(rows: Sequence[WorkloadRow]) -> str:
     """The reason that keeps all rows open, where it is the same for all of several."""
     reasons = {row.open_reason for row in rows if row.figure_count > 1}
     return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _has_ratio(row: WorkloadRow) -> bool:
+    return row.figure_count > 1 and not row.indistinguishable
+
+
+def _largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
+    """The largest figure of each unit, whose prefix all figures of a block have.
+
+    Without the units of which the figures lie further apart than `UNIT_RATIO_MAX`.
+    """
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        own = [cell.value.value for cell in row.cells if cell.is_sound and cell.value.value]
+        values.setdefault(row.unit, []).extend(own)
+    return {
+        unit: max(own)
+        for unit, own in values.items()
+        if own and unit != "ns" and max(own) < UNIT_RATIO_MAX * min(own)
+    }
+
+
+def _row_groups(
+    rows: Sequence[WorkloadRow], value_rows: Sequence[ValueRow]
+) -> tuple[tuple[int, str], ...]:
+    """The titles of all blocks, those of rows that are not measured last."""
+    return (*_unit_groups(rows), *(((len(rows), VALUE_TITLE),) if value_rows else ()))
 
 
 def _unit_groups(rows: Sequence[WorkloadRow]) -> tuple[tuple[int, str], ...]:
@@ -205,17 +246,18 @@ def _configuration_columns_table(
     titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles,
+    value_rows: Sequence[ValueRow],
 ) -> Table:
     """A row for each workload, a column for each configuration."""
     heads = (Column("Workload"), *(Column(title, is_number=True) for title in titles.values()))
     shared = _shared_open_reason(rows)
-    base = next(iter(titles))
-    cells = tuple(
+    largest = _largest_by_unit(rows)
+    cells = [
         (
             Cell(row.title, note="" if row.open_reason == shared else row.open_reason),
             *(
                 _with_bar(
-                    _with_difference(_figure_cell(row, name, anchors), row, name, base),
+                    _with_ratio(_figure_cell(row, name, anchors, largest), row, name),
                     row,
                     name,
                     styles,
@@ -224,18 +266,36 @@ def _configuration_columns_table(
             ),
         )
         for row in rows
+    ]
+    cells += [
+        (Cell(row.title), *(_value_cell(row, name, styles) for name in titles))
+        for row in value_rows
+    ]
+    return Table(TITLE, heads, tuple(cells), _row_groups(rows, value_rows), has_bars=True)
+
+
+def _value_cell(row: ValueRow, name: str, styles: SeriesStyles) -> Cell:
+    """A figure of the study file; with a bar where one of the row is the best."""
+    figure, ratio = row.figure_of(name), row.best_ratio
+    is_best = ratio is not None and figure is row.ranked[0] and not row.is_open
+    bar = None
+    if row.better is not None and figure.amount and len(row.ranked) > 1:
+        token = styles[name].token if name in styles else SERIES[0]
+        bar = CellBar(figure.amount / max(own.amount or 0.0 for own in row.ranked), token)
+    return Cell(
+        figure.text,
+        is_bold=is_best,
+        difference=next_best_text(ratio) if is_best and ratio is not None else "",
+        bar=bar,
     )
-    return Table(TITLE, heads, cells, _unit_groups(rows), has_bars=True)
 
 
-def _with_difference(cell: Cell, row: WorkloadRow, name: str, base: str) -> Cell:
-    """The cell with its difference from the first configuration."""
-    figure, first = row.figure_of_configuration(name), row.figure_of_configuration(base)
-    if name == base or figure is None or first is None:
+def _with_ratio(cell: Cell, row: WorkloadRow, name: str) -> Cell:
+    """The cell, that of the best with its ratio to the next."""
+    figure = row.figure_of_configuration(name)
+    if figure is None or figure is not row.best or not _has_ratio(row):
         return cell
-    if not figure.is_sound or not first.is_sound:
-        return cell
-    return replace(cell, difference=difference_text(figure.value, first.value))
+    return replace(cell, difference=next_best_text(row.next_best_ratio))
 
 
 def _with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
@@ -249,14 +309,19 @@ def _with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> 
 
 
 def _workload_columns_table(
-    rows: Sequence[WorkloadRow], titles: Mapping[str, str], anchors: RunAnchors
+    rows: Sequence[WorkloadRow],
+    titles: Mapping[str, str],
+    anchors: RunAnchors,
+    value_rows: Sequence[ValueRow],
 ) -> Table:
     """A row for each configuration, a column for each workload, and no more than the figures."""
-    heads = (Column("Configuration"), *(Column(row.title, is_number=True) for row in rows))
+    names = (*(row.title for row in rows), *(row.title for row in value_rows))
+    heads = (Column("Configuration"), *(Column(name, is_number=True) for name in names))
     cells = tuple(
         (
             Cell(title),
             *(_with_bar(_figure_only_cell(row, name, anchors), row, name, {}) for row in rows),
+            *(_value_cell(row, name, {}) for row in value_rows),
         )
         for name, title in titles.items()
     )
@@ -267,11 +332,13 @@ def _figure_only_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors)
     """A figure without what is known beside it, but for its verdict."""
     figure = row.figure_of_configuration(configuration)
     is_doubted = figure is not None and figure.level is Level.INDICATIVE
-    cell = _figure_cell(row, configuration, anchors)
+    cell = _figure_cell(row, configuration, anchors, _largest_by_unit([row]))
     return replace(cell, note=Level.INDICATIVE.value if is_doubted else "")
 
 
-def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
+def _figure_cell(
+    row: WorkloadRow, configuration: str, anchors: RunAnchors, largest: Mapping[str, float]
+) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
     figure = row.figure_of_configuration(configuration)
     if figure is None or figure.level is None:
@@ -283,15 +350,27 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
     under = [
         *(f"{name} {text}" for name, text in figure.latencies),
         figure.axis_text,
+        _sufficient_load_text(figure),
         half_width_text(figure.value),
         _doubt_text(figure),
     ]
+    value = metric_value_text(figure.value, largest=largest.get(row.unit))
     return Cell(
-        f"{mark}{metric_value_text(figure.value)}",
+        f"{mark}{value}",
         anchor=anchor,
         note=" · ".join(map(_kept_together, filter(None, under))),
         is_bold=row.is_decided and figure is row.best,
     )
+
+
+def _sufficient_load_text(figure: BestFigure) -> str:
+    """The least load within the interval of the best, where that is less: `iodepth 8 suffices`."""
+    texts = [
+        f"{axis_name_text(name)} {value}"
+        for name, value in figure.sufficient_axis
+        if f"{axis_name_text(name)} {value}" not in figure.axis_text.split(", ")
+    ]
+    return f"{' '.join(texts)} suffices" if texts else ""
 
 
 def _kept_together(text: str) -> str:
@@ -352,7 +431,9 @@ def _title_without_operation(title: str) -> str:
     return capitalised(" ".join(title.split()))
 
 
-def _operation_columns_table(rows: Sequence[WorkloadRow], anchors: RunAnchors) -> Table:
+def _operation_columns_table(
+    rows: Sequence[WorkloadRow], anchors: RunAnchors, value_rows: Sequence[ValueRow]
+) -> Table:
     """Of one configuration: reading and writing beside each other, one that mixes over both."""
     pairs = _operation_pairs(rows)
     names = ("Read", "Write") if any(len(pair.rows) > 1 for pair in pairs) else ("Best",)
@@ -360,9 +441,10 @@ def _operation_columns_table(rows: Sequence[WorkloadRow], anchors: RunAnchors) -
     for row in rows:
         values = (cell.value.value or 0.0 for cell in row.cells if cell.is_sound)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
+    largest = _largest_by_unit(rows)
     for pair in pairs:
-        cells = [_operation_cell(row, most, anchors) for row in pair.rows]
+        cells = [_operation_cell(row, most, anchors, largest) for row in pair.rows]
         operation = pair.rows[0].cells[0].operation
         if len(cells) < len(names):
             is_mixed = operation not in _OPERATION_WORDS
@@ -371,13 +453,18 @@ def _operation_columns_table(rows: Sequence[WorkloadRow], anchors: RunAnchors) -
             ]
         lines.append((Cell(pair.title), *cells))
     heads = (Column("Workload"), *(Column(name, is_number=True) for name in names))
-    groups = _unit_groups([replace(pair.rows[0], title=pair.title) for pair in pairs])
+    groups = _row_groups([replace(pair.rows[0], title=pair.title) for pair in pairs], value_rows)
+    for value_row in value_rows:
+        text = value_row.figures[0].text
+        lines.append((Cell(value_row.title), *(Cell(text) for _ in names)))
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 
-def _operation_cell(row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors) -> Cell:
+def _operation_cell(
+    row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors, largest: Mapping[str, float]
+) -> Cell:
     figure = row.cells[0]
-    cell = _figure_cell(row, figure.configuration, anchors)
+    cell = _figure_cell(row, figure.configuration, anchors, largest)
     if not figure.is_sound or not most.get(row.unit) or figure.better is Better.LOWER:
         return cell
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most[row.unit], SERIES[0]))

@@ -18,7 +18,14 @@ from msgspec.structs import asdict
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import REPEATS_FOR_INTERVAL
 from iolab.text import percent_text
-from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes, parse_size
+from iolab.units import (
+    format_bytes,
+    format_count,
+    format_ns,
+    format_rate_bytes,
+    parse_size,
+    significant_digits_text,
+)
 
 DIGITS: Final = 6
 """Charts and tips print at most four; two more, so that what is rounded twice is printed right."""
@@ -35,6 +42,7 @@ REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
 """What stands in place of an interval that would say nothing: of two runs, and of more."""
 
 _LEVEL_MARKS: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
+_RATE_WORDS: Final = {"1/s": "IOPS", "ops/s": "ops/s"}
 _UNIT_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
 _SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
 _JSON_SCALAR_TYPES: Final = frozenset({int, bool, str, type(None)})
@@ -89,16 +97,25 @@ def verdict_mark(level: Level) -> str:
     return _LEVEL_MARKS[level]
 
 
-def metric_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+def metric_value_text(
+    metric: Metric | None, *, bare_rate: bool = False, largest: float | None = None
+) -> str:
     """A metric with its unit, "more than" where only that is known.
 
-    `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column.
+    `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column; `largest` of a column gives all
+    its numbers one unit.
     """
     if metric is None or (metric.value is None and metric.low is None):
         return DASH
     if metric.value is None:
         return f"> {value_text(metric.low or 0.0, metric.unit, bare_rate=bare_rate)}"
-    return value_text(metric.value, metric.unit, bare_rate=bare_rate)
+    return value_text(metric.value, metric.unit, bare_rate=bare_rate, largest=largest)
+
+
+def ratio_text(ratio: float) -> str:
+    """How many times, with three digits, kept on one line: `1.27×`, `0.79×`, `12.4×`, `1,240×`."""
+    digits = significant_digits_text(ratio) if ratio < 999.5 else f"{ratio:,.0f}"
+    return f"{digits}×"
 
 
 def missing_interval_reason(metric: Metric) -> str:
@@ -135,16 +152,17 @@ def steadiness_text(result: Result) -> str:
     return f"{steadiness.status.value} ±{percent_text(steadiness.half_width)}"
 
 
-def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
+def value_text(
+    value: float, unit: str, *, bare_rate: bool = False, largest: float | None = None
+) -> str:
     """A value in a unit of metrics: 1/s, ops/s, bytes/s, ns, bytes, share, depth or celsius."""
-    if unit == "1/s":
-        return format_count(value) if bare_rate else f"{format_count(value)} IOPS"
-    if unit == "ops/s":
-        return format_count(value) if bare_rate else f"{format_count(value)} ops/s"
+    if unit in _RATE_WORDS:
+        count = format_count(value, largest=largest)
+        return count if bare_rate else f"{count} {_RATE_WORDS[unit]}"
     if unit == "bytes/s":
-        return format_rate_bytes(value)
+        return format_rate_bytes(value, largest=largest)
     if unit == "ns":
-        return format_ns(value)
+        return format_ns(value, largest=largest)
     if unit == "bytes":
         return format_bytes(value)
     if unit == "share":

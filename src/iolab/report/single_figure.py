@@ -16,7 +16,6 @@ from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Direction, Workload
 from iolab.report.best import (
-    UNKNOWN_METRIC,
     BestFigure,
     Headline,
     best_figure,
@@ -24,7 +23,7 @@ from iolab.report.best import (
     operation_latencies_text,
 )
 from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
-from iolab.report.numbers import metric_value_text
+from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.results import POINT_METRICS, points_and_runs_markdown
 from iolab.report.runs import SHOWN_METRICS, all_runs_table, io_metric_columns
 from iolab.report.table import Table
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from iolab.report.charts.series import Panel, RunAnchors, RunDetail, TimeGrid
     from iolab.report.terminal import Screen
 
-_LATENCY_METRICS: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))
+_LATENCY_METRICS: Final = (("mean", "lat_ns_mean"), ("p99", "lat_ns_p99"))
 """Latencies beside a figure; of a mix each operation has its own."""
 
 
@@ -106,7 +105,7 @@ class SingleFigureReport(LoadReport):
         return best_point_headlines(study, points, self.job_types)
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
-        """Of each workload its figure with the mean latency and p99.5."""
+        """Of each workload its figure with the mean latency and p99."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
             best_figure(headline, _headline_latency_texts(headline)) for headline in headlines
@@ -159,13 +158,18 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     latencies = []
     for name, key in _LATENCY_METRICS:
         parts = [
-            (way, metric_value_text(metric))
+            (way, _percentile_text(best.metrics[of_way]))
             for way in ways
-            if (metric := best.metrics[f"{way}_{key}"]).value is not None
+            if (of_way := f"{way}_{key}") in best.metrics
         ]
-        overall = best.metrics.get(key, UNKNOWN_METRIC)
         if mixed and parts:
             latencies.append((name, operation_latencies_text(parts)))
-        elif overall.value is not None and key != headline.workload.headline_metric:
-            latencies.append((name, metric_value_text(overall)))
+        elif key in best.metrics and key != headline.workload.headline_metric:
+            latencies.append((name, _percentile_text(best.metrics[key])))
     return tuple(latencies)
+
+
+def _percentile_text(metric: Metric) -> str:
+    """A latency, or that the I/Os were too few for it."""
+    text = metric_value_text(metric)
+    return f"{DASH} (too few I/Os)" if text == DASH else text

@@ -1,0 +1,199 @@
+"""What configurations cost and give for it, in rows for the matrix of a report.
+
+Costs and capacities are those of the study file. Amounts in two currencies are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from iolab.analysis.findings import best_point_findings
+from iolab.analysis.quotients import (
+    MONEY,
+    cost_currencies,
+    divide_metric,
+    without_host_subsets,
+)
+from iolab.analysis.ranked_findings import ScoreInterval, value_for_money_scores
+from iolab.core.metric import Metric
+from iolab.core.metric_spec import Better
+from iolab.record import Record
+from iolab.report.numbers import DASH, quotient_text, ratio_text
+from iolab.report.phrases import terabytes_text
+from iolab.text import counted_noun
+from iolab.units import format_count, significant_digits_text
+
+if TYPE_CHECKING:
+    from iolab.core.configuration import Configuration
+    from iolab.report.best import BestFigure
+    from iolab.report.brief import Brief
+
+TITLE: Final = "Cost and capacity"
+
+RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
+"""Units of which the first workload has a row for each TB."""
+
+
+class ValueFigure(Record):
+    """A configuration's figure; `amount` is None where it cannot be compared."""
+
+    configuration: str
+    text: str
+    amount: float | None = None
+
+
+class ValueRow(Record):
+    """A figure of each configuration; `is_open` where intervals do not tell the best.
+
+    `better` is None where none is the best of the row.
+    """
+
+    title: str
+    figures: tuple[ValueFigure, ...]
+    better: Better | None = None
+    is_open: bool = False
+
+    @property
+    def ranked(self) -> list[ValueFigure]:
+        """Those that can be compared, the best first."""
+        own = [figure for figure in self.figures if figure.amount]
+        is_reversed = self.better is not Better.LOWER
+        return sorted(own, key=lambda figure: figure.amount or 0.0, reverse=is_reversed)
+
+    @property
+    def best_ratio(self) -> float | None:
+        """The best as so many times the next best; None where there is no best."""
+        if self.better is None or len(self.ranked) < 2:
+            return None
+        best, second = (figure.amount or 1.0 for figure in self.ranked[:2])
+        return None if best == second else best / second
+
+    def figure_of(self, configuration: str) -> ValueFigure:
+        """The figure of that configuration."""
+        own = (figure for figure in self.figures if figure.configuration == configuration)
+        return next(own, ValueFigure(configuration, DASH))
+
+
+def cost_row(configurations: Sequence[Configuration]) -> ValueRow | None:
+    """What each costs."""
+    return _row("Cost", configurations, lambda owner: _money(owner, _cost(owner)), None)
+
+
+def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> ValueRow | None:
+    """What a usable TB costs, or of configurations that do not tell those a raw one."""
+    for kind in ("usable", "raw"):
+        sizes = {owner.id: _terabytes(owner, kind) for owner in configurations}
+        if any(sizes.values()):
+
+            def cost(
+                owner: Configuration, sizes: Mapping[str, float | None] = sizes
+            ) -> tuple[str, float] | None:
+                return _money(owner, _quotient(_cost(owner), sizes[owner.id]))
+
+            return _row(f"Cost per {kind} TB", configurations, cost, Better.LOWER)
+    return None
+
+
+def value_for_money_row(
+    configurations: Sequence[Configuration], scores: Mapping[str, ScoreInterval], workloads: int
+) -> ValueRow | None:
+    """Best rates for money of all workloads together, as times the best."""
+    if not scores:
+        return None
+    top = max(scores.values(), key=lambda score: score.value)
+    others = [score for score in scores.values() if score is not top]
+    currency = next(iter(cost_currencies(configurations)), "")
+    figures = tuple(
+        ValueFigure(
+            owner.id, ratio_text(scores[owner.id].value / top.value), scores[owner.id].value
+        )
+        for owner in configurations
+        if owner.id in scores
+    )
+    title = (
+        f"Performance per {MONEY:g} {currency} ({counted_noun(workloads, 'workload')}; best = 1×)"
+    )
+    is_open = any(top.low <= other.high for other in others)
+    return ValueRow(title, figures, Better.HIGHER, is_open)
+
+
+def value_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[ValueRow, ...]:
+    """The rows that the configurations of a brief with these best figures have."""
+    owners = without_host_subsets(brief.study.configurations)
+    scores, workloads = value_for_money_scores(
+        owners, tuple(best_point_findings(brief.study, brief.points))
+    )
+    rows = (
+        cost_row(owners),
+        cost_per_terabyte_row(owners),
+        value_for_money_row(owners, scores, workloads),
+        _row("Raw capacity per node", owners, _raw_per_node, None),
+        *_rates_per_terabyte(owners, figures),
+    )
+    return tuple(row for row in rows if row is not None)
+
+
+def _rates_per_terabyte(
+    configurations: Sequence[Configuration], figures: Sequence[BestFigure]
+) -> Iterator[ValueRow | None]:
+    """The first workload of each unit for each usable TB."""
+    for unit in RATES_PER_TERABYTE_SHOWN:
+        first = next((figure for figure in figures if figure.value.unit == unit), None)
+        if first is None:
+            continue
+        own = {
+            figure.configuration: figure.value
+            for figure in figures
+            if figure.workload == first.workload and figure.is_sound
+        }
+
+        def rate(owner: Configuration, own: Mapping[str, Metric] = own) -> tuple[str, float] | None:
+            size, value = owner.capacity.usable_tb, own.get(owner.id)
+            if not size or value is None:
+                return None
+            share = divide_metric(value, size)
+            return quotient_text(share), share.value or 0.0
+
+        yield _row(f"{first.title} per usable TB", configurations, rate, None)
+
+
+def _row(
+    title: str,
+    configurations: Sequence[Configuration],
+    figure: Callable[[Configuration], tuple[str, float] | None],
+    better: Better | None,
+) -> ValueRow | None:
+    """A row; None where no configuration has a figure."""
+    told = {owner.id: figure(owner) for owner in configurations}
+    comparable = len(cost_currencies(configurations)) < 2
+    figures = tuple(
+        ValueFigure(name, own[0], own[1] if comparable else None)
+        for name, own in told.items()
+        if own is not None
+    )
+    return ValueRow(title, figures, better) if figures else None
+
+
+def _terabytes(owner: Configuration, kind: str) -> float | None:
+    return owner.capacity.usable_tb if kind == "usable" else owner.capacity.raw_tb
+
+
+def _cost(owner: Configuration) -> float | None:
+    return None if owner.cost is None else owner.cost.total
+
+
+def _money(owner: Configuration, amount: float | None) -> tuple[str, float] | None:
+    if not amount or owner.cost is None:
+        return None
+    text = format_count(amount) if amount >= MONEY else significant_digits_text(amount)
+    return f"{text} {owner.cost.currency}", amount
+
+
+def _raw_per_node(owner: Configuration) -> tuple[str, float] | None:
+    size = _quotient(owner.capacity.raw_tb, owner.nodes)
+    return None if size is None else (terabytes_text(size), size)
+
+
+def _quotient(amount: float | None, size: float | None) -> float | None:
+    return amount / size if amount and size else None
