@@ -165,11 +165,11 @@ def _row(
     better: Better | None,
 ) -> ValueRow | None:
     """A row; None where no configuration has a figure."""
-    told = {owner.id: figure(owner) for owner in configurations}
+    figures_by_owner = {owner.id: figure(owner) for owner in configurations}
     comparable = len(cost_currencies(configurations)) < 2
     figures = tuple(
         ValueFigure(name, own[0], own[1] if comparable else None)
-        for name, own in told.items()
+        for name, own in figures_by_owner.items()
         if own is not None
     )
     return ValueRow(title, figures, better) if figures else None
