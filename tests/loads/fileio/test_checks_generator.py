@@ -9,7 +9,11 @@ from msgspec.structs import replace
 
 from iolab.analysis.busy import is_full
 from iolab.analysis.checks.client import check_cpu_bound_client
-from iolab.analysis.checks.run import check_engine_errors, check_totals_disagree
+from iolab.analysis.checks.run import (
+    check_engine_errors,
+    check_totals_disagree,
+    check_verify_mismatch,
+)
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.resources import Resource
@@ -21,7 +25,6 @@ from iolab.loads.fileio.checks import (
     check_generator_late,
     check_littles_law,
     check_near_generator_ceiling,
-    check_verify_mismatch,
 )
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Arrivals, Job

@@ -24,7 +24,7 @@ from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.target_state import TargetState
-from iolab.core.workload import ServiceTime
+from iolab.core.workload import Direction, ServiceTime
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count
 
@@ -280,6 +280,9 @@ check_operations_failed = check("operations-failed", "Operations that failed")
 check_operations_counted = check("operations-counted", "Operations counted elsewhere")
 """Whether somebody else counted the operations that an engine claims."""
 
+check_schedule_kept = check("generator-late", "Load generator behind its schedule")
+"""Whether what was due at a set time was begun then."""
+
 check_rate_kept = check("coordinated-omission", "Latency of a rate that was not kept")
 """Whether operations under a rate were begun when they were due, so that none waited unseen."""
 
@@ -309,3 +312,45 @@ def compare_operation_counts(
         part = percent_text(1 - counted / claimed)
         return verdict(f"{text}: {part} of them were not done.", **evidence)
     return valid_answer(f"{text}.", **evidence)
+
+
+@check("verify-mismatch", "Blocks that do not hold what was written", needs_load=False)
+@per_host(max_key="wrong")
+def check_verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
+    """Whether every block that was read and verified held what was last written there."""
+    host = view.hosts[index]
+    generator = host.totals.generator if host.totals else None
+    verify = generator.verify if generator else None
+    if not view.job.verify and verify is None:
+        yield not_applicable_answer("What blocks hold was not asked for.", verified=False)
+    elif verify is None or not verify.checked:
+        if Direction.READ in view.job.data_directions:
+            yield unchecked_answer(
+                f"no block was verified{view.host_suffix_text(host)}", host=host.host
+            )
+        yield not_applicable_answer("Blocks were stamped; none was read.", verified=True)
+    else:
+        kinds = ("torn", "stale", "misplaced", "corrupt")
+        evidence: EvidenceValues = {
+            "host": host.host,
+            "verified": True,
+            "checked": verify.checked,
+            "wrong": verify.mismatched_blocks,
+            **{kind: getattr(verify, kind) for kind in kinds},
+        }
+        if not verify.mismatched_blocks:
+            yield valid_answer(
+                f"All {format_count(verify.checked)} blocks "
+                f"verified{view.host_suffix_text(host)} held what was "
+                "written.",
+                **evidence,
+            )
+            return
+        counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
+        first = " ".join(verify.first)
+        yield invalid_answer(
+            f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
+            f"blocks{view.host_suffix_text(host)} "
+            f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
+            **evidence,
+        )

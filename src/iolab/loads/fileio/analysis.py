@@ -11,7 +11,11 @@ from iolab.analysis.checks.bytes import (
     check_unwritten_extents,
 )
 from iolab.analysis.checks.fleet import check_uneven_fleet
-from iolab.analysis.checks.run import check_engine_errors, check_unequal_state
+from iolab.analysis.checks.run import (
+    check_engine_errors,
+    check_unequal_state,
+    check_verify_mismatch,
+)
 from iolab.analysis.checks.time import check_burst_credits, check_startup_transient
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.view import RunView
@@ -25,7 +29,6 @@ from iolab.loads.fileio.checks import (
     check_generator_late,
     check_littles_law,
     check_near_generator_ceiling,
-    check_verify_mismatch,
 )
 from iolab.loads.fileio.sampled_checks import (
     check_access_pattern,

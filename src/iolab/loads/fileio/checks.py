@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from iolab.analysis.check import (
     unchecked_answer,
     valid_answer,
 )
-from iolab.analysis.checks.run import ACHIEVED_MIN, check_rate_kept
+from iolab.analysis.checks.run import ACHIEVED_MIN, check_rate_kept, check_schedule_kept
 from iolab.analysis.service_time import (
     good_concurrency_deviation,
     host_concurrency,
@@ -320,7 +320,7 @@ def _littles_law_verdict(
     return indicative_answer(f"{text}: the engine lost time between I/Os.", **evidence)
 
 
-@check("generator-late", "Load generator behind its schedule")
+@check_schedule_kept
 @per_host(max_key="share")
 def check_generator_late(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
@@ -410,48 +410,6 @@ def check_near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
         ceiling_iops=host.ceiling_iops,
         share=share,
     )
-
-
-@check("verify-mismatch", "Blocks that do not hold what was written", needs_load=False)
-@per_host(max_key="wrong")
-def check_verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
-    """Whether every block that was read and verified held what was last written there."""
-    host = view.hosts[index]
-    generator = _generator_totals(host)
-    verify = generator.verify if generator else None
-    if not view.job.verify:
-        yield not_applicable_answer("What blocks hold was not asked for.", verified=False)
-    elif verify is None or not verify.checked:
-        if Job.require_type(view.job).access.has_reads:
-            yield unchecked_answer(
-                f"no block was verified{view.host_suffix_text(host)}", host=host.host
-            )
-        yield not_applicable_answer("Blocks were stamped; none was read.", verified=True)
-    else:
-        kinds = ("torn", "stale", "misplaced", "corrupt")
-        evidence: EvidenceValues = {
-            "host": host.host,
-            "verified": True,
-            "checked": verify.checked,
-            "wrong": verify.mismatched_blocks,
-            **{kind: getattr(verify, kind) for kind in kinds},
-        }
-        if not verify.mismatched_blocks:
-            yield valid_answer(
-                f"All {format_count(verify.checked)} blocks "
-                f"verified{view.host_suffix_text(host)} held what was "
-                "written.",
-                **evidence,
-            )
-            return
-        counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
-        first = " ".join(verify.first)
-        yield invalid_answer(
-            f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
-            f"blocks{view.host_suffix_text(host)} "
-            f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
-            **evidence,
-        )
 
 
 def _generator_totals(host: HostRun) -> GeneratorTotals | None:
