@@ -14,7 +14,7 @@ from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob
-from iolab.registry import analysis_kinds
+from iolab.registry import LOADS, analysis_kinds
 
 CHECKS: Final = analysis_kinds().checks_for_job(Job)
 METADATA_CHECKS: Final = analysis_kinds().checks_for_job(MetadataJob)
@@ -22,11 +22,15 @@ KEY_VALUE_CHECKS: Final = analysis_kinds().checks_for_job(KeyValueJob)
 
 IMPORTED_CHECKS: Final = analysis_kinds().checks_for_job(ImportedJob)
 
-EVERY_CHECK: Final = tuple(
-    {
-        made.code: made for made in (*IMPORTED_CHECKS, *KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)
-    }.values()
+CHECKS_OF_KINDS: Final = tuple(
+    made
+    for kind in reversed(LOADS)
+    for job in kind.job_types
+    for made in analysis_kinds().checks_for_job(job)
 )
+"""Those of every kind of load, which may answer one question in several ways."""
+
+EVERY_CHECK: Final = tuple({made.code: made for made in CHECKS_OF_KINDS}.values())
 """Each code once."""
 
 

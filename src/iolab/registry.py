@@ -30,6 +30,7 @@ KINDS: Final = (
     "iolab.loads.fileio.kind:KIND",
     "iolab.loads.metadata.kind:KIND",
     "iolab.loads.keyvalue.kind:KIND",
+    "iolab.loads.kvcache.kind:KIND",
     "iolab.importers.kind:KIND",
 )
 """iolab's own kinds of load, in the order shown; one line each."""

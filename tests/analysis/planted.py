@@ -70,6 +70,7 @@ from tests.loads.fileio.test_checks_generator import NATIVE, generated, late, op
 from tests.loads.keyvalue import test_checks_stores as stores
 from tests.loads.keyvalue.asking import counted, on_host, told
 from tests.loads.keyvalue.records import BENCH, SHAPE, bench_record
+from tests.loads.kvcache import records as replays
 from tests.loads.metadata.records import JOB as METADATA_JOB
 from tests.loads.metadata.records import Shape, made, mdtest_record, with_phase
 from tests.loads.metadata.test_checks import FOUR
@@ -222,6 +223,7 @@ METADATA: Final = session(replace(made().record, counters=inodes(FILES_MADE, FIL
 MDTEST: Final = session(mdtest_record(FOUR))
 DB_BENCH: Final = session(ticking(bench_record(2), stores.READS))
 CASSANDRA: Final = session(stores.served())
+KV_CACHE: Final = session(replays.replayed())
 
 
 class Planted(Record):
@@ -651,6 +653,36 @@ PLANTED: Final = (
         "One I/O in a hundred was submitted 0.5 ms after it was due, of 1 ms in all.",
         OPEN,
         lambda s: s.but(open_loop(lateness=late(500_000))),
+    ),
+    Planted(
+        "queue-grows",
+        INVALID,
+        "Of the requests of a trace two more were under way after each second.",
+        KV_CACHE,
+        lambda s: s.but(replays.replayed(backlog=tuple(range(0, 60, 2)))),
+    ),
+    Planted(
+        "capacity-not-filled",
+        INVALID,
+        "The store held a tenth of its capacity, and nothing was dropped.",
+        KV_CACHE,
+        lambda s: s.but(replays.replayed(held_at_start=1000, held_at_end=1500, evictions=0)),
+    ),
+    Planted(
+        "reuse-differs",
+        INVALID,
+        "Each request had blocks of its own: no block was a hit.",
+        KV_CACHE,
+        lambda s: s.but(replays.replayed(hits=0)),
+    ),
+    Planted(
+        "work-outside-window",
+        INVALID,
+        "A tenth of the reads ended after the run.",
+        KV_CACHE,
+        lambda s: s.but(
+            replays.replayed(generator=replace(replays.GENERATOR, drained_ios=270_000))
+        ),
     ),
     Planted(
         "uneven-fleet",

@@ -38,7 +38,7 @@ from iolab.core.samples import (
     empty_counter_table,
     empty_interval_table,
 )
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import AnyJob, Direction, ServiceTime
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
@@ -226,7 +226,7 @@ def record_of(
     hosts: Sequence[HostRun],
     intervals: IntervalTable,
     bins: BinTable,
-    job: Job = JOB,
+    job: AnyJob = JOB,
     **changes: Any,
 ) -> RunRecord:
     point = Point("0123456789abcdef", "default", "rand-read-4k", (), job, "s1g")
@@ -248,7 +248,7 @@ def record_of(
     return replace(record, **changes)
 
 
-def bursts_record(*hosts: Sequence[Burst], job: Job = JOB, **changes: Any) -> RunRecord:
+def bursts_record(*hosts: Sequence[Burst], job: AnyJob = JOB, **changes: Any) -> RunRecord:
     """The record of hosts `c1`, `c2`, ... that ran those bursts, all else being well."""
     runs = [host_run(f"c{number}", bursts) for number, bursts in enumerate(hosts, 1)]
     return record_of(runs, *burst_tables(hosts), job=job, **changes)

@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.metric_spec import MetricSpec, metric_spec
 from iolab.registry import LOADS, analysis_kinds
 
-RECORDED: Final = (22, "fb58dcdfc93be926")
+RECORDED: Final = (23, "928978a371331f3b")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")

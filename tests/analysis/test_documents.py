@@ -15,15 +15,10 @@ from iolab import guests, importers, loads
 from iolab.analysis import checks, points, resume_checks, stored_results
 from iolab.analysis.check import Check
 from iolab.analysis.checks import run
-from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
-from iolab.analysis.service_time import SERVICE_KEYS, SERVICE_TRIM_KEYS
 from iolab.core.metric_spec import metric_spec
-from iolab.loads.keyvalue.metrics import KEY_VALUE_KEYS
-from iolab.loads.metadata.metrics import METADATA_KEYS
-from iolab.registry import LOADS
-from tests.judging import CHECKS as IO_CHECKS
+from iolab.registry import analysis_kinds
+from tests.judging import CHECKS_OF_KINDS
 from tests.judging import EVERY_CHECK as CHECKS
-from tests.judging import IMPORTED_CHECKS, KEY_VALUE_CHECKS, METADATA_CHECKS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PAGES = REFERENCE / "checks"
@@ -39,9 +34,7 @@ def test_every_check_made_is_registered_once() -> None:
     made = {id(v): v for m in modules for v in vars(m).values() if isinstance(v, Check)}
     assert {check.code for check in made.values()} == {check.code for check in CHECKS}
     assert len({check.code for check in CHECKS}) == len(CHECKS)
-    assert set(made) <= {
-        id(one) for one in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS, *IMPORTED_CHECKS)
-    }
+    assert set(made) <= {id(one) for one in CHECKS_OF_KINDS}
 
 
 def test_every_check_has_a_page_and_every_page_a_check() -> None:
@@ -68,7 +61,7 @@ def test_a_page_gives_the_constants_that_exist(check: Check[Any]) -> None:
     text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
     names = set(re.findall(r"`([A-Z][A-Z_]{3,})`", text))
     known = set(LAW) | set(vars(run)) | {"O_DIRECT", "DEBUG_LEVEL"}
-    for made in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS, *IMPORTED_CHECKS):
+    for made in CHECKS_OF_KINDS:
         if made.code == check.code:
             known |= set(vars(importlib.import_module(made.judge.__module__)))
     assert names - known == set()
@@ -95,7 +88,5 @@ def test_every_metric_is_documented_with_its_unit() -> None:
         for name in re.findall(r"`([\w{},]+)`", keys)
         for key in alternatives(name)
     }
-    trims = (*TRIM_KEYS, *SERVICE_TRIM_KEYS)
-    own = [spec.key for kind in LOADS for spec in kind.metrics]
-    keys = (*METRIC_KEYS, *SERVICE_KEYS, *METADATA_KEYS, *KEY_VALUE_KEYS, *trims, *own)
+    keys = analysis_kinds().metric_keys
     assert documented == {key: metric_spec(key).unit for key in keys}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -33,6 +34,8 @@ const MAX_SPEC_BYTES: u64 = 256 << 20;
 const CODE_FAULT: u8 = 2;
 /// A thread only calls the kernel.
 const STACK_BYTES: usize = 256 << 10;
+/// Between two looks for room.
+const ROOM_PAUSE: Duration = Duration::from_micros(100);
 /// Descriptors beside one for each thread.
 const RESERVED_FILES: u64 = 64;
 
@@ -74,8 +77,8 @@ pub struct Replay {
     has_reads: Condvar,
     has_writes: Condvar,
     is_over: AtomicBool,
-    /// By request, reads that it still waits for.
-    left: Vec<AtomicU32>,
+    /// By request, reads that it still waits for, and all that it waits for.
+    left: Vec<(AtomicU32, AtomicU32)>,
     /// Requests whose prefix is not loaded.
     pub backlog: AtomicU64,
 }
@@ -87,7 +90,12 @@ pub struct RequestCounters {
     pub prefix: LatencyCounters,
     /// The same of all requests, where those without a read are done when they were looked up.
     pub request: LatencyCounters,
+    /// The time of each `PACE_BYTES` of a prefix that was read: how fast it came.
+    pub pace: LatencyCounters,
 }
+
+/// The bytes whose time the pace of a prefix is.
+const PACE_BYTES: u128 = 1 << 20;
 
 /// A thread's counters, as the report reads them.
 pub type ThreadCounters = (Arc<WorkerCounters>, Arc<RequestCounters>);
@@ -125,7 +133,7 @@ fn run_engine(spec: Spec) -> Result<(), String> {
     let held_at_start = store.held_blocks();
     let replay = Arc::new(Replay {
         objects: Objects::open(&spec)?,
-        left: paths[spec.warm..].iter().map(|_| AtomicU32::new(0)).collect(),
+        left: paths[spec.warm..].iter().map(|_| Default::default()).collect(),
         paths: paths[spec.warm..].to_vec(),
         clock,
         halt,
@@ -192,8 +200,14 @@ impl Replay {
     pub fn hand_out(&self, start: u64, deadline: u64, counters: &ThreadCounters) -> usize {
         set_min_timer_slack();
         let requests = &self.spec.requests[self.spec.warm..];
+        let mut due_ns = 0;
         for (nth, request) in requests.iter().enumerate() {
-            let due = start + self.clock.ticks_of(request.0);
+            due_ns += request.0 * 1000;
+            let due = if self.spec.closed {
+                self.wait_for_room(start, deadline)
+            } else {
+                start + self.clock.ticks_of(due_ns)
+            };
             let has_waited = self.clock.ticks() < due;
             if due >= deadline || !self.wait_until(due) {
                 return nth;
@@ -201,7 +215,8 @@ impl Replay {
             let awake = self.clock.ticks();
             let mut store = lock(&self.store);
             let reads = store.begin_request(nth as u32, &self.paths[nth], due);
-            self.left[nth].store(reads, Ordering::Relaxed);
+            self.left[nth].0.store(reads, Ordering::Relaxed);
+            self.left[nth].1.store(reads, Ordering::Relaxed);
             self.backlog.fetch_add(u64::from(reads > 0), Ordering::Relaxed);
             self.wake(store);
             let done = self.clock.ticks();
@@ -216,6 +231,20 @@ impl Replay {
             }
         }
         requests.len()
+    }
+
+    /// Wait until threads have nothing left to do; now, or the deadline.
+    fn wait_for_room(&self, start: u64, deadline: u64) -> u64 {
+        loop {
+            let now = self.clock.ticks().max(start);
+            let (reads, writes) = lock(&self.store).queued();
+            let has_room = reads < self.spec.reads_in_flight as usize
+                && writes < self.spec.writes_in_flight as usize;
+            if has_room || now >= deadline || self.halt.is_requested() {
+                return now;
+            }
+            thread::sleep(ROOM_PAUSE);
+        }
     }
 
     /// Let go of the store, and wake as many threads as it has work for.
@@ -332,8 +361,11 @@ impl Replay {
 
     /// A read of a request has ended: with the last of them its prefix is loaded.
     fn count_prefix(&self, task: ReadTask, now: u64, own: &RequestCounters) {
-        if self.left[task.request as usize].fetch_sub(1, Ordering::AcqRel) == 1 {
+        let (left, all) = &self.left[task.request as usize];
+        if left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let latency_ns = self.clock.ns(now.saturating_sub(task.due));
+            let bytes = u64::from(all.load(Ordering::Relaxed)) * self.spec.object_bytes;
+            own.pace.add((u128::from(latency_ns) * PACE_BYTES / u128::from(bytes.max(1))) as u64);
             own.prefix.add(latency_ns);
             own.request.add(latency_ns);
             self.backlog.fetch_sub(1, Ordering::Relaxed);

@@ -23,6 +23,7 @@ const START_LEAD_NS: u64 = 20_000_000;
 /// Latencies of requests as the lines name them.
 const PREFIX: &str = "prefix_load";
 const REQUEST: &str = "request";
+const PACE: &str = "prefix_pace";
 /// After the end nothing may end for so long before what is under way counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(10);
 /// The arrivals are behind where reads of so large a part of the time were never begun.
@@ -33,6 +34,7 @@ struct Snapshot {
     ios: CounterSnapshot,
     prefix: LatencyCounts,
     request: LatencyCounts,
+    pace: LatencyCounts,
 }
 
 impl Snapshot {
@@ -46,15 +48,18 @@ impl Snapshot {
             ios: CounterSnapshot::of(&ios),
             prefix: requests(|one| &one.prefix),
             request: requests(|one| &one.request),
+            pace: requests(|one| &one.pace),
         }
     }
 
     /// What changed since an earlier moment, and how much ended.
     fn since(&self, earlier: &Self) -> (Map<String, Value>, u64) {
         let (mut all, mut ended) = self.ios.latency_since(&earlier.ios);
-        for (name, now, then) in
-            [(PREFIX, &self.prefix, &earlier.prefix), (REQUEST, &self.request, &earlier.request)]
-        {
+        for (name, now, then) in [
+            (PREFIX, &self.prefix, &earlier.prefix),
+            (REQUEST, &self.request, &earlier.request),
+            (PACE, &self.pace, &earlier.pace),
+        ] {
             let (counts, count) = latency_since(now, then);
             all.insert(name.into(), counts);
             ended += count;
@@ -164,7 +169,9 @@ impl IntervalWriter<'_> {
     fn write(&mut self, now_ns: u64) {
         let now = Snapshot::of(self.workers);
         let (mut line, _) = now.since(&self.told);
+        let (_, writes) = lock(&self.replay.store).queued();
         line.insert("backlog".into(), self.replay.backlog.load(Ordering::Relaxed).into());
+        line.insert("write_backlog".into(), writes.into());
         line.insert("seq".into(), self.seq.into());
         line.insert("end_real_ns".into(), (self.start_real_ns + now_ns).into());
         line.insert("span_ns".into(), (now_ns - self.told_ns).into());

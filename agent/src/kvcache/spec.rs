@@ -35,14 +35,16 @@ pub enum WritePolicy {
     None,
 }
 
-/// One request: when it comes after the start, and its blocks as those that an earlier request
-/// begins with, followed by new ones. `parent` counts backwards: 1 is the request before, 0 none.
+/// One request: how many microseconds it comes after the one before it, or after the start; and its
+/// blocks: which earlier request has its first ones, counted backwards (0 for none), how many these
+/// are, and how many new ones follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RequestSpec(pub u64, pub u32, pub u32, pub u32);
 
 /// All that the engine is told.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a key of the spec")]
 pub struct Spec {
     /// The version of the format.
     pub format: u32,
@@ -74,6 +76,9 @@ pub struct Spec {
     pub reads_in_flight: u32,
     /// Writes that may be under way at a time.
     pub writes_in_flight: u32,
+    /// Requests come as soon as there is room for them, and not at their times.
+    #[serde(default)]
+    pub closed: bool,
     /// How long requests come.
     pub runtime_s: f64,
     /// Between two intervals that are told.
@@ -132,24 +137,19 @@ impl Spec {
     pub fn paths(&self) -> Result<(Vec<Vec<u32>>, usize), String> {
         let mut paths: Vec<Vec<u32>> = Vec::with_capacity(self.requests.len());
         let mut blocks = 0_usize;
-        let mut due = 0;
-        for (nth, &RequestSpec(due_ns, parent, shared, new)) in self.requests.iter().enumerate() {
+        for (nth, &RequestSpec(_, parent, shared, new)) in self.requests.iter().enumerate() {
             let fault = |what: &str| format!("requests[{nth}] {what}.");
-            if nth > self.warm && due_ns < due {
-                return Err(fault("comes before the one before it"));
-            }
-            due = due_ns;
-            let mut path = Vec::with_capacity((shared + new) as usize);
+            let mut path = Vec::new();
             if shared > 0 {
                 let kept = nth.checked_sub(parent as usize).filter(|_| parent > 0);
                 let kept = kept.and_then(|at| paths[at].get(..shared as usize));
                 path.extend_from_slice(kept.ok_or_else(|| fault("has no such parent"))?);
             }
-            path.extend(blocks as u32..blocks as u32 + new);
             blocks += new as usize;
-            if path.is_empty() || blocks > MAX_BLOCKS {
+            if path.len() + new as usize == 0 || blocks > MAX_BLOCKS {
                 return Err(fault("has no blocks, or all together have too many"));
             }
+            path.extend(blocks as u32 - new..blocks as u32);
             paths.push(path);
         }
         Ok((paths, blocks))
@@ -188,7 +188,6 @@ mod tests {
             (json!({"path": "../x"}), "../x"),
             (json!({"requests": [[0, 0, 0, 0]], "warm": 0}), "requests[0]"),
             (json!({"requests": [[0, 1, 1, 1]], "warm": 0}), "requests[0]"),
-            (json!({"requests": [[9, 0, 0, 1], [8, 0, 0, 1]], "warm": 0}), "requests[1]"),
             (json!({"warm": 7}), "7"),
         ] {
             let told = match Spec::parse(spec_with(&keys).to_string().as_bytes()) {

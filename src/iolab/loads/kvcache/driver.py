@@ -1,0 +1,98 @@
+"""How KV-cache load is made in a session: the agent's own engine on the store that was laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.core.run import PlannedRun
+from iolab.errors import EngineError
+from iolab.hosts.engine import Command
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.kvcache.engine import KvCacheReader, kv_cache_command
+from iolab.loads.kvcache.replay import Replay, plan_replay
+from iolab.loads.kvcache.trace import TraceError
+from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState
+from iolab.session.kinds import LoadSession
+from iolab.session.laid_out_files import drop_caches, prove_extents_written
+from iolab.session.process_driver import ProcessDriver
+from iolab.session.start import watch_idle
+from iolab.study.targets import hosts_making_load_of_point
+from iolab.targets.context import run_seed
+
+
+class KvCacheDriver(ProcessDriver):
+    """One process of the agent on each host, on its own part of the requests."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, KvCacheReader] = {}
+        self._replay: Replay | None = None
+
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """The requests drawn, extents proved, caches dropped, devices watched idle."""
+        self._replay = _replay_of_run(session, run)
+        for phase in (prove_extents_written, drop_caches, watch_idle):
+            if not session.stop.is_requested:
+                await phase(session, run, shares)
+
+    async def measure(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostRunState],
+        counters: CounterCollector,
+    ) -> None:
+        """See `ProcessDriver`; then what each host did with its requests."""
+        self._readers.clear()
+        try:
+            await super().measure(session, run, shares, counters)
+        finally:
+            for share in shares:
+                if share.name in self._readers:
+                    share.details = self._readers[share.name].details
+
+    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+        """See `ProcessDriver`."""
+        job = KvCacheJob.require_type(run.point.job)
+        replay = self._replay or _replay_of_run(session, run)
+        host = _host_place(session, run, share)
+        self._readers[share.name] = KvCacheReader(job, replay, host)
+        return kv_cache_command(
+            job,
+            replay,
+            host,
+            share.workdir.dir,
+            seconds=session.study.method.load_seconds_range[1],
+            seed=run_seed(session.study, run.point, share.name, run.repeat),
+        )
+
+    def reader(self, run: PlannedRun, share: HostRunState) -> KvCacheReader:  # noqa: ARG002 - of all
+        """See `ProcessDriver`."""
+        return self._readers[share.name]
+
+
+def _host_place(session: SessionContext, run: PlannedRun, share: HostRunState) -> int:
+    return hosts_making_load_of_point(session.study, run.point).index(share.name)
+
+
+def _replay_of_run(session: SessionContext, run: PlannedRun) -> Replay:
+    job = KvCacheJob.require_type(run.point.job)
+    hosts = len(hosts_making_load_of_point(session.study, run.point))
+    seconds = session.study.method.load_seconds_range[1]
+    try:
+        replay = plan_replay(job, seconds, hosts, session.study.method.seed)
+    except TraceError as fault:
+        raise EngineError(f"The trace {fault}.", "See workload.*.trace.") from None
+    if replay.trace.digest != job.trace_digest:
+        raise EngineError(
+            f"The trace {job.trace} is not the one that was planned.",
+            "Give the same file again, or begin a new session.",
+        )
+    return replay
+
+
+SESSION: Final = LoadSession(drivers={KV_CACHE_ENGINE: KvCacheDriver})

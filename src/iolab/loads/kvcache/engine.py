@@ -1,0 +1,172 @@
+"""The agent's engine of KV-cache load: what it is told of a host's requests, and what it tells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from iolab.core.run import EngineTotals
+from iolab.core.workload import Direction
+from iolab.errors import EngineError
+from iolab.hosts.engine import Command
+from iolab.hosts.engine_lines import (
+    LineReader,
+    optional_count,
+    parse_operation_interval,
+    require_count,
+    require_part,
+)
+from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
+from iolab.hosts.intervals import DirectionInterval
+from iolab.loads.kvcache.replay import Replay, encode_requests, ideal_hits
+from iolab.loads.kvcache.workload import (
+    Durability,
+    KvCacheJob,
+    KvCacheRun,
+    KvOperation,
+    Placement,
+    WritePolicy,
+)
+
+FORMAT: Final = 1
+ARGV: Final = ("iolab-agent", "kv-cache")
+SPEC_BYTES_MAX: Final = 1 << 20
+"""What one message to the agent holds."""
+
+INTERVAL_MS: Final = 1000
+END_LIMIT_S: Final = 60.0
+"""From the end of submission: I/Os that hang are given up after ten seconds."""
+
+REPORT_LIMIT_BYTES: Final = 64 << 10
+SPARE_REPORTS: Final = 64
+"""A line an interval, of bins that are in use, and some more for the head and the end."""
+
+
+def kv_cache_command(
+    job: KvCacheJob, replay: Replay, host: int, directory: str, *, seconds: float, seed: int
+) -> Command:
+    """The process of one host. EngineError where it has more requests than a message holds."""
+    warm, requests = replay.of_host(host)
+    data_set = job.data_set("")
+    spec: dict[str, Any] = {
+        "format": FORMAT,
+        "object_bytes": job.object_bytes,
+        "objects": job.objects_per_block,
+        "slots": job.slots,
+        "capacity": job.capacity_blocks,
+        "memory": job.memory_blocks,
+        "place": job.placement.value,
+        "path": f"{data_set.id}.0." if job.placement is Placement.FILES else f"{data_set.id}.0.0",
+        "write": job.write.value,
+        "fsync": job.durable is Durability.FSYNC,
+        "direct": job.direct,
+        "verify": job.verifies_blocks,
+        "reads_in_flight": job.reads_in_flight,
+        "writes_in_flight": job.writes_in_flight,
+        "closed": job.requests_per_s is None,
+        "runtime_s": seconds,
+        "interval_ms": INTERVAL_MS,
+        "seed": seed,
+        "warm": len(warm),
+    }
+    encoded = _json_text(encode_requests((*warm, *requests)))
+    text = _json_text({**spec, "requests": []}).replace('"requests":[]', f'"requests":{encoded}')
+    if len(text) > SPEC_BYTES_MAX:
+        message = f"A host's requests take {len(text):,} bytes, a message to the agent holds 1 MiB."
+        raise EngineError(message, "Give fewer requests_per_s, or a shorter method.runtime.")
+    # The requests follow from the study; their checksum says what they were.
+    recorded = {**spec, "requests_sha256": hashlib.sha256(encoded.encode()).hexdigest()}
+    limit_s = seconds + END_LIMIT_S
+    return Command(
+        argv=ARGV,
+        cwd=directory,
+        stdin=text.encode("ascii"),
+        job_file=_json_text(recorded),
+        wall_limit_s=limit_s,
+        output_limit_bytes=(math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
+        waits_for_start=True,
+    )
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+class KvCacheReader(LineReader):
+    """Reads what the engine prints on one host; `details` when it has ended."""
+
+    head_key = "native"
+
+    def __init__(self, job: KvCacheJob, replay: Replay, host: int) -> None:
+        super().__init__()
+        self._job = job
+        self._replay = replay
+        self._host = host
+        self._directions = (
+            (Direction.READ,)
+            if job.write is WritePolicy.NONE
+            else (Direction.READ, Direction.WRITE)
+        )
+        self._backlog: list[int] = []
+        self._write_backlog: list[int] = []
+        self.details: KvCacheRun | None = None
+
+    def version_text(self, head: dict[str, Any]) -> str:
+        """See `LineReader`."""
+        return super().version_text(head).replace("native", "kv-cache")
+
+    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+        """Reads and writes of objects, and the operations that are made of them."""
+        parts: list[DirectionInterval] = []
+        for direction in self._directions:
+            parts += parse_direction_intervals(direction, require_part(document, direction.key))
+        parts += (
+            parse_operation_interval(operation, require_part(document, operation.key))
+            for operation in KvOperation
+        )
+        self._backlog.append(require_count(document, "backlog"))
+        self._write_backlog.append(require_count(document, "write_backlog"))
+        return tuple(parts)
+
+    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+        """See `LineReader`; with what was counted of requests."""
+        self.details = self._details(require_part(end, "requests"))
+        return parse_totals(head, end, self._directions, 1)
+
+    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
+        """A run of nothing but failures."""
+        generator = totals.generator
+        failed = generator.failed_ios if generator else 0
+        ways = (totals.read, totals.write)
+        if failed and not any(way.ios for way in ways if way is not None):
+            self.faults.add_fault(f"all {failed} I/Os failed")
+        if not require_part(end, "requests").get("requests"):
+            self.faults.add_fault("no request came")
+
+    def _details(self, counts: Mapping[str, Any]) -> KvCacheRun:
+        warm, requests = self._replay.of_host(self._host)
+        came = requests[: require_count(counts, "requests")]
+        ideal = ideal_hits(self._job, warm, came)
+        return KvCacheRun(
+            requests=require_count(counts, "requests"),
+            blocks=require_count(counts, "blocks"),
+            hits=require_count(counts, "hits"),
+            memory_hits=optional_count(counts, "memory_hits"),
+            ideal_hits=ideal.hits,
+            waits=optional_count(counts, "waits"),
+            loads=require_count(counts, "loads"),
+            unloaded=require_count(counts, "unloaded"),
+            stores=require_count(counts, "stores"),
+            unwritten=optional_count(counts, "unwritten"),
+            evictions=optional_count(counts, "evictions"),
+            held_at_start=require_count(counts, "held_at_start"),
+            held_at_end=require_count(counts, "held_at_end"),
+            capacity_blocks=self._job.capacity_blocks,
+            input_tokens=sum(request.input_tokens for request in came),
+            clock_factor=self._replay.clock_factor,
+            backlog=tuple(self._backlog),
+            write_backlog=tuple(self._write_backlog),
+        )

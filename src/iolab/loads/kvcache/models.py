@@ -1,0 +1,41 @@
+"""Language models by the keys and values of a token, as their configurations have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from iolab.record import Record
+
+
+class Model(Record):
+    """One model: its layers, and the bytes of a token's keys and values in one layer."""
+
+    title: str
+    layers: int
+    layer_bytes: int
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Of all layers together."""
+        return self.layers * self.layer_bytes
+
+
+def _grouped(title: str, layers: int, kv_heads: int, head_dim: int) -> Model:
+    """Keys and values of each head in bfloat16."""
+    return Model(title, layers, kv_heads * head_dim * 2 * 2)
+
+
+MODELS: Final[Mapping[str, Model]] = MappingProxyType(
+    {
+        "llama3-8b": _grouped("Llama 3 8B", 32, 8, 128),
+        "llama3-70b": _grouped("Llama 3 70B", 80, 8, 128),
+        "llama3-405b": _grouped("Llama 3.1 405B", 126, 8, 128),
+        "qwen3-32b": _grouped("Qwen3 32B", 64, 8, 128),
+        # Latent attention keeps one vector of 512 and a position of 64 for all heads.
+        "deepseek-v3": Model("DeepSeek-V3", 61, 576 * 2),
+        "gpt-oss-120b": _grouped("gpt-oss-120b", 36, 8, 64),
+    }
+)
+"""By the names in study files."""

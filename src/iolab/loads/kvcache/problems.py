@@ -1,0 +1,71 @@
+"""What KV-cache workloads are refused for: over several keys, and by their trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from iolab.core.configuration import Objective
+from iolab.loads.kvcache.generator import CONVERSATION
+from iolab.loads.kvcache.replay import GENERATED_STEP_S, largest_request_blocks, load_trace
+from iolab.loads.kvcache.table import KvCacheTable
+from iolab.loads.kvcache.trace import TraceError, with_block_tokens
+from iolab.loads.kvcache.workload import KvCacheJob, Placement
+from iolab.study.document import StudyDocument
+from iolab.study.tables import Problem, StudyTables, add_problems
+from iolab.units import format_bytes, parse_size
+
+FILES_MAX: Final = 1_000_000
+"""Objects in files of their own on one host: the folder is one, and each is opened anew."""
+
+
+def add_kv_cache_faults(document: StudyDocument, tables: StudyTables) -> None:
+    """Add every fault of KV-cache workloads that no single key shows."""
+    for item, table in tables.items_of_table("workload", KvCacheTable):
+        add_problems(document, item, _problems(table))
+        if document.tree.get("precondition", {}).get("steady"):
+            message = f"steady of [precondition] does not go with workload {table.id}."
+            hint = "Leave steady out: a store that is full is in the state that a trace leaves."
+            document.add_fault(("precondition", "steady"), message, hint)
+
+
+def _problems(table: KvCacheTable) -> Iterator[Problem]:
+    try:
+        trace = load_trace(table.trace, GENERATED_STEP_S)
+        with_block_tokens(trace, table.block_tokens)
+    except TraceError as fault:
+        hint = "Give a file of one JSON object a line, or 'conversation'."
+        yield Problem(("trace",), f"a trace that cannot be replayed: {fault}", hint)
+        return
+    if table.objective is not Objective.MAX_LOAD and table.requests_per_s is None:
+        hint = (
+            "Write for example requests_per_s = [4, 8]; the trace's own rate is "
+            f"{trace.requests_per_s:.3g}."
+        )
+        yield Problem(("requests_per_s",), "no requests_per_s", hint)
+    job = table.build_job()
+    if table.trace != CONVERSATION and job.start_s * 1e9 > trace.span_ns:
+        has = f"start = {job.start_s:g} s, but its trace ends at {trace.span_ns / 1e9:.0f} s"
+        yield Problem(("start",), has, "Give an earlier start.")
+    yield from _capacity_problems(table, job)
+
+
+def _capacity_problems(table: KvCacheTable, job: KvCacheJob) -> Iterator[Problem]:
+    largest = largest_request_blocks(job)
+    least = largest * job.block_bytes
+    for index, capacity in enumerate(table.capacity):
+        if parse_size(capacity) < least:
+            has = (
+                f"capacity = {capacity}, but the largest request of its trace has {largest} blocks "
+                f"of {format_bytes(job.block_bytes)}"
+            )
+            yield Problem(
+                ("capacity", index) if len(table.capacity) > 1 else ("capacity",),
+                has,
+                f"Give at least {format_bytes(least)}.",
+            )
+    objects = job.slots * job.objects_per_block
+    if job.placement is Placement.FILES and objects > FILES_MAX:
+        has = f"objects = 'files', which makes {objects:,} of them on each host"
+        hint = f"Write objects = 'slab', or a capacity of at most {FILES_MAX:,} objects."
+        yield Problem(("objects",), has, hint)

@@ -1,0 +1,192 @@
+"""What of a trace is replayed: its requests by host, at a rate, as the agent is told them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from iolab.loads.kvcache.generator import CONVERSATION, generate_trace
+from iolab.loads.kvcache.trace import (
+    HitCounts,
+    Request,
+    Trace,
+    TraceError,
+    count_hits,
+    read_trace,
+    repeat_trace,
+    session_of_requests,
+    with_block_tokens,
+)
+from iolab.loads.kvcache.workload import KvCacheJob, TraceArrivals
+from iolab.record import Record
+
+TRACE_SEED: Final = 1
+"""The built-in trace is one trace: runs and hosts differ in nothing by it."""
+
+GENERATED_STEP_S: Final = 600.0
+"""The built-in trace is drawn in whole steps, so that runs of about one length share it."""
+
+GENERATED_REQUESTS_PER_S: Final = 3.2
+"""Requests of it in a second of its clock, a little less than it has."""
+
+REQUESTS_OF_RUN_MAX: Final = 60_000
+"""Requests of one host that fit into what the agent is told at once."""
+
+CLOSED_REQUESTS_PER_S: Final = 400.0
+"""Requests for each second of a run whose requests come as fast as they can."""
+
+
+class Replay(Record):
+    """The requests of a run: `warm` ones that came before its start, and those that are replayed.
+
+    Times are nanoseconds since the start. `hosts` is the place of each request's host.
+    """
+
+    trace: Trace
+    warm: int
+    requests: tuple[Request, ...]
+    hosts: tuple[int, ...]
+    clock_factor: float
+
+    def of_host(self, index: int) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+        """The warm and the replayed requests of one host."""
+        pairs = list(zip(self.requests, self.hosts, strict=True))
+        return (
+            tuple(request for request, host in pairs[: self.warm] if host == index),
+            tuple(request for request, host in pairs[self.warm :] if host == index),
+        )
+
+
+def trace_digest(name: str) -> str:
+    """The checksum of a trace; "" where it cannot be read, which is told elsewhere."""
+    try:
+        return load_trace(name, GENERATED_STEP_S).digest
+    except TraceError:
+        return ""
+
+
+def load_trace(name: str, seconds: float) -> Trace:
+    """A trace by its name or path; the built-in one of at least that many seconds. TraceError."""
+    if name != CONVERSATION:
+        return read_trace(name)
+    steps = max(math.ceil(seconds / GENERATED_STEP_S), 1)
+    return generate_trace(TRACE_SEED, steps * GENERATED_STEP_S)
+
+
+def largest_request_blocks(job: KvCacheJob) -> int:
+    """The blocks of the trace's largest request. TraceError."""
+    trace = with_block_tokens(load_trace(job.trace, GENERATED_STEP_S), job.block_tokens)
+    return max(len(request.blocks) for request in trace.requests)
+
+
+def request_count(job: KvCacheJob, seconds: float) -> int:
+    """How many requests a run of that length replays on the whole fleet."""
+    rate = job.requests_per_s or CLOSED_REQUESTS_PER_S
+    return max(math.ceil(rate * seconds), 2)
+
+
+@lru_cache(maxsize=4)
+def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Replay:
+    """The requests of a run, so many that the asked rate is kept on average. TraceError."""
+    wanted = request_count(job, seconds)
+    trace, requests, first = _requests_from(job, wanted + 1)
+    if len(requests) > REQUESTS_OF_RUN_MAX * hosts:
+        raise TraceError(
+            f"the run replays {len(requests):,} requests, and {REQUESTS_OF_RUN_MAX:,} a host are "
+            "the most"
+        )
+    spread = _spread_times(trace, requests, job.arrivals, seed)
+    begin, end = spread[first], spread[first + wanted]
+    factor = (end - begin) / (seconds * 1e9) if end > begin else 1.0
+    chosen = requests[: first + wanted]
+    sessions = session_of_requests(chosen)
+    return Replay(
+        trace=trace,
+        warm=first,
+        requests=tuple(
+            Request(
+                round(max(at - begin, 0) / factor),
+                request.input_tokens,
+                request.output_tokens,
+                request.blocks,
+            )
+            for at, request in zip(spread, chosen, strict=False)
+        ),
+        hosts=tuple(_host_of_session(session, hosts) for session in sessions),
+        clock_factor=factor,
+    )
+
+
+def _requests_from(job: KvCacheJob, wanted: int) -> tuple[Trace, tuple[Request, ...], int]:
+    """The trace, enough of its requests, and the first of them that is replayed."""
+    start_ns = round(job.start_s * 1e9)
+    if job.trace != CONVERSATION:
+        trace = with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
+        first = trace.first_after(start_ns)
+        if first >= len(trace.requests):
+            span = trace.span_ns / 1e9
+            raise TraceError(f"start = {job.start_s:g} s is after its end, at {span:g} s")
+        step_ns = max(trace.clock_step_ns, round(1e9 / trace.requests_per_s))
+        return trace, repeat_trace(trace.requests, first + wanted, trace.span_ns + step_ns), first
+    seconds = job.start_s + wanted / GENERATED_REQUESTS_PER_S
+    while True:
+        trace = with_block_tokens(load_trace(job.trace, seconds), job.block_tokens)
+        first = trace.first_after(start_ns)
+        if len(trace.requests) >= first + wanted:
+            return trace, trace.requests[: first + wanted], first
+        seconds += GENERATED_STEP_S
+
+
+def _spread_times(
+    trace: Trace, requests: Sequence[Request], arrivals: TraceArrivals, seed: int
+) -> list[int]:
+    """When requests come on the trace's clock, in their order."""
+    random = np.random.default_rng(seed)
+    times = np.array([request.due_ns for request in requests], dtype=np.float64)
+    if arrivals is TraceArrivals.SPREAD and trace.clock_step_ns:
+        # Sorted within a step: who came first there is not known.
+        times = np.sort(times + random.random(times.size) * trace.clock_step_ns)
+    elif arrivals is TraceArrivals.POISSON:
+        gaps = -np.log(1.0 - random.random(times.size))
+        mean = (times[-1] - times[0]) / max(times.size - 1, 1)
+        times = times[0] + np.cumsum(gaps) * mean
+    return [round(value) for value in times.tolist()]
+
+
+def _host_of_session(session: int, hosts: int) -> int:
+    """The host of a session, by chance and always the same."""
+    digest = hashlib.blake2b(session.to_bytes(8, "little"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % hosts
+
+
+def encode_requests(requests: Sequence[Request]) -> list[list[int]]:
+    """Requests as the agent is told them.
+
+    Of each the gap to the one before in microseconds, which earlier one has its first blocks
+    (counted backwards, 0 for none), how many these are, and how many new ones follow.
+    """
+    last_user: dict[int, int] = {}
+    encoded = []
+    before_us = 0
+    for number, request in enumerate(requests):
+        shared = next(
+            (n for n, block in enumerate(request.blocks) if block not in last_user),
+            len(request.blocks),
+        )
+        parent = number - last_user[request.blocks[shared - 1]] if shared else 0
+        at_us = request.due_ns // 1000
+        encoded.append([at_us - before_us, parent, shared, len(request.blocks) - shared])
+        before_us = at_us
+        for block in request.blocks:
+            last_user[block] = number
+    return encoded
+
+
+def ideal_hits(job: KvCacheJob, warm: Sequence[Request], requests: Sequence[Request]) -> HitCounts:
+    """What an LRU list of the job's capacity would have held of these requests."""
+    return count_hits(requests, job.capacity_blocks, warm)

@@ -1,0 +1,70 @@
+"""KV-cache load in briefs and exports: requests and prefixes beside reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from iolab.core.metric import Metric
+from iolab.core.study import Study
+from iolab.core.workload import Direction, NamedOperation, ServiceTime
+from iolab.loads.kvcache.models import MODELS
+from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
+from iolab.report.brief import Brief
+from iolab.report.numbers import DASH
+from iolab.report.single_figure import SingleFigureReport
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
+from iolab.units import format_bytes, format_count
+
+
+class KvCacheReport(SingleFigureReport):
+    """Requests a second, and how long and how fast their prefixes come."""
+
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
+        Direction,
+        ServiceTime,
+        KvOperation,
+    )
+    uses_laid_out_files: ClassVar[bool] = True
+
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
+        """Requests, prefixes and hits, then what was read and written."""
+        return RUN_COLUMNS
+
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
+        """The traces, and the stores that they were replayed against."""
+        return (workloads_table(study),)
+
+
+RUN_COLUMNS = (
+    ("requests_per_s", "Requests/s"),
+    (KvOperation.PREFIX_LOAD.latency_key("p50"), "Prefix p50"),
+    (KvOperation.PREFIX_LOAD.latency_key("p95"), "Prefix p95"),
+    (KvOperation.PREFIX_LOAD.latency_key("p99"), "Prefix p99"),
+    ("prefix_rate_bytes_per_s_p50", "Prefix rate"),
+    ("prefix_rate_bytes_per_s_p5", "Slow prefix rate"),
+    ("hit_share", "Hits"),
+    ("ideal_hit_share", "Ideal hits"),
+    ("read_bw_bytes_per_s", "Read"),
+    ("write_bw_bytes_per_s", "Written"),
+    ("read_lat_ns_p99", "Block read p99"),
+)
+
+
+def workloads_table(study: Study) -> Table:
+    """What each workload replays, against which store."""
+    texts = ("Workload", "Trace", "Model", "Store on each host", "Block", "Objects", "Requests/s")
+    rows = tuple(
+        row_of_cells(
+            workload.title,
+            f"{job.trace}, from {job.start_s:g} s on",
+            f"{MODELS[job.model].title}, {format_bytes(job.kv_bytes_per_token)} a token",
+            f"{format_bytes(job.capacity_bytes)}, {format_count(job.capacity_blocks)} blocks",
+            f"{job.block_tokens} tokens, {format_bytes(job.block_bytes)}",
+            f"{job.objects_per_block} a block, {job.placement}, write {job.write}",
+            workload.axis_texts.get("requests_per_s", str(job.requests_per_s or DASH)),
+        )
+        for workload in study.workloads
+        if isinstance(job := workload.job, KvCacheJob)
+    )
+    return Table("KV-cache workloads", text_and_number_columns(texts), rows)

@@ -1,0 +1,111 @@
+"""KV-cache load in studies and plans: its table, its faults, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.run import Plan, Point
+from iolab.core.study import Study
+from iolab.loads.kvcache.problems import add_kv_cache_faults
+from iolab.loads.kvcache.replay import ideal_hits, plan_replay
+from iolab.loads.kvcache.table import KvCacheTable
+from iolab.loads.kvcache.trace import TraceError
+from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, WritePolicy
+from iolab.record import Record
+from iolab.study.document import StudyDocument
+from iolab.study.kinds import HostStudy, KnownFacts, LoadStudy
+from iolab.study.load_tables import LoadTable
+from iolab.study.tables import StudyTables
+from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.writes import RunWrites
+from iolab.text import percent_text
+from iolab.units import format_bytes, format_count, format_rate_bytes
+
+PLANNED_S_MAX: Final = 600.0
+"""Of a run's requests, by which its reads and writes are told beforehand."""
+
+
+class ReplayDemand(Record):
+    """What the requests of a run ask of all hosts together, a second."""
+
+    hit_share: float
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    clock_factor: float
+
+
+@lru_cache(maxsize=64)
+def replay_demand(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> ReplayDemand | None:
+    """What a run asks for at its rate; None without one, or without a trace."""
+    if job.requests_per_s is None:
+        return None
+    seconds = min(seconds, PLANNED_S_MAX)
+    try:
+        replay = plan_replay(job, seconds, hosts, seed)
+    except TraceError:
+        return None
+    counts = [ideal_hits(job, *replay.of_host(host)) for host in range(hosts)]
+    blocks, hits = sum(c.references for c in counts), sum(c.hits for c in counts)
+    writes = 0 if job.write is WritePolicy.NONE else blocks - hits
+    return ReplayDemand(
+        hit_share=hits / blocks if blocks else 0.0,
+        read_bytes_per_s=hits * job.block_bytes / seconds,
+        write_bytes_per_s=writes * job.block_bytes / seconds,
+        clock_factor=replay.clock_factor,
+    )
+
+
+class KvCacheStudy(LoadStudy):
+    """The part of KV-cache load in studies and plans."""
+
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {KvCacheTable: (KV_CACHE_ENGINE,)}
+    examples: Mapping[str, str] = {"capacity": '"4t"'}
+
+    def job_text(self, job: KvCacheJob) -> str:
+        """See `LoadStudy`."""
+        rate = "as many requests as it can"
+        if job.requests_per_s is not None:
+            rate = f"{format_count(job.requests_per_s)} requests/s"
+        store = f"{format_count(job.capacity_blocks)} blocks of {format_bytes(job.block_bytes)}"
+        start = f"{job.trace} trace from {job.start_s:g} s on"
+        return f"{start}, {rate}, {store} on each host ({job.placement})"
+
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
+        """Add every fault of its workloads that no single key shows."""
+        add_kv_cache_faults(document, tables)
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+        """The blocks that its requests bring and the store has not."""
+        job = KvCacheJob.require_type(point.job)
+        if job.write is WritePolicy.NONE:
+            return RunWrites()
+        makers = len(hosts_making_load_of_point(study, point))
+        seconds = study.method.load_seconds_range
+        demand = _demand_of_point(study, point)
+        if demand is None:
+            return RunWrites(open_hosts=makers, seconds=seconds)
+        return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds=seconds)
+
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+        """What each rate asks of the store."""
+        for point in plan.points:
+            if not isinstance(point.job, KvCacheJob):
+                continue
+            demand = _demand_of_point(study, point)
+            if demand is not None:
+                yield (
+                    f"{point.title_text}: {demand.clock_factor:.3g} x the trace's clock, "
+                    f"{percent_text(demand.hit_share)} hits: reads "
+                    f"{format_rate_bytes(demand.read_bytes_per_s)}, writes "
+                    f"{format_rate_bytes(demand.write_bytes_per_s)}"
+                )
+
+
+def _demand_of_point(study: Study, point: Point) -> ReplayDemand | None:
+    job = KvCacheJob.require_type(point.job)
+    makers = len(hosts_making_load_of_point(study, point))
+    seconds = study.method.load_seconds_range[1]
+    return replay_demand(job, seconds, makers, study.method.seed)

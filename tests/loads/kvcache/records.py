@@ -1,0 +1,86 @@
+"""Recorded replays: one client, half a minute, a store that keeps up with its requests."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from iolab.core.generator import GeneratorTotals, Lateness
+from iolab.core.run import RunRecord
+from iolab.core.workload import Direction, ServiceTime
+from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheRun
+from tests.analysis.records import Burst, bursts_record
+
+JOB: Final = KvCacheJob(
+    KV_CACHE_ENGINE,
+    trace="conversation",
+    model="llama3-70b",
+    # Blocks of the size of records: 4 KiB.
+    kv_bytes_per_token=8,
+    capacity_bytes=10_000 * 4096,
+    requests_per_s=50,
+)
+
+RUN: Final = KvCacheRun(
+    requests=1500,
+    blocks=36_000,
+    hits=8000,
+    memory_hits=0,
+    ideal_hits=8000,
+    waits=3,
+    loads=1200,
+    unloaded=0,
+    stores=28_000,
+    unwritten=0,
+    evictions=28_000,
+    held_at_start=10_000,
+    held_at_end=10_000,
+    capacity_blocks=10_000,
+    input_tokens=18_000_000,
+    clock_factor=15.0,
+    backlog=(2, 3, 1, 4, 2, 2, 3, 1, 2, 3) * 3,
+    write_backlog=(0, 5, 0, 9, 0, 0, 7, 0, 0, 3) * 3,
+)
+
+GENERATOR: Final = GeneratorTotals(
+    method="sync",
+    threads=80,
+    clock="tsc",
+    notes=(),
+    errors=(),
+    retries=(),
+    lateness=Lateness(1500, 20_000, 90_000, 400_000, 60_000),
+    unreached=False,
+    measured_ns=30_000_000_000,
+    drain_ns=0,
+    drained_ios=0,
+    verify=None,
+    voluntary_switches=0,
+    involuntary_switches=0,
+    steal_ticks=0,
+)
+
+
+def replayed(
+    *, job: KvCacheJob = JOB, generator: GeneratorTotals = GENERATOR, **changes: Any
+) -> RunRecord:
+    """The record of a client that did that with its requests."""
+    bursts = [
+        Burst(ios=20_000, lat_ns=900_000),
+        Burst(ios=70_000, lat_ns=900_000, direction=Direction.WRITE),
+        Burst(ios=20_000, lat_ns=400_000, direction=ServiceTime.READ),
+        Burst(ios=70_000, lat_ns=400_000, direction=ServiceTime.WRITE),
+    ]
+    record = bursts_record(bursts, job=job)
+    hosts = tuple(
+        replace(
+            host,
+            details=replace(RUN, **changes),
+            totals=replace(host.totals, generator=generator) if host.totals else None,
+            clock_offset_after_ns=host.clock_offset_ns,
+            clock_error_after_ns=0,
+        )
+        for host in record.hosts
+    )
+    return replace(record, hosts=hosts)

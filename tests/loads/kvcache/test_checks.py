@@ -1,0 +1,76 @@
+"""Replays whose queue grows, whose store is not full, or whose hits are not the trace's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from iolab.analysis.kinds import judge_run
+from iolab.core.generator import GeneratorTotals, Lateness
+from iolab.core.metric import Level
+from iolab.loads.kvcache.checks import backlog_growth
+from iolab.loads.kvcache.workload import WritePolicy
+from iolab.registry import analysis_kinds
+from tests.analysis.records import facts_of
+from tests.loads.kvcache.records import GENERATOR, JOB, replayed
+
+RISING = tuple(range(0, 60, 2))
+
+
+def level(code: str, **changes: Any) -> Level | None:
+    record = replayed(**changes)
+    result = judge_run(record, {host.host: facts_of(host.host) for host in record.hosts}, KINDS)
+    return {check.code: check.level for check in result.verdict.checks}[code]
+
+
+KINDS = analysis_kinds()
+
+
+def generator(**changes: Any) -> GeneratorTotals:
+    return replace(GENERATOR, **changes)
+
+
+@pytest.mark.parametrize(
+    ("code", "changes", "expected"),
+    [
+        ("queue-grows", {}, Level.VALID),
+        ("queue-grows", {"backlog": RISING}, Level.INVALID),
+        ("queue-grows", {"write_backlog": RISING}, Level.INVALID),
+        ("queue-grows", {"unwritten": 1000}, Level.INDICATIVE),
+        ("queue-grows", {"unwritten": 9000}, Level.INVALID),
+        ("queue-grows", {"generator": generator(unreached=True)}, Level.INVALID),
+        ("queue-grows", {"job": replace(JOB, requests_per_s=None)}, None),
+        ("capacity-not-filled", {}, Level.VALID),
+        ("capacity-not-filled", {"held_at_start": 5000}, Level.INDICATIVE),
+        ("capacity-not-filled", {"held_at_start": 10, "held_at_end": 5000}, Level.INVALID),
+        ("reuse-differs", {"hits": 8030}, Level.VALID),
+        ("reuse-differs", {"hits": 8040}, Level.INVALID),
+        ("reuse-differs", {"job": replace(JOB, write=WritePolicy.SECOND_USE)}, None),
+        ("work-outside-window", {"generator": generator(drained_ios=100)}, Level.VALID),
+        ("work-outside-window", {"generator": generator(drained_ios=60_000)}, Level.INDICATIVE),
+        ("work-outside-window", {"generator": generator(unsubmitted=300_000)}, Level.INVALID),
+        ("generator-late", {}, Level.VALID),
+        (
+            "generator-late",
+            {"generator": generator(lateness=Lateness(9, 1, 2_000_000, 3_000_000))},
+            Level.INDICATIVE,
+        ),
+        ("generator-late", {"generator": generator(lateness=None)}, Level.INDICATIVE),
+    ],
+)
+def test_a_replay_is_judged_by_what_it_was_asked(
+    code: str, changes: dict[str, Any], expected: Level | None
+) -> None:
+    assert level(code, **changes) is expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_backlog_that_comes_and_goes_does_not_grow(seed: int) -> None:
+    """Neither of independent requests nor of a few seconds' waves."""
+    random = np.random.default_rng(seed)
+    waves = 4 * np.sin(np.arange(60) / 2) + 5
+    assert backlog_growth(random.poisson(waves).astype(float)) == 0
+    assert backlog_growth(random.poisson(np.arange(60.0)).astype(float)) > 30
