@@ -86,6 +86,7 @@ def test_studies_are_listed() -> None:
     assert [study["id"] for study in listed] == [
         "cassandra",
         "cluster-kpi",
+        "kv-cache",
         "rocksdb",
         "ssd-cluster",
         "vm-fleet",

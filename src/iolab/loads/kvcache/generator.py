@@ -12,12 +12,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from iolab.loads.kvcache.trace import BlockNumbers, Request, Trace
 from iolab.record import Record
+
+if TYPE_CHECKING:
+    import numpy as np
 
 CONVERSATION: Final = "conversation"
 """The trace that is built in."""
@@ -151,6 +152,8 @@ def generate_trace(seed: int, seconds: float) -> Trace:
 
 
 def _drafts_in_order(seed: int, seconds: float) -> list[_Draft]:
+    import numpy as np
+
     random = np.random.default_rng(seed)
     drafts: list[tuple[float, int, _Draft]] = []
     ordinal = 0

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-import numpy as np
-
 from iolab.loads.kvcache.generator import CONVERSATION, generate_trace
 from iolab.loads.kvcache.trace import (
     HitCounts,
@@ -146,6 +144,8 @@ def _spread_times(
     trace: Trace, requests: Sequence[Request], arrivals: TraceArrivals, seed: int
 ) -> list[int]:
     """When requests come on the trace's clock, in their order."""
+    import numpy as np
+
     random = np.random.default_rng(seed)
     times = np.array([request.due_ns for request in requests], dtype=np.float64)
     if arrivals is TraceArrivals.SPREAD and trace.clock_step_ns:
