@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
+from iolab.cli.commands import COMMANDS, Command
 from iolab.cli.report import appendix_file
 from iolab.cli.session import session_exit_code
 from iolab.cli.show import FailOnLevel
@@ -26,6 +28,7 @@ from tests.cli.command_line import RESULTS, make_session
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
 
+HELP_LINES_MAX = 30
 SCHEMA = Path(__file__).parents[2] / "schema" / "show.json"
 
 
@@ -52,6 +55,20 @@ def test_the_version_and_the_help() -> None:
     assert printed("--version").startswith("iolab 0.")
     assert "Measure:" in printed("--help")
     assert "Measure:" in refused()
+
+
+def test_the_short_help_names_every_command_on_one_screen() -> None:
+    text = printed("--help")
+    assert len(text.splitlines()) <= HELP_LINES_MAX
+    assert set(COMMANDS) <= set(re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
+def test_the_list_has_the_first_sentence_of_each_help(command: Command) -> None:
+    listed = re.findall(rf"^  {command.name} +(.+)$", printed("--list"), re.M)
+    assert listed == [command.summary]
+    explained = " ".join(printed(command.name, "--help").partition("\n\n")[2].split())
+    assert explained.startswith(command.summary)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ divide = lambda: 1 / 0
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 fill = lambda: bytearray(1 << 30)
 thread = lambda: __import__("threading").Thread(target=int).start()
-add = lambda name: COMMANDS.update({name: Command(name, f"__main__:{name}", Group.READ)})
+add = lambda name: COMMANDS.update({name: Command(name, f"__main__:{name}", "", Group.READ)})
 def finalize():
     import time, weakref
     class Held: pass

@@ -1,23 +1,21 @@
 """The `iolab` command: its subcommands under one app, with one handler for every error.
 
-What a command line does not name is not imported, nor is what takes time to load at the top of a
-command's module, so that help and refusals are quick.
+A command that is not run is not imported, so that help, completion and refusals are quick.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from iolab.cli.commands import COMMANDS, Work, command_of
-from iolab.cli.help import GroupedCommands, PlainCommand
+from iolab.cli.help import GroupedCommands, command_list_text
 from iolab.cli.limited import require_address_space
 from iolab.cli.output import (
     paged,
@@ -37,14 +35,16 @@ SLOW_COMMAND_S: Final = 2.0
 """Seconds after which a command without output prints that it is working."""
 
 
-def create_app(names: Iterable[str] = COMMANDS, settings: Settings | None = None) -> typer.Typer:
-    """The app with those commands; a test holds all of them against docs/reference/cli.md."""
-    defaults = {} if settings is None else {name: settings.option_defaults(name) for name in names}
+def create_app(settings: Settings | None = None) -> typer.Typer:
+    """The app with every command of the table; a test holds them against docs/reference/cli.md."""
+    defaults = (
+        {} if settings is None else {name: settings.option_defaults(name) for name in COMMANDS}
+    )
     app = typer.Typer(
         name="iolab",
         cls=GroupedCommands,
         help="Measure storage and stand behind every number.",
-        epilog="Results on stdout, progress and errors on stderr. See also: iolab COMMAND --help.",
+        epilog="iolab --list lists every command, iolab COMMAND --help explains one.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -54,9 +54,6 @@ def create_app(names: Iterable[str] = COMMANDS, settings: Settings | None = None
         },
     )
     app.callback()(_root_callback)
-    for name in names:
-        module, function = COMMANDS[name].function.split(":")
-        app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
     return app
 
 
@@ -70,7 +67,7 @@ def run_command_line(argv: Sequence[str]) -> int:
         settings = read_settings(tuple(COMMANDS))
         if len(words) < len(argv) or not settings.has_color:
             os.environ["NO_COLOR"] = "1"  # rich and the engines follow it
-        app = create_app(COMMANDS if command is None else (command.name,), settings)
+        app = create_app(settings)
         # The pager shows results once they are all there.
         with (
             paged(settings.pager, is_wanted=command is not None and command.is_paged),
@@ -117,8 +114,20 @@ def _print_man_page(asked: bool) -> None:  # noqa: FBT001 - typer calls it with 
         raise typer.Exit
 
 
+def _print_command_list(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if asked:
+        print_result(command_list_text())
+        raise typer.Exit
+
+
 def _root_callback(
     *,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list", callback=_print_command_list, is_eager=True, help="List every command."
+        ),
+    ] = False,
     version: Annotated[
         bool,
         typer.Option(

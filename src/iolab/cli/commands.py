@@ -1,7 +1,7 @@
 """Every command in one table: what it runs, where the help has it, what it needs of the process.
 
 The app, the help, the pager, the limits on memory, completion and the man page read it. It imports
-next to nothing, as it is read before anything else.
+next to nothing, as it is read before anything else: a command's module is imported when it runs.
 """
 
 from __future__ import annotations
@@ -31,41 +31,211 @@ class Work(Enum):
 
 
 class Command(NamedTuple):
-    """A command: `function` is `module:name`; with `is_paged` its output may go through a pager."""
+    """A command: `function` is `module:name`, `summary` the first line of its help.
+
+    With `is_common` the short help explains it, which names the others; with `is_paged` its output
+    may go through a pager.
+    """
 
     name: str
     function: str
+    summary: str
     group: Group
     work: Work = Work.OTHER
+    is_common: bool = False
     is_paged: bool = False
 
 
 _TABLE: Final = (
-    Command("init", "iolab.cli.plan:init", Group.MEASURE),
-    Command("check", "iolab.cli.plan:check", Group.MEASURE, Work.READS),
-    Command("plan", "iolab.cli.plan:plan", Group.MEASURE, Work.READS, is_paged=True),
-    Command("run", "iolab.cli.run:run", Group.MEASURE, Work.LOADS),
-    Command("bench", "iolab.cli.bench:bench", Group.MEASURE, Work.LOADS),
-    Command("demo", "iolab.cli.run:demo", Group.MEASURE, Work.LOADS),
-    Command("resume", "iolab.cli.run:resume", Group.MEASURE, Work.LOADS),
-    Command("studies", "iolab.cli.plan:studies", Group.MEASURE, Work.READS),
-    Command("ls", "iolab.cli.sessions:ls", Group.READ, is_paged=True),
-    Command("show", "iolab.cli.show:show", Group.READ, Work.READS, is_paged=True),
-    Command("explain", "iolab.cli.show:explain", Group.READ, Work.READS, is_paged=True),
-    Command("report", "iolab.cli.report:report", Group.READ, Work.READS),
-    Command("compare", "iolab.cli.compare:compare", Group.READ, Work.READS, is_paged=True),
-    Command("history", "iolab.cli.compare:history", Group.READ, Work.READS, is_paged=True),
-    Command("predict", "iolab.cli.predict:predict", Group.READ, Work.READS),
-    Command("choose", "iolab.cli.choose:choose", Group.READ, Work.READS),
-    Command("export", "iolab.cli.exchange:export", Group.READ, Work.READS),
-    Command("serve", "iolab.cli.serve:serve", Group.READ),
-    Command("rm", "iolab.cli.sessions:rm", Group.READ),
-    Command("doctor", "iolab.cli.doctor.command:doctor", Group.HOSTS, is_paged=True),
-    Command("clean", "iolab.cli.clean:clean", Group.HOSTS),
-    Command("calibrate", "iolab.cli.calibrate:calibrate", Group.HOSTS, Work.LOADS),
-    Command("import", "iolab.cli.exchange:import_", Group.OTHERS, Work.READS),
-    Command("reference", "iolab.cli.reference:reference", Group.OTHERS, Work.READS, is_paged=True),
-    Command("audit", "iolab.cli.reference:audit", Group.OTHERS, Work.READS, is_paged=True),
+    Command(
+        "init",
+        "iolab.cli.plan:init",
+        "Write a commented study to begin with.",
+        Group.MEASURE,
+        is_common=True,
+    ),
+    Command(
+        "check",
+        "iolab.cli.plan:check",
+        "Check a study file without hosts.",
+        Group.MEASURE,
+        Work.READS,
+        is_common=True,
+    ),
+    Command(
+        "plan",
+        "iolab.cli.plan:plan",
+        "Show what a study would run, write and need, and for how long.",
+        Group.MEASURE,
+        Work.READS,
+        is_common=True,
+        is_paged=True,
+    ),
+    Command(
+        "run",
+        "iolab.cli.run:run",
+        "Measure a study into a session.",
+        Group.MEASURE,
+        Work.LOADS,
+        is_common=True,
+    ),
+    Command(
+        "bench",
+        "iolab.cli.bench:bench",
+        "Compare directories under one load, without a study.",
+        Group.MEASURE,
+        Work.LOADS,
+        is_common=True,
+    ),
+    Command(
+        "demo",
+        "iolab.cli.run:demo",
+        "Measure this directory for some minutes, as an example.",
+        Group.MEASURE,
+        Work.LOADS,
+    ),
+    Command(
+        "resume",
+        "iolab.cli.run:resume",
+        "Measure the missing and failed runs of a session.",
+        Group.MEASURE,
+        Work.LOADS,
+    ),
+    Command(
+        "studies",
+        "iolab.cli.plan:studies",
+        "List the bundled studies.",
+        Group.MEASURE,
+        Work.READS,
+    ),
+    Command(
+        "ls",
+        "iolab.cli.sessions:ls",
+        "List the sessions below a directory, each with its answer.",
+        Group.READ,
+        is_common=True,
+        is_paged=True,
+    ),
+    Command(
+        "show",
+        "iolab.cli.show:show",
+        "Show the results of a session, also of a running one.",
+        Group.READ,
+        Work.READS,
+        is_common=True,
+        is_paged=True,
+    ),
+    Command(
+        "explain",
+        "iolab.cli.show:explain",
+        "Explain what a check means and what to do.",
+        Group.READ,
+        Work.READS,
+        is_paged=True,
+    ),
+    Command(
+        "report",
+        "iolab.cli.report:report",
+        "Write the report of sessions as HTML, PDF or Markdown.",
+        Group.READ,
+        Work.READS,
+        is_common=True,
+    ),
+    Command(
+        "compare",
+        "iolab.cli.compare:compare",
+        "Compare two sessions, or the configurations of one.",
+        Group.READ,
+        Work.READS,
+        is_common=True,
+        is_paged=True,
+    ),
+    Command(
+        "history",
+        "iolab.cli.compare:history",
+        "Find where results changed over many sessions.",
+        Group.READ,
+        Work.READS,
+        is_paged=True,
+    ),
+    Command(
+        "predict",
+        "iolab.cli.predict:predict",
+        "Predict the rate at a load that was not measured.",
+        Group.READ,
+        Work.READS,
+    ),
+    Command(
+        "choose",
+        "iolab.cli.choose:choose",
+        "Rank configurations against a need.",
+        Group.READ,
+        Work.READS,
+    ),
+    Command(
+        "export",
+        "iolab.cli.exchange:export",
+        "Print or write the results for other programs.",
+        Group.READ,
+        Work.READS,
+    ),
+    Command(
+        "serve",
+        "iolab.cli.serve:serve",
+        "Show sessions in a browser, also running ones.",
+        Group.READ,
+    ),
+    Command(
+        "rm",
+        "iolab.cli.sessions:rm",
+        "Remove sessions: all that was measured in them.",
+        Group.READ,
+    ),
+    Command(
+        "doctor",
+        "iolab.cli.doctor.command:doctor",
+        "Check whether this machine, or a fleet, is ready to measure.",
+        Group.HOSTS,
+        is_common=True,
+        is_paged=True,
+    ),
+    Command(
+        "clean",
+        "iolab.cli.clean:clean",
+        "Remove what killed sessions left, after a question.",
+        Group.HOSTS,
+    ),
+    Command(
+        "calibrate",
+        "iolab.cli.calibrate:calibrate",
+        "Compare the native engine with fio on a target.",
+        Group.HOSTS,
+        Work.LOADS,
+    ),
+    Command(
+        "import",
+        "iolab.cli.exchange:import_",
+        "Read results of other tools into a session, and judge them.",
+        Group.OTHERS,
+        Work.READS,
+        is_common=True,
+    ),
+    Command(
+        "reference",
+        "iolab.cli.reference:reference",
+        "Show the published results that come with iolab.",
+        Group.OTHERS,
+        Work.READS,
+        is_paged=True,
+    ),
+    Command(
+        "audit",
+        "iolab.cli.reference:audit",
+        "Check whether the figures of a set of results agree.",
+        Group.OTHERS,
+        Work.READS,
+        is_paged=True,
+    ),
 )
 
 COMMANDS: Final = {command.name: command for command in _TABLE}

@@ -188,7 +188,7 @@ def compare(
     ] = CompareFormat.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two sessions, or the configurations of one, point by point with intervals."""
+    """Compare two sessions, or the configurations of one."""
     from iolab.analysis.comparison import compare_sides
     from iolab.stats.comparison import ComparisonVerdict
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import textwrap
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
+from typer import Typer
+from typer._click import HelpFormatter
+from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.main import get_command
 
-from iolab.cli.commands import COMMANDS, Group
+from iolab.cli.commands import COMMANDS, Command, Group
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
+    from typer._click import Command as ClickCommand
+    from typer._click import Context
 
 OPTIONS: Final = "Options"
 """The heading of options that belong to no group."""
+
+_NAME_WIDTH: Final = max(len(name) for name in COMMANDS)
 
 _PLAIN_TYPES: Final = {
     "<str>": "TEXT",
@@ -23,23 +33,106 @@ _PLAIN_TYPES: Final = {
 }
 
 
-class GroupedCommands(TyperGroup):
-    """The app's help: each group of commands under its heading."""
+class CommandsByName(MutableMapping[str, "ClickCommand"]):
+    """The commands of the table; the module of one is imported when it is looked up."""
 
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the groups, each under its heading."""
-        names = self.list_commands(ctx)
-        width = max(len(name) for name in names)
-        limit = formatter.width - 6 - width
-        for group in Group:
-            rows = [
-                (name.ljust(width), self.commands[name].get_short_help_str(limit))
-                for name, command in COMMANDS.items()
-                if name in names and command.group is group
-            ]
-            if rows:
-                with formatter.section(group.value):
-                    formatter.write_dl(rows)
+    def __init__(self) -> None:
+        self._imported: dict[str, ClickCommand] = {}
+
+    def __getitem__(self, name: str) -> ClickCommand:
+        """A command with its options."""
+        if name not in self._imported:
+            module, function = COMMANDS[name].function.split(":")
+            app = Typer(add_completion=False, rich_markup_mode=None)
+            app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
+            self._imported[name] = get_command(app)
+        return self._imported[name]
+
+    def __setitem__(self, name: str, command: ClickCommand) -> None:
+        """Put another command in place of the table's."""
+        self._imported[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        """Forget what was imported."""
+        self._imported.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order of the help."""
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        """How many commands there are."""
+        return len(COMMANDS)
+
+
+class GroupedCommands(TyperGroup):
+    """The app's help: each group of commands under its heading, of one screen.
+
+    Names and summaries are those of the table, so that neither help nor completion imports a
+    command.
+    """
+
+    def __init__(self, **attrs: Any) -> None:  # noqa: ANN401 - as TyperGroup has it
+        super().__init__(**attrs)
+        self.commands = CommandsByName()
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the usual commands with their summaries, the names of the others, the options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        for group, commands in commands_by_group().items():
+            usual = [command for command in commands if command.is_common]
+            others = [command.name for command in commands if not command.is_common]
+            _write_group(formatter, group, usual, others)
+        formatter.write_heading(OPTIONS)
+        names = ", ".join(parameter.opts[-1] for parameter in self.get_params(ctx))
+        for line in textwrap.wrap(names, formatter.width - 2, break_on_hyphens=False):
+            formatter.write(f"  {line}\n")
+        self.format_epilog(ctx, formatter)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """What the shell offers for the name of a command, or for an option before it."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=command.summary)
+            for name, command in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+
+def commands_by_group() -> dict[Group, list[Command]]:
+    """Every command of the table under its heading, in the order of the help."""
+    return {
+        group: [command for command in COMMANDS.values() if command.group is group]
+        for group in Group
+    }
+
+
+def command_list_text() -> str:
+    """Every command with its summary, in groups."""
+    formatter = HelpFormatter()
+    for group, commands in commands_by_group().items():
+        _write_group(formatter, group, commands)
+    return formatter.getvalue().rstrip()
+
+
+def _write_group(
+    formatter: HelpFormatter,
+    group: Group,
+    commands: Iterable[Command],
+    other_names: Sequence[str] = (),
+) -> None:
+    """Write a heading, the commands with their summaries, and a line of other names."""
+    formatter.write_heading(group.value)
+    with formatter.indentation():
+        # Names are as wide in every group.
+        formatter.write_dl(
+            [(command.name.ljust(_NAME_WIDTH), command.summary) for command in commands]
+        )
+        if other_names:
+            formatter.write_text(f"Also: {', '.join(other_names)}")
 
 
 class PlainCommand(TyperCommand):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from typer.core import TyperArgument, TyperGroup
 
-from iolab.cli.commands import COMMANDS, Group
-from iolab.cli.help import plain_option_usage
+from iolab.cli.help import commands_by_group, plain_option_usage
 from iolab.version import __version__
 
 if TYPE_CHECKING:
@@ -59,12 +58,10 @@ def _page_lines(app: TyperGroup, context: Context) -> Iterator[str]:
     yield from (".SH DESCRIPTION", _escaped(app.epilog or ""))
     yield ".SH OPTIONS"
     yield from _parameter_lines(app, context)
-    for group in Group:
+    for group, commands in commands_by_group().items():
         yield f'.SH "{group.value.upper()}"'
-        for name, info in COMMANDS.items():
-            command = app.commands.get(name)
-            if info.group is group and command is not None:
-                yield from _command_lines(command, context)
+        for command in commands:
+            yield from _command_lines(app.commands[command.name], context)
     for heading, pairs in (
         ("EXIT STATUS", _EXIT_CODES),
         ("ENVIRONMENT", _ENVIRONMENT),
