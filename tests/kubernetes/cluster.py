@@ -19,9 +19,9 @@ ENVIRONMENT = {
     "PATH": f"{CACHE / 'bin'}:{os.environ['PATH']}",
 }
 IMAGE = "--image=localhost/iolab:test"
-NAMESPACE = "iolab"
+NAMESPACE = os.environ.get("IOLAB_KUBERNETES_NAMESPACE", "iolab")
 
-STUDY = """\
+STUDY = f"""\
 format = 1
 id = "classes"
 
@@ -31,6 +31,9 @@ runtime = "4s"
 repeats = 3
 settle = "0s"
 generator_limit = false
+
+[kubernetes]
+namespace = "{NAMESPACE}"
 
 [[workload]]
 id = "rand-read"

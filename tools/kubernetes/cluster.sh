@@ -155,7 +155,7 @@ disks() {
 # Make every volume that was released available again, and those that are missing.
 volumes() {
     for name in $(kubectl get pv -o jsonpath='{range .items[?(@.status.phase=="Released")]}{.metadata.name}{"\n"}{end}'); do
-        kubectl delete pv "$name" >/dev/null
+        kubectl delete pv "$name" --ignore-not-found >/dev/null
     done
     there=$(kubectl get pv -o jsonpath='{.items[*].metadata.name}')
     {
