@@ -50,6 +50,7 @@ def told(
 AT = ("rand-read-4k", "iodepth 8")
 BUSY = ("nvme0n1", "c1", "100 %")
 RISES = ("iodepth 4 to 8", "rises", "2 %")
+RISES_MUCH = ("rises", "90 %")
 LITTLE = ("nvme0n1 40 %", "8.1 %", "30 %", "30 %")
 SINGLE = replace(BENT, is_certain=False, has_single_runs=True, rate_gain_share=0.98)
 SLOW = {**disk(0.4, each_ns=80_000), **cores(0.3)}
@@ -85,7 +86,7 @@ def one_at_a_time() -> RunResources:
             ("seems", "2 %", "low confidence", "processors of c1"),
         ),
         (watched(record(FULL)), None, (*BUSY, "97 %", "not measured")),
-        (watched(record(FULL)), PAYING, ("requested", "iodepth 4 to 8", "rises", "90 %", *BUSY)),
+        (watched(record(FULL)), PAYING, ("not saturated", "iodepth 4 to 8", *RISES_MUCH, *BUSY)),
         (ALL_BUSY, None, ("limited", "processors of c1", "97 %")),
         (
             replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], is_own_load=0.021),)),

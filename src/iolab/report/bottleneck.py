@@ -93,7 +93,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.RATE: "requested rate",
     BottleneckCause.PACE: "pauses of the load",
     BottleneckCause.ONE_AT_A_TIME: "one I/O at a time",
-    BottleneckCause.LOAD: "requested load",
+    BottleneckCause.LOAD: "not saturated",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
     BottleneckCause.BEYOND: "not watched",
@@ -304,7 +304,7 @@ def _offered_load_text(finding: BottleneckFinding) -> str:
         return _no_bottleneck_text(finding)
     busy = f", though {resource_text(use)} is busy {_share_text(use)} of the time" if use else ""
     tried = f"{_load_step_text(finding)}, and no more was tried{busy}"
-    return f"{_verb_by_certainty(finding)} limited by the requested load: {tried}"
+    return f"{_verb_by_certainty(finding)} not saturated: {tried}"
 
 
 def _engine_text(finding: BottleneckFinding) -> str:
@@ -535,17 +535,35 @@ def _bottlenecks_line(
 
 def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> str:
     """The same as a sentence; empty where no best point was watched."""
-    known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
-    if known:
-        line = _bottlenecks_line(study, known, limits)
-        if len(line) > SENTENCE_CHARACTERS_MAX:
-            line = "; ".join(
-                f"{cause} in {len(alike)} of {counted_noun(len(limits), 'best point')}"
-                for cause, alike in _findings_by(known, _cause_text).items()
-            )
-        return f"Limited by: {line}."
+    rising = [limit for limit in limits if limit.decision.cause is BottleneckCause.LOAD]
+    met = [
+        limit
+        for limit in limits
+        if limit.decision.cause not in (BottleneckCause.LOAD, BottleneckCause.NONE)
+    ]
+    sentences = []
+    if met:
+        sentences.append(f"Limited by: {_causes_text(study, met, limits)}.")
+    if rising:
+        several = counted_noun(len(limits), "best point")
+        sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
+    if sentences:
+        return " ".join(sentences)
     unknown = "What limits the best points is not known: nothing watched was at its limit."
     return unknown if limits else ""
+
+
+def _causes_text(
+    study: Study, shown: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
+) -> str:
+    """Which limits which workloads; where that is long, how many of the best points."""
+    line = _bottlenecks_line(study, shown, limits)
+    if len(line) <= SENTENCE_CHARACTERS_MAX:
+        return line
+    return "; ".join(
+        f"{cause} in {len(alike)} of {counted_noun(len(limits), 'best point')}"
+        for cause, alike in _findings_by(shown, _cause_text).items()
+    )
 
 
 def _affected_workloads_text(

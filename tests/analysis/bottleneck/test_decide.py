@@ -41,6 +41,15 @@ def test_a_device_that_is_always_busy_and_still_gives_more_is_none() -> None:
     assert found.use is not None  # told beside: it has been busy all the time
 
 
+def test_a_rate_that_still_rises_has_met_no_limit_of_software() -> None:
+    """Doubled load gives 30 % more: waiting grows, but deeper queues may give more yet."""
+    quick = watched(record({**QUIET, **disk(0.4, each_ns=80_000)}))
+    for gain, cause in ((1.3, BottleneckCause.LOAD), (1.05, BottleneckCause.SOFTWARE)):
+        found = decide_bottleneck(quick, replace(BENT, rate_gain_share=gain))
+        assert found.cause is cause
+        assert found.is_certain is (cause is BottleneckCause.SOFTWARE)
+
+
 def test_of_a_device_that_is_always_busy_at_one_load_alone_nothing_is_claimed() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), None)
     assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE_OPEN, False)

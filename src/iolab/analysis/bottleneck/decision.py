@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 WORTHWHILE_GAIN_SHARE: Final = 0.5
 """A load that is doubled should give more than the square root of two; less is waiting."""
 
+STILL_RISING_GAIN: Final = 1.1
+"""Rate after the last step of the load over that before it, from which no limit was met yet."""
+
 USL_POINTS_MIN: Final = 4
 """The law has three parameters: any three points lie on one."""
 
@@ -128,7 +131,8 @@ class BottleneckCause(StrEnum):
     ONE_AT_A_TIME = "one-at-a-time"
     """One I/O in flight on each host: the rate is one over the latency."""
     LOAD = "load"
-    """The largest load that was requested still raised the rate."""
+    """The largest load that was requested still raised the rate: surely where by as much as
+    doubled load should, else by `STILL_RISING_GAIN`."""
     ENGINE = "engine"
     """The engine kept fewer I/Os in flight than asked, with time to spare on every core."""
     SOFTWARE = "software"
@@ -243,8 +247,18 @@ def _decide_without_full_resource(
             step=step,
             other_full_resources=full_processors,
         )
+    return _decide_by_step(resources, step, device)
+
+
+def _decide_by_step(
+    resources: RunResources, step: LoadStep, device: ResourceUse | None
+) -> BottleneckDecision:
+    """Where more load gives little and nothing is busy: an unseen limit, or none yet."""
     if not step.is_certain:
         return BottleneckDecision(BottleneckCause.NONE, is_certain=False, step=step)
+    if step.rate_gain_share >= STILL_RISING_GAIN:
+        # Waiting grows, but so does the rate: a limit that nobody has seen is none.
+        return BottleneckDecision(BottleneckCause.LOAD, is_certain=False, use=device, step=step)
     return BottleneckDecision(
         BottleneckCause.SOFTWARE if resources.is_storage_monitored else BottleneckCause.BEYOND,
         is_certain=True,
