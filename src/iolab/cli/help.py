@@ -86,7 +86,8 @@ class GroupedCommands(TyperGroup):
             others = [command.name for command in commands if not command.is_common]
             _write_group(formatter, group, usual, others)
         formatter.write_heading(OPTIONS)
-        names = ", ".join(parameter.opts[-1] for parameter in self.get_params(ctx))
+        # Those of the help come in an order that differs from process to process.
+        names = ", ".join(max(parameter.opts, key=len) for parameter in self.get_params(ctx))
         for line in textwrap.wrap(names, formatter.width - 2, break_on_hyphens=False):
             formatter.write(f"  {line}\n")
         self.format_epilog(ctx, formatter)
