@@ -37,6 +37,10 @@ CLIENTS_MAX: Final = 16
 
 _CONFIGURATION_FACT_NAMES: Final = ("Nodes", "Raw capacity", "Usable capacity", "Cost")
 
+STATED_TITLE: Final = "Stated in the study"
+FOUND_TITLE: Final = "Found on the hosts"
+"""Above the rows of hardware: what an author wrote, and what the agent read."""
+
 _HOST_FACT_NAMES: Final = (
     "Machine",
     "Processor",
@@ -207,7 +211,8 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     """
     owners = study.configurations
     extra = list(dict.fromkeys(name for owner in owners for name, _ in owner.hardware))
-    names = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra, *_HOST_FACT_NAMES)
+    stated = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra)
+    names = (*stated, *_HOST_FACT_NAMES)
     every = zip(
         names,
         *(
@@ -222,10 +227,12 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     )
     shown = [(name, texts) for name, *texts in every if any(text != DASH for text in texts)]
     if len(owners) <= COLUMNS_MAX:
-        heads = ("What", *(owner.title if len(owners) > 1 else "As found" for owner in owners))
+        heads = ("What", *(owner.title for owner in owners))
         rows = tuple(row_of_cells(name, *texts) for name, texts in shown)
+        found_at = sum(name in stated for name, _ in shown)
+        groups = ((0, STATED_TITLE), (found_at, FOUND_TITLE)) if 0 < found_at < len(rows) else ()
         return _tables_with_rows(
-            Table("Hardware", text_and_number_columns(heads), rows, merges_equal=True)
+            Table("Hardware", text_and_number_columns(heads), rows, groups, merges_equal=True)
         )
     alike = [row_of_cells(name, texts[0]) for name, texts in shown if len(set(texts)) == 1]
     differ = [(name, texts) for name, texts in shown if len(set(texts)) > 1]
