@@ -46,7 +46,7 @@ import sys
 from iolab.__main__ import main
 from iolab.cli.commands import COMMANDS, Command, Group
 bug = lambda: 1 / 0
-COMMANDS["bug"] = Command("bug", "__main__:bug", Group.READ)
+COMMANDS["bug"] = Command("bug", "__main__:bug", "", Group.READ)
 main()
 """
 

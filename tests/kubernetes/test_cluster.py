@@ -67,7 +67,7 @@ def test_two_classes_are_compared_at_their_known_ratio(study: Path, tmp_path: Pa
     assert re.search(r'"volume_kind": ?"local"', stored)
     # What holds the disks to their rates is a limit of the pods' control groups.
     assert re.search(r'"read_iops": ?2000', stored)
-    report = iolab("report", out, "--out", tmp_path / "report.md")
+    report = iolab("report", out, "--md", tmp_path / "report.md")
     assert report.returncode == 0, report.stderr
     text = (tmp_path / "report.md").read_text("utf-8")
     for part in ("class fast, kubernetes.io/no-provisioner", "local ", "on node", "Burstable"):

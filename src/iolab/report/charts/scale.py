@@ -127,7 +127,9 @@ def axis_number_text(value: float) -> str:
 
 def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
     """The divisor and name of the unit in which `largest` reads with few digits."""
-    choices = _UNITS[unit]
+    # Units of a kind of load, as "requests/s", have the prefixes of all.
+    plain = ((1e6, f"M {unit}"), (1e3, f"k {unit}"), (1.0, unit))
+    choices = _UNITS.get(unit, plain)
     return next((pair for pair in choices if largest >= 1.5 * pair[0]), choices[-1])
 
 
