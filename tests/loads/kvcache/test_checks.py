@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.bottleneck.decision import BottleneckCause, decide_bottleneck
 from iolab.analysis.kinds import judge_run
 from iolab.core.generator import GeneratorTotals, Lateness
 from iolab.core.metric import Level
@@ -74,3 +75,10 @@ def test_a_backlog_that_comes_and_goes_does_not_grow(seed: int) -> None:
     waves = 4 * np.sin(np.arange(60) / 2) + 5
     assert backlog_growth(random.poisson(waves).astype(float)) == 0
     assert backlog_growth(random.poisson(np.arange(60.0)).astype(float)) > 30
+
+
+def test_a_store_that_keeps_up_is_limited_by_the_requested_rate() -> None:
+    record = replayed()
+    result = judge_run(record, {host.host: facts_of(host.host) for host in record.hosts}, KINDS)
+    assert result.resources is not None
+    assert decide_bottleneck(result.resources, None).cause is BottleneckCause.RATE

@@ -279,7 +279,9 @@ def _is_mostly_other_load(resource_use: ResourceUse) -> bool:
 def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
     """The pace where that was kept; a rate that was not kept met another limit."""
     if concurrency.target_rate is None:
-        return BottleneckCause.PACE
+        # A rate of requests that are made of I/Os: checks tell whether it was kept.
+        is_rate = concurrency.loop is IssueRule.RATE
+        return BottleneckCause.RATE if is_rate else BottleneckCause.PACE
     return (
         BottleneckCause.RATE
         if concurrency.rate >= REACHED_RATE_SHARE * concurrency.target_rate

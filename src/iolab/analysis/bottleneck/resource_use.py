@@ -170,7 +170,7 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
     seconds = np.maximum(load.seconds, 1e-9)
     return IoConcurrency(
         loop=IssueRule.RATE
-        if asked_rates
+        if any(job.is_paced for job in jobs)
         else IssueRule.CLOSED
         if all(job.is_closed_loop for job in jobs)
         else IssueRule.PACED,
