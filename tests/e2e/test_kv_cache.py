@@ -131,6 +131,11 @@ def test_a_trace_is_replayed_with_the_hits_of_its_capacity(
     assert read <= after[0] - before[0] <= read + METADATA_BYTES + STORE_BLOCKS * BLOCK
     assert not list(target.path.glob("iolab*"))
 
+    iolab("report", out, "--html", tmp_path / "page.html", "--md", tmp_path / "brief.md")
+    brief = (tmp_path / "brief.md").read_text(encoding="utf-8")
+    assert "requests/s" in brief
+    assert "prefix p95" in brief
+
 
 def test_bad_traces_are_refused_with_their_line(target: Target, tmp_path: Path) -> None:
     write_trace(tmp_path)

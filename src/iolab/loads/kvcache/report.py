@@ -10,8 +10,9 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
-from iolab.report.brief import Brief
-from iolab.report.numbers import DASH
+from iolab.report.best import BestFigure, Headline, best_figure
+from iolab.report.brief import Brief, MeasurementSource
+from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.units import format_bytes, format_count
@@ -27,6 +28,13 @@ class KvCacheReport(SingleFigureReport):
     )
     uses_laid_out_files: ClassVar[bool] = True
 
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
+        """Of each workload its figure with how long prefixes take, from when they are due."""
+        headlines = self.best_point_headlines(measurements.study, measurements.points)
+        return tuple(
+            best_figure(headline, _prefix_latency_texts(headline)) for headline in headlines
+        )
+
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
         """Requests, prefixes and hits, then what was read and written."""
         return RUN_COLUMNS
@@ -34,6 +42,15 @@ class KvCacheReport(SingleFigureReport):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The traces, and the stores that they were replayed against."""
         return (workloads_table(study),)
+
+
+def _prefix_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
+    metrics = {} if headline.best is None else headline.best.metrics
+    return tuple(
+        (f"prefix {name}", metric_value_text(metrics[key]))
+        for name in ("p50", "p95", "p99")
+        if (key := KvOperation.PREFIX_LOAD.latency_key(name)) in metrics
+    )
 
 
 RUN_COLUMNS = (
