@@ -66,7 +66,13 @@ def commands(tmp_path: Path) -> dict[str, list[str | Path]]:
         "doctor": ["doctor", *path],
         "doctor --hosts": ["doctor", *path, "--hosts", inventory],
         "clean": ["clean", *path, "--yes"],
-        "calibrate": ["calibrate", *path, *["--pairs", "2", "--seconds", "1", "--size", "4m"]],
+        "calibrate": [
+            "calibrate",
+            *path,
+            *["--pairs", "2", "--seconds", "4", "--size", "4m"],
+            "--out",
+            tmp_path / "calibrated",
+        ],
     }
 
 

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from iolab.analysis.pairs import PointPlace
 from iolab.analysis.points import PointSummary, summarise_points
@@ -24,13 +26,13 @@ from iolab.store.documents import Manifest, SessionDocument
 from iolab.text import quote_value, suggestion
 from iolab.units import format_bytes
 
-if TYPE_CHECKING:
-    pass
-
 HYPERVISOR: Final = "hypervisor"
 
 MACHINE: Final = "machine"
 """Untold in sessions of before it was recorded, which is no difference."""
+
+ANY_WORKLOAD: Final = "load"
+"""What workloads that are compared with each other are called on both sides."""
 
 NOT_SET: Final = "not set"
 """What stands for a value that a side does not have."""
@@ -59,7 +61,7 @@ class MeasuredSession(StoredSession, Protocol):
 
 
 class ComparisonSide(Record, dict=True):
-    """A configuration as a session measured it.
+    """A configuration, or one workload, as a session measured it.
 
     `name` is how the user called it. `points` are those planned or measured, `engine_versions` and
     `analysis_versions` those of its first and its last run.
@@ -91,8 +93,13 @@ class ComparisonSide(Record, dict=True):
 def read_comparison_side(
     name: str, reader: MeasuredSession, configuration: str | None = None
 ) -> ComparisonSide:
-    """One configuration of a session; UsageError where it is not clear which, or not there."""
+    """One configuration of a session; UsageError where it is not clear which, or not there.
+
+    In a session with one configuration, a workload may be named instead.
+    """
     study, results = results_with_session_checks(reader)
+    if len(study.configurations) == 1 and configuration in study.workload_titles:
+        return _side_of_workload(read_comparison_side(name, reader), configuration)
     chosen = _choose_configuration(name, study, configuration)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.excluded_hosts for result in results if result.configuration == chosen.id}
@@ -126,6 +133,30 @@ def read_comparison_side(
         results=own_results,
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({manifest.analysis.version for manifest in manifests})),
+    )
+
+
+def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
+    """The side with one workload alone, under a name that those of other sides have too."""
+    configuration = replace(side.configuration, id=workload, title=workload)
+    return replace(
+        side,
+        study=replace(
+            side.study,
+            configurations=(configuration,),
+            workloads=(replace(side.study.workload(workload), id=ANY_WORKLOAD),),
+        ),
+        configuration=configuration,
+        points={
+            (ANY_WORKLOAD, axis): replace(point, workload=ANY_WORKLOAD)
+            for (name, axis), point in side.points.items()
+            if name == workload
+        },
+        results=tuple(
+            replace(result, workload=ANY_WORKLOAD, configuration=workload)
+            for result in side.results
+            if result.workload == workload
+        ),
     )
 
 

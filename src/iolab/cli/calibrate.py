@@ -1,23 +1,76 @@
-"""`iolab calibrate`: compare the native engine with fio on a target."""
+"""`iolab calibrate`: a session of both engines in turn on one target, and their comparison."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final
+import json
+from pathlib import Path
+from statistics import geometric_mean
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from msgspec.structs import replace
 
-from iolab.cli.options import OutputFormat, read_hosts, with_output_format
-from iolab.cli.output import print_document, print_message, print_renderables
-from iolab.errors import Fault, UsageError
+from iolab.cli.options import (
+    HostActivity,
+    OutputFormat,
+    find_hosts,
+    require_absolute,
+    require_sensible_path,
+    with_output_format,
+)
+from iolab.cli.output import (
+    open_session,
+    print_json,
+    print_renderables,
+    require_directory_or_nothing,
+    require_valid_output_path,
+)
+from iolab.cli.run import OutOption, create_session_request
+from iolab.errors import ExitCode, UsageError
+from iolab.record import Record
+from iolab.text import percent_text
+from iolab.units import NS_PER_S, format_ns
 
 if TYPE_CHECKING:
-    from iolab.core.host import HostSpec
+    from collections.abc import Iterable, Iterator
+
+    from iolab.core.run import HostRun
+    from iolab.store.reader import SessionReader
 
 PAIRS_MAX: Final = 100
+SECONDS_MIN: Final = 4.0
+"""Results of shorter runs are invalid, and are not compared."""
+
 SECONDS_MAX: Final = 3600.0
 """Longer is a study."""
+
+ENGINES: Final = ("fio", "native")
+"""The workloads of the study, called after their engines: the reference first."""
+
+METRICS: Final = ("iops", "lat_ns_mean", "lat_ns_p50", "lat_ns_p99")
+
+STUDY: Final = """\
+format = 1
+id = "calibrate"
+title = "fio and the native engine"
+question = "Do fio and the native engine measure the same here?"
+[method]
+repeats = {pairs}
+runtime = {seconds}
+warmup = 1
+settle = 0
+order = "randomised"
+"""
+
+WORKLOAD: Final = """\
+[[workload]]
+id = "{engine}"
+engine = "{engine}"
+rw = {rw}
+bs = {bs}
+iodepth = {iodepth}
+numjobs = {numjobs}
+filesize = {size}
+"""
 
 
 @with_output_format
@@ -55,53 +108,136 @@ def calibrate(
         int, typer.Option("--pairs", min=2, max=PAIRS_MAX, help="Runs of each engine.")
     ] = 7,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, max=SECONDS_MAX, help="Length of a run.")
-    ] = 3.0,
+        float,
+        typer.Option("--seconds", min=SECONDS_MIN, max=SECONDS_MAX, help="Length of a run."),
+    ] = 5.0,
+    out: OutOption = None,
+    quiet: HostActivity = False,
     output: OutputFormat,
 ) -> None:
     """Compare the native engine with fio on a target."""
-    import asyncio
+    from iolab.cli.session import RunOptions, print_partial_results, run_in_view, session_exit_code
+    from iolab.registry import study_kinds
+    from iolab.study.parse import StudyOverrides, parse_study
 
-    from iolab.loads.fileio.calibration import CalibrationRequest
-    from iolab.loads.fileio.calibration import calibrate as run_all
-    from iolab.loads.fileio.calibration_model import job_from_options
-    from iolab.loads.fileio.calibration_report import calibration_document
-    from iolab.loads.fileio.terminal import calibration_lines
-
-    wish = CalibrationRequest(
-        job_from_options(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds
+    if path is None and hosts is None:
+        raise UsageError(
+            "There is no target to calibrate on.", "Give --path DIR, and --hosts HOSTS for a fleet."
+        )
+    if path is not None:
+        require_sensible_path(path)
+    if hosts is not None:
+        require_absolute(path)
+    if out is not None:
+        require_valid_output_path(out)
+        require_directory_or_nothing(out)
+    values = {"rw": rw, "bs": bs, "size": size}
+    load = {key: json.dumps(value) for key, value in values.items()}
+    text = STUDY.format(pairs=pairs, seconds=seconds)
+    for engine in ENGINES:
+        text += WORKLOAD.format(engine=engine, iodepth=iodepth, numjobs=numjobs, **load)
+        text += f"ioengine = {json.dumps(ioengine)}\n" if engine == "fio" else ""
+    overrides = StudyOverrides(
+        path=None if path is None else str(Path(path).absolute()),
+        inventory=None if hosts is None else find_hosts(hosts),
     )
-    calibration = asyncio.run(run_all(_host_specs(path, hosts), wish, print_message))
-    if output is not OutputFormat.TABLE:
-        document = calibration_document(calibration)
-        print_document(output, document, document["rows"])
+    study = parse_study(text, "calibrate", overrides, study_kinds())
+    directory, request = create_session_request(study, out)
+    options = RunOptions(directory, quiet=quiet, output=output, report=False, fail_on=None)
+    status = run_in_view(request, options)
+    code = session_exit_code(status, open_session(directory).results(), None)
+    if code is not ExitCode.OK:
+        print_partial_results(options)
+        raise typer.Exit(code)
+    raise typer.Exit(_print_calibration(directory, output))
+
+
+def _print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
+    """The engines compared as `iolab compare` does, and what each takes of the clients.
+
+    The exit code is a verdict where no run of an engine may be compared.
+    """
+    from iolab.analysis.comparison import compare_sides
+    from iolab.analysis.differences import read_comparison_side
+    from iolab.cli.compare import CompareFormat, comparison_lines, print_comparison
+    from iolab.report.comparison import comparison_document
+    from iolab.report.terminal import literal_text
+
+    reader = open_session(directory)
+    fio, native = (read_comparison_side(engine, reader, engine) for engine in ENGINES)
+    comparison = compare_sides(fio, native, metrics=METRICS)
+    costs = [_client_cost(reader, engine) for engine in ENGINES]
+    if output is OutputFormat.JSON:
+        engines = [cost.document for cost in costs]
+        print_json({**comparison_document(comparison), "engines": engines})
+    elif output is OutputFormat.TABLE:
+        lines = (literal_text(cost.text) for cost in costs)
+        session = literal_text(f"Session: {directory}")
+        print_renderables(*comparison_lines(comparison), "", *lines, session)
     else:
-        print_renderables(*calibration_lines(calibration))
+        print_comparison(comparison, CompareFormat(output.value))
+    return ExitCode.OK if comparison.rows else ExitCode.VERDICT
 
 
-def _host_specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
-    """This machine, or all clients of an inventory, each with its path; UsageError with faults."""
-    from iolab.core.host import HostKind, HostSpec, Role
+class ClientCost(Record):
+    """What an engine takes of its clients: CPU time of an I/O, and the share of its ceiling.
 
-    if hosts is None:
-        if path is None:
-            message = "Nothing is said to be calibrated."
-            raise UsageError(message, "Give --path DIR, and --hosts HOSTS for a fleet.")
-        return (HostSpec("local", HostKind.LOCAL, path=str(Path(path).absolute())),)
+    The share is that of the host and run where it is largest; None where no ceiling is known.
+    """
 
-    clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
-    faults = []
-    if path is not None and not PurePosixPath(path).is_absolute():
-        message = f"--path is {path!r}, which hosts would take from different places."
-        faults.append(Fault(message, "Give a path that begins with /."))
-    for spec in clients:
-        if spec.serial is not None:
-            message = f"The target of host '{spec.name}' is a whole device."
-            faults.append(Fault(message, "Give a directory: scratch files are laid out there."))
-        elif spec.path is None and path is None:
-            faults.append(Fault(f"Host '{spec.name}' has no path.", "Write one, or give --path."))
-    if not clients:
-        faults.append(Fault("The inventory has no client.", "Describe hosts that make load."))
-    if faults:
-        raise UsageError("These hosts cannot be calibrated.", "Correct them.", tuple(faults))
-    return tuple(replace(spec, path=spec.path or path) for spec in clients)
+    engine: str
+    version: str
+    cpu_ns_per_io: float | None
+    ceiling_share: float | None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "engine": self.engine,
+            "version": self.version,
+            "cpu_ns_per_io": self.cpu_ns_per_io,
+            "ceiling_share": self.ceiling_share,
+        }
+
+    @property
+    def text(self) -> str:
+        """The same in a line."""
+        parts = [self.version]
+        if self.cpu_ns_per_io is not None:
+            parts.append(f"{format_ns(self.cpu_ns_per_io)} of CPU an I/O")
+        if self.ceiling_share is not None:
+            share = percent_text(self.ceiling_share)
+            parts.append(f"{share} of the IOPS that it makes without a target")
+        return f"{self.engine}: {', '.join(parts)}"
+
+
+def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
+    results = [result for result in reader.results() if result.workload == engine]
+    runs = [reader.manifest(result.digest, result.repeat).hosts for result in results]
+    shares = (
+        check.evidence.get("share")
+        for result in results
+        for check in result.verdict.checks
+        if check.code == "generator-bound"
+    )
+    known = [float(share) for share in shares if isinstance(share, int | float)]
+    costs = [cost for hosts in runs for cost in _cpu_ns_per_io(hosts)]
+    return ClientCost(
+        engine=engine,
+        version=next((host.engine_version for hosts in runs for host in hosts), ""),
+        cpu_ns_per_io=geometric_mean(costs) if costs else None,
+        ceiling_share=max(known, default=None),
+    )
+
+
+def _cpu_ns_per_io(hosts: Iterable[HostRun]) -> Iterator[float]:
+    """The CPU time of all hosts' engines over their I/Os, where both are known."""
+    cpu_s, ios = 0.0, 0
+    for host in hosts:
+        if host.process is None or host.totals is None:
+            return
+        cpu_s += host.process.user_s + host.process.system_s
+        ios += sum(part.ios for part in (host.totals.read, host.totals.write) if part)
+    if ios and cpu_s:
+        yield cpu_s * NS_PER_S / ios

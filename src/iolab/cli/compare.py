@@ -48,7 +48,10 @@ SIDE_NAME_MAX: Final = 14
 SENTENCES_MAX: Final = 8
 """Points told in a sentence under the rows."""
 
-_SIDE_HELP = "a session's directory, or DIR:CONFIGURATION where it has several configurations."
+_SIDE_HELP = (
+    "a session's directory, DIR:CONFIGURATION where it has several configurations, or "
+    "DIR:WORKLOAD to compare workloads."
+)
 
 CAUSES_MAX: Final = 6
 """Other changes named beside a change of level; the document of --json has all."""
@@ -203,7 +206,7 @@ def compare(
             candidate,
         )
     _require_rows(compared)
-    _print_comparison(compared, CompareFormat.JSON if as_json else kind)
+    print_comparison(compared, CompareFormat.JSON if as_json else kind)
     worse = compared.verdict_counts.get(ComparisonVerdict.WORSE, 0)
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
@@ -223,7 +226,8 @@ def _sides_of_one_session(name: str) -> tuple[str, str]:
     return f"{directory}:{first}", f"{directory}:{next(item for item in ids if item != first)}"
 
 
-def _print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
+def print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
+    """Print a comparison for people or for another program."""
     from iolab.report.comparison import (
         comparison_bmf_document,
         comparison_csv,

@@ -286,10 +286,7 @@ class RunOptions(Record):
 
 
 def run_and_report(request: SessionRequest, options: RunOptions) -> int:
-    """Run the session, print its results, and return the exit code.
-
-    An error that ends the session is raised again after the results so far were shown.
-    """
+    """Run the session, print its results, and return the exit code."""
     if not _has_runs_left(request):
         request.open_writer({}).end_session(SessionStatus.DONE)
         return _print_results(SessionStatus.DONE, options)
@@ -298,17 +295,25 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> int:
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
     if (writes := request.write_forecaster().forecast()).is_open:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.text}."), options)
+    status = run_in_view(request, options)
+    return _print_results(status, options, forecast.smoke_test_limit)
+
+
+def run_in_view(request: SessionRequest, options: RunOptions) -> SessionStatus:
+    """Run the session while its progress is shown.
+
+    An error that ends the session is raised again after the results so far were shown.
+    """
     view = choose_view(_initial_progress(request), quiet=options.quiet)
     view.open()
     try:
-        status = asyncio.run(run_session_with_view(request, view))
+        return asyncio.run(run_session_with_view(request, view))
     except IolabError:
         view.close()
-        _print_partial_results(options)
+        print_partial_results(options)
         raise
     finally:
         view.close()
-    return _print_results(status, options, forecast.smoke_test_limit)
 
 
 def _print_results(
@@ -355,7 +360,7 @@ def _has_runs_left(request: SessionRequest) -> bool:
     return any(run.key not in done for run in request.plan.runs)
 
 
-def _print_partial_results(options: RunOptions) -> None:
+def print_partial_results(options: RunOptions) -> None:
     """What remains of a session that an error ended, if it had begun."""
     try:
         reader = open_session(options.directory)

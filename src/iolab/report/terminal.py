@@ -224,7 +224,7 @@ class GroupedTable(Record):
         """How wide each column is where nothing gives way."""
         every = [row for _, rows in self.groups for row in rows]
         return [
-            max(len(heading.title), *(_as_text(row[at]).cell_len for row in every))
+            max([len(heading.title), *(_as_text(row[at]).cell_len for row in every)])
             for at, heading in enumerate(self.headings)
         ]
 
