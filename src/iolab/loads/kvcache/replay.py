@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from iolab.loads.kvcache.generator import CONVERSATION, generate_trace
+from iolab.loads.kvcache.generator import CONVERSATION, INPUT_TOKENS_MAX, generate_trace
 from iolab.loads.kvcache.trace import (
     HitCounts,
     Request,
@@ -77,8 +77,10 @@ def load_trace(name: str, seconds: float) -> Trace:
 
 
 def largest_request_blocks(job: KvCacheJob) -> int:
-    """The blocks of the trace's largest request. TraceError."""
-    trace = with_block_tokens(load_trace(job.trace, GENERATED_STEP_S), job.block_tokens)
+    """The blocks of the largest request that the trace has or may have. TraceError."""
+    if job.trace == CONVERSATION:
+        return -(-INPUT_TOKENS_MAX // job.block_tokens)
+    trace = with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
     return max(len(request.blocks) for request in trace.requests)
 
 

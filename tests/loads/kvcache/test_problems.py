@@ -1,0 +1,52 @@
+"""KV-cache workloads that cannot be replayed are refused before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.study.studies import faults, load
+
+STUDY = """
+format = 1
+id = "kv"
+
+[[workload]]
+id = "chat"
+engine = "kv-cache"
+kv_bytes_per_token = 512
+capacity = "1g"
+requests_per_s = 8
+"""
+
+
+def test_a_replay_without_faults_is_accepted() -> None:
+    (workload,) = load(STUDY).workloads
+    assert workload.job.study_keys["capacity"] == 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        ('"1g"', '"16m"', ("247", "256 KiB")),
+        ("requests_per_s = 8", "", ("requests_per_s",)),
+        ("requests_per_s = 8", 'objective = "max-load"\nlimit = "p99 <= 9ms"', ("max-load",)),
+        ("requests_per_s = 8", "requests_per_s = 8\nblock_tokens = 700", ("700", "512")),
+        ('"1g"', '"1g"\ntrace = "/nowhere/trace.jsonl"', ("/nowhere/trace.jsonl",)),
+        ('"1g"', '"1t"\nobjects = "files"', ("files",)),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_with_its_value(
+    old: str, new: str, facts: tuple[str, ...]
+) -> None:
+    found = [fault.message for fault in faults(STUDY.replace(old, new))]
+    assert any(all(fact in message for fact in facts) for message in found), found
+
+
+def test_a_start_after_the_end_of_a_trace_is_refused(tmp_path: Path) -> None:
+    line = '{"timestamp": %d, "input_length": 9, "output_length": 1, "hash_ids": [%d]}'
+    trace = tmp_path / "t.jsonl"
+    trace.write_text("\n".join(line % (1000 * at, at) for at in range(5)), encoding="utf-8")
+    found = faults(STUDY.replace('"1g"', f'"1g"\ntrace = "{trace}"\nstart = "9s"'))
+    assert any("9 s" in fault.message and "4 s" in fault.message for fault in found)
