@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,8 @@ from msgspec.structs import replace
 
 from iolab.core.kubernetes import ClassPods, PodFleet, VolumeAccess, VolumeMode
 from iolab.hosts.kubernetes.facts import pod_facts, pod_of_command
-from iolab.hosts.kubernetes.fleet import holder_identity, is_alive
-from iolab.hosts.kubernetes.kubectl import KubectlError, error_lines
+from iolab.hosts.kubernetes.fleet import holder_identity, is_alive, remove_fleet
+from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
 from iolab.hosts.kubernetes.objects import fleet_text, lease, owned_objects, sample_objects
 from iolab.hosts.kubernetes.waiting import WaitReason, pod_snapshot, reasons_text
 
@@ -316,3 +318,37 @@ def test_a_volume_of_the_node_is_told_as_such(path: str, kind: str, which: str) 
     facts = pod_facts(MEASURED, "load", path, None, None, None)
     assert (facts.volume_kind, facts.volume_id) == (kind, which)
     assert facts.storage_key == (kind, which, "node1")
+
+
+AWAY = "The connection to the server 10.96.0.1:443 was refused - did you specify the right host?"
+FORBIDDEN = 'Error from server (Forbidden): User "a" cannot delete resource "leases"'
+
+
+def kubectl_that_fails_twice(folder: Path, error: str) -> None:
+    """A kubectl of a namespace without objects, whose first two answers are an error."""
+    program = folder / "kubectl"
+    program.write_text(
+        f"""#!/bin/sh
+for mark in {folder}/first {folder}/second; do
+    [ -e $mark ] || {{ touch $mark; echo '{error}' >&2; exit 1; }}
+done
+case "$*" in *delete*) touch {folder}/deleted ;; esac
+echo '{{"items": []}}'
+"""
+    )
+    program.chmod(0o755)
+
+
+def test_a_removal_waits_for_a_cluster_that_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API server that restarts while a session ends would leave its pods for ever."""
+    kubectl_that_fails_twice(tmp_path, AWAY)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert asyncio.run(remove_fleet(Kubectl("bench"), "iolab-1", limit_s=30)) == ()
+    assert (tmp_path / "deleted").exists()
+
+
+def test_what_will_not_pass_is_not_waited_for() -> None:
+    assert KubectlError("It failed", (AWAY,)).is_unreachable
+    assert not KubectlError("It failed", (FORBIDDEN,)).is_unreachable

@@ -55,7 +55,7 @@ def pod_of(kind: str = "pods") -> str:
 def test_two_classes_are_compared_at_their_known_ratio(study: Path, tmp_path: Path) -> None:
     """The disks of fast and slow are held to 2,000 and 500 I/Os a second in each pod."""
     out = tmp_path / "session"
-    words = ("--storage-class=fast,slow", "--pods=2", "--volume=1Gi", IMAGE)
+    words = ("--storage-class=fast,slow", "--pods=2", "--volume=1Gi", IMAGE, "--runtime=8s")
     done = iolab("run", study, *words, "--price=fast=0.2EUR,slow=0.1EUR", "--out", out)
     assert done.returncode == 0, done.stderr
     told = re.search(r"fast gives \S+ \((\S+) to (\S+)\) times the IOPS of slow", done.stdout)

@@ -61,6 +61,8 @@ def _class_texts(study: Study, fleet: PodFleet, gains: ConfigurationGains) -> It
     where = ", ".join(part for part in (title, axis_values_text(first.axis)) if part)
     same = first.comparison.verdict in (ComparisonVerdict.SAME, ComparisonVerdict.INCONCLUSIVE)
     doubt = ", which does not tell them apart" if same else ""
+    if first.comparison.low is None:
+        doubt = ", without an interval: too few valid repeats"
     latency = next((_latency_text(cell) for cell in gains.cells if _is_beside(cell, first)), "")
     yield (
         f"{fast} gives {factor_with_interval_text(_ratio(first))} times the "

@@ -7,11 +7,11 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from iolab.core.kubernetes import PodFleet
 from iolab.errors import Fault, HostError
@@ -56,6 +56,7 @@ _LABEL_HINT: Final = "Correct it, or choose other values."
 _POD_HINT: Final = "See 'kubectl describe pod'."
 
 Notify = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 
 class FleetLease(Record):
@@ -159,7 +160,7 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
     clock = asyncio.get_running_loop().time
     deadline, shown_text = clock() + fleet.wait_s, ""
     while True:
-        snapshot = await _look(fleet, names)
+        snapshot = await _with_patience(lambda: _look(fleet, names), deadline)
         missing = len(names) - len(snapshot.ready)
         if not missing:
             return
@@ -198,13 +199,15 @@ async def _patch_lease(fleet: PodFleet, patch: Object) -> None:
 async def remove_fleet(kubectl: Kubectl, name: str, limit_s: float = REMOVAL_S) -> tuple[str, ...]:
     """Delete a session's Lease and wait until all that it owned is gone.
 
-    A sentence for each volume that its class keeps. HostError where objects are still there.
+    A sentence for each volume that its class keeps. HostError where objects are still there, or the
+    cluster cannot be reached.
     """
-    volumes = await _volumes_of_claims(kubectl, name)
-    await kubectl.run("delete", "lease", name, "--ignore-not-found", "--wait=false")
     clock = asyncio.get_running_loop().time
     deadline = clock() + limit_s
-    while left := await _labelled(kubectl, name):
+    delete = ("delete", "lease", name, "--ignore-not-found", "--wait=false")
+    volumes = await _with_patience(lambda: _volumes_of_claims(kubectl, name), deadline)
+    await _with_patience(lambda: kubectl.run(*delete), deadline)
+    while left := await _with_patience(lambda: _labelled(kubectl, name), deadline):
         if clock() > deadline:
             names = ", ".join(f"{item.get('kind')} {_name(item)}" for item in left[:5])
             message = f"After {limit_s:g} s the namespace {kubectl.namespace} still has {names}."
@@ -358,6 +361,17 @@ def _hint(message: str, default: str) -> str:
     return next((hint for part, hint in _HINTS if part in message), default)
 
 
+async def _with_patience(request: Callable[[], Awaitable[Answer]], deadline: float) -> Answer:
+    """What a request gives, made again while the cluster does not answer."""
+    while True:
+        try:
+            return await request()
+        except KubectlError as error:
+            if not error.is_unreachable or asyncio.get_running_loop().time() > deadline:
+                raise
+        await asyncio.sleep(LOOK_S)
+
+
 async def _look(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     kubectl = cluster_of(fleet)
     objects = await _labelled(kubectl, fleet.name)
@@ -380,7 +394,9 @@ async def _labelled(kubectl: Kubectl, name: str) -> list[Object]:
 async def _volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
     try:
         items = await _labelled(kubectl, name)
-    except KubectlError:
+    except KubectlError as error:
+        if error.is_unreachable:
+            raise
         return ()
     claims = [item for item in items if item.get("kind") == "PersistentVolumeClaim"]
     volumes = [str(claim.get("spec", {}).get("volumeName") or "") for claim in claims]

@@ -27,6 +27,18 @@ _WARNING: Final = re.compile(r"^Warning: ")
 _KLOG: Final = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
+_UNREACHABLE: Final = (
+    "connection refused",
+    "connection reset",
+    "connection to the server",
+    "i/o timeout",
+    "no answer within",
+    "server is currently unable",
+    "unexpected EOF",
+)
+"""What kubectl says of an API server that restarts, or of a network that is away."""
+
+
 class KubectlError(HostError):
     """A request that kubectl did not carry out; `errors` are the cluster's own sentences."""
 
@@ -38,6 +50,11 @@ class KubectlError(HostError):
     def is_forbidden(self) -> bool:
         """Whether the user lacks the right, and nothing else is known to be wrong."""
         return bool(self.errors) and all(" cannot " in error for error in self.errors)
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the cluster did not answer, which may pass."""
+        return any(part in error for error in self.errors for part in _UNREACHABLE)
 
 
 class Kubectl(Record):
