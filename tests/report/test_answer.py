@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
@@ -20,6 +22,7 @@ from iolab.report.best import (
     best_point_headlines,
     gravest_objection_code_and_text,
 )
+from iolab.report.blocks import FigureGroup, Paragraph, brief_blocks
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
@@ -29,7 +32,7 @@ from iolab.report.matrix import (
 )
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.phrases import Objection
-from iolab.report.provenance import repeats_sentence
+from iolab.report.provenance import repeats_sentence, scale_changes, scale_sentence
 from iolab.report.table import Cell, Table, compact_table, row_of_cells, text_and_number_columns
 from tests.facts import tells
 from tests.report import growing, shared
@@ -322,3 +325,31 @@ def test_one_configuration_has_no_order() -> None:
         replace(study("one"), answer=AnswerKind.ORDER), (figure("one", 1e3),), RUNS, ()
     )
     assert tells(text, "no order", "1 k IOPS"), text
+
+
+def test_a_reduced_scale_says_what_it_sets() -> None:
+    study = replace(
+        shared.brief("sweep").study,
+        scale="small",
+        text='id = "s"\n[scale.small]\n"method.runtime" = "20s"\nworkload."*".filesize = "1g"\n',
+    )
+    assert scale_changes(study) == ("runtime 20s", "filesize 1g")
+    assert "small" in scale_sentence(study)
+    assert not scale_sentence(replace(study, scale="full"))
+
+
+def test_figures_of_a_brief_are_numbered_and_named_in_the_text() -> None:
+    brief = shared.brief("two")
+    blocks = list(brief_blocks(brief, shared.page("two")))
+    titles = [
+        figure.title
+        for block in blocks
+        if isinstance(block, FigureGroup)
+        for figure in block.figures
+    ]
+    assert titles
+    assert all(re.match(r"Fig \d+[a-z]?\. ", title) for title in titles)
+    numbers = [title.split(".")[0] for title in titles]
+    assert len(set(numbers)) == len(numbers)
+    notes = " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+    assert tells(notes, "Fig 1", "Fig 2")

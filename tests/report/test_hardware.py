@@ -6,7 +6,13 @@ from msgspec.structs import replace
 
 from iolab.core.host import IoLimit, MachineFacts
 from iolab.core.kubernetes import PodFacts
-from iolab.report.hardware import group_identical_hosts, hardware_tables, host_table
+from iolab.report.hardware import (
+    group_identical_hosts,
+    hardware_tables,
+    host_table,
+    stated_disk_caveat,
+)
+from tests.facts import tells
 from tests.report.machines import facts_of
 from tests.report.studies import one_configuration
 from tests.report.synthetic import study_of
@@ -68,3 +74,17 @@ def test_a_pod_tells_its_node_volume_and_limits() -> None:
     assert "another" not in rows["I/O limits"]
     names = {cells[0].text for cells in host_table(plain).rows}
     assert not names & {"Pod", "Volume", "I/O limits"}
+
+
+def test_a_stated_drive_that_is_not_below_the_target_is_a_caveat() -> None:
+    host = facts_of("a")  # its target is on a Micron 7450
+    (owner,) = one_configuration("a")
+
+    def caveat(stated: str) -> str:
+        rows = (("SSD", stated), ("SSDs", "8 for each node"))
+        study = study_of("s", "S", "?", (replace(owner, hardware=rows),), ())
+        return stated_disk_caveat(study, {"a": host})
+
+    assert tells(caveat("Micron 9400 PRO 7.68TB"), "9400", "7450", "Check")
+    assert not caveat("Micron 7450 PRO 7.68TB")
+    assert not caveat("two NVMe drives of 7.68 TB")  # no model to compare

@@ -30,12 +30,12 @@ def test_the_story_of_two_configurations() -> None:
     )
     ours, theirs, point = "new-ssd", "old-ssd", "readrandom-4k"
     wanted = [
-        ("capacity", theirs, "100 TB", "1000 EUR", "2 times", ours),
-        ("performance", theirs, "25 %", "faster", ours, "1 workload"),
-        ("performance", "cost", theirs, "1000 EUR", "2.5 times", ours, "1 workload"),
-        ("balance", theirs, "1000 EUR", ours, "40 %"),
-        (point, ours, "10 %", "more operations", theirs, "threads 4", "3 loads"),
-        (point, ours, "9.1 %", "less read mean latency", theirs, "threads 4", "3 loads"),
+        ("capacity", theirs, "100 TB", "1000 EUR", "2.00×", ours),
+        ("performance", theirs, "1.25×", ours, "1 workload"),
+        ("performance", "cost", theirs, "1000 EUR", "2.50×", ours, "1 workload"),
+        ("all-round", theirs, "1000 EUR", ours, "40 %"),
+        (point, ours, "1.10×", "the operations", theirs, "threads 4", "3 loads"),
+        (point, ours, "0.909×", "the read mean latency", theirs, "threads 4", "3 loads"),
         ("operations", "3 points", ours, theirs, "better in 1", "worse in 1", "same in 1"),
         ("read mean latency", "3 points", ours, theirs, "better in 1", "worse in 1", "same in 1"),
         (point, ours, "threads 4", "10 %", theirs, "threads 64", "25 %"),
@@ -94,15 +94,15 @@ def test_a_lead_at_one_load_is_not_told_of_others() -> None:
 @pytest.mark.parametrize(
     ("metric", "share", "low", "high", "facts"),
     [
-        ("iops", 0.5, 0.4, 0.6, ("New", "50 %", "more IOPS", "40 %", "60 %", "Old")),
-        ("iops", 1.5, 1.4, 1.62, ("New", "2.5 times", "2.4", "2.6", "IOPS", "Old")),
-        ("iops", 122.7, None, None, ("New", "124 times", "IOPS", "Old")),
+        ("iops", 0.5, 0.4, 0.6, ("New", "1.50×", "1.40×", "1.60×", "the IOPS", "Old")),
+        ("iops", 1.5, 1.4, 1.62, ("New", "2.50×", "2.40×", "2.62×", "IOPS", "Old")),
+        ("iops", 122.7, None, None, ("New", "124×", "IOPS", "Old")),
         (
             "lat_ns_p99",
             0.9996,
             0.999,
             0.99999,
-            ("99.96 %", "less p99 latency", "99.9 %", "99.999 %"),
+            ("0.000400×", "0.0000100×", "0.00100×", "the p99 latency"),
         ),
     ],
 )

@@ -16,7 +16,7 @@ from tests.facts import tells
 NAMES = ConfigurationNames({name: name.capitalize() for name in RATES})
 
 
-RATES_ALONE = ("performance", "Performance", "84 %", "High-capacity", "3 workloads")
+RATES_ALONE = ("performance", "Performance", "1.84×", "High-capacity", "3 workloads")
 
 
 def told(found: Need, prices: Mapping[str, float] | None, *facts: str) -> bool:
@@ -24,18 +24,18 @@ def told(found: Need, prices: Mapping[str, float] | None, *facts: str) -> bool:
 
 
 def test_with_costs() -> None:
-    each = ("1000 EUR", "11 %", "Mainstream", "3 workloads")
-    shares = ("1000 EUR", "78 %", "100 %", "79 %", "Performance", "45 %")
-    size = ("High-capacity", "1.08 TB", "1000 EUR", "28 %", "Mainstream")
+    each = ("1000 EUR", "1.11×", "Mainstream", "3 workloads")
+    shares = ("78 %", "100 %", "79 %", "1000 EUR", "Performance", "45 %")
+    size = ("High-capacity", "1.08 TB", "1000 EUR", "1.28×", "Mainstream")
     assert told(Need.CAPACITY, PRICES, "capacity", *size)
     assert told(Need.PERFORMANCE, PRICES, *RATES_ALONE)
-    assert told(Need.VALUE, PRICES, "cost", "Performance", *each)
-    assert told(Need.BALANCE, PRICES, "balance", "Mainstream", *shares)
+    assert told(Need.VALUE, PRICES, "per cost", "Performance", *each)
+    assert told(Need.BALANCE, PRICES, "all-round", "Mainstream", *shares)
 
 
 def test_without_costs() -> None:
     shares = ("100 %", "60 %", "49 %", "Mainstream", "31 %")
-    assert told(Need.CAPACITY, None, "High-capacity", "973 TB", "3.2 times", "Mainstream", "costs")
+    assert told(Need.CAPACITY, None, "High-capacity", "973 TB", "3.20×", "Mainstream", "costs")
     assert told(Need.PERFORMANCE, None, *RATES_ALONE)
     assert told(Need.BALANCE, None, "High-capacity", *shares, "costs")
     assert "EUR" not in "".join(recommendation_sentence(one, NAMES) for one in needs().values())
@@ -46,25 +46,26 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
     both = ("Performance", "Mainstream")
     found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
     text = recommendation_sentence(found, NAMES)
-    assert tells(text, "too close to call", *both, "0.99 %", "intervals"), text
+    assert tells(text, "too close to call", "Performance", "1.01×", "Mainstream", "intervals"), text
     alone = needs(rates=near, width=None)[Need.PERFORMANCE]
     assert tells(
         recommendation_sentence(alone, NAMES),
         "too few runs to call",
-        *both,
-        "0.99 %",
+        "Performance",
+        "1.01×",
+        "Mainstream",
         "single runs",
     )
     far = recommendation_sentence(replace(alone, lead_factor=49.2), NAMES)
-    assert tells(far, "too few runs", "Performance", "49 times", "Mainstream", "single runs")
-    assert tells(recommendation_sentence(replace(alone, lead_factor=1230.4), NAMES), "1,230 times")
+    assert tells(far, "too few runs", "Performance", "49.2×", "Mainstream", "single runs")
+    assert tells(recommendation_sentence(replace(alone, lead_factor=1230.4), NAMES), "1,230×")
     assert tells(recommendation_sentence(replace(found, lead_factor=1.0), NAMES), *both, "alike")
 
 
 def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     large = replace(needs()[Need.CAPACITY], terabytes=12_345.6)
-    assert tells(recommendation_sentence(large, NAMES), "12,346 TB", "3.2 times")
+    assert tells(recommendation_sentence(large, NAMES), "12,346 TB", "3.20×")
     found = replace(needs()[Need.PERFORMANCE], lead_factor=2.4, workloads=("rand-read-4k",))
-    assert tells(recommendation_sentence(found, NAMES), "Performance", "2.4 times", "1 workload")
+    assert tells(recommendation_sentence(found, NAMES), "Performance", "2.40×", "1 workload")
     assert "indicative" not in recommendation_sentence(found, NAMES)
     assert "indicative" in recommendation_sentence(replace(found, level=Level.INDICATIVE), NAMES)

@@ -125,7 +125,7 @@ def build_answer(
 ) -> Answer:
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
     from iolab.report.bottleneck import bottlenecks_sentence
-    from iolab.report.provenance import repeats_sentence, verdicts_sentence
+    from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
     rows, anchors = workload_rows(figures), brief.run_anchors
     costs = value_rows(brief, figures)
@@ -144,6 +144,7 @@ def build_answer(
         repeats_sentence(verdict_counts, brief),
         _interval_widths_text(figures).strip(),
         _supported_leads_sentence(rows),
+        scale_sentence(brief.study),
     )
     return Answer(
         sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),

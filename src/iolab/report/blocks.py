@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from string import ascii_lowercase
 
 from msgspec.structs import replace
 
@@ -138,6 +139,33 @@ def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Blo
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     """The brief: the answer and its figures, what limits them, what was measured and how."""
+    return with_figure_numbers(_brief_blocks(brief, page))
+
+
+def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, each group of figures with a number, and a letter for each of several."""
+    number = 0
+    for block in blocks:
+        if isinstance(block, FigureGroup):
+            number += 1
+            letters = ascii_lowercase if len(block.figures) > 1 else ""
+            yield replace(
+                block,
+                figures=tuple(
+                    replace(figure, title=f"Fig {number}{letters[at : at + 1]}. {figure.title}")
+                    for at, figure in enumerate(block.figures)
+                ),
+            )
+        else:
+            yield block
+
+
+def _figure_reference(page: ReportPage, *, is_load: bool) -> str:
+    """How the text calls the charts of the best figures, or of load: they come in this order."""
+    return f"Fig {1 + (is_load and bool(page.answer.charts))}"
+
+
+def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _user_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
     yield from _workload_chart_blocks(page)
@@ -211,7 +239,12 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     if answer.best_table.rows:
         yield Heading(answer.best_table.title, 1, "matrix")
         yield _table_without_title(answer.best_table)
-        yield from _note_paragraphs(answer.table_note)
+        charts = (
+            f"{_figure_reference(page, is_load=False)} draws these figures."
+            if answer.charts
+            else ""
+        )
+        yield from _note_paragraphs(" ".join(filter(None, (answer.table_note, charts))))
     if answer.charts:
         yield FigureGroup(answer.charts, has_table_before=True)
 
@@ -222,6 +255,11 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     if not groups:
         return
     yield Heading("Load and latency", 1, "charts")
+    if any(group.figures for group in groups):
+        reference = _figure_reference(page, is_load=True)
+        yield from _note_paragraphs(
+            f"{reference}: the rate of each load, and the latency below it."
+        )
     for group in groups:
         if group.table:
             yield compact_table(group.table)
@@ -235,12 +273,14 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
 def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
     """The caveats that touch a figure of the first page."""
     answer = page.answer
-    if not answer.caveats and not answer.failed_runs_text:
+    if not answer.caveats and not answer.failed_runs_text and not page.hardware_caveat:
         return
     yield Heading("Caveats", 1, "caveats")
     if answer.failed_runs_text:
         yield Paragraph(answer.failed_runs_text, Style.ITEM, Level.INVALID)
     yield from map(_objection_block, answer.caveats)
+    if page.hardware_caveat:
+        yield Paragraph(page.hardware_caveat, Style.ITEM, Level.INDICATIVE, "hardware as stated")
     if answer.hidden_caveat_count:
         more = counted_noun(answer.hidden_caveat_count, "more caveat")
         yield Paragraph(f"{more} in the appendix.", Style.NOTE)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import BottleneckCause
+from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep
 from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
@@ -37,6 +37,9 @@ SERIAL_SHARE_SHOWN: Final = 0.01
 
 OWN_JOBS_MAJORITY: Final = 0.5
 """Of busy processors the load's own jobs use at least this share, or most of it is of others."""
+
+NEAR_LIMIT_SHARE: Final = 0.9
+"""A resource that was used so much is near its limit, though not at it."""
 
 BUSY_SHARE_SHOWN: Final = 0.05
 """A resource that was used less has no part in what limits."""
@@ -93,7 +96,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.RATE: "requested rate",
     BottleneckCause.PACE: "pauses of the load",
     BottleneckCause.ONE_AT_A_TIME: "one I/O at a time",
-    BottleneckCause.LOAD: "not saturated",
+    BottleneckCause.LOAD: "not saturated: go deeper",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
     BottleneckCause.BEYOND: "not watched",
@@ -123,6 +126,14 @@ _OTHER_LOAD_REMEDY: Final = (
 )
 """The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
 
+
+_CAUSES_WITHOUT_RESOURCE: Final = (
+    BottleneckCause.LOAD,
+    BottleneckCause.SOFTWARE,
+    BottleneckCause.BEYOND,
+    BottleneckCause.PACE,
+)
+"""Beside these stands what was used most."""
 
 _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
     BottleneckCause.DEVICE: Resource.DEVICE,
@@ -494,7 +505,7 @@ def _limit_cells(
     evidence = [_evidence_text(alike) for _, alike in groups]
     several = len(groups) > 1
     parts = [
-        f"{cause}: {text}" if several else text
+        f"{cause.partition(':')[0]}: {text}" if several else text
         for (cause, _), text in zip(groups, evidence, strict=True)
         if text != DASH
     ]
@@ -656,7 +667,7 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
         BottleneckCause.ONE_AT_A_TIME,
     ):
         parts += _device_latency_evidence(findings)
-    if cause in (BottleneckCause.SOFTWARE, BottleneckCause.BEYOND, BottleneckCause.PACE):
+    if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_highest_use_text(findings)]
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
@@ -695,6 +706,8 @@ def _device_latency_evidence(findings: Sequence[BottleneckFinding]) -> list[str]
 def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What more load did to the only point, or how much the last step gave to several."""
     steps = [limit.decision.step for limit in findings if limit.decision.step is not None]
+    if findings[0].decision.cause is BottleneckCause.LOAD and steps:
+        return [_still_rising_text(steps)]
     if len(findings) == 1:
         return [_load_step_text(limit) for limit in findings if limit.decision.step]
     if len(steps) < len(findings):
@@ -704,6 +717,18 @@ def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
         for find in (min, max)
     )
     return [f"the last step of load: rate {low if low == high else f'{low} to {high}'}"]
+
+
+def _still_rising_text(steps: Sequence[LoadStep]) -> str:
+    """`rate still rises by 15 to 34 % at iodepth 8 to 16`."""
+    by = _share_range_text([step.rate_gain_share - 1 for step in steps])
+    loads = {(axis_name_text(step.axis), step.next_load) for step in steps}
+    names = {name for name, _ in loads}
+    depths = sorted(load for _, load in loads)
+    if len(names) > 1:
+        return f"rate still rises by {by} at the last step of load"
+    span = f"{depths[0]}" if len(depths) == 1 else f"{depths[0]} to {depths[-1]}"
+    return f"rate still rises by {by} at {names.pop()} {span}"
 
 
 def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
@@ -716,7 +741,10 @@ def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
     ]
     if not every:
         return DASH
-    return f"nothing watched was at its limit; highest: {max(every)[1]}"
+    share, text = max(every)
+    if share >= NEAR_LIMIT_SHARE:
+        return f"{text}: near its limit, not at it"
+    return f"no resource near its limit; the busiest: {text}"
 
 
 def _value_range_text(values: Sequence[float], unit: str) -> str:
@@ -810,8 +838,9 @@ def _cause_text(finding: BottleneckFinding) -> str:
     name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
     open_ended = decision.step is None and decision.cause is not BottleneckCause.PROCESSORS
     is_sure = decision.is_certain or open_ended or decision.cause is BottleneckCause.NONE
-    doubt = "" if is_sure else ", not sure"
-    return f"{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}{doubt}"
+    is_rising = decision.cause is BottleneckCause.LOAD  # the evidence says by how much
+    doubt = "" if is_sure or is_rising else "likely "
+    return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
 
 
 def _resource_share_text(finding: BottleneckFinding, resource: Resource) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -40,6 +41,12 @@ _CONFIGURATION_FACT_NAMES: Final = ("Nodes", "Raw capacity", "Usable capacity", 
 STATED_TITLE: Final = "Stated in the study"
 FOUND_TITLE: Final = "Found on the hosts"
 """Above the rows of hardware: what an author wrote, and what the agent read."""
+
+_DRIVE_NAMES: Final = frozenset({"ssd", "drive", "disk", "nvme"})
+"""Rows of free text that name the model of the storage."""
+
+_MODEL_NUMBER: Final = re.compile(r"(?<![\d.,])[A-Z]*\d{3,}[A-Z0-9]*(?![\d.,]*\s?[TG]i?B)")
+_CAPACITY: Final = re.compile(r"\d[\d.,]*(?=\s?[TG]i?B)")
 
 _HOST_FACT_NAMES: Final = (
     "Machine",
@@ -245,6 +252,43 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
         Table("All configurations", text_and_number_columns(("What", "As found")), tuple(alike)),
         Table("Configurations", text_and_number_columns(heads), rows if differ else ()),
     )
+
+
+def stated_disk_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str:
+    """That stated drives are not those below the targets; empty where none is known to differ."""
+    stated: list[str] = []
+    reported: list[str] = []
+    for owner in study.configurations:
+        found = _target_disk_models(facts_by_host(study, facts, owner.id).values())
+        for name, text in owner.hardware if found else ():
+            is_drive = name.casefold().removesuffix("s") in _DRIVE_NAMES
+            if is_drive and not _is_any_model(text, found):
+                stated.append(f"{text} for {owner.title}")
+                reported += found
+    if not stated:
+        return ""
+    models = list_text(dict.fromkeys(reported), MODELS_SHOWN)
+    return (
+        f"The study states {list_text(stated, COLUMNS_MAX)}; the hosts report {models} below the "
+        "target. Check that both are the same."
+    )
+
+
+def _target_disk_models(hosts: Iterable[HostFacts]) -> tuple[str, ...]:
+    """The models of the disks below the target, as far as their firmware tells them."""
+    models = (
+        disk.model
+        for host in hosts
+        for disk in host.disks
+        if host.target is not None and disk.name in host.target.devices and disk.model
+    )
+    return tuple(dict.fromkeys(models))
+
+
+def _is_any_model(stated: str, found: Iterable[str]) -> bool:
+    """Whether a number of the stated model is in one that was found; True where it has none."""
+    numbers = set(_MODEL_NUMBER.findall(stated)) - set(_CAPACITY.findall(stated))
+    return not numbers or any(number in model for number in numbers for model in found)
 
 
 def _configuration_fact_texts(

@@ -5,7 +5,7 @@ No sentence without a finding. What an interval does not support is not said as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
@@ -36,13 +36,13 @@ from iolab.report.numbers import (
     metric_value_text,
     missing_interval_reason,
     quotient_text,
+    ratio_text,
     value_text,
 )
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
     axis_values_phrase,
-    factor_text,
     metric_phrase,
     run_with_configuration_text,
     terabytes_text,
@@ -61,14 +61,11 @@ INDISTINGUISHABLE_SHOWN: Final = 3
 NEGLIGIBLE_LEAD: Final = 0.0005
 """A lead that would be shown as none is none."""
 
-FACTOR_FROM: Final = 2.0
-"""From here on a lead is told as a factor."""
-
 _NEED_PREFIXES: Final = {
-    Need.CAPACITY: "For capacity first",
+    Need.CAPACITY: "For capacity",
     Need.PERFORMANCE: "For performance",
-    Need.VALUE: "For performance at its cost",
-    Need.BALANCE: "For balance",
+    Need.VALUE: "For performance per cost",
+    Need.BALANCE: "For all-round use",
 }
 
 SENTENCES_SHOWN: Final = 8
@@ -244,7 +241,7 @@ def _(price: PriceFinding, names: ConfigurationNames) -> str:
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (
-        f"{kind}{names.title(price.configuration)} gives the most for each {price.per_unit}, "
+        f"{kind}{names.title(price.configuration)} gives the most per {price.per_unit}, "
         f"{amount}{of}, of {counted_noun(price.ranked_count, 'configuration')}."
         f"{LEVEL_SENTENCES[price.level] if price.level is not None else ''}"
     )
@@ -261,31 +258,14 @@ def _(recommendation: Recommendation, names: ConfigurationNames) -> str:
 
 
 def _gain_with_interval_text(gain: SpeedupFinding) -> str:
-    """What is gained with its interval in the same terms: factors from twice as much on."""
-    metric = metric_phrase(gain.metric)
-    lower = metric_spec(gain.metric).better is Better.LOWER
-    if not lower and gain.gain_share >= 1:
-        return (
-            f"{_factor_text_of_gain(gain.gain_share)} "
-            f"times{_gain_interval_text(gain, _factor_text_of_gain)} the {metric} of"
-        )
-    less = "less" if lower else "more"
-    return (
-        f"{percent_text(gain.gain_share)} {less} {metric}"
-        f"{_gain_interval_text(gain, percent_text)} than"
-    )
-
-
-def _gain_interval_text(gain: SpeedupFinding, show_ratio: Callable[[float], str]) -> str:
-    if gain.low is None or gain.high is None:
-        return ""
-    return f" ({show_ratio(gain.low)} to {show_ratio(gain.high)})"
-
-
-def _factor_text_of_gain(share: float) -> str:
-    """A share more as a factor: 1.5 more is 2.5 times."""
-    factor = 1 + share
-    return f"{factor:,.0f}" if factor >= 9.95 else f"{factor:.2g}"
+    """The ratio of what both have with its interval: `1.27× (1.21× to 1.33×) the IOPS of`."""
+    is_lower = metric_spec(gain.metric).better is Better.LOWER
+    sign = -1 if is_lower else 1
+    interval = ""
+    if gain.low is not None and gain.high is not None:
+        low, high = sorted((1 + sign * gain.low, 1 + sign * gain.high))
+        interval = f" ({ratio_text(low)} to {ratio_text(high)})"
+    return f"{ratio_text(1 + sign * gain.gain_share)}{interval} the {metric_phrase(gain.metric)} of"
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
@@ -321,41 +301,26 @@ def _undecided_text(recommendation: Recommendation, best: str, second: str) -> s
         if recommendation.has_single_runs
         else "which their intervals leave open"
     )
-    ahead = f"{best} is ahead of {second} by {_leading_figures_text(recommendation)}"
-    if recommendation.lead_factor >= FACTOR_FROM:
-        ahead = f"{best} has {factor_text(recommendation.lead_factor)} what {second} has"
+    ahead = f"{best} has {ratio_text(recommendation.lead_factor)} what {second} has"
     return f"{call}: {ahead}, {why}"
 
 
 def _capacity_text(recommendation: Recommendation, second: str) -> str:
     kind = recommendation.metric.removesuffix("_tb")
     size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
-    more = (
-        f"{factor_text(recommendation.lead_factor)} that of {second}"
-        if recommendation.lead_factor >= FACTOR_FROM
-        else f"{_leading_figures_text(recommendation)} more than {second}"
-    )
-    return f"with {size}{_for_each_unit_text(recommendation)}, {more}"
+    more = f"{ratio_text(recommendation.lead_factor)} that of {second}"
+    return f"with {size}{_per_unit_text(recommendation)}, {more}"
 
 
 def _performance_text(recommendation: Recommendation, second: str) -> str:
-    more = f"{factor_text(recommendation.lead_factor)} as fast as {second}"
-    if recommendation.lead_factor < FACTOR_FROM:
-        more = f"{_leading_figures_text(recommendation)} faster than {second}"
-    return f"{more} by best rates{_workload_count_text(recommendation)}"
+    more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {second}"
+    return f"{more}{_workload_count_text(recommendation)}"
 
 
 def _value_text(recommendation: Recommendation, second: str) -> str:
-    rates = f"with best rates{_for_each_unit_text(recommendation)}"
-    if recommendation.lead_factor < FACTOR_FROM:
-        return (
-            f"{rates} {_leading_figures_text(recommendation)} above those of {second}"
-            f"{_workload_count_text(recommendation)}"
-        )
-    return (
-        f"{rates} {factor_text(recommendation.lead_factor)} those of {second}"
-        f"{_workload_count_text(recommendation)}"
-    )
+    more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
+    rates = f"with best rates{_per_unit_text(recommendation)}"
+    return f"{rates} {more}{_workload_count_text(recommendation)}"
 
 
 def _balance_text(recommendation: Recommendation, second: str) -> str:
@@ -363,17 +328,14 @@ def _balance_text(recommendation: Recommendation, second: str) -> str:
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
         names = list_text([side.name for side in recommendation.need_sides])
-        best = f"the best in {names}{_for_each_unit_text(recommendation)}"
-        return f"{best}, where {second} has {least} at its weakest"
-    parts = [
-        f"{side.name} {percent_text(side.share_of_best)}" for side in recommendation.need_sides
-    ]
-    return (
-        f"whose shares of the best{_for_each_unit_text(recommendation)} are {list_text(parts)}, "
-        "where "
-        f"{second} has "
-        f"{least} at its weakest"
-    )
+        best = f"the best in {names}{_per_unit_text(recommendation)}"
+    else:
+        parts = [
+            f"{percent_text(side.share_of_best)} of the best {side.name}"
+            for side in recommendation.need_sides
+        ]
+        best = f"with {list_text(parts)}{_per_unit_text(recommendation)}"
+    return f"{best}; {second} has {least} of the best where it is weakest"
 
 
 _NEED_TEXTS: Final = {
@@ -384,19 +346,14 @@ _NEED_TEXTS: Final = {
 }
 
 
-def _for_each_unit_text(recommendation: Recommendation) -> str:
-    return f" for each {recommendation.per_unit}" if recommendation.per_unit else ""
+def _per_unit_text(recommendation: Recommendation) -> str:
+    return f" per {recommendation.per_unit}" if recommendation.per_unit else ""
 
 
 def _workload_count_text(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
     mean = " (geometric mean)" if several else ""
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"
-
-
-def _leading_figures_text(recommendation: Recommendation) -> str:
-    """By how much the best leads."""
-    return percent_text(recommendation.lead_factor - 1)
 
 
 def _unknown_cost_note(recommendation: Recommendation) -> str:

@@ -215,7 +215,7 @@ def utc_datetime(real_ns: int) -> datetime:
 
 def axis_values_text(axis: tuple[tuple[str, int | str], ...]) -> str:
     """A point's axis values for people: `iodepth 8, numjobs 4`; empty without an axis."""
-    return ", ".join(f"{name} {value}" for name, value in axis)
+    return ", ".join(f"{axis_name_text(name)} {value}" for name, value in axis)
 
 
 def point_text(workload: str, axis: tuple[tuple[str, int | str], ...]) -> str:

@@ -23,6 +23,7 @@ from iolab.report.hardware import (
     hardware_tables,
     host_table,
     nics_table,
+    stated_disk_caveat,
 )
 from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import (
@@ -67,6 +68,7 @@ class ReportPage(Record):
 
     facts: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]
+    hardware_caveat: str
     answer: Answer
     topology: TopologyDrawing | None
     has_small_topology: bool
@@ -140,6 +142,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     return ReportPage(
         facts=session_fact_rows(brief),
         alerts=session_alerts(brief),
+        hardware_caveat=stated_disk_caveat(brief.study, brief.facts),
         answer=build_answer(
             brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
         ),

@@ -387,11 +387,6 @@ def terabytes_text(size: float) -> str:
     return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
 
 
-def factor_text(factor: float) -> str:
-    """How many times, with two digits, and no fewer than it has before the point."""
-    return f"{factor:,.0f} times" if factor >= 9.95 else f"{factor:.2g} times"
-
-
 def load_step_text(axis: str, load: int, next_load: int, gain: float) -> str:
     """What a step of load does to the rate: `from iodepth 8 to 16 the rate rises by 3 %`."""
     way = "rises" if gain >= 1 else "falls"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import PurePath
 from shlex import join
@@ -27,6 +28,20 @@ from iolab.units import format_bytes, format_duration_s
 
 _ENGINE: Final = "Engine"
 _OTHER_LINE: Final = "Load"
+_METHOD_SENTENCES: Final[Mapping[str, str]] = {
+    "Engine": "{} makes the load.",
+    "Jobs": "Jobs: {}.",
+    "Runs": "{}.",
+    "Order": "The order is {}.",
+    "Duration": "In each run {}.",
+    "Warm-up": "As warm-up {}.",
+    "Settle": "There is {}.",
+    "Caches": "Caches are {}.",
+    "Files": "The load works on {}.",
+    "Telemetry": "Hosts are watched {}.",
+}
+"""How the short method says what the table of it has; others by their names."""
+
 _METHOD_LINES: Final[Mapping[str, tuple[str, ...]]] = {
     "Runs": ("Runs", "Order"),
     "Duration": ("Duration", "Warm-up", "Settle"),
@@ -34,6 +49,9 @@ _METHOD_LINES: Final[Mapping[str, tuple[str, ...]]] = {
     "Telemetry": ("Telemetry", "Idle watch", "Generator limit"),
 }
 """The lines of the short method, and what each is made of; all else is of the load."""
+
+SCALE_CHANGES_SHOWN: Final = 6
+"""What a scale sets, under the title; the study in the appendix has all."""
 
 SOFTWARE_SHOWN: Final = 5
 """Engines and kernels named under the title; the appendix has all."""
@@ -69,11 +87,49 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Hosts", _host_count_text(brief)),
         *_storage_rows(brief),
         ("Software", _software_text(brief, notes)),
-        *((("Scale", brief.study.scale),) if brief.study.scale else ()),
+        *_scale_rows(brief),
         *_session_labels_rows(brief),
         *(("Engine", text) for text in notes),
         *((("Source", brief.study.source),) if brief.study.source else ()),
         *((("Author", brief.user_text.author),) if brief.user_text.author else ()),
+    )
+
+
+def _scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
+    """The scale with what it sets, where it is not the study as it is written."""
+    scale = brief.study.scale
+    if not scale or scale == FULL_SCALE:
+        return
+    changes = scale_changes(brief.study)
+    yield "Scale", f"{scale} ({list_text(changes, SCALE_CHANGES_SHOWN)})" if changes else scale
+
+
+def scale_changes(study: Study) -> tuple[str, ...]:
+    """What the scale of a study sets, each as `runtime 20s`; none where its text does not tell."""
+    try:
+        scales = tomllib.loads(study.text).get("scale", {})
+    except tomllib.TOMLDecodeError:
+        return ()
+    table = scales.get(study.scale) if isinstance(scales, dict) else None
+    if not isinstance(table, dict):
+        return ()
+    return tuple(f"{name.rpartition('.')[2]} {value}" for name, value in _leaves(table))
+
+
+def _leaves(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield name, value
+
+
+def scale_sentence(study: Study) -> str:
+    """That a smaller study was run than the one that is written; empty for the whole."""
+    if not study.scale or study.scale == FULL_SCALE:
+        return ""
+    return (
+        f"Scale {study.scale}: reduced from the whole study, so figures may differ at full scale."
     )
 
 
@@ -396,8 +452,8 @@ def method_table(kinds: LoadReportKinds, study: Study, plan: Plan, engines: Iter
         ),
         row_of_cells(
             "Runs",
-            f"{len(plan.runs)}: {counted_noun(len(plan.points), 'point')}, "
-            f"repeats: {_repeats_text(study)}",
+            f"{counted_noun(len(plan.runs), 'run')} of {counted_noun(len(plan.points), 'point')}, "
+            f"repeats of each: {_repeats_text(study)}",
         ),
         *_duration_rows(method),
         *(
@@ -442,9 +498,11 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
     rule, kind = method.rule, method.kind.value
     if rule is None:
         return (
-            row_of_cells("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
             row_of_cells(
-                "Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"
+                "Duration", f"{format_duration_s(method.runtime_s)} are measured ({kind})"
+            ),
+            row_of_cells(
+                "Warm-up", f"{format_duration_s(method.warmup_s)} before that are left out"
             ),
         )
     least_s, most_s = method.load_seconds_range
@@ -452,10 +510,11 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
     return (
         row_of_cells(
             "Duration",
-            f"{kind}: {length}, until the mean is known to ±{percent_text(rule.precision)}",
+            f"{length} are measured ({kind}), until the mean is known to "
+            f"±{percent_text(rule.precision)}",
         ),
         row_of_cells(
-            "Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"
+            "Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, is left out"
         ),
     )
 
@@ -552,18 +611,19 @@ def session_methods_table(brief: Brief) -> Table:
 
 
 def short_method_table(table: Table) -> Table:
-    """A table of the method in five lines: what belongs together stands in one."""
+    """A table of the method in five lines of sentences: what belongs together stands in one."""
     lines: dict[str, list[list[str]]] = {name: [] for name in (_OTHER_LINE, *_METHOD_LINES)}
     for name, *cells in table.rows:
         line = next((line for line, names in _METHOD_LINES.items() if name.text in names), "")
         texts = [cell.text for cell in cells]
         if all(text == DASH for text in texts):
             continue
+        sentence = _METHOD_SENTENCES.get(name.text, f"{name.text}: {{}}.")
         lines[line or _OTHER_LINE].append(
-            texts if name.text in (line, _ENGINE) else [f"{name.text}: {text}" for text in texts]
+            [DASH if text == DASH else sentence.format(text) for text in texts]
         )
     rows = tuple(
-        row_of_cells(line, *("; ".join(texts) for texts in zip(*parts, strict=True)))
+        row_of_cells(line, *(" ".join(texts) for texts in zip(*parts, strict=True)))
         for line, parts in lines.items()
         if parts
     )

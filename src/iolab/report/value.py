@@ -12,14 +12,12 @@ from iolab.analysis.findings import best_point_findings
 from iolab.analysis.quotients import (
     MONEY,
     cost_currencies,
-    divide_metric,
     without_host_subsets,
 )
 from iolab.analysis.ranked_findings import ScoreInterval, value_for_money_scores
-from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better
 from iolab.record import Record
-from iolab.report.numbers import DASH, quotient_text, ratio_text
+from iolab.report.numbers import DASH, ratio_text, value_text
 from iolab.report.phrases import terabytes_text
 from iolab.text import counted_noun
 from iolab.units import format_count, significant_digits_text
@@ -148,12 +146,21 @@ def _rates_per_terabyte(
             if figure.workload == first.workload and figure.is_sound
         }
 
-        def rate(owner: Configuration, own: Mapping[str, Metric] = own) -> tuple[str, float] | None:
-            size, value = owner.capacity.usable_tb, own.get(owner.id)
-            if not size or value is None:
-                return None
-            share = divide_metric(value, size)
-            return quotient_text(share), share.value or 0.0
+        shares = {
+            owner.id: (own[owner.id].value or 0.0) / owner.capacity.usable_tb
+            for owner in configurations
+            if owner.capacity.usable_tb and owner.id in own
+        }
+        most = max(shares.values(), default=0.0)
+
+        def rate(
+            owner: Configuration,
+            shares: Mapping[str, float] = shares,
+            unit: str = unit,
+            most: float = most,
+        ) -> tuple[str, float] | None:
+            share = shares.get(owner.id)
+            return (value_text(share, unit, largest=most), share) if share else None
 
         yield _row(f"{first.title} per usable TB", configurations, rate, None)
 

@@ -213,7 +213,7 @@ def test_ratios_stand_on_a_logarithmic_axis_with_their_intervals() -> None:
     assert [x for one in of(figure, LineSegments, MUTED) for x, *_ in one.segments] == [1]
     assert len(of(figure, LineSegments, RULE)) == 2
     names = [text for one in of(figure, TextMark) for *_, text in one.places]
-    assert {"figure-0", "figure-1", "0.5", "2"} == set(names)
+    assert {"figure-0", "figure-1", "0.500", "2.00"} == set(names)
 
 
 def test_cells_of_a_heat_map_are_as_strong_as_their_share() -> None:
@@ -301,7 +301,7 @@ def test_parts_of_a_latency_are_as_long_as_their_share() -> None:
 
 def test_dots_stand_at_their_values() -> None:
     figure = figures()["value"]
-    assert scale(figure, "x") == (False, [0, 1500])
+    assert scale(figure, "x") == (False, [0, 1100])  # it ends with the largest value
     ends = [[x for x, _ in one.places] for one in of(figure, Markers)]
     assert ends == [[642, 308], [202], [1052]]
     spans = [(x, x2) for one in of(figure, LineSegments) for x, _, x2, _ in one.segments]

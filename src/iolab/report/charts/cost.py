@@ -14,6 +14,7 @@ from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import StackPiece, StackRow, labelled_points, stacked_bars
 from iolab.report.numbers import quotient_text
+from iolab.report.phrases import terabytes_text
 from iolab.report.table import Table
 from iolab.text import counted_noun, escape_invisible, excerpt, list_text, percent_text
 from iolab.units import format_count
@@ -39,7 +40,7 @@ def procurement_cost_chart(
 ) -> Figure | None:
     """Those whose cost is in `currency`, in the study's order; None for none."""
     priced = [
-        (styles[configuration.id], configuration.cost)
+        (styles[configuration.id], configuration.cost, _capacity_text(configuration))
         for configuration in configurations
         if configuration.cost is not None
         and configuration.cost.currency == currency
@@ -56,20 +57,30 @@ def procurement_cost_chart(
     return Figure(
         subject="Cost",
         title=f"Procurement cost in {excerpt(currency, _CURRENCY_CHARACTERS)}",
-        finding=_cost_sentence(drawn),
+        finding=_cost_sentence([(style, cost) for style, cost, _ in drawn]),
         note=f"{counted_noun(left_out, 'configuration')} more in the table." if left_out else "",
-        plots=stacked_bars([_cost_row(style, cost) for style, cost in drawn], legend),
+        plots=stacked_bars([_cost_row(*each) for each in drawn], legend),
         table=table,
         by_configuration=True,
     )
 
 
-def _cost_row(style: ConfigurationStyle, cost: ProcurementCost) -> StackRow:
+def _capacity_text(configuration: Configuration) -> str:
+    """`1,475 TB raw, 973 TB usable`, as far as it is told."""
+    sizes = (
+        (configuration.capacity.raw_tb, "raw"),
+        (configuration.capacity.usable_tb, "usable"),
+    )
+    return ", ".join(f"{terabytes_text(size)} {kind}" for size, kind in sizes if size)
+
+
+def _cost_row(style: ConfigurationStyle, cost: ProcurementCost, capacity: str) -> StackRow:
     pieces = (
         StackPiece(amount, style.token, format_count(amount), shade)
         for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True)
     )
-    return StackRow(tuple(pieces), escape_invisible(style.label), total=format_count(cost.total))
+    heading = ": ".join(filter(None, (escape_invisible(style.label), capacity)))
+    return StackRow(tuple(pieces), heading, total=format_count(cost.total))
 
 
 def _cost_sentence(priced: Sequence[tuple[ConfigurationStyle, ProcurementCost]]) -> str:
@@ -110,7 +121,7 @@ def value_for_money_chart(
             )
             for capacity, rate in pairs
         ],
-        f"for {money}",
+        f"per {money}",
     )
     what = pairs[0][0].maximum.metric.removesuffix("_tb")
     title = rates[0].maximum.title or rates[0].maximum.workload
@@ -122,7 +133,7 @@ def value_for_money_chart(
     return Figure(
         subject="Value for money",
         title=f"{title}, and {what} capacity",
-        finding=f"For {money}: {list_text(sentences, _NAMED)}.",
+        finding=f"Per {money}: {list_text(sentences, _NAMED)}.",
         note="",
         plots=(plot,),
         table=table,

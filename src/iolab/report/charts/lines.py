@@ -52,6 +52,8 @@ from iolab.text import capitalised, distinct_parts, escape_invisible
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90
 """Of each of two plots over each other."""
+LATENCY_TICKS_MAX: Final = 6
+"""Names that stand apart beside such a plot."""
 PANEL_GAP: Final = 36
 """Room for the unit over the lower one."""
 LINES_MAX: Final = 6
@@ -315,7 +317,7 @@ def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQ
     ]
     unit = quantities[0].unit or metric_spec(quantities[0].key).unit
     return (
-        log_scale(unit, values, max_ticks=5)
+        log_scale(unit, values, max_ticks=LATENCY_TICKS_MAX)
         if unit == "ns"
         else linear_scale(unit, values, ticks=3)
     )

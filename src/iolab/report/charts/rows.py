@@ -46,6 +46,7 @@ from iolab.report.charts.scale import (
 )
 from iolab.report.table import Table
 from iolab.text import counted_noun, distinct_parts, escape_invisible, excerpt
+from iolab.units import significant_digits_text
 
 HEAD: Final = 10
 LANE: Final = 15.0
@@ -210,7 +211,11 @@ def _value_scale(dots: Sequence[Dot]) -> Scale:
         return replace(scale, ticks=tuple(sorted({*scale.ticks, 1.0})))
     if positive and max(positive) > LOGARITHMIC_RATIO * min(positive):
         return log_scale(dots[0].value.unit, positive, max_ticks=5)
-    return linear_scale(dots[0].value.unit, values, ticks=3)
+    scale = linear_scale(dots[0].value.unit, values, ticks=4)
+    most = max((scale.to_scale_unit(value) for value in values), default=0.0)
+    # It ends with the largest value: what stands beside that has room of its own.
+    ticks = tuple(tick for tick in scale.ticks if tick <= most)
+    return replace(scale, high=most, ticks=ticks) if most > 0 else scale
 
 
 def _lay_out(
@@ -265,6 +270,7 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
         levels = [lane.dot.level or Level.VALID for lane in own]
         yield Markers(token=token, places=places, levels=levels, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
+        left = min((places[0][0], *(s[0] for s in spread if s[1] == places[0][1])))
         values = [
             (end, y, _dot_value_text(lane.dot, scale))
             for lane, end, (_, y) in zip(own, rights, places, strict=True)
@@ -272,11 +278,11 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
         yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
         if are_named:
             name = plot_label(own[0].dot.name)
-            inside = scale.fraction(places[0][0]) * PLOT_WIDTH > CHARACTER * len(name) + BESIDE
+            inside = scale.fraction(left) * PLOT_WIDTH > CHARACTER * len(name) + BESIDE
             dx = -BESIDE if inside else BESIDE + CHARACTER * (len(values[0][2]) + 1)
             yield TextMark(
                 token=token,
-                places=[(places[0][0], places[0][1], name)],
+                places=[(left if inside else rights[0], places[0][1], name)],
                 align="end" if inside else "start",
                 dx=dx,
                 dy=MIDDLE,
@@ -286,7 +292,7 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
 
 def _dot_value_text(dot: Dot, scale: Scale) -> str:
     value = scale.to_scale_unit(dot.value.value or 0.0)
-    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 999.5 else significant_digits_text(value)
 
 
 def _dots_note(dots: Sequence[Dot], total: int) -> str:

@@ -20,6 +20,9 @@ RIGHT: Final = 96
 """Room for the labels at the end of the lines, before a chart is fitted to its own."""
 PLOT_WIDTH: Final = WIDTH - LEFT - RIGHT
 
+_LOG_STEPS_SPARSE: Final = (1, 3)
+"""Ticks of a decade where 1-2-5 are too many."""
+
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 _UNIT_THRESHOLD: Final = 3.0
 """This part of the largest value chooses a unit, so that it stays below 5,000: `10,000` has no room
@@ -150,7 +153,7 @@ def _round_tick_step(step: float) -> float:
 
 
 def log_scale(unit: str, values: Sequence[float], *, max_ticks: int = 8) -> Scale:
-    """A logarithmic scale over the values, with 1-2-5 ticks thinned to at most `max_ticks`."""
+    """A logarithmic scale over the values, with 1-2-5, 1-3 or 1 ticks, at most `max_ticks`."""
     positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
     divisor, name = scaled_unit(
         unit, max(math.sqrt(min(positive) * max(positive)), max(positive) / _UNIT_THRESHOLD)
@@ -161,9 +164,11 @@ def log_scale(unit: str, values: Sequence[float], *, max_ticks: int = 8) -> Scal
     low = max([v for v in fives if v <= low], default=low)
     high = min([v for v in fives if v >= high], default=high)
     marks = [v for v in fives if low <= v <= high]
-    if len(marks) > max_ticks:
-        tens = [v for v in marks if f"{v:e}".startswith("1.0")]
-        marks = tens if len(tens) > 1 else marks
+    for steps in (_LOG_STEPS_SPARSE, (1,)):
+        if len(marks) > max_ticks:
+            sparse = [m * 10.0**d for d in decades for m in steps]
+            kept = [v for v in sparse if low <= v <= high]
+            marks = kept if len(kept) > 1 else marks
     step = math.ceil(len(marks) / max_ticks)
     ticks = tuple(float(f"{v:.6g}") for v in marks[::step])
     return Scale(divisor, name, low, high, ticks, is_logarithmic=True)

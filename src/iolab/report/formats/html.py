@@ -50,6 +50,11 @@ from iolab.text import escape_invisible
 
 _HERE: Final = Path(__file__).parent
 
+FIRST_PAGE_ANCHORS: Final = frozenset(
+    {"answer", "matrix", "caveats", "findings", "conclusion", "sessions"}
+)
+"""Parts that a narrow screen shows open; the others open by their headings."""
+
 _BLOCK_KINDS: Final = {
     Heading: "heading",
     Paragraph: "paragraph",
@@ -127,6 +132,7 @@ def render_html(brief: Brief) -> str:
         logo=_logo_address(brief.user_text),
         run_anchors=frozenset(part.anchor for part in page.runs),
         numbers_of=distinct_figure_tables,
+        first_page_anchors=FIRST_PAGE_ANCHORS,
     )
 
 

@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -240,7 +241,17 @@ def _layout_data(block: Landscape | FastFacts | Columns, figures: _FigureFiles) 
 
 
 def _blocks_data(blocks: Iterable[Block], figures: _FigureFiles) -> list[dict[str, Any]]:
-    return [data for block in blocks for data in _block_typst_data(block, figures)]
+    every = (data for block in blocks for data in _block_typst_data(block, figures))
+    parts: list[dict[str, Any]] = []
+    for is_list, own in groupby(every, _is_plain_item):
+        members = list(own)
+        parts += [{"kind": "list", "items": members}] if is_list else members
+    return parts
+
+
+def _is_plain_item(data: Mapping[str, Any]) -> bool:
+    """Whether it is an item of a list, without a verdict."""
+    return data["kind"] == "item" and data["level"] is None
 
 
 def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
