@@ -1,7 +1,6 @@
 //! The threads: one that hands requests out, those that read, those that write.
 
-use std::env;
-use std::io::{self, Read};
+use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +15,6 @@ use super::report;
 use super::spec::Spec;
 use super::store::{ReadTask, Store, WriteTask};
 use crate::error::io_error_text;
-use crate::job::START_VARIABLE;
 use crate::latency::{LatencyCounters, add_by_owner};
 use crate::native::counts::{ArrivalMode, WorkerCounters};
 use crate::native::halt::{CHECK_INTERVAL_NS, Halt};
@@ -30,8 +28,6 @@ use crate::sys::time::real_ns;
 
 /// Requests of a million blocks fit.
 const MAX_SPEC_BYTES: u64 = 256 << 20;
-/// The exit code when the spec cannot be done.
-const CODE_FAULT: u8 = 2;
 /// A thread only calls the kernel.
 const STACK_BYTES: usize = 256 << 10;
 /// Between two looks for room.
@@ -42,22 +38,9 @@ const RESERVED_FILES: u64 = 64;
 /// Read the spec, replay it, tell what happened.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut text = Vec::new();
-    let read = io::stdin().lock().take(MAX_SPEC_BYTES + 1).read_to_end(&mut text);
-    let outcome = match read {
-        Err(error) => Err(format!("The spec cannot be read: {error}.")),
-        Ok(bytes) if bytes as u64 > MAX_SPEC_BYTES => {
-            Err(format!("The spec has more than {MAX_SPEC_BYTES} bytes; replay fewer requests."))
-        }
-        Ok(_) => Spec::parse(&text).and_then(run_engine),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            lines::print_faults(vec![fault]);
-            ExitCode::from(CODE_FAULT)
-        }
-    }
+    lines::run_spec_of_stdin(MAX_SPEC_BYTES, "replay fewer requests", |text| {
+        Spec::parse(text).and_then(run_engine).map_err(|fault| vec![fault])
+    })
 }
 
 /// What all threads share.
@@ -157,8 +140,7 @@ fn run_engine(spec: Spec) -> Result<(), String> {
         "probes": { "read": null },
         "notes": [],
     }));
-    let start = env::var(START_VARIABLE).ok().and_then(|at_ns| at_ns.parse().ok());
-    report::report_run(&replay, &workers, start, held_at_start);
+    report::report_run(&replay, &workers, lines::requested_start_real_ns(), held_at_start);
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! What the engine says: one JSON object a line.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::env;
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,10 +12,13 @@ use serde_json::{Map, Value, json};
 
 use super::counts::{RETRY_REASONS, WorkerCounters};
 use super::queue::IoKind;
+use crate::job::START_VARIABLE;
 use crate::latency::{LatencyCounters, LatencyCounts, SparseBins, lower_ns, middle_ns, upper_ns};
 
 /// Faults in one answer: what is wrong with a thousand jobs alike is told by some of them.
 const MAX_FAULTS: usize = 50;
+/// The exit code when the spec cannot be done.
+const CODE_FAULT: u8 = 2;
 
 /// Each kind of I/O and its name.
 const IO_KIND_NAMES: [(IoKind, &str); 4] = [
@@ -31,8 +36,37 @@ pub fn print_line(line: &Value) {
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
+/// Do what the spec on standard input asks for, of at most `max_bytes`; with more, `advice` is told.
+pub fn run_spec_of_stdin(
+    max_bytes: u64,
+    advice: &str,
+    run: impl FnOnce(&[u8]) -> Result<(), Vec<String>>,
+) -> ExitCode {
+    let mut text = Vec::new();
+    let outcome = match io::stdin().lock().take(max_bytes + 1).read_to_end(&mut text) {
+        Err(error) => Err(vec![format!("The spec cannot be read: {error}.")]),
+        Ok(bytes) if bytes as u64 > max_bytes => {
+            Err(vec![format!("The spec has more than {max_bytes} bytes; {advice}.")])
+        }
+        Ok(_) => run(&text),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(faults) => {
+            print_faults(faults);
+            ExitCode::from(CODE_FAULT)
+        }
+    }
+}
+
+/// When the load is to start, by the clock of the day; None for at once.
+#[must_use]
+pub fn requested_start_real_ns() -> Option<u64> {
+    env::var(START_VARIABLE).ok().and_then(|at_ns| at_ns.parse().ok())
+}
+
 /// Say what speaks against the spec.
-pub fn print_faults(mut faults: Vec<String>) {
+fn print_faults(mut faults: Vec<String>) {
     let more = faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
     if more > 0 {

@@ -31,14 +31,12 @@ pub mod watch;
 pub mod worker;
 
 use std::env;
-use std::io::{self, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::error::io_error_text;
-use crate::job::START_VARIABLE;
 use crate::sys::block::allowed_processors;
 use crate::sys::signal;
 use halt::Halt;
@@ -52,28 +50,13 @@ use verify::Verification;
 
 /// Of a spec; ten thousand jobs of a file each fit.
 const MAX_SPEC_BYTES: u64 = 16 << 20;
-/// The exit code when the spec cannot be done.
-const CODE_FAULT: u8 = 2;
 
 /// Read the jobs, do them, tell what happened.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut text = Vec::new();
-    let read = io::stdin().lock().take(MAX_SPEC_BYTES + 1).read_to_end(&mut text);
-    let outcome = match read {
-        Err(error) => Err(vec![format!("The spec cannot be read: {error}.")]),
-        Ok(bytes) if bytes as u64 > MAX_SPEC_BYTES => {
-            Err(vec![format!("The spec has more than {MAX_SPEC_BYTES} bytes; give fewer jobs.")])
-        }
-        Ok(_) => Spec::parse(&text).map_err(|fault| vec![fault]).and_then(run_engine),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(faults) => {
-            lines::print_faults(faults);
-            ExitCode::from(CODE_FAULT)
-        }
-    }
+    lines::run_spec_of_stdin(MAX_SPEC_BYTES, "give fewer jobs", |text| {
+        Spec::parse(text).map_err(|fault| vec![fault]).and_then(run_engine)
+    })
 }
 
 /// The main flow: check, open, share out, set up, start, tell.
@@ -123,7 +106,7 @@ fn run_engine(spec: Spec) -> Result<(), Vec<String>> {
         "probes": { "read": reads },
         "notes": notes,
     }));
-    let start = env::var(START_VARIABLE).ok().and_then(|at_ns| at_ns.parse().ok());
+    let start = lines::requested_start_real_ns();
     watch::report_run(&shared, &threads, start, &depth);
     Ok(())
 }
