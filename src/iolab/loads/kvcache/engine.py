@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from iolab.core.run import EngineTotals
-from iolab.core.workload import Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
@@ -28,7 +27,6 @@ from iolab.loads.kvcache.workload import (
     KvCacheRun,
     KvOperation,
     Placement,
-    WritePolicy,
 )
 
 FORMAT: Final = 1
@@ -105,11 +103,6 @@ class KvCacheReader(LineReader):
         self._job = job
         self._replay = replay
         self._host = host
-        self._directions = (
-            (Direction.READ,)
-            if job.write is WritePolicy.NONE
-            else (Direction.READ, Direction.WRITE)
-        )
         self._backlog: list[int] = []
         self._write_backlog: list[int] = []
         self.details: KvCacheRun | None = None
@@ -121,7 +114,7 @@ class KvCacheReader(LineReader):
     def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads and writes of objects, and the operations that are made of them."""
         parts: list[DirectionInterval] = []
-        for direction in self._directions:
+        for direction in self._job.data_directions:
             parts += parse_direction_intervals(direction, require_part(document, direction.key))
         parts += (
             parse_operation_interval(operation, require_part(document, operation.key))
@@ -134,7 +127,7 @@ class KvCacheReader(LineReader):
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of requests."""
         self.details = self._details(require_part(end, "requests"))
-        return parse_totals(head, end, self._directions, 1)
+        return parse_totals(head, end, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
         """A run of nothing but failures."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from iolab.analysis.metrics import (
     latency_statistics,
     metrics_from_values,
@@ -140,11 +138,3 @@ def _pace_rate(pace: Histogram, percent: float) -> float | None:
     """Bytes a second of prefixes of which so many per cent come faster."""
     ns = pace.percentile_ns(percent)
     return PACE_BYTES * NS_PER_S / ns if ns else None
-
-
-def mean_prefix_bytes(view: KvCacheView) -> float | None:
-    """Bytes that a request with a prefix reads, in the mean of the whole run."""
-    loads = sum(run.loads for i in range(len(view.hosts)) if (run := view.kv_run(i)) is not None)
-    read = view.record.intervals
-    moved = int(read.bytes[np.asarray(read.direction) == 0].sum())
-    return moved / loads if loads else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from iolab.loads.kvcache.generator import CONVERSATION, INPUT_TOKENS_MAX, generate_trace
@@ -39,7 +39,7 @@ CLOSED_REQUESTS_PER_S: Final = 400.0
 """Requests for each second of a run whose requests come as fast as they can."""
 
 
-class Replay(Record):
+class Replay(Record, dict=True):
     """The requests of a run: `warm` ones that came before its start, and those that are replayed.
 
     Times are nanoseconds since the start. `hosts` is the place of each request's host.
@@ -53,11 +53,17 @@ class Replay(Record):
 
     def of_host(self, index: int) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
         """The warm and the replayed requests of one host."""
-        pairs = list(zip(self.requests, self.hosts, strict=True))
-        return (
-            tuple(request for request, host in pairs[: self.warm] if host == index),
-            tuple(request for request, host in pairs[self.warm :] if host == index),
-        )
+        warm, replayed = self._requests_by_host
+        return tuple(warm.get(index, ())), tuple(replayed.get(index, ()))
+
+    @cached_property
+    def _requests_by_host(self) -> tuple[dict[int, list[Request]], dict[int, list[Request]]]:
+        """The warm and the replayed requests by the place of their host."""
+        warm: dict[int, list[Request]] = {}
+        replayed: dict[int, list[Request]] = {}
+        for number, (request, host) in enumerate(zip(self.requests, self.hosts, strict=True)):
+            (warm if number < self.warm else replayed).setdefault(host, []).append(request)
+        return warm, replayed
 
 
 def trace_digest(name: str) -> str:
