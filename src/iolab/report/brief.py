@@ -19,7 +19,7 @@ from iolab.report.user_text import EMPTY_USER_TEXT, UserText
 
 if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
-    from iolab.analysis.findings import BottleneckFinding
+    from iolab.analysis.findings import BestPointFinding, BottleneckFinding
     from iolab.analysis.kinds import AnalysisKinds
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
@@ -184,12 +184,20 @@ class Brief(Record, dict=True):
         return {run.key: f"run-{i}" for i, run in enumerate(self.results, 1)}
 
     @cached_property
+    def best_points(self) -> tuple[BestPointFinding, ...]:
+        """The best point of each workload in each configuration."""
+        from iolab.analysis.findings import best_point_findings
+
+        return tuple(best_point_findings(self.study, self.points))
+
+    @cached_property
     def bottlenecks(self) -> tuple[BottleneckFinding, ...]:
         """What limits the best points, of those that were watched."""
-        from iolab.analysis.findings import best_point_findings, bottleneck_findings
+        from iolab.analysis.findings import bottleneck_findings
 
-        best = tuple(best_point_findings(self.study, self.points))
-        return tuple(bottleneck_findings(self.study, self.points, best, self.run_resources))
+        return tuple(
+            bottleneck_findings(self.study, self.points, self.best_points, self.run_resources)
+        )
 
     @property
     def host_runs(self) -> Mapping[RunKey, tuple[HostRun, ...]]:

@@ -317,10 +317,14 @@ def _workload_columns_table(
     """A row for each configuration, a column for each workload, and no more than the figures."""
     names = (*(row.title for row in rows), *(row.title for row in value_rows))
     heads = (Column("Configuration"), *(Column(name, is_number=True) for name in names))
+    prefixes = [_largest_by_unit([row]) for row in rows]
     cells = tuple(
         (
             Cell(title),
-            *(_with_bar(_figure_only_cell(row, name, anchors), row, name, {}) for row in rows),
+            *(
+                _with_bar(_figure_only_cell(row, name, anchors, largest), row, name, {})
+                for row, largest in zip(rows, prefixes, strict=True)
+            ),
             *(_value_cell(row, name, {}) for row in value_rows),
         )
         for name, title in titles.items()
@@ -328,11 +332,13 @@ def _workload_columns_table(
     return Table(TITLE, heads, cells, has_bars=True)
 
 
-def _figure_only_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
+def _figure_only_cell(
+    row: WorkloadRow, configuration: str, anchors: RunAnchors, largest: Mapping[str, float]
+) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
     figure = row.figure_of_configuration(configuration)
     is_doubted = figure is not None and figure.level is Level.INDICATIVE
-    cell = _figure_cell(row, configuration, anchors, _largest_by_unit([row]))
+    cell = _figure_cell(row, configuration, anchors, largest)
     return replace(cell, note=Level.INDICATIVE.value if is_doubted else "")
 
 

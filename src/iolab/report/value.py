@@ -6,9 +6,9 @@ Costs and capacities are those of the study file. Amounts in two currencies are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.findings import best_point_findings
 from iolab.analysis.quotients import (
     MONEY,
     cost_currencies,
@@ -41,7 +41,7 @@ class ValueFigure(Record):
     amount: float | None = None
 
 
-class ValueRow(Record):
+class ValueRow(Record, dict=True):
     """A figure of each configuration; `is_open` where intervals do not tell the best.
 
     `better` is None where none is the best of the row.
@@ -52,7 +52,7 @@ class ValueRow(Record):
     better: Better | None = None
     is_open: bool = False
 
-    @property
+    @cached_property
     def ranked(self) -> list[ValueFigure]:
         """Those that can be compared, the best first."""
         own = [figure for figure in self.figures if figure.amount]
@@ -119,9 +119,7 @@ def value_for_money_row(
 def value_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[ValueRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
     owners = without_host_subsets(brief.study.configurations)
-    scores, workloads = value_for_money_scores(
-        owners, tuple(best_point_findings(brief.study, brief.points))
-    )
+    scores, workloads = value_for_money_scores(owners, brief.best_points)
     rows = (
         cost_row(owners),
         cost_per_terabyte_row(owners),
