@@ -98,9 +98,8 @@ def read_comparison_side(
     In a session with one configuration, a workload may be named instead.
     """
     study, results = results_with_session_checks(reader)
-    if len(study.configurations) == 1 and configuration in study.workload_titles:
-        return _side_of_workload(read_comparison_side(name, reader), configuration)
-    chosen = _choose_configuration(name, study, configuration)
+    workload = _workload_in_place_of_configuration(study, configuration)
+    chosen = _choose_configuration(name, study, None if workload else configuration)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.excluded_hosts for result in results if result.configuration == chosen.id}
     full_ids = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
@@ -110,7 +109,7 @@ def read_comparison_side(
     ]
     session = reader.session
     engines = (host.engine_version for manifest in manifests for host in manifest.hosts)
-    return ComparisonSide(
+    side = ComparisonSide(
         name=name,
         session=session.id,
         created_real_ns=session.created_real_ns,
@@ -134,6 +133,14 @@ def read_comparison_side(
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({manifest.analysis.version for manifest in manifests})),
     )
+    return _side_of_workload(side, workload) if workload else side
+
+
+def _workload_in_place_of_configuration(study: Study, name: str | None) -> str | None:
+    """The name where it is that of a workload, and of no configuration beside which it could be."""
+    ids = {configuration.id for configuration in study.configurations}
+    is_workload = len(ids) == 1 and name not in ids and name in study.workload_titles
+    return name if is_workload else None
 
 
 def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
