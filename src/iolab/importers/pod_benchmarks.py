@@ -45,7 +45,7 @@ CLASS: Final = "storage class"
 
 SIDE_BY_SIDE: Final = "its job file has no stonewall: all jobs ran at the same time"
 
-_PODS_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_TERMINAL_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class KubestrImporter:
@@ -172,7 +172,6 @@ def _kubestr_text_runs(file: ForeignFile) -> list[ForeignRun]:
     before = 1
     for section in split_into_sections(file, re.compile(r"^\s*FIO version - ")):
         heading = "\n".join(file.lines[before - 1 : section.first - 1])
-        before = section.last + 1
         runs += _kubestr_text_section_runs(section, _last_match(_KUBESTR_TEST, heading))
         before = section.first + 1
     if not runs:
@@ -193,7 +192,7 @@ def _kubestr_text_section_runs(
     jobs: list[_TextJob] = []
     for number, line in section.numbered_lines:
         words: dict[str, str] = dict(re.findall(r"(\S+?)=(\S+)", line))
-        plain = _PODS_COLOUR.sub("", line).strip()
+        plain = _TERMINAL_COLOUR.sub("", line).strip()
         if plain.startswith("FIO version - "):
             version = plain.removeprefix("FIO version - fio-")
         elif plain.startswith("Global options - "):
@@ -681,5 +680,5 @@ def _summary_run(
 def _mark_matching(file: ForeignFile, pattern: re.Pattern[str]) -> None:
     """Lines in which a program says how far it is, and which hold no result."""
     for number, line in enumerate(file.lines, start=1):
-        if pattern.fullmatch(_PODS_COLOUR.sub("", line)):
+        if pattern.fullmatch(_TERMINAL_COLOUR.sub("", line)):
             file.line_account.mark_read(number)

@@ -286,11 +286,12 @@ def machine_fact_findings(facts: HostFacts) -> Iterator[Finding]:
             "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
         )
         yield Finding("processors", FindingState.NOTE, message, hint)
+    yield from limit_findings(facts)
     yield from missing_fact_findings(facts)
 
 
-def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
-    """What was requested and could not be read."""
+def limit_findings(facts: HostFacts) -> Iterator[Finding]:
+    """What control groups allow a load here of I/O and memory."""
     for limit in facts.target_io_limits:
         hint = "A control group holds the load to this; results are of the limit, not the device."
         yield Finding("I/O limits", FindingState.NOTE, limit.text, hint)
@@ -300,5 +301,9 @@ def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
         message = f"a load here, page cache included, may use {limit_text} of {total}"
         hint = "Buffered I/O is compared with that limit, not with the memory of the machine."
         yield Finding("memory", FindingState.NOTE, message, hint)
+
+
+def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
+    """What was requested and could not be read."""
     for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

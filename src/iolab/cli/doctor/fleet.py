@@ -14,6 +14,7 @@ from iolab.cli.doctor.findings import (
     FindingState,
     engine_findings,
     leftover_and_rights_findings,
+    limit_findings,
     missing_fact_findings,
     probe_findings,
     readiness,
@@ -150,6 +151,7 @@ def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     yield from leftover_and_rights_findings(host.hello, host.leftovers)
     if host.probe is not None:
         yield from probe_findings(host.probe)
+    yield from limit_findings(host.facts)
     yield from missing_fact_findings(host.facts)
 
 
