@@ -12,7 +12,14 @@ from rich.console import Console, RenderableType
 
 from iolab.analysis.points import summarise_points
 from iolab.cli.details import latency_histogram_text, run_detail_lines
-from iolab.cli.results import OBJECTIONS_MAX, WHY_NOT_VALID, answer_lines, result_lines
+from iolab.cli.results import (
+    OBJECTIONS_MAX,
+    WHY_NOT_VALID,
+    closing_lines,
+    objection_lines,
+    result_lines,
+)
+from iolab.cli.session_screen import SessionScreen, session_screen_lines
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -22,12 +29,14 @@ from iolab.registry import report_kinds
 from iolab.report.answer import session_answer
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import metric_value_text
+from iolab.report.phrases import merge_objections
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
 from tests.facts import tells
-from tests.report import shared
+from tests.report import shared, studies
+from tests.report.synthetic import Source
 
 CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
 SHORT = CheckResult("run-length", Level.INDICATIVE, "The run lasted 2 s.", {"seconds": 2})
@@ -40,7 +49,7 @@ def ending(
     """The last lines that `show` prints of results."""
     points = summarise_points(results, STUDY)
     answer = session_answer(report_kinds(), STUDY, points, results)
-    return answer_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
+    return closing_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
 
 
 def judged(result: Result, *checks: CheckResult) -> Result:
@@ -151,7 +160,7 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
         judged(RESULTS[1], SHORT, CACHED),
         judged(RESULTS[2], FINE),
     ]
-    lines = drawn(result_lines(STUDY, results))
+    lines = drawn(objection_lines(merge_objections(results)))
     below = lines[lines.index(WHY_NOT_VALID) :]
     assert below[1].split()[:2] == ["invalid", "buffered-io,"]
     assert "1 of 3 runs" in below[1]
@@ -161,31 +170,74 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
         replace(SHORT, code=f"check-{number}", message=f"It is {number}.")
         for number in range(OBJECTIONS_MAX + 2)
     ]
-    told = drawn(result_lines(STUDY, [judged(RESULTS[0], *many)]))
+    told = drawn(objection_lines(merge_objections([judged(RESULTS[0], *many)])))
     assert told[-1].strip() == "2 more: --details"
     every = drawn(run_detail_lines([judged(RESULTS[0], *many)]))
     assert sum("check-" in line for line in every) == len(many)
-    # What follows tells them, so that they are not told twice.
-    assert SHORT.code not in "".join(drawn(result_lines(STUDY, results, details=True)))
 
 
-def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
+def test_the_end_is_how_sure_the_answer_is_and_the_next_command() -> None:
     results = [judged(one, SHORT) for one in RESULTS]
     screen = ending(results, "a session")
     text = [line for line in drawn(screen, 80) if line]
-    assert text[0].startswith("Result  ")
-    assert "IOPS" in text[0]
-    sure = next(line for line in text if line.startswith("Sure"))
-    assert "indicative" in sure
+    assert text[0].startswith("Sure    ")
+    assert "indicative" in text[0]
     assert "run-length" in "".join(text)
-    assert text[-2:] == [
-        "Next    iolab report 'a session'  # charts and bottlenecks",
-        "        iolab explain run-length",
+    assert text[-1] == "Next    iolab report 'a session'; iolab explain run-length"
+    left = ending(results, "a session" * 2, unfinished=True)
+    assert [line.removeprefix("Next").strip() for line in drawn(left, 80)[-3:]] == [
+        "iolab resume 'a sessiona session'",
+        "iolab report 'a sessiona session'",
+        "iolab explain run-length",
     ]
-    left = ending(results, "a session", unfinished=True)
-    assert [line.split()[-4:] for line in drawn(left, 80) if "resume" in line] == [
-        ["iolab", "resume", "'a", "session'"]
-    ]
+
+
+def screen_lines(
+    source: Source, height: int | None, *, repeats: bool = False, details: bool = False
+) -> list[str]:
+    """What `show` prints of a source on a terminal of that height."""
+    study, results = source.study, source.results()
+    points = summarise_points(results, study)
+    answer = session_answer(report_kinds(), study, points, results)
+    screen = SessionScreen(
+        study,
+        results,
+        points,
+        answer,
+        "S",
+        is_unfinished=False,
+        has_repeats=repeats,
+        has_details=details,
+    )
+    more = run_detail_lines(results) if details else ()
+    return session_screen_lines(screen, ["heading", ""], more, height)
+
+
+@pytest.mark.parametrize("configurations", [("one",), ("one", "two", "three"), tuple("abcdef")])
+def test_any_session_fits_one_screen_with_its_answer_and_the_best_of_each_workload(
+    configurations: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    source = studies.sweep(configurations)
+    lines = screen_lines(source, 23)
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+    points = len(summarise_points(source.results(), source.study))
+    (more,) = [line for line in lines if "(--details)" in line]
+    assert 0 < int(more.split()[2]) < points
+    text = " ".join(lines)
+    for workload in source.study.workloads if len(configurations) < 4 else ():
+        assert workload.title in text
+
+
+def test_the_answer_is_repeated_only_where_the_screen_has_scrolled() -> None:
+    source = studies.pair()
+    whole = screen_lines(source, 60)
+    answer = whole[2]
+    assert [line for line in whole if line == answer] == [answer]
+    assert not any("(--details)" in line for line in whole)
+    long = screen_lines(source, 23, details=True)
+    assert [place for place, line in enumerate(long) if line == answer] == [2, len(long) - 1]
 
 
 def test_the_end_names_what_limits_the_best_points() -> None:

@@ -29,12 +29,20 @@ def test_sessions_are_listed_from_the_newest_with_their_answers(tmp_path: Path) 
     two_days(tmp_path)
     (tmp_path / "no-session").mkdir()
     lines = call("ls", tmp_path).stdout.splitlines()
-    heads = [line for line in lines if not line.startswith(" ")]
-    assert [line.split()[0] for line in heads] == [f"{tmp_path}/site/a", f"{tmp_path}/z"]
+    assert lines[0].split() == ["session", "began", "(UTC)", "runs", "answer"]
+    assert [line.split()[0] for line in lines[1:]] == [f"{tmp_path}/site/a", f"{tmp_path}/z"]
     document = json.loads(call("ls", tmp_path, "--json").stdout)
     answers = [entry["answer"] for entry in document["sessions"]]
     assert [entry["id"] for entry in document["sessions"]] == ["newer", "older"]
     assert all(answer in "\n".join(lines) for answer in answers)
+
+
+def test_a_list_of_sessions_has_a_line_for_each_on_a_narrow_screen(tmp_path: Path) -> None:
+    two_days(tmp_path)
+    lines = call("ls", cwd=tmp_path, env={"COLUMNS": "60"}).stdout.splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 60
+    assert all(line.endswith("…") for line in lines[1:])
 
 
 def test_a_folder_without_sessions_is_no_fault(tmp_path: Path) -> None:

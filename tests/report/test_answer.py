@@ -144,7 +144,7 @@ def test_an_invalid_figure_is_none_and_no_rival() -> None:
     assert row[2].note == "It was short."
     assert not row[1].is_bold  # there is no other
     text = answer_sentence(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
-    assert "no two figures to compare" in text
+    assert "at most one configuration has a usable figure" in text
 
 
 def test_the_answer_counts_who_is_the_best_where() -> None:

@@ -23,7 +23,7 @@ from iolab.core.workload import AnyJob
 from iolab.errors import Fault, UsageError
 from iolab.record import Record, field_names
 from iolab.store.documents import Manifest, SessionDocument
-from iolab.text import quote_value, suggestion
+from iolab.text import counted_noun, quote_value, suggestion
 from iolab.units import format_bytes
 
 HYPERVISOR: Final = "hypervisor"
@@ -546,7 +546,7 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     MACHINE: lambda facts: facts.machine.product_text or "",
     "kernel": lambda facts: facts.kernel.release,
     "system": lambda facts: facts.kernel.os,
-    "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
+    "processor": lambda facts: f"{facts.cpu.model}, {counted_noun(facts.cpu.threads, 'thread')}",
     "governor": lambda facts: facts.cpu.governor or "",
     "memory": lambda facts: format_bytes(facts.memory.total_bytes),
     HYPERVISOR: lambda facts: facts.kernel.hypervisor or "",

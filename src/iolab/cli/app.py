@@ -19,9 +19,9 @@ from iolab.cli.help import GroupedCommands, command_list_text
 from iolab.cli.limited import require_address_space
 from iolab.cli.output import (
     paged,
-    print_message,
     print_raw,
     print_result,
+    print_transient_message,
     run_with_error_handling,
 )
 from iolab.cli.settings import read_settings
@@ -82,12 +82,12 @@ def run_command_line(argv: Sequence[str]) -> int:
 def notice_for_slow_command(
     argv: Sequence[str], silent_s: float = SLOW_COMMAND_S
 ) -> Iterator[None]:
-    """Print a line on a terminal when a reading command takes longer than `silent_s`."""
+    """Print a line on a terminal while a reading command takes longer than `silent_s`."""
     command = command_of(argv)
     if not sys.stderr.isatty() or command is None or command.work is not Work.READS:
         yield
         return
-    timer = Timer(silent_s, lambda: print_message("Working: this takes a while."))
+    timer = Timer(silent_s, lambda: print_transient_message("Working: this takes a while."))
     timer.daemon = True
     # Where no further thread can be started, the line is left out.
     with suppress(RuntimeError, MemoryError):

@@ -426,7 +426,7 @@ def _verdict_counts_text(comparison: ComparisonResult) -> str:
         if number
     ]
     total = counted_noun(len(comparison.rows), "comparison")
-    return f"{total}: {', '.join(parts)}. Verdicts are corrected after Holm."
+    return f"{total}: {', '.join(parts)}. Verdicts allow for their number."
 
 
 def _verdict_style(verdict: ComparisonVerdict) -> str:

@@ -53,6 +53,9 @@ PIPE_WIDTH: Final = 1000
 _PAGES: Final[list[list[str]]] = []
 """The results so far of a command whose output may go through a pager; empty where it may not."""
 
+_TRANSIENT: Final[list[str]] = []
+"""The message on the terminal's last line that the next output overwrites."""
+
 PAGER: Final = ("less", "-FRX")
 """Shows what fits on the screen at once, keeps colours, and leaves the text where it was."""
 
@@ -141,8 +144,7 @@ def paged(pager: str | None, *, is_wanted: bool) -> Iterator[None]:
     finally:
         _PAGES.remove(lines)
         text = "".join(lines)
-        rows = shutil.get_terminal_size().lines
-        if text.count("\n") < rows:
+        if text.count("\n") <= (screen_height() or 0):
             _write(sys.stdout, text)
         else:
             _show_paged(program, text)
@@ -150,6 +152,7 @@ def paged(pager: str | None, *, is_wanted: bool) -> Iterator[None]:
 
 def _show_paged(program: Sequence[str], text: str) -> None:
     """Give the text to a pager; what it cannot show is written as it is."""
+    _erase_transient_message()
     try:
         with suppress(KeyboardInterrupt):
             subprocess.run(program, input=text, text=True, check=False, errors="replace")
@@ -239,12 +242,26 @@ def print_document(
 
 def print_renderables(*parts: RenderableType) -> None:
     """Print tables and text as wide as the terminal, or unwrapped into a pipe."""
+    print_lines(drawn_lines(*parts))
+
+
+def drawn_lines(*parts: RenderableType) -> list[str]:
+    """The lines of tables and text, with their colours on a terminal."""
     drawn = StringIO()
     screen = create_console(sys.stdout, drawn)
     for part in parts:
         screen.print(part, crop=False)
-    lines = (line.rstrip() for line in drawn.getvalue().splitlines())
+    return [line.rstrip() for line in drawn.getvalue().splitlines()]
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines that were drawn."""
     _write_result("".join(f"{line}\n" for line in lines))
+
+
+def screen_height() -> int | None:
+    """How many lines a result may have beside the next prompt; None off a terminal."""
+    return shutil.get_terminal_size().lines - 1 if sys.stdout.isatty() else None
 
 
 def is_removal_confirmed() -> bool:
@@ -263,6 +280,18 @@ def is_removal_confirmed() -> bool:
 def print_message(text: str) -> None:
     """Tell the user something, on standard error."""
     _write(sys.stderr, text + "\n")
+
+
+def print_transient_message(text: str) -> None:
+    """Tell the user something on a terminal until the next output overwrites it."""
+    _write(sys.stderr, f"{text}\r")
+    _TRANSIENT.append(text)
+
+
+def _erase_transient_message() -> None:
+    if _TRANSIENT:
+        blanks = " " * len(_TRANSIENT.pop())
+        _write(sys.stderr, f"{blanks}\r")
 
 
 def wrap_for_terminal(text: str, indent: str = "") -> str:
@@ -325,6 +354,7 @@ def _write(stream: TextIO, text: str) -> None:
     ReportError when results cannot be written for another reason; talk is then lost in silence,
     for there is no place left to complain.
     """
+    _erase_transient_message()
     try:
         stream.write(text)
         stream.flush()

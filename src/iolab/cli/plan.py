@@ -245,9 +245,9 @@ def plan(
         document = plan_document(read, plan, facts, results)
         print_document(output, document, document["runs"])
         return
-    is_refused = refusal is not None
-    screen = plan_lines(read, plan, facts, summary=summary, refused=is_refused, results=results)
-    print_renderables(*screen)
+    print_renderables(
+        *plan_lines(read, plan, facts, summary=summary, refusal=refusal, results=results)
+    )
     if refusal is not None:
         raise refusal
 

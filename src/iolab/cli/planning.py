@@ -21,7 +21,7 @@ from iolab.study.repeats import repeats_advice
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of_study
 from iolab.study.writes import WriteForecast, forecast_writes
-from iolab.text import counted_noun, list_text, one_line
+from iolab.text import capitalised, counted_noun, list_text, one_line
 from iolab.units import format_bytes, format_duration_s, format_ns
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from iolab.core.host import HostFacts, TargetFacts
     from iolab.core.metric import Result
+    from iolab.errors import IolabError
 
 HOSTS_SHOWN: Final = 4
 """Hosts that are named for a target; more are counted."""
@@ -48,36 +49,56 @@ def plan_lines(
     facts: Mapping[str, HostFacts] | None,
     *,
     summary: bool = False,
-    refused: bool = False,
+    refusal: IolabError | None = None,
     results: Sequence[Result] = (),
 ) -> Iterator[RenderableType]:
     """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
 
     Bytes are forecast at the rates of `results`, which are of finished runs of the plan. As a
-    `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
-    said first, and no verdict is forecast.
+    `summary` a row for each workload. The first line is the cost as a whole, or why the plan
+    cannot run; no verdict is forecast then.
     """
     plan = study_kinds().plan_with_facts(study, plan, facts)
-    if refused:
-        yield literal_text("This plan cannot run: the reasons stand at its end.", "bold")
-        yield ""
-    yield literal_text(study.title, "bold")
+    writes = forecast_writes(study, plan, study_kinds(), results)
+    if refusal is None:
+        yield literal_text(_cost_sentence(plan, writes), "bold")
+        for device in plan.destroyed_device_texts:
+            yield literal_text(f"Destroys {device}.", "bold red")
+    else:
+        yield literal_text(_refusal_sentence(refusal), "bold red")
+    yield ""
+    yield literal_text(study.title)
     if study.question:
         yield literal_text(study.question)
     yield ""
     yield _workload_table(study, plan) if summary else _run_table(study, plan)
     yield ""
-    writes = forecast_writes(study, plan, study_kinds(), results)
-    yield name_value_grid(list(_cost_rows(study, plan, facts, writes, refused=refused)))
-    yield ""
-    yield section_title(f"Time: {_duration_text(plan.budget)}")
+    is_refused = refusal is not None
+    yield name_value_grid(list(_cost_rows(study, plan, facts, writes, is_refused=is_refused)))
     if summary:
         return
+    yield ""
+    yield section_title(f"Time: {_duration_text(plan.budget)}")
     seconds = [
         [Text(f"  {format_duration_s(part)}"), literal_text(why)]
         for why, part in plan.budget.reasons
     ]
     yield terminal_table([Column("", is_number=True), Column("", can_wrap=True)], seconds)
+
+
+def _cost_sentence(plan: Plan, writes: WriteForecast) -> str:
+    """Time, runs and bytes as a whole."""
+    writes_text = writes.text.partition(";")[0]
+    duration = capitalised(_duration_text(plan.budget))
+    return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
+
+
+def _refusal_sentence(refusal: IolabError) -> str:
+    """The first reason, and how many more the error at the end has."""
+    reason = refusal.faults[0].message if refusal.faults else refusal.message
+    more = len(refusal.faults) - 1
+    rest = f" {counted_noun(more, 'more reason')} at the end." if more > 0 else ""
+    return f"This plan cannot run: {reason}{rest}"
 
 
 def plan_document(
@@ -227,7 +248,7 @@ def _cost_rows(
     facts: Mapping[str, HostFacts] | None,
     writes: WriteForecast,
     *,
-    refused: bool,
+    is_refused: bool,
 ) -> Iterator[tuple[str, Text | str]]:
     budget = plan.budget
     repeats = (
@@ -262,7 +283,7 @@ def _cost_rows(
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
     for message in _target_lines(study, facts):
         yield "target", message
-    for message in () if refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
+    for message in () if is_refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
         yield "verdict", one_line(message)
     for message in plan_note_texts(study, plan, facts):
         yield "note", Text(message, "yellow")

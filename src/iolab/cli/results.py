@@ -64,15 +64,15 @@ OBJECTIONS_MAX: Final = 2
 WHY_NOT_VALID: Final = "Why runs are not valid"
 
 CODES_SHOWN: Final = 4
-"""Checks named in the line that counts them; others are counted."""
+"""Checks named in the line that counts them, as far as it has room; others are counted."""
+
+_CODES_WIDTH: Final = 68
+"""Columns of the counts and names of checks."""
 
 _NEXT_LABEL: Final = "Next    "
 
-_REPORT_HAS: Final = "  # charts and bottlenecks"
-"""What the report adds, as a comment of the shell."""
-
-_COMMENTED_MAX: Final = 80
-"""Columns of a line with a comment; a long name of a session goes without."""
+_TOGETHER_MAX: Final = 80
+"""Columns of a line with all commands."""
 
 
 def session_heading_lines(
@@ -170,12 +170,11 @@ def result_lines(
     points: Sequence[PointSummary] | None = None,
     *,
     repeats: bool = False,
-    details: bool = False,
 ) -> Iterator[RenderableType]:
-    """The tables of all results, the failures, and the objections behind the verdicts.
+    """The tables of all results, and the failures.
 
     `points` are those of the results, where the whole session has more than these; with `repeats`
-    each run has a row; with `details` the objections are left to what follows.
+    each run has a row.
     """
     summaries = summarise_points(results, study) if points is None else points
     shown = 0
@@ -190,8 +189,6 @@ def result_lines(
             yield from kind.terminal_screen(study, own, own_points, repeats=repeats)
             shown += 1
     yield from _failed_run_lines(results)
-    if not details:
-        yield from _objection_lines(merge_objections(results))
 
 
 def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
@@ -208,7 +205,7 @@ def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield literal_text(f"  and {len(bad) - FAILURES_MAX} more")
 
 
-def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]:
+def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]:
     """What keeps results from being valid, each check once with what it says of its first run."""
     if not objections:
         return
@@ -235,7 +232,7 @@ def _objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType
         yield literal_text(f"  {len(objections) - len(shown)} more: --details", QUIET_STYLE)
 
 
-def answer_lines(
+def closing_lines(
     answer: SessionAnswer,
     study: Study,
     points: Sequence[PointSummary],
@@ -244,13 +241,11 @@ def answer_lines(
     *,
     unfinished: bool = False,
 ) -> Iterator[RenderableType]:
-    """The end: the result, how sure it is, what limits it, and the next command.
+    """How sure the answer is, what limits it, and the next command.
 
     Of an `unfinished` session that is to continue it.
     """
-    yield ""
     rows: list[tuple[str, Text | str]] = [
-        ("Result", literal_text(answer.sentence, "bold")),
         ("Sure", literal_text(answer.confidence)),
         ("Checks", _check_counts_text(results)),
     ]
@@ -261,11 +256,11 @@ def answer_lines(
     against = answer.objections
     explain = [command_line("explain", against[0].code)] if against else []
     resume = [resume_command(directory)] if unfinished else []
-    report = command_line("report", directory)
-    if all(workload.job.is_measured_by_iolab for workload in study.workloads):
-        fits = len(_NEXT_LABEL) + len(report) + len(_REPORT_HAS) <= _COMMENTED_MAX
-        report += _REPORT_HAS if fits else ""
-    for number, command in enumerate((*resume, report, *explain)):
+    commands = [*resume, command_line("report", directory), *explain]
+    together = "; ".join(commands)
+    if len(_NEXT_LABEL) + len(together) <= _TOGETHER_MAX:
+        commands = [together]
+    for number, command in enumerate(commands):
         name = " " * len(_NEXT_LABEL) if number else _NEXT_LABEL
         yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
 
@@ -286,7 +281,8 @@ def _check_counts_text(results: Sequence[Result]) -> Text:
     text.append(f"  ✗ {len(failed)}", style="bold red" if failed else QUIET_STYLE)
     text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)
     if failed:
-        named = list_text(list(failed), CODES_SHOWN)
+        lists = [list_text(list(failed), count) for count in range(CODES_SHOWN, 0, -1)]
+        named = next((each for each in lists if len(text) + len(each) <= _CODES_WIDTH), lists[-1])
         text.append(f": {one_line(named)}", style="not bold default")
     return text
 

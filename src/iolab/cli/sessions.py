@@ -18,13 +18,14 @@ from iolab.cli.options import (
 )
 from iolab.cli.output import (
     is_removal_confirmed,
+    output_width,
     print_document,
     print_message,
     print_renderables,
     print_result,
 )
 from iolab.errors import StoreError, UsageError
-from iolab.text import counted_noun, one_line, quote_value
+from iolab.text import quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,9 @@ READ_TIMEOUT_S: Final = 20.0
 
 SHOWN_MAX: Final = 20
 """Sessions that are listed without --all: one screen."""
+
+ANSWER_WIDTH_MIN: Final = 20
+"""Columns of an answer however long the names are."""
 
 
 @with_output_format
@@ -75,29 +79,41 @@ def ls(
 def session_list_renderables(
     listing: Listing, directory: Path, *, show_all: bool
 ) -> Iterator[RenderableType]:
-    """A heading and the answer of each session."""
-    from rich.padding import Padding
+    """A line a session: its name, when it began, its runs, and as much of its answer as fits.
+
+    A status that is not `done` stands before the answer.
+    """
     from rich.text import Text
 
     from iolab.cli.results import STATUS_STYLES
+    from iolab.core.events import SessionStatus
     from iolab.report.numbers import utc_minute_text
-    from iolab.report.terminal import QUIET_STYLE, literal_text
+    from iolab.report.table import Column
+    from iolab.report.terminal import GAP, QUIET_STYLE, literal_text, terminal_table
 
     lines = listing.lines if show_all else listing.lines[:SHOWN_MAX]
+    rows: list[list[Text | str]] = []
     for line in lines:
-        name = _session_argument(line, directory)
+        name = literal_text(_session_argument(line, directory), "bold")
         if line.summary is None:
-            yield literal_text(name, "bold")
-            yield Padding(literal_text(line.fault or "Not read in time."), (0, 0, 0, 2))
+            rows.append([name, "", "", literal_text(line.fault or "Not read in time.")])
             continue
         session = line.summary.session
-        heading = literal_text(name, "bold")
-        heading.append(f"  {utc_minute_text(session.created_real_ns)} UTC", QUIET_STYLE)
-        heading.append(f"  {one_line(session.study)}, ", QUIET_STYLE)
-        heading.append(session.status.value, STATUS_STYLES[session.status])
-        heading.append(f", {counted_noun(line.summary.verdict_counts.runs, 'run')}", QUIET_STYLE)
-        yield heading
-        yield Padding(literal_text(line.summary.answer), (0, 0, 0, 2))
+        answer = Text()
+        if session.status is not SessionStatus.DONE:
+            answer.append(f"{session.status.value}: ", STATUS_STYLES[session.status])
+        answer.append_text(literal_text(line.summary.answer))
+        began = utc_minute_text(session.created_real_ns)
+        rows.append([name, began, f"{line.summary.verdict_counts.runs:,}", answer])
+    heads = [Column("session"), Column("began (UTC)"), Column("runs", is_number=True)]
+    widths = [
+        max([len(head.title), *(len(row[at]) for row in rows)]) for at, head in enumerate(heads)
+    ]
+    room = max(output_width() - sum(widths) - GAP * len(heads), ANSWER_WIDTH_MIN)
+    for *_, last in rows:
+        if isinstance(last, Text):
+            last.truncate(room, overflow="ellipsis")
+    yield terminal_table([*heads, Column("answer", can_wrap=True)], rows)
     if len(listing.lines) > len(lines):
         yield Text(f"{len(listing.lines) - len(lines)} more: --all", QUIET_STYLE)
 

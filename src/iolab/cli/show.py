@@ -24,6 +24,7 @@ from iolab.cli.output import (
     open_session,
     print_document,
     print_json,
+    print_lines,
     print_raw,
     print_renderables,
     print_result,
@@ -177,39 +178,28 @@ def print_session(
     """
     from iolab.analysis.points import summarise_points
     from iolab.cli.details import run_detail_lines
-    from iolab.cli.results import (
-        answer_lines,
-        is_unfinished,
-        load_finding_lines,
-        result_lines,
-        session_heading_lines,
-    )
+    from iolab.cli.output import screen_height
+    from iolab.cli.results import is_unfinished, session_heading_lines
+    from iolab.cli.session_screen import SessionScreen, session_screen_lines
     from iolab.registry import report_kinds
     from iolab.report.answer import session_answer
-    from iolab.report.terminal import literal_text
 
     summaries = summarise_points(results, study) if points is None else points
     answer = session_answer(report_kinds(), study, summaries, results)
-    directory, unfinished = str(reader.directory), is_unfinished(reader)
-    print_renderables(
-        *session_heading_lines(reader, results, advise=advise),
-        *((literal_text(answer.sentence, "bold"), "") if results else ()),
-        *result_lines(study, results, summaries, repeats=repeats, details=details),
-        *report_kinds().booted_hosts.terminal_screen(study, summaries),
-        *load_finding_lines(study, results),
-        *(run_detail_lines(results, _latency_curves_reader(reader, results)) if details else ()),
-        *(
-            answer_lines(
-                answer,
-                study,
-                summaries,
-                results,
-                directory,
-                unfinished=unfinished,
-            )
-            if results
-            else ()
-        ),
+    screen = SessionScreen(
+        study,
+        results,
+        summaries,
+        answer,
+        directory=str(reader.directory),
+        is_unfinished=is_unfinished(reader),
+        has_repeats=repeats,
+        has_details=details,
+    )
+    heading = session_heading_lines(reader, results, advise=advise)
+    details_lines = run_detail_lines(results, _latency_curves_reader(reader, results))
+    print_lines(
+        session_screen_lines(screen, heading, details_lines if details else (), screen_height())
     )
 
 

@@ -181,7 +181,7 @@ def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
         f"{guest.run.node}"
     )
     if use.wait_share >= VCPU_WAIT_SHARE_MAX:
-        return indicative_answer(f"{text}: its latencies hold those pauses.", **evidence)
+        return indicative_answer(f"{text}: its latencies include those pauses.", **evidence)
     return valid_answer(f"{text}.", **evidence)
 
 

@@ -55,7 +55,7 @@ from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
 from iolab.study.readiness import host_change_faults
 from iolab.study.targets import hosts_making_load, hosts_making_load_of_point, hypervisors_of_study
 from iolab.targets.layout import lay_out_data_set
-from iolab.text import capitalised
+from iolab.text import capitalised, counted_noun
 
 LOOK_LIMIT_S: Final = 20.0
 """One look at a guest's counters, on a node under full load."""
@@ -402,7 +402,11 @@ class SessionGuests:
 
         (await gather_hosts(nodes, take_folder)).results_or_raise()
         count = sum(len(node.guests) for node in nodes)
-        session.begin_phase(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
+        session.begin_phase(
+            Phase.BOOT,
+            None,
+            f"{counted_noun(count, 'guest')} on {counted_noun(len(nodes), 'node')}",
+        )
         kit = await self._kits(self._notify, package=settings.kernel)
         (await gather_hosts(nodes, prepare)).results_or_raise()
         if settings.disk is DiskKind.IMAGE:

@@ -15,6 +15,7 @@ from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.study.targets import hypervisors_of_study
+from iolab.text import counted_noun
 from iolab.units import format_bytes, format_rate_bytes
 
 GUEST_DISK: Final = "/dev/guest-data"
@@ -240,4 +241,7 @@ def guest_cost_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[s
     turns = math.ceil(each / (settings.boots_at_once or BOOTS_ASSUMED))
     yield f"boot {each} guests on each of {nodes} nodes (assumed)", turns * BOOT_S
     if settings.accelerator is not Accelerator.KVM:
-        yield f"{runs} runs: start in guests, where these are emulated (assumed)", runs * START_S
+        yield (
+            f"{counted_noun(runs, 'run')}: start in guests, where these are emulated (assumed)",
+            runs * START_S,
+        )

@@ -39,7 +39,7 @@ from iolab.study.tables import (
     table_name_capitalised,
 )
 from iolab.study.targets import Target, hypervisors_of_study, targets_of_study, used_region_bytes
-from iolab.text import quote_value
+from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, parse_size
 
 QEMU: Final = "qemu-system-x86_64"
@@ -295,7 +295,7 @@ def _add_guest_count_faults(
             hint = "Give each client its node, or leave those out that are no guests."
             document.add_fault(path, message, hint, about=f"{VMS_PER_NODE_AXIS} node")
         elif count < max_guests:
-            guests = "1 guest" if count == 1 else f"{count} guests"
+            guests = counted_noun(count, "guest")
             message = f"{around}, but node {quote_value(node)} has {guests}."
             hint = f"Give at most {min(nodes.values())}, or add guests."
             document.add_fault(path, message, hint, about=f"{VMS_PER_NODE_AXIS} {node}")

@@ -176,11 +176,15 @@ def _supported_leads_sentence(rows: Sequence[WorkloadRow]) -> str:
 
 
 class SessionAnswer(Record):
-    """A session's answer: a sentence, a line on how sure it is, and what speaks against it."""
+    """A session's answer: a sentence, a line on how sure it is, and what speaks against it.
+
+    `figures` are the best of each workload in each configuration.
+    """
 
     sentence: str
     confidence: str
     objections: tuple[Objection, ...]
+    figures: tuple[BestFigure, ...]
 
 
 def session_answer(
@@ -190,7 +194,7 @@ def session_answer(
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
     sentence = answer_sentence(study, figures, count_verdicts(results), objections, points)
-    return SessionAnswer(sentence, confidence_line(figures), objections)
+    return SessionAnswer(sentence, confidence_line(figures), objections, tuple(figures))
 
 
 def answer_sentence(
@@ -373,8 +377,15 @@ def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[s
         undecided = [row for row in compared if row.open_reason == reason]
         parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, reason)
     if lone := len(rows) - len(compared):
-        parts.append(f"in {lone}{'' if parts else of} there are no two figures to compare")
-    return f"{capitalised(list_text(parts))}."
+        parts.append(
+            f"in {lone}{'' if parts else of} at most one configuration has a usable figure"
+        )
+    text = list_text(parts)
+    bests = [row.best for row in compared if row.best is not None]
+    if bests and all(best.level is Level.INDICATIVE for best in bests):
+        text += "; all figures are indicative"
+    # A title or an id keeps its case.
+    return f"{capitalised(text) if text.startswith('in ') else text}."
 
 
 def _leaders_texts(

@@ -47,14 +47,12 @@ from iolab.report.table import row_of_cells as cells_of
 from iolab.stats.changes import MAGNITUDE_MIN, LevelChange
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 from iolab.text import counted_noun, list_text, percent_text
+from iolab.units import significant_digits_text
 
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
 
 HEADINGS: Final = ("point", "metric", "baseline", "candidate", "ratio", "interval", "verdict")
-
-RATIO_SHORT_FROM: Final = 1.1
-"""Ratios from here on have two digits after the point."""
 
 VERDICT_MARKS: Final = {
     ComparisonVerdict.BETTER: "✓",
@@ -114,12 +112,14 @@ def difference_document(difference: Difference) -> dict[str, Any]:
 
 def ratio_with_percent_text(ratio: float) -> str:
     """A ratio as the change in per cent beside it: `0.900 (-10.0 %)`."""
-    return f"{ratio:.3f} ({percent_text(ratio - 1, signed=True)})"
+    return f"{significant_digits_text(ratio)} ({percent_text(ratio - 1, signed=True)})"
 
 
 def interval_text(low: float | None, high: float | None) -> str:
     """The interval of a ratio; a dash where none is known."""
-    return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+    if low is None or high is None:
+        return "–"
+    return f"[{significant_digits_text(low)}, {significant_digits_text(high)}]"
 
 
 class ComparisonRowTexts(Record):
@@ -160,14 +160,10 @@ def comparison_row_texts(row: ComparedMetric) -> ComparisonRowTexts:
 
 def ratio_with_interval_text(ratio: float, low: float | None, high: float | None) -> str:
     """A ratio with its interval in little room: `0.935 (0.758–1.15)`."""
+    text = significant_digits_text(ratio)
     if low is None or high is None:
-        return _ratio_text(ratio)
-    return f"{_ratio_text(ratio)} ({_ratio_text(low)}–{_ratio_text(high)})"
-
-
-def _ratio_text(ratio: float) -> str:
-    """Three digits of a ratio; near 1, where thousandths matter, four."""
-    return f"{ratio:.3f}" if ratio < RATIO_SHORT_FROM else f"{ratio:.2f}"
+        return text
+    return f"{text} ({significant_digits_text(low)}–{significant_digits_text(high)})"
 
 
 def marked_verdict_text(verdict: ComparisonVerdict, count: str = "") -> str:
@@ -201,17 +197,17 @@ def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> 
     place = point_text(row.workload, row.axis)
     is_gain = comparison.ratio >= 1 if row.better is Better.HIGHER else comparison.ratio <= 1
     first, second = (candidate, baseline) if is_gain else (baseline, candidate)
-    values = (comparison.ratio, comparison.low, comparison.high)
-    turned = comparison.ratio < 1
-    ratio, *ends = (None if value is None else (1 / value if turned else value) for value in values)
-    low, high = reversed(ends) if turned else ends
-    interval = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
+    ratio, low, high = comparison.ratio, comparison.low, comparison.high
+    if ratio < 1:
+        low, high = (1 / end if end else None for end in (high, low))
+        ratio = 1 / ratio
+    text = ratio_with_interval_text(ratio, low, high)
     if comparison.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
-        return f"{first} is {ratio:.2f}{interval} times as fast as {second} ({place})"
+        return f"{first} is {text} times as fast as {second} ({place})"
     if comparison.verdict is ComparisonVerdict.SAME:
-        return f"{first} and {second} are equally fast: {ratio:.2f}{interval} ({place})"
-    why = "" if interval else f", {comparison.reason}"
-    return f"{first} and {second} cannot be told apart: {ratio:.2f}{interval}{why} ({place})"
+        return f"{first} and {second} are equally fast: {text} ({place})"
+    why = f", {comparison.reason}" if low is None or high is None else ""
+    return f"{first} and {second} cannot be told apart: {text}{why} ({place})"
 
 
 def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:

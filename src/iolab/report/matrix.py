@@ -204,7 +204,7 @@ def _has_ratio(row: WorkloadRow) -> bool:
     return row.figure_count > 1 and not row.indistinguishable
 
 
-def _largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
+def largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
     """The largest figure of each unit, whose prefix all figures of a block have.
 
     Without the units of which the figures lie further apart than `UNIT_RATIO_MAX`.
@@ -251,7 +251,7 @@ def _configuration_columns_table(
     """A row for each workload, a column for each configuration."""
     heads = (Column("Workload"), *(Column(title, is_number=True) for title in titles.values()))
     shared = _shared_open_reason(rows)
-    largest = _largest_by_unit(rows)
+    largest = largest_by_unit(rows)
     cells = [
         (
             Cell(row.title, note="" if row.open_reason == shared else row.open_reason),
@@ -317,7 +317,7 @@ def _workload_columns_table(
     """A row for each configuration, a column for each workload, and no more than the figures."""
     names = (*(row.title for row in rows), *(row.title for row in value_rows))
     heads = (Column("Configuration"), *(Column(name, is_number=True) for name in names))
-    prefixes = [_largest_by_unit([row]) for row in rows]
+    prefixes = [largest_by_unit([row]) for row in rows]
     cells = tuple(
         (
             Cell(title),
@@ -448,7 +448,7 @@ def _operation_columns_table(
         values = (cell.value.value or 0.0 for cell in row.cells if cell.is_sound)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
     lines: list[tuple[Cell, ...]] = []
-    largest = _largest_by_unit(rows)
+    largest = largest_by_unit(rows)
     for pair in pairs:
         cells = [_operation_cell(row, most, anchors, largest) for row in pair.rows]
         operation = pair.rows[0].cells[0].operation

@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import REPEATS_FOR_INTERVAL
-from iolab.text import percent_text
+from iolab.text import counted_word, percent_text
 from iolab.units import (
     format_bytes,
     format_count,
@@ -167,7 +167,8 @@ def value_text(
         return format_bytes(value)
     if unit == "share":
         return percent_text(value)
-    return f"{format_count(value)} {_UNIT_WORDS.get(unit, unit)}".strip()
+    count, word = format_count(value), _UNIT_WORDS.get(unit, unit)
+    return counted_word(count, word).strip()
 
 
 def quotient_text(metric: Metric | None, *, bare_rate: bool = False) -> str:

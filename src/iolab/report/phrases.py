@@ -278,7 +278,9 @@ def _max_load_sentence(load: SearchMaxLoad) -> str:
         )
     else:
         value = Metric(highest.load, IOPS_UNIT, highest.low, highest.high)
-        text = f"{limit} up to {_metric_interval_text(value)}, by {highest.runs} runs"
+        text = (
+            f"{limit} up to {_metric_interval_text(value)}, by {counted_noun(highest.runs, 'run')}"
+        )
         text += "" if highest.is_settled else " (the search ended before it was settled)"
     if highest.verified is not None:
         text += f"; verified at {metric_value_text(Metric(highest.verified, IOPS_UNIT))}"

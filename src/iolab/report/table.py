@@ -49,7 +49,8 @@ class Column(Record):
     """A heading; numbers stand right and are never broken.
 
     Where there is no room for all, a `can_wrap` column gives way first. An `is_optional` one is
-    then left out rather than cut figures; a `is_stackable` one goes below the cell on its left.
+    then left out rather than cut figures; a `is_stackable` one goes below the cell on its left. A
+    `is_common` one may be left out where all its cells are alike: what stands above says the same.
     """
 
     title: str
@@ -57,6 +58,7 @@ class Column(Record):
     can_wrap: bool = False
     is_optional: bool = False
     is_stackable: bool = False
+    is_common: bool = False
 
 
 class CellBar(Record):

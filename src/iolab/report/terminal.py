@@ -57,6 +57,9 @@ VERDICT_WIDTH_MIN: Final = 10
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _ASCII_BARS: Final = "_.:-=+*#"
 
+SUMMARY_WIDTH_MAX: Final = 110
+"""Columns of a summary that goes into a file or pipe."""
+
 HALF_WIDTH_SHOWN_MIN: Final = 0.0005
 """A smaller half-width of an interval is no more than rounding."""
 
@@ -90,7 +93,8 @@ def run_label(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: in
     return one_line(name if repeat == 1 else f"{name} #{repeat}")
 
 
-Row = Sequence[Text | str]
+TerminalCell = Text | str
+Row = Sequence[TerminalCell]
 """Cells of a table; plain strings are our own or cleaned already."""
 
 
@@ -155,15 +159,23 @@ class GroupedTable(Record):
     Where the terminal is too narrow the last column gives way if it may be broken, then the first,
     then others that may be broken between words, then spare columns are left out, in all groups
     alike. Where even that is too wide, each row is a name and what is known of it.
+
+    A `is_summary` leaves out common and spare columns before it breaks a name, without a word: what
+    stands below it says where all of them are.
     """
 
     headings: Sequence[Column]
     groups: Sequence[tuple[Text | None, Sequence[Row]]]
+    is_summary: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The heading, then title and rows of each group."""
         natural = self._natural_widths()
-        shown = self._fitting_columns(natural, options.max_width)
+        if self.is_summary:
+            width = min(options.max_width, SUMMARY_WIDTH_MAX)
+            shown = self._summary_columns(natural, width)
+        else:
+            shown = self._fitting_columns(natural, options.max_width)
         widths = self._column_widths(natural, shown, options.max_width)
         if sum(widths) + GAP * (len(widths) - 1) > options.max_width:
             yield from self._stacked_lines()
@@ -187,7 +199,7 @@ class GroupedTable(Record):
             for at, heading in enumerate(self.headings)
             if at not in shown and not heading.is_stackable
         ]
-        if lost:
+        if lost and not self.is_summary:
             names = list_text(lost)
             yield Text(f"Left out, as the terminal is too narrow: {names}.", style=QUIET_STYLE)
 
@@ -236,6 +248,23 @@ class GroupedTable(Record):
                 sum(self._column_widths(natural, shown, available_width)) + GAP * (len(shown) - 1)
                 > available_width
             ):
+                shown.remove(column)
+        return shown
+
+    def _summary_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
+        """The columns that say something and fit without breaking a name."""
+        rows = [row for _, rows in self.groups for row in rows]
+        texts = [{_as_text(row[at]).plain for row in rows} for at in range(len(self.headings))]
+        shown = [
+            at
+            for at, heading in enumerate(self.headings)
+            if at == 0
+            or not (
+                texts[at] <= {"", DASH} or (heading.is_common and len(rows) > 1 == len(texts[at]))
+            )
+        ]
+        for column in [at for at in reversed(shown) if self.headings[at].is_optional]:
+            if sum(natural[at] for at in shown) + GAP * (len(shown) - 1) > available_width:
                 shown.remove(column)
         return shown
 
@@ -409,7 +438,7 @@ def points_terminal_table(
     headings += [Column(name, is_number=True) for name in ("mean", "p99")]
     headings += [Column("p99.9", is_number=True, is_optional=True)]
     own = declared_metric_keys_and_labels(point.metrics for point in points)
-    headings += [Column(name, is_number=True) for _, name in own]
+    headings += [Column(name, is_number=True, is_optional=True) for _, name in own]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
@@ -432,7 +461,8 @@ def points_terminal_table(
                     figures = _rate_and_latency_cells(row.metrics, f"{way}_", [""] * repeated, "")
                     rows.append([f"    {way}s", *figures, *[""] * len(own), ""])
         groups.append((None if plain_ones else section_title(name), rows))
-    return GroupedTable([*headings, Column("verdict", can_wrap=True)], groups)
+    verdict = Column("verdict", can_wrap=True, is_common=True)
+    return GroupedTable([*headings, verdict], groups)
 
 
 def _rate_and_latency_cells(

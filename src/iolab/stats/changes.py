@@ -69,7 +69,7 @@ class ChangeSearchResult(Record):
         if not self.has_enough_runs:
             return f"{self.runs} runs are too few to tell a change; {self.needed_runs} are needed"
         if not self.changes:
-            return f"nothing changed over {self.runs} runs"
+            return f"nothing changed over {counted_noun(self.runs, 'run')}"
         count = len(self.changes)
         return f"{counted_noun(count, 'change')} over {self.runs} runs"
 

@@ -39,7 +39,7 @@ from iolab.study.tables import (
     table_name,
     table_name_capitalised,
 )
-from iolab.text import list_text, quote_value, suggestion
+from iolab.text import counted_noun, list_text, quote_value, suggestion
 
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
@@ -98,7 +98,7 @@ def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
     if len(loads) < _LOADS_MIN:
         # Where the fleet has one size, the axis meant is still that of its sizes.
         name, few = (varied[0], loads) if fleet is None else (VMS_PER_NODE_AXIS, fleet)
-        values = "1 value" if len(few) == 1 else f"{len(few)} values"
+        values = counted_noun(len(few), "value")
         hint = (
             f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
         )
@@ -195,7 +195,7 @@ def _add_rotation_faults(
     count = fewest_clients(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
         return
-    clients = "1 client" if count == 1 else f"{count} clients"
+    clients = counted_noun(count, "client")
     at_least = "" if count == every else " in its smallest fleet"
     message = f"rotate of [target] is {rotate}, but {table_name(document, item.path)} has {clients}"
     message += f"{at_least}."
@@ -225,7 +225,7 @@ def _add_host_count_faults(
     for other, configuration in tables.items_of_table("configuration", ConfigurationTable):
         count = len(hosts_needing_paths(tables, configuration))
         if 0 < count < max_hosts:
-            clients = "1 client" if count == 1 else f"{count} clients"
+            clients = counted_noun(count, "client")
             message = f"{around}, but {table_name(document, other.path)} has {clients}."
             document.add_fault(
                 path, message, f"Give at most {count}.", about=f"{HOSTS_AXIS} {count}"

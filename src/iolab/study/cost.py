@@ -20,7 +20,7 @@ from iolab.study.targets import (
     serial_of,
     targets_of_study,
 )
-from iolab.text import quote_value
+from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -341,8 +341,10 @@ def _time_reasons(
     study: Study, layout: tuple[Reason, ...], costs: Sequence[LoadCost], runs: int
 ) -> tuple[Reason, ...]:
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
-    proving = f"{prepared} runs: verify, drop caches, idle watch, commit"
-    settling = f"rest between {runs} runs: settle {format_duration_s(method.settle_s)}"
+    proving = f"{counted_noun(prepared, 'run')}: verify, drop caches, idle watch, commit"
+    settling = (
+        f"rest between {counted_noun(runs, 'run')}: settle {format_duration_s(method.settle_s)}"
+    )
     resting_s = total_rest_seconds(method, runs)
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),

@@ -37,7 +37,7 @@ from iolab.study.load_tables import NumJobs, StudyTable
 from iolab.study.ssh_addresses import PORT_MAX, is_valid_address, is_valid_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
-from iolab.text import quote_value, suggestion
+from iolab.text import counted_noun, quote_value, suggestion
 
 SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
 """Defaults that a host of another kind than ssh does without."""
@@ -241,7 +241,9 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
         hint = "Correct it and run again."
         raise UsageError(f"The MPI host file has {count}.", hint, faults[:FAULTS_MAX])
     hosts = [entry.table() for entry in entries.values()]
-    return Inventory(inventory_text(f"--hosts mpi:, {len(hosts)} hosts", hosts), file_name)
+    return Inventory(
+        inventory_text(f"--hosts mpi:, {counted_noun(len(hosts), 'host')}", hosts), file_name
+    )
 
 
 class _MpiHostEntry(Record):
@@ -466,7 +468,7 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
     if not hosts:
         message = f"{quote_value(str(selection))} selects no running pod."
         raise HostError(message, "See 'kubectl get pods --show-labels' in that namespace.")
-    origin = f"--hosts {selection}, {len(hosts)} pods"
+    origin = f"--hosts {selection}, {counted_noun(len(hosts), 'pod')}"
     return Inventory(inventory_text(origin, hosts), f"--hosts {selection}")
 
 

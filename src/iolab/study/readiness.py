@@ -506,7 +506,7 @@ def _file_system_and_devices_text(facts: HostFacts) -> str:
 
 _COMPARED_FACTS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
-    "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",
+    "processor": lambda facts: f"{facts.cpu.model}, {counted_noun(facts.cpu.threads, 'thread')}",
     "target": _file_system_and_devices_text,
     "pod": lambda facts: facts.pod.limits_text if facts.pod else "",
 }

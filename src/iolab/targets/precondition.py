@@ -37,7 +37,7 @@ from iolab.targets.state import (
 )
 from iolab.targets.work_directories import WorkDirectories
 from iolab.targets.work_directory import WorkDirectory
-from iolab.text import excerpt
+from iolab.text import counted_noun, excerpt
 from iolab.units import format_bytes
 
 DISCARD_LIMIT_S: Final = 3600.0
@@ -396,7 +396,7 @@ class Preconditioner:
         if purge is not Purge.NONE:
             where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
             self._context.begin_phase(
-                Phase.PURGE, run, f"{purge.value}: {where} on {len(workdirs)} hosts"
+                Phase.PURGE, run, f"{purge.value}: {where} on {counted_noun(len(workdirs), 'host')}"
             )
             (await gather_hosts(workdirs, self._purge)).results_or_raise()
             now_ns = self._context.clock.real_ns()

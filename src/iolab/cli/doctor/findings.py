@@ -274,7 +274,8 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
 def machine_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
-    message = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
+    threads = counted_noun(cpu.threads, "thread")
+    message = f"{cpu.model}, {threads}, {format_bytes(memory.total_bytes)} of memory"
     if facts.machine.product_text:
         message = f"{facts.machine.product_text}: {message}"
     yield Finding("machine", FindingState.OK, message)

@@ -20,7 +20,7 @@ from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import Target, hosts_making_load_of_point
 from iolab.study.writes import RunWrites
-from iolab.text import quote_value
+from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 
@@ -70,7 +70,7 @@ class FileIoStudy(LoadStudy):
         if method.rule is not None:
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
         return LoadCost(
-            load=((f"{len(points)} runs: {length}", len(points) * most_s),),
+            load=((f"{counted_noun(len(points), 'run')}: {length}", len(points) * most_s),),
             ceiling_measurements=ceiling_time_reasons(study, runs),
             prepared_runs=len(points),
             avoidable_s=(most_s - least_s) * len(points),

@@ -238,7 +238,7 @@ def _store_text(job: KeyJob) -> str:
     """What a database holds."""
     if isinstance(job, YcsbJob):
         fields = f"{counted_noun(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
-        return f"{job.records:,} records, {fields}"
+        return f"{counted_noun(job.records, 'record')}, {fields}"
     loaded = job.loaded
     message = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
     block = f"blocks of {format_bytes(loaded.block_bytes)}"

@@ -242,8 +242,8 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
         )
         text = f"arithmetic mean of operations a second: {', '.join(means)}; "
         text = f"{text if means else 'no mean: '}at worst {worst.value}."
-        sentences.append(f"{name}: {text}" if name else text)
-    return " ".join(capitalised(sentence) for sentence in sentences)
+        sentences.append(f"{name}: {text}" if name else capitalised(text))
+    return " ".join(sentences)
 
 
 def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> Table:

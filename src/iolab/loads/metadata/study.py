@@ -95,7 +95,7 @@ class MetadataStudy(LoadStudy):
         files = sum(job.ranks * job.files_per_rank for job in jobs)
         most = "at most " if any(job.phase_s for job in jobs) else ""
         done = "files on each host made, read, removed (assumed rates)"
-        message = f"{len(jobs)} runs: {most}{files:,} {done}"
+        message = f"{counted_noun(len(jobs), 'run')}: {most}{files:,} {done}"
         return LoadCost(
             load=((message, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),

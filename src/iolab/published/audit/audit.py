@@ -13,6 +13,7 @@ from iolab.published.audit import figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
 from iolab.published.audit.relations import Agreement, AuditOutcome, agreement_of_ranges, range_text
 from iolab.record import Record
+from iolab.text import counted_noun
 
 EXACT: Final = 1e-6
 """Sums of the same counters differ by how floats round alone."""
@@ -191,7 +192,7 @@ def _interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
         message = f"{', '.join(outside)} lies outside of its own interval."
         yield AuditOutcome("intervals", _result_name(result), Agreement.CONTRADICTS, message)
     elif bounded:
-        message = f"{len(bounded)} values lie within their intervals."
+        message = f"Within their intervals: {counted_noun(len(bounded), 'value')}."
         yield AuditOutcome("intervals", _result_name(result), Agreement.AGREES, message)
 
 

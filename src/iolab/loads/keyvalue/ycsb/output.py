@@ -28,7 +28,7 @@ from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statisti
 from iolab.loads.keyvalue.ycsb.engine import timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 from iolab.record import Record
-from iolab.text import excerpt
+from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_US, parse_finite
 
 DURATION_TOLERANCE_S: Final = 0.1
@@ -261,9 +261,9 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
         for status, count in section.other_return_counts:
             word = _operation_text(section.name)
             if status == NOT_FOUND:
-                yield f"{count} {word} operations found no record of their key"
+                yield f"{counted_noun(count, f'{word} operation')} found no record of their key"
             else:
-                yield f"{count} {word} operations returned {excerpt(status, 40)}"
+                yield f"{counted_noun(count, f'{word} operation')} returned {excerpt(status, 40)}"
         named = section.name.endswith(FAILED) and section.timed_count
         if named and not _has_statuses(output, section.name.removesuffix(FAILED)):
             yield (

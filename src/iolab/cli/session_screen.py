@@ -1,0 +1,142 @@
+"""A session on one screen: its answer, as much of its results as has room, and the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+from rich.text import Text
+
+from iolab.analysis.points import PointSummary
+from iolab.cli.output import drawn_lines
+from iolab.cli.results import (
+    closing_lines,
+    load_finding_lines,
+    objection_lines,
+    result_lines,
+)
+from iolab.core.metric import Result
+from iolab.core.study import Study
+from iolab.record import Record
+from iolab.registry import report_kinds
+from iolab.report.answer import SessionAnswer
+from iolab.report.best_terminal import (
+    best_figures_terminal_table,
+    best_line_count,
+    figures_of_first_lines,
+)
+from iolab.report.terminal import QUIET_STYLE, GroupedTable, literal_text
+from iolab.text import counted_noun
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+USUAL_HEIGHT: Final = 24
+"""Lines from which on an answer is repeated at the end, where there is no terminal to ask."""
+
+LINES_MIN: Final = 3
+"""Lines of figures that are shown however small the screen is."""
+
+
+class SessionScreen(Record):
+    """What a session's screen is made of; `points` are those of the `results`.
+
+    With `has_repeats` each run has a line, with `has_details` nothing is left out.
+    """
+
+    study: Study
+    results: Sequence[Result]
+    points: Sequence[PointSummary]
+    answer: SessionAnswer
+    directory: str
+    is_unfinished: bool
+    has_repeats: bool
+    has_details: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the user wants more than a screen."""
+        return self.has_repeats or self.has_details
+
+
+def session_screen_lines(
+    screen: SessionScreen,
+    heading: Iterable[RenderableType],
+    details: Iterable[RenderableType],
+    height: int | None,
+) -> list[str]:
+    """The lines of the screen, at most `height` where there is a terminal and no details."""
+    if not screen.results:
+        return drawn_lines(*heading)
+    answer = literal_text(screen.answer.sentence, "bold")
+    top = drawn_lines(*heading, answer, "")
+    closing = closing_lines(
+        screen.answer,
+        screen.study,
+        screen.points,
+        screen.results,
+        screen.directory,
+        unfinished=screen.is_unfinished,
+    )
+    end = drawn_lines("", *closing)
+    room = None if height is None or screen.is_whole else height - len(top) - len(end)
+    if room is None:
+        middle = drawn_lines(*_summaries(_all_results(screen), screen), *details)
+    else:
+        middle = _results_that_fit(screen, room)
+    lines = [*top, *middle, *end]
+    # The answer is read at the end of what has scrolled it away.
+    scrolls = len(lines) > (height or USUAL_HEIGHT)
+    return [*lines, *drawn_lines("", answer)] if scrolls else lines
+
+
+def _all_results(screen: SessionScreen) -> Iterator[RenderableType]:
+    study, results = screen.study, screen.results
+    yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
+    if not screen.has_details:  # they begin with the objections
+        yield from objection_lines(screen.answer.objections)
+    yield from report_kinds().booted_hosts.terminal_screen(study, screen.points)
+    yield from load_finding_lines(study, results)
+
+
+def _summaries(parts: Iterable[RenderableType], screen: SessionScreen) -> Iterator[RenderableType]:
+    """The same, tables with the columns that matter most where nobody wants all of them."""
+    for part in parts:
+        if isinstance(part, GroupedTable) and not screen.is_whole:
+            yield replace(part, is_summary=True)
+        else:
+            yield part
+
+
+def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
+    """All results where there is room for them, else the best of each workload."""
+    if len(screen.points) <= room:
+        every = drawn_lines(*_summaries(_all_results(screen), screen))
+        if len(every) <= room:
+            return every
+        tables = drawn_lines(
+            *_summaries(result_lines(screen.study, screen.results, screen.points), screen)
+        )
+        if len(tables) < room:
+            return [*tables, *drawn_lines(_left_out_text(0))]
+    figures, titles = screen.answer.figures, screen.study.configuration_titles
+    line_count = best_line_count(figures)
+    while True:
+        shown = figures_of_first_lines(figures, line_count)
+        left_out = {point.digest for point in screen.points}
+        left_out -= {figure.run[0] for figure in shown if figure.run is not None}
+        lines = drawn_lines(
+            best_figures_terminal_table(shown, titles), _left_out_text(len(left_out))
+        )
+        if len(lines) <= room or line_count <= LINES_MIN:
+            return lines
+        line_count = max(min(line_count - 1, line_count - (len(lines) - room)), LINES_MIN)
+
+
+def _left_out_text(point_count: int) -> Text:
+    """What --details has besides."""
+    what = (
+        f"and {counted_noun(point_count, 'more point')}" if point_count else "every run and check"
+    )
+    return Text(f"… {what} (--details)", style=QUIET_STYLE)

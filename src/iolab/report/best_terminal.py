@@ -1,0 +1,122 @@
+"""The best of each workload on a terminal, a line each: what is left of a session on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.core.metric import Level
+from iolab.report.best import BestFigure
+from iolab.report.matrix import (
+    CONFIGURATION_COLUMNS_MAX,
+    INDISTINGUISHABLE_MARK,
+    NOT_MEASURABLE,
+    WorkloadRow,
+    largest_by_unit,
+    workload_rows,
+)
+from iolab.report.numbers import DASH, metric_value_text, ratio_text
+from iolab.report.table import Column
+from iolab.report.terminal import GroupedTable, Row, TerminalCell, literal_text, styled_verdict
+from iolab.text import percent_text
+
+_LATENCIES_MAX: Final = 2
+"""Latencies of a figure that have a column; --details has all."""
+
+
+def best_line_count(figures: Sequence[BestFigure]) -> int:
+    """How many lines `best_figures_terminal_table` has."""
+    return len(workload_rows(figures)) if _has_configuration_columns(figures) else len(figures)
+
+
+def figures_of_first_lines(
+    figures: Sequence[BestFigure], line_count: int
+) -> tuple[BestFigure, ...]:
+    """The figures of so many lines."""
+    rows = workload_rows(figures)
+    if _has_configuration_columns(figures):
+        return tuple(figure for row in rows[:line_count] for figure in row.cells)
+    return tuple(figure for row in rows for figure in row.cells)[:line_count]
+
+
+def best_figures_terminal_table(
+    figures: Sequence[BestFigure], titles: Mapping[str, str]
+) -> GroupedTable:
+    """A line for each workload, with a column for each of few configurations.
+
+    `titles` are those of the configurations by their ids.
+    """
+    rows = workload_rows(figures)
+    if _has_configuration_columns(figures):
+        return _configuration_columns(rows, _configurations(figures), titles)
+    own = [figure for row in rows for figure in row.cells]
+    return _figure_lines(own, titles if len(_configurations(figures)) > 1 else {})
+
+
+def _configurations(figures: Sequence[BestFigure]) -> list[str]:
+    return list(dict.fromkeys(figure.configuration for figure in figures))
+
+
+def _has_configuration_columns(figures: Sequence[BestFigure]) -> bool:
+    return 1 < len(_configurations(figures)) <= CONFIGURATION_COLUMNS_MAX
+
+
+def _configuration_columns(
+    rows: Sequence[WorkloadRow], owners: Sequence[str], titles: Mapping[str, str]
+) -> GroupedTable:
+    heads = [Column("workload", can_wrap=True)]
+    heads += [Column(literal_text(titles.get(name, name)).plain, is_number=True) for name in owners]
+    largest = largest_by_unit(rows)
+    lines: list[Row] = []
+    for row in rows:
+        unit = largest.get(row.unit)
+        cells = [_configuration_cell(row, name, unit) for name in owners]
+        lead = ratio_text(row.next_best_ratio) if row.figure_count > 1 else DASH
+        lines.append([literal_text(row.title), *cells, "≈" if row.indistinguishable else lead])
+    heads.append(Column("lead", is_number=True, is_optional=True))
+    return GroupedTable(heads, [(None, lines)], is_summary=True)
+
+
+def _configuration_cell(
+    row: WorkloadRow, configuration: str, largest: float | None
+) -> TerminalCell:
+    figure = row.figure_of_configuration(configuration)
+    if figure is None or not figure.is_sound:
+        return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
+    mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
+    is_best = row.is_decided and figure is row.best
+    return literal_text(
+        f"{mark}{metric_value_text(figure.value, largest=largest)}", style="bold" if is_best else ""
+    )
+
+
+def _figure_lines(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> GroupedTable:
+    """A line a figure."""
+    names = list(dict.fromkeys(name for figure in figures for name, _ in figure.latencies))
+    names = names[:_LATENCIES_MAX]
+    heads = [
+        Column("workload", can_wrap=True),
+        Column("best", is_number=True),
+        Column("95 %", is_number=True),
+        Column("at", is_optional=True),
+        *(Column(name, is_number=True, is_optional=True) for name in names),
+        Column("verdict", is_common=True),
+    ]
+    largest = largest_by_unit(workload_rows(figures))
+    lines: list[Row] = []
+    for figure in figures:
+        half, latencies = figure.value.half_width, dict(figure.latencies)
+        owner = titles.get(figure.configuration, figure.configuration) if titles else ""
+        value = metric_value_text(figure.value, largest=largest.get(figure.value.unit))
+        cells: list[TerminalCell] = [
+            literal_text(f"{owner}: {figure.title}" if titles else figure.title),
+            literal_text(value, style="bold")
+            if figure.is_sound
+            else literal_text(NOT_MEASURABLE, style="dim"),
+            "" if half is None else f"±{percent_text(half)}",
+            literal_text(figure.axis_text),
+            *(literal_text(latencies.get(name, DASH)) for name in names),
+            styled_verdict(figure.level or Level.INVALID),
+        ]
+        lines.append(cells)
+    return GroupedTable(heads, [(None, lines)], is_summary=True)
