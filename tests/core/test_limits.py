@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import ValidationError, convert
 
 from iolab.core import limits
+from iolab.core.compressed import unpack_frames
 from iolab.core.generator import GeneratorTotals
 from iolab.core.toml import read_regular_file
 from iolab.core.workload import Direction
@@ -288,6 +290,14 @@ def _file_bytes(past: int) -> Outcome:
             return len(read_regular_file(path, limits.FILE_BYTES_MAX)) > 0, ""
         except OSError as fault:
             return False, str(fault)
+
+
+def _unpacked(past: int) -> Outcome:
+    frames = zstandard.ZstdCompressor().compress(bytes(limits.UNPACKED_BYTES_MAX + past))
+    try:
+        return len(unpack_frames(frames, limits.UNPACKED_BYTES_MAX)) > 0, ""
+    except OSError as fault:
+        return False, str(fault)
 
 
 def _files(past: int) -> Outcome:
@@ -590,6 +600,7 @@ CASES: dict[str, Case] = {
     "RETRY_KINDS_MAX": _retries,
     "WRONG_BLOCKS_MAX": _wrong_blocks,
     "FILE_BYTES_MAX": _file_bytes,
+    "UNPACKED_BYTES_MAX": _unpacked,
     "FILES_MAX": _files,
     "TOTAL_BYTES_MAX": _total,
     "LINES_MAX": _lines,

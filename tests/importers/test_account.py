@@ -72,6 +72,7 @@ FILES = [
         "import/fio",
         "import/io500",
         "import/pods",
+        "import/warp",
         "mdtest",
         "ycsb",
         "db_bench",

@@ -18,10 +18,19 @@ from iolab.record import Record
 BLOCK_BYTES: Final = 128 << 10
 """Packed at a time. Each host holds one such block unpacked; twice as much would save a tenth."""
 
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+"""The first bytes of a frame."""
+
 LEVEL: Final = 1
 """fio's reports shrink tenfold at zstd's quickest level, and no further at the next ones."""
 
+WINDOW_BYTES_MAX: Final = 128 << 20
+"""Of memory that a frame of others may ask for: what zstd itself allows by default."""
+
 _READ_BYTES: Final = 1 << 20
+
+_PIECE_BYTES: Final = 1 << 10
+"""Unpacked at a time: it may become thirty thousand times as much."""
 
 _COMPRESSOR_OF_THREAD: Final = threading.local()
 
@@ -64,6 +73,27 @@ class CompressedBytes(Record):
             raise ValueError(str(error)) from error
         if read_bytes != self.size_bytes:
             raise ValueError(f"it does not hold the {self.size_bytes} bytes that were written")
+
+
+def unpack_frames(frames: bytes, limit_bytes: int) -> bytes:
+    """What zstd frames hold. OSError where they are damaged, or hold more than the limit."""
+    unpacker = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
+    stream = unpacker.decompressobj()
+    content = bytearray()
+    try:
+        for place in range(0, len(frames), _PIECE_BYTES):
+            piece = frames[place : place + _PIECE_BYTES]
+            while piece:
+                stream = unpacker.decompressobj() if stream.eof else stream
+                content += stream.decompress(piece)
+                piece = stream.unused_data if stream.eof else b""
+                if len(content) > limit_bytes:
+                    raise OSError(f"it unpacks to more than {limit_bytes} bytes")
+    except zstandard.ZstdError as error:
+        raise OSError(f"its zstd frames are damaged ({error})") from error
+    if not stream.eof:
+        raise OSError("its last zstd frame is cut off")
+    return bytes(content)
 
 
 class OutputCompressor:

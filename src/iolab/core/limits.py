@@ -97,6 +97,9 @@ WRONG_BLOCKS_MAX: Final = 8
 FILE_BYTES_MAX: Final = 64 << 20
 """Of a file to import: json+ of a hundred jobs has 20 MB; a larger log of every I/O is averaged."""
 
+UNPACKED_BYTES_MAX: Final = 256 << 20
+"""Of a compressed file to import, unpacked: a log of a million requests has 150 MB."""
+
 FILES_MAX: Final = 2000
 """Files of one import: a sweep of a cluster leaves hundreds; a whole disk is a mistake."""
 

@@ -32,6 +32,7 @@ from iolab.importers.foreign_run import (
     ImportedRun,
     headline_for_block_size,
 )
+from iolab.importers.object_requests import SECRET_OPTIONS, headline_for_object_size
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_S, NS_PER_US
@@ -54,8 +55,26 @@ _ENTRIES: Final = {
     "RMDIRS": "dir_remove",
     "STAT": "file_stat",
     "RMFILES": "file_remove",
+    "MKBUCKETS": "bucket_create",
+    "RMBUCKETS": "bucket_delete",
+    "HEADOBJ": "object_head",
+    "RMOBJECTS": "object_delete",
+    "MPUCOMPL": "object_upload_complete",
+    "PUTOBJACL": "object_acl_put",
+    "GETOBJACL": "object_acl_get",
+    "PUTBACL": "bucket_acl_put",
+    "GETBACL": "bucket_acl_get",
+    "LISTOBJ": "object_list",
+    "LISTOBJ_P": "object_list",
+    "MULTIDEL": "object_delete_many",
 }
-"""elbencho's phases that are counted in files and directories."""
+"""elbencho's phases that are counted in files, directories, objects and buckets."""
+
+_MANY_A_REQUEST: Final = {"LISTOBJ", "LISTOBJ_P", "MULTIDEL"}
+"""Of these the objects are counted, and the latency is that of a request of many."""
+
+_OBJECT_PATHS: Final = {"bucket", "object"}
+"""Types of paths that are on S3."""
 
 _REQUESTED_COLUMNS: Final = (
     "path type",
@@ -93,9 +112,18 @@ _IGNORED: Final = {
         ("-w", "-r", "-d", "-F", "-D", "write", "read", "mkdirs", "deldirs", "delfiles", "stat"),
         "the phases that were made: each is a run of its own",
     ),
+    **dict.fromkeys(
+        ("s3endpoints", "s3credfile", "s3region"), "where objects lie is the target, not the load"
+    ),
 }
 
-_NOTHING: Final = "This phase of elbencho has no rate of I/O, files or directories."
+_NOTHING: Final = "This phase of elbencho has no rate of I/O, files, directories or objects."
+
+_ENTRY_COLUMNS: Final = ("entries/s", "", "entries", "Ent lat us")
+"""Columns of files, directories and objects: rate, bandwidth, amount and latency."""
+
+_PART_OPERATIONS: Final = {"get": "object_get_range", "put": "object_part"}
+"""What elbencho makes of an object that is larger than its block."""
 
 _IO_COLUMNS: Final = ("IOPS", "MiB/s", "MiB", "IO lat us")
 """Columns of I/O; those of the reads of a mix begin with words of their own."""
@@ -229,6 +257,7 @@ class _ElbenchoPhase(Record):
     version: str
     options: Mapping[str, str]
     figures: tuple[Figures, ...]
+    is_on_objects: bool
     seconds: float | None
     operations_with_latency: tuple[Figures, ...] = ()
     ended_ns: int | None = None
@@ -302,7 +331,7 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
     block = option_number("block size")
     counts = [option_number(name) or 1 for name in ("hosts", "threads", "IO depth")]
     depth_known = all(phase.options.get(name) for name in ("threads", "IO depth"))
-    entries = phase.operation in _ENTRIES
+    is_counted = phase.operation in _ENTRIES or phase.is_on_objects
     direct = phase.options.get("direct IO")
     notes = ["figures are of the time until the last thread was done"]
     if any(figure.percentiles for figure in phase.figures):
@@ -326,13 +355,21 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
         settings=tuple(
             (excerpt(name, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MAX))
             for name, value in phase.options.items()
-            if value and name not in _NO_OPTIONS
+            if value and name not in _NO_OPTIONS and name not in SECRET_OPTIONS
         ),
         ignored=_IGNORED,
-        in_flight=None if entries or not depth_known else round(math.prod(counts)) or None,
+        in_flight=None if is_counted or not depth_known else round(math.prod(counts)) or None,
         timestamp_ns=phase.ended_ns,
-        headline="ops_per_s" if entries else headline_for_block_size(block),
+        headline=_headline_of_phase(phase, block),
     )
+
+
+def _headline_of_phase(phase: _ElbenchoPhase, block: float | None) -> str:
+    if phase.operation in _ENTRIES:
+        return "ops_per_s"
+    if phase.is_on_objects:
+        return headline_for_object_size(parse_number(phase.options.get("file size") or ""))
+    return headline_for_block_size(block)
 
 
 def _without_untimed_counts(figures: Figures) -> Figures:
@@ -358,12 +395,15 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
 
     operation, block = row.get("operation") or "", cell_number("block size")
     figures: tuple[Figures, ...]
+    is_on_objects = row.get("path type") in _OBJECT_PATHS
     if operation in _ENTRIES:
-        figures = (
-            _figures_from_csv_row(
-                _ENTRIES[operation], row, None, "entries/s", "", "entries", "Ent lat us"
-            ),
-        )
+        entries = _figures_from_csv_row(_ENTRIES[operation], row, None, *_ENTRY_COLUMNS)
+        figures = _figures_by_request(operation, entries)
+    elif is_on_objects and cell_number("entries/s [last]") is not None:
+        kind = "get" if operation.startswith("READ") else "put"
+        figures = tuple(_object_figures_from_csv_row(kind, row, block, ""))
+        if cell_number("rwmix read entries/s [last]") is not None:
+            figures = (*_object_figures_from_csv_row("get", row, block, "rwmix read "), *figures)
     elif cell_number("IOPS [last]") is not None:
         way = "read" if operation.startswith("READ") else "write"
         figures = (_figures_from_csv_row(way, row, block, *_IO_COLUMNS),)
@@ -381,9 +421,55 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
             **{name: value for name, value in row.items() if name in _REQUESTED_COLUMNS and value},
         },
         figures=figures,
+        is_on_objects=is_on_objects,
         seconds=(cell_number("time ms [last]") or 0.0) / 1000 or None,
         ended_ns=_phase_end_ns(row.get("ISO date"), cell_number("time ms [last]")),
     )
+
+
+def _object_figures_from_csv_row(
+    kind: str, row: Mapping[str, str | None], block: float | None, prefix: str
+) -> Iterator[Figures]:
+    """Whole objects of a phase that reads or writes them, and their parts where they have some."""
+    entries = _figures_from_csv_row(
+        f"object_{kind}", row, None, *(f"{prefix}{name}" if name else "" for name in _ENTRY_COLUMNS)
+    )
+    parts = _figures_from_csv_row(
+        _PART_OPERATIONS[kind], row, block, *(f"{prefix}{name}" for name in _IO_COLUMNS)
+    )
+    size = parse_number(row.get("file size") or "")
+    yield from _figures_of_objects(entries, parts, has_parts=bool(size and block and size > block))
+
+
+def _figures_of_objects(entries: Figures, parts: Figures, *, has_parts: bool) -> Iterator[Figures]:
+    """Whole objects with the bytes of their parts; parts have latencies, and move nothing more."""
+    yield replace(entries, bytes=parts.bytes, bw_bytes_per_s=parts.bw_bytes_per_s)
+    if has_parts:
+        unrated = replace(parts, bytes=None, seconds=None, rate_per_s=None, bw_bytes_per_s=None)
+        yield replace(unrated, weight=0)
+
+
+def _figures_by_request(operation: str, entries: Figures) -> tuple[Figures, ...]:
+    """The figures, apart where a request is of many objects: rates count these, latencies those."""
+    if operation not in _MANY_A_REQUEST:
+        return (entries,)
+    requests = Figures(
+        entries.operation,
+        lat_min_ns=entries.lat_min_ns,
+        lat_mean_ns=entries.lat_mean_ns,
+        lat_max_ns=entries.lat_max_ns,
+        percentiles=entries.percentiles,
+        weight=0,
+    )
+    objects = replace(
+        entries,
+        operation=f"{entries.operation}_key",
+        lat_min_ns=None,
+        lat_mean_ns=None,
+        lat_max_ns=None,
+        percentiles=(),
+    )
+    return objects, requests
 
 
 def _phase_end_ns(began: object, ms: float | None) -> int | None:
@@ -446,6 +532,7 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     config, last = dict_or_empty(document.get("config")), dict_or_empty(document.get("last_done"))
     options = _phase_options(config, str(config.get("command") or document.get("command") or ""))
     latency = dict_or_empty(last.get("latency"))
+    is_on_objects = str(config.get("path_type")) in _OBJECT_PATHS
     ms = _number_in(last, "elapsed_time_ms")
     seconds = None if not ms else ms / 1000
     entries = operation in _ENTRIES
@@ -461,16 +548,54 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     if _number_in(last, rate) is None:
         return None
     operations = [_figures_from_json(*part, rate, block, seconds) for part in parts]
+    figures = [own for own, _ in operations]
+    if entries:
+        figures = list(_figures_by_request(operation, figures[0]))
+    elif is_on_objects and _number_in(last, "entries/s") is not None:
+        figures = [
+            each
+            for part, own in zip(parts, figures, strict=True)
+            for each in _object_figures_from_json(part[0], part[1], latency, own, options, seconds)
+        ]
+        operations = []
     return _ElbenchoPhase(
         operation=operation,
         label=str(document.get("label") or ""),
         version=str(config.get("version") or document.get("version") or ""),
         options=options,
-        figures=tuple(figures for figures, _ in operations),
+        figures=tuple(figures),
+        is_on_objects=is_on_objects,
         seconds=seconds,
         operations_with_latency=tuple(claimed for _, claimed in operations if claimed is not None),
         ended_ns=_phase_end_ns(document.get("iso_start_date"), ms),
     )
+
+
+def _object_figures_from_json(
+    way: str,
+    row: Mapping[str, Any],
+    latency: Mapping[str, Any],
+    parts: Figures,
+    options: Mapping[str, str],
+    seconds: float | None,
+) -> Iterator[Figures]:
+    """The same of the JSON file; `way` is that of the I/O that the parts are."""
+    kind = "get" if way == "read" else "put"
+    lat = dict_or_empty(latency.get("entries"))
+    if row.keys() & {"entries/s"} and "latency" not in row and kind == "get":
+        lat = dict_or_empty(lat.get("rwmix_read"))
+    entries, _ = _figures_from_json(
+        f"object_{kind}",
+        row,
+        lat,
+        dict_or_empty(lat.get("histogram")),
+        "entries/s",
+        None,
+        seconds,
+    )
+    size, block = (parse_number(options.get(name) or "") for name in ("file size", "block size"))
+    named = replace(parts, operation=_PART_OPERATIONS[kind])
+    yield from _figures_of_objects(entries, named, has_parts=bool(size and block and size > block))
 
 
 def _figures_from_json(

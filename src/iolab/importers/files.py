@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from iolab.core import limits
+from iolab.core.compressed import ZSTD_MAGIC, unpack_frames
 from iolab.core.toml import read_regular_file
 from iolab.errors import Fault
 from iolab.importers.duplicate_runs import DuplicateRuns, remove_duplicate_runs
@@ -78,10 +79,16 @@ class ForeignFile(Record, dict=True):
 
     @cached_property
     def utf8_bytes(self) -> bytes:
-        """All of it in UTF-8 without a mark of that; PowerShell redirects as UTF-16."""
-        if self.raw_bytes.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return self.raw_bytes.decode("utf-16", "replace").encode()
-        return self.raw_bytes.removeprefix(codecs.BOM_UTF8)
+        """All of it in UTF-8 without a mark of that; PowerShell redirects as UTF-16.
+
+        What zstd compressed is unpacked; OSError where that is damaged or too large.
+        """
+        content = self.raw_bytes
+        if content.startswith(ZSTD_MAGIC):
+            content = unpack_frames(content, limits.UNPACKED_BYTES_MAX)
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return content.decode("utf-16", "replace").encode()
+        return content.removeprefix(codecs.BOM_UTF8)
 
     @property
     def first_bytes(self) -> bytes:
@@ -387,15 +394,21 @@ def _match_importers(
     A log of a job has what several tools printed.
     """
     pairs: list[tuple[Importer, ForeignFile]] = []
+    unpacked_bytes = 0
     for file in files:
         try:
             own = [importer for importer in importers if importer.recognises(file)]
+            unpacked_bytes += len(file.utf8_bytes)
         except OSError as error:
             recognised_files.append(file)
             faults.append(_unreadable_file_fault(file, error))
             continue
         except (ArithmeticError, RecursionError):
             own = []
+        if unpacked_bytes > limits.TOTAL_BYTES_MAX:
+            message = f"These unpack to more than {limits.TOTAL_BYTES_MAX} bytes."
+            faults.append(Fault(message, "Import fewer files at once."))
+            break
         if own:
             recognised_files.append(file)
             pairs += [(importer, file) for importer in own]

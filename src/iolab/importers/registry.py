@@ -16,6 +16,7 @@ from iolab.importers.mdtest import MdtestImporter
 from iolab.importers.pod_benchmarks import DbenchImporter, KbenchImporter, KubestrImporter
 from iolab.importers.unread_formats import UnreadImporter
 from iolab.importers.vdbench import VdbenchImporter
+from iolab.importers.warp import WarpLogImporter, WarpResultImporter
 
 IMPORTERS: Final[tuple[Importer, ...]] = (
     Io500Importer(),
@@ -28,6 +29,8 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     YcsbImporter(),
     DbBenchImporter(),
     ElbenchoImporter(),
+    WarpLogImporter(),
+    WarpResultImporter(),
     VdbenchImporter(),
     DiskspdImporter(),
     FioLogImporter(),

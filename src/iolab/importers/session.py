@@ -45,6 +45,7 @@ from iolab.importers.files import (
     valid_host_name,
 )
 from iolab.importers.foreign_run import ForeignRun, ImportedClient, ImportedJob
+from iolab.importers.object_requests import redact_secrets
 from iolab.record import Record
 from iolab.store.durable import RESUME_CLAUSE
 from iolab.store.writer import SessionWriter, require_no_session
@@ -302,7 +303,9 @@ def run_record(planned_import: PlannedImport, keep_files: Sequence[ForeignFile] 
         reversed([(client.file, name) for client, name in zip(run.clients, names, strict=True)])
     )
     outputs = tuple(
-        EngineOutput(owners[place], file.name, CompressedBytes.compress(file.raw_bytes))
+        EngineOutput(
+            owners[place], file.name, CompressedBytes.compress(redact_secrets(file.raw_bytes))
+        )
         for place, file in enumerate(planned_import.files)
         if place in owners and file in keep_files
     )
