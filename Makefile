@@ -44,7 +44,7 @@ CLUSTER_FOLDER ?= /var/tmp
 .PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
     lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
     bench docs samples agents version wheels rust-aarch64 \
-    fleet fleet-down cluster cluster-down kubernetes kubernetes-down kubernetes-test clean
+    fleet fleet-down cluster cluster-down kubernetes kubernetes-down kubernetes-test kubernetes-lint clean
 
 help: ## show what can be made
 	@sed -n 's/^\([a-z0-9-]*\):[^=]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -256,7 +256,11 @@ kubernetes: ## start a real Kubernetes on this machine (root), built from Go mod
 kubernetes-down: ## remove that Kubernetes completely; what was built stays in the cache
 	@tools/kubernetes/cluster.sh down
 
-kubernetes-test: setup ## the tests in that Kubernetes, after make kubernetes
+kubernetes-lint: .venv/.synced $(filter .tools/%,$(UV)) ## lint deploy/ by kustomize, kubeconform and kube-score, built at the first time
+	@tools/kubernetes/lint.sh "$$($(UV) run --frozen --quiet --isolated --only-group release python -c \
+	    'import kubernetes_validate as k; print(k.__path__[0] + "/kubernetes-json-schema")')"
+
+kubernetes-test: setup kubernetes-lint ## the tests in that Kubernetes, after make kubernetes
 	@$(BIN)/python -m pytest -n 0 -v --durations 10 -m kubernetes tests/kubernetes
 
 clean: ## remove what was built here

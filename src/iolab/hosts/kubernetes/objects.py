@@ -182,7 +182,11 @@ def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
     mounts = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 - a volume of the pod's own
     if not is_block:
         mounts.append({"name": "data", "mountPath": fleet.mount_path})
-    user = {"runAsUser": 0} if is_block else {"runAsNonRoot": True, "runAsUser": USER}
+    user = (
+        {"runAsUser": 0}
+        if is_block
+        else {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER}
+    )
     spec: Object = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
