@@ -18,14 +18,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
-from iolab.cli.pods import name_assignments, session_pods
+from iolab.cli.pods import name_assignments
 from iolab.cli.run import create_session_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
@@ -467,8 +467,7 @@ async def _measure(options: StudyOptions, out: Path | None) -> Path:
     if study.kubernetes is not None:
         study = load_study(options, assignments=await name_assignments(study.kubernetes))
     directory, request = create_session_request(study, out)
-    async with session_pods(request.study, request.plan) as measured:
-        await run_session_with_view(replace(request, study=measured), LiveView())
+    await run_session_with_view(request, LiveView())
     return directory
 
 

@@ -53,3 +53,23 @@ def test_an_ignored_signal_stays_ignored() -> None:
     finally:
         signal.signal(signal.SIGHUP, before)
     assert told == []
+
+
+def test_an_outer_context_gets_the_signals_again() -> None:
+    """As while pods are removed after the session that ran in them."""
+    outer: list[str] = []
+    inner: list[str] = []
+
+    async def session() -> None:
+        with stop_on_signals(lambda: "outer", outer.append):
+            with stop_on_signals(lambda: "inner", inner.append):
+                await deliver()
+            await deliver()
+
+    async def deliver() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(3):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(session())
+    assert (inner, outer) == (["inner"], ["outer"])

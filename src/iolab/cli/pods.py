@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from iolab.cli.output import is_removal_confirmed, print_json, print_message, wrap_for_terminal
-from iolab.cli.session import signals_to_handle, stop_on_signals
+from iolab.cli.session import STOPPING_AT_ONCE, stop_on_signals
 from iolab.core.kubernetes import PodFleet, VolumeMode
+from iolab.core.leftover_texts import report_leftover_texts
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Fault, HostError, Interrupted, StudyError
@@ -42,8 +40,6 @@ from iolab.units import format_bytes
 
 FILE_SYSTEM_SHARE: Final = 0.05
 """Of a volume for the file system itself, and what it keeps for root."""
-
-Outcome = TypeVar("Outcome")
 
 
 async def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
@@ -82,31 +78,15 @@ def room_fault(study: Study, plan: Plan) -> StudyError | None:
     return None
 
 
-def run_in_pods(study: Study, plan: Plan, work: Callable[[Study], int], *, quiet: bool) -> int:
-    """The exit code of `work` on a study whose pods are there; they are removed whatever happens.
-
-    HostError or StudyError, before anything is made, where the cluster or a volume does not do.
-    """
-    fleet = study.kubernetes
-    if fleet is None:
-        return work(study)
-    if (fault := room_fault(study, plan)) is not None:
-        raise fault
-
-    def notify(text: str) -> None:
-        if not quiet:
-            print_message(wrap_for_terminal(one_line(text)))
-
-    _run_stoppable(require_acceptable(fleet), notify)
-    with _interruptible():
-        return _run_in_made_pods(study, fleet, work, notify)
-
-
 @asynccontextmanager
-async def session_pods(study: Study, plan: Plan) -> AsyncIterator[Study]:
-    """The study with its pods made, for the Python interface; they are removed at the end.
+async def session_pods(
+    study: Study, plan: Plan, notify: Callable[[str], None]
+) -> AsyncIterator[Study]:
+    """The study with its pods made; at the end they are removed, unless they are to be kept.
 
-    Raises what `run_in_pods` does. A study without `[kubernetes]` is given as it is.
+    A study without `[kubernetes]` is given as it is. HostError or StudyError, before anything is
+    made, where the cluster or a volume does not do. Interrupted at a signal that the block does not
+    handle itself. What cannot be removed is a leftover.
     """
     fleet = study.kubernetes
     if fleet is None:
@@ -114,20 +94,30 @@ async def session_pods(study: Study, plan: Plan) -> AsyncIterator[Study]:
         return
     if (fault := room_fault(study, plan)) is not None:
         raise fault
-    await require_acceptable(fleet)
-    owner_uid = await acquire_lease(fleet)
-    is_kept = False
-    renewal = asyncio.create_task(_renew_for_ever(fleet))
-    try:
-        await _make(fleet, owner_uid, _ignore)
-        yield await _with_serials(study, fleet)
-        if fleet.keep:
-            await renew_lease(fleet, keep=True)
-            is_kept = True
-    finally:
-        renewal.cancel()
-        if not is_kept:
-            await asyncio.shield(remove_fleet(cluster_of(fleet), fleet.name))
+    with _cancelled_by_signals(notify):
+        await require_acceptable(fleet)
+        # Until there is a Lease of ours, whatever has its name belongs to another session.
+        acquisition = asyncio.ensure_future(acquire_lease(fleet))
+        is_kept = False
+        renewal = asyncio.create_task(_renew_for_ever(fleet))
+        try:
+            await _make(fleet, await asyncio.shield(acquisition), notify)
+            yield await _with_serials(study, fleet)
+            if fleet.keep:
+                await renew_lease(fleet, keep=True)
+                is_kept = True
+        finally:
+            renewal.cancel()
+            await asyncio.wait([acquisition])
+            if not is_kept and acquisition.exception() is None:
+                await _remove(fleet, notify)
+
+
+def kept_pods_texts(fleet: PodFleet) -> Iterator[str]:
+    """What a session that leaves its pods ends with."""
+    again = f"--set kubernetes.name={fleet.name}"
+    yield f"The pods stay. To measure in them, give the same options and {again}"
+    yield f"To remove them: iolab clean --hosts k8s:{fleet.namespace}"
 
 
 async def _renew_for_ever(fleet: PodFleet) -> None:
@@ -136,31 +126,26 @@ async def _renew_for_ever(fleet: PodFleet) -> None:
         await renew_lease(fleet)
 
 
-def _ignore(_text: str) -> None:
-    """The Python interface prints nothing."""
+@contextmanager
+def _cancelled_by_signals(show_text: Callable[[str], None]) -> Iterator[None]:
+    """A signal cancels the task of the block, which ends in Interrupted."""
+    task = asyncio.current_task()
+    is_stopped = False
 
+    def stop() -> str:
+        nonlocal is_stopped
+        is_stopped = True
+        if task is not None:
+            task.cancel()
+        return STOPPING_AT_ONCE
 
-def _run_in_made_pods(
-    study: Study, fleet: PodFleet, work: Callable[[Study], int], notify: Callable[[str], None]
-) -> int:
-    is_kept = False
-    # Until there is a Lease of ours, whatever has its name belongs to another session.
-    owner_uid = _run_stoppable(acquire_lease(fleet), notify)
-    try:
-        _run_stoppable(_make(fleet, owner_uid, notify), notify)
-        with _kept_alive(fleet):
-            code = work(_run_stoppable(_with_serials(study, fleet), notify))
-            if fleet.keep:
-                asyncio.run(renew_lease(fleet, keep=True))
-                is_kept = True
-        return code
-    finally:
-        if is_kept:
-            again = f"--set kubernetes.name={fleet.name}"
-            notify(f"The pods stay. To measure in them, give the same options and {again}")
-            notify(f"To remove them: iolab clean --hosts k8s:{fleet.namespace}")
-        else:
-            _remove(fleet, notify)
+    with stop_on_signals(stop, show_text):
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not is_stopped:
+                raise
+            raise Interrupted("Stopped while no run was measured.", "Run again.") from None
 
 
 async def _make(fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], None]) -> None:
@@ -195,81 +180,17 @@ async def _with_serials(study: Study, fleet: PodFleet) -> Study:
     return replace(study, hosts=hosts, configurations=configurations)
 
 
-def _remove(fleet: PodFleet, notify: Callable[[str], None]) -> None:
-    """Remove all that was made; a fault is shown, and never hides what the session came to."""
+async def _remove(fleet: PodFleet, notify: Callable[[str], None]) -> None:
+    """Remove all that was made; no signal stops it: the rest would have to be removed by hand."""
     notify("Removing the pods and their volumes.")
-    try:
-        with _uninterrupted():
-            for sentence in asyncio.run(remove_fleet(cluster_of(fleet), fleet.name)):
+    with stop_on_signals(lambda: "The pods are being removed, which ends by itself.", notify):
+        try:
+            removal = remove_fleet(cluster_of(fleet), fleet.name)
+            for sentence in await asyncio.shield(removal):
                 notify(sentence)
-    except HostError as error:
-        print_message(wrap_for_terminal(one_line(f"{error.message} {error.hint}")))
-        again = f"'iolab clean --hosts k8s:{fleet.namespace}' removes what is left."
-        print_message(again)
-
-
-def _run_stoppable(work: Coroutine[Any, Any, Outcome], show: Callable[[str], None]) -> Outcome:
-    """What the work gives; Interrupted at the first signal, with the work cancelled."""
-
-    async def run() -> Outcome:
-        task = asyncio.ensure_future(work)
-
-        def stop() -> str:
-            task.cancel()
-            return "Stopping at once."
-
-        with stop_on_signals(stop, show):
-            try:
-                return await task
-            except asyncio.CancelledError:
-                raise Interrupted("Stopped before anything was measured.", "Run again.") from None
-
-    return asyncio.run(run())
-
-
-@contextmanager
-def _kept_alive(fleet: PodFleet) -> Iterator[None]:
-    """Renew the Lease in a thread of its own while the session runs."""
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(RENEW_S):
-            asyncio.run(renew_lease(fleet))
-
-    thread = threading.Thread(target=renew, name="lease of the pods", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(1.0)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """A signal between two steps ends the session as Ctrl-C does, with the pods removed."""
-    heeded = [number for number in signals_to_handle() if number is not signal.SIGINT]
-    before = {number: signal.signal(number, _interrupt) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Nothing stops the removal: what it left would have to be removed by hand."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in signals_to_handle()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        except HostError as error:
+            again = f"'iolab clean --hosts k8s:{fleet.namespace}' removes what is left."
+            report_leftover_texts([f"{error.message} {error.hint}", again])
 
 
 def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:

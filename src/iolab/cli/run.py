@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
 from iolab.cli.options import (
     HostActivity,
@@ -30,7 +29,7 @@ from iolab.text import one_line, quote_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from iolab.cli.session import RunOptions, SessionRequest
+    from iolab.cli.session import SessionRequest
     from iolab.core.host import HostFacts
     from iolab.core.run import Plan, RunKey
     from iolab.core.study import Study
@@ -70,7 +69,7 @@ def run(
         require_directory_or_nothing(out)
     study = load_study(options)
 
-    from iolab.cli.session import RunOptions
+    from iolab.cli.session import RunOptions, run_and_report
 
     if study.kubernetes is not None:
         from iolab.cli.pods import name_assignments
@@ -79,23 +78,7 @@ def run(
         study = load_study(options, assignments=names)
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
-    raise typer.Exit(_run_where_hosts_are(request, run_options))
-
-
-def _run_where_hosts_are(request: SessionRequest, options: RunOptions) -> int:
-    """Run the session, in pods that are made for it where the study wants such."""
-    from iolab.cli.session import run_and_report
-
-    if request.study.kubernetes is None:
-        return run_and_report(request, options)
-    from iolab.cli.pods import run_in_pods
-
-    return run_in_pods(
-        request.study,
-        request.plan,
-        lambda study: run_and_report(replace(request, study=study), options),
-        quiet=options.quiet,
-    )
+    raise typer.Exit(run_and_report(request, run_options))
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity = False) -> None:
@@ -176,7 +159,7 @@ def resume(
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import adaptive_queue_factory
-    from iolab.cli.session import RunOptions, SessionRequest
+    from iolab.cli.session import RunOptions, SessionRequest, run_and_report
     from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
 
@@ -211,7 +194,7 @@ def resume(
         results=tuple(stored),
     )
     run_options = RunOptions(session, quiet=quiet, output=output, report=report, fail_on=fail_on)
-    raise typer.Exit(_run_where_hosts_are(request, run_options))
+    raise typer.Exit(run_and_report(request, run_options))
 
 
 def _require_measured_here(reader: SessionReader) -> None:

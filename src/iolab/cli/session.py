@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+from msgspec.structs import replace
 
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
@@ -85,6 +88,9 @@ STOPPING_AT_ONCE: Final = "Stopping at once."
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal that goes away is treated as a request to stop: nobody watches any more."""
+
+_signal_handler: ContextVar[Callable[[], None] | None] = ContextVar("signal handler", default=None)
+"""What a signal calls now."""
 
 COLLECTION_THRESHOLD: Final = 50_000
 """Containers made and not freed between two searches, in place of Python's 700. Every report and
@@ -219,10 +225,20 @@ class SessionRequest(Record):
 
 
 async def run_session_with_view(request: SessionRequest, view: LiveView) -> SessionStatus:
-    """Run a session to its end, however it comes; the session itself leaves every host clean.
+    """Run a session to its end, however it comes, in pods that are made for it if it wants such.
 
-    Interrupted when the user stopped it before anything was written.
+    The session itself leaves every host clean. Interrupted when the user stopped it before anything
+    was written.
     """
+    if request.study.kubernetes is None:
+        return await _run_on_hosts(request, view)
+    from iolab.cli.pods import session_pods
+
+    async with session_pods(request.study, request.plan, view.show_message) as study:
+        return await _run_on_hosts(replace(request, study=study), view)
+
+
+async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatus:
     stop = StopRequest()
     queue = request.queue() if request.queue else None
     with (
@@ -334,6 +350,11 @@ def _print_results(
     if (advice := repeats_advice(study, study_kinds())) is not None:
         _print_unless_quiet(f"Repeats: {advice.text}.", options)
     _print_unless_quiet(f"Session: {options.directory}", options)
+    if study.kubernetes is not None and study.kubernetes.keep:
+        from iolab.cli.pods import kept_pods_texts
+
+        for text in kept_pods_texts(study.kubernetes):
+            _print_unless_quiet(text, options)
     if status is not SessionStatus.DONE:
         _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)
     return session_exit_code(status, results, options.fail_on)
@@ -432,7 +453,7 @@ def _mean_load_s(request: SessionRequest) -> float:
     return sum(seconds) / len(seconds) if seconds else request.study.method.load_seconds_range[1]
 
 
-def signals_to_handle() -> list[signal.Signals]:
+def _signals_to_handle() -> list[signal.Signals]:
     """Those that are not ignored: whoever starts iolab with nohup wants it to outlive the login."""
     return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
@@ -444,7 +465,7 @@ def stop_on_signals(
     """Within the context each signal calls `request_stop` in the running loop and shows its answer.
 
     The same answer is not shown twice. A signal that is ignored stays so. Only the main thread gets
-    signals.
+    signals. After a context within another one the outer one is called again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -459,14 +480,20 @@ def stop_on_signals(
             show_text(text)
         last = text
 
-    heeded = signals_to_handle()
+    outer = _signal_handler.get()
+    _signal_handler.set(on_signal)
+    heeded = _signals_to_handle()
     for number in heeded:
         loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:
+        _signal_handler.set(outer)
         for number in heeded:
-            loop.remove_signal_handler(number)
+            if outer is None:
+                loop.remove_signal_handler(number)
+            else:
+                loop.add_signal_handler(number, outer)
 
 
 @contextmanager
