@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{MemoryLimit, MemoryUse, group_name};
 use crate::error::{Context, Error, Result};
+use crate::libraries::LibraryUse;
 use crate::processor::{ProcessorUse, ProcessorWatcher};
 use crate::roots::Roots;
 use crate::runs::{RunExit, Runs, StartedRun};
@@ -71,7 +72,7 @@ pub struct Job {
     /// What its whole tree may have of memory, page cache too; no bound when null.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
-    /// Whether to tell what its threads got of the processors.
+    /// Whether to tell what its threads got of the processors, and which libraries it has.
     #[serde(default)]
     pub watch_processor: bool,
 }
@@ -125,6 +126,9 @@ pub struct Exited {
     /// What its threads got of the processors, where that was requested and can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorUse>,
+    /// Which libraries its processes had, where that was requested and can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub libraries: Option<LibraryUse>,
 }
 
 /// Run a job in its working directory `folder`, its place in `runs` reserved; blocks until its whole tree is gone.
@@ -157,9 +161,10 @@ pub fn run(
     let mut watcher = job.watch_processor.then(make);
     let exit = pump.run_until_exit(runs, id, &mut tell, &mut watcher);
     let memory = bound.as_ref().map(MemoryLimit::read_memory_use);
-    let processor = watcher.and_then(|watcher| watcher.result());
+    let processor = watcher.as_ref().and_then(ProcessorWatcher::result);
+    let libraries = watcher.as_ref().and_then(ProcessorWatcher::libraries);
     drop(bound); // Nothing of it is left when the end is told.
-    Ok(Exited { processor, ..exited_message(&exit, pump.truncated, memory) })
+    Ok(Exited { processor, libraries, ..exited_message(&exit, pump.truncated, memory) })
 }
 
 fn memory_limit_of(job: &Job, id: u64) -> Result<Option<MemoryLimit>> {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::facts::disks::visible_mounts;
+use crate::libraries::{LibraryUse, LibraryWatcher};
 use crate::probe::counters::parse_pressure;
 use crate::probe::machine::{parse_cpu_list, status_value};
 use crate::probe::mountinfo::cgroup_mount;
@@ -102,6 +103,7 @@ pub struct ProcessorWatcher {
     agent_gaps: Vec<AgentGap>,
     slept_ns: u64,
     sleeps: Vec<Span>,
+    libraries: LibraryWatcher,
 }
 
 /// A thread from the first look at it to the last.
@@ -158,6 +160,7 @@ impl ProcessorWatcher {
             agent_gaps: Vec::new(),
             slept_ns: 0,
             sleeps: Vec::new(),
+            libraries: LibraryWatcher::default(),
         }
     }
 
@@ -201,7 +204,9 @@ impl ProcessorWatcher {
         let frozen = self.freezers.have_frozen(&self.roots, self.leader);
         let frozen = frozen.then_some(Cause::Frozen);
         let mut demand_ns = 0;
-        for pid in self.processes() {
+        let processes = self.processes();
+        self.libraries.look_if_due(&self.roots, &processes);
+        for pid in processes {
             let tasks = self.roots.proc.join(pid.to_string()).join("task");
             for name in list_names(&tasks) {
                 if self.threads.len() < MAX_THREADS {
@@ -291,6 +296,12 @@ impl ProcessorWatcher {
             next += 1;
         }
         found
+    }
+
+    /// Which libraries the load's processes have; None where none of them could be read.
+    #[must_use]
+    pub fn libraries(&self) -> Option<LibraryUse> {
+        self.libraries.result()
     }
 
     /// What the load got; None where nothing of it could be read, or it never began.

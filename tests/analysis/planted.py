@@ -60,6 +60,7 @@ from tests.analysis.records import (
     series,
 )
 from tests.analysis.test_checks_files import looked
+from tests.analysis.test_checks_libraries import NOT_SYNCING
 from tests.analysis.test_checks_standstill import held, stopped
 from tests.analysis.test_checks_starved import group, used
 from tests.analysis.test_checks_storage import THREE, node
@@ -720,6 +721,13 @@ PLANTED: Final = (
         "A signal stopped a client's engine for four seconds.",
         TRACED,
         lambda s: s.but(on(s.record, processor=held(stopped(12, 16)))),
+    ),
+    Planted(
+        "preloaded-library",
+        INVALID,
+        "A client's engine had a library that makes fsync return at once.",
+        FILES,
+        lambda s: s.but(on(s.record, libraries=NOT_SYNCING)),
     ),
     Planted(
         "client-throttled",

@@ -26,6 +26,7 @@ from msgspec import ValidationError, convert
 from iolab.core import limits
 from iolab.core.compressed import unpack_frames
 from iolab.core.generator import GeneratorTotals
+from iolab.core.libraries import LibraryUse, LoadedLibrary
 from iolab.core.toml import read_regular_file
 from iolab.core.workload import Direction
 from iolab.errors import HostError
@@ -208,6 +209,17 @@ def _adapted(kind: Any, value: object) -> Outcome:
 
 def _error_kinds(past: int) -> Outcome:
     return _adapted(Errors, {f"E{number}": 1 for number in range(limits.ERROR_KINDS_MAX + past)})
+
+
+def _libraries(past: int) -> Outcome:
+    one = {"path": "/x.so", "source": "mapped"}
+    count = limits.LIBRARIES_MAX + past
+    return _answer(LibraryUse, processes=1, files=1, spent_ns=1, libraries=[one] * count)
+
+
+def _library_exports(past: int) -> Outcome:
+    exports = ["fsync"] * (limits.LIBRARY_EXPORTS_MAX + past)
+    return _answer(LoadedLibrary, path="/x.so", source="mapped", exports=exports)
 
 
 def _traced(name: str, one: object, most: int) -> Case:
@@ -593,6 +605,8 @@ CASES: dict[str, Case] = {
     "ERROR_KINDS_MAX": _error_kinds,
     "TRACED_SIZES_MAX": _traced("sizes", (1, 1), limits.TRACED_SIZES_MAX),
     "TRACED_SECTORS_MAX": _traced("sectors", 1, limits.TRACED_SECTORS_MAX),
+    "LIBRARIES_MAX": _libraries,
+    "LIBRARY_EXPORTS_MAX": _library_exports,
     "LINE_BYTES_MAX": _line,
     "NUMBER_MAX": _number,
     "SENTENCE_CHARACTERS_MAX": _sentence,

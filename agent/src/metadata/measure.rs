@@ -14,6 +14,7 @@ use super::ranks::{Rank, RankResult};
 use crate::clock::ClockStamp;
 use crate::error::{Error, Result};
 use crate::latency::{LatencyCounters, LatencyCounts, SparseBins};
+use crate::libraries::LibraryUse;
 use crate::metadata::tree::{self, OpenFolder};
 use crate::processor::{ProcessorUse, ProcessorWatcher};
 use crate::sys::thread::Usage;
@@ -88,6 +89,9 @@ pub struct PhaseResult {
     /// What the ranks got of the processors, where that can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<ProcessorUse>,
+    /// Which libraries this process has, where that can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub libraries: Option<LibraryUse>,
 }
 
 /// Do one phase; blocks until all ranks ended. `tell` hears of each interval.
@@ -264,6 +268,7 @@ impl<'a> PhaseObserver<'a> {
             cancelled: is_cut && !timed_out,
             timed_out: is_cut && timed_out,
             processor: self.watcher.result(),
+            libraries: self.watcher.libraries(),
         }
     }
 }

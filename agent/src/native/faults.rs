@@ -115,14 +115,14 @@ impl Spec {
         if self.runtime_s.is_none() && job.io_bytes.is_none() {
             faults.push("it would never end; give runtime_s or io_bytes.".into());
         }
-        if !self.timed && (job.rate.is_some() || job.arrivals.is_some() || job.think_us > 0) {
+        if !self.timed && (job.is_paced() || job.is_timed() || job.think_us > 0) {
             faults.push(
-                "timed is false, and a rate, arrivals or think_us go by the clock; leave one out."
+                "timed is false, and a trace, a rate, arrivals or think_us go by the clock; leave one out."
                     .into(),
             );
         }
-        if job.fsync_every > 0 && self.poll {
-            faults.push("fsync_every with poll, which rings do not take; leave one out.".into());
+        if job.syncs() && self.poll {
+            faults.push("fsync with poll, which rings do not take; leave one out.".into());
         }
         if job.rw.trims() && self.method != MethodChoice::Auto && self.method != MethodChoice::Sync
         {
@@ -193,6 +193,19 @@ impl JobSpec {
             faults.require(
                 per_s > 0.0 && per_s <= MAX_RATE,
                 format!("a rate of {per_s} I/Os a second; give one above 0 and up to 1e9."),
+            );
+        }
+        if let Some(trace) = &self.trace {
+            faults.0.extend(trace.faults());
+            let others = self.rate.is_some() || self.think_us > 0 || self.fsync_every > 0;
+            faults.require(
+                !others && !self.verify && !self.rw.trims(),
+                "a trace with rate, think_us, fsync_every, verify or trims; leave these out."
+                    .into(),
+            );
+            faults.require(
+                self.files.len() == 1,
+                format!("a trace on {} files; give one.", self.files.len()),
             );
         }
         faults.require(

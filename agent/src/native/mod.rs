@@ -25,6 +25,7 @@ pub mod source;
 pub mod spec;
 pub mod target;
 pub mod threads;
+pub mod trace;
 pub mod tsc;
 pub mod verify;
 pub mod watch;

@@ -116,11 +116,11 @@ impl ThreadPlan {
             (IoKind::Read, jobs().any(JobSpec::reads)),
             (IoKind::Write, jobs().any(JobSpec::writes)),
             (IoKind::Trim, jobs().any(|job| job.rw.trims())),
-            (IoKind::Sync, jobs().any(|job| job.fsync_every > 0)),
+            (IoKind::Sync, jobs().any(JobSpec::syncs)),
         ];
         let acts: Vec<IoKind> =
             does.iter().filter(|(_, does)| *does).map(|(act, _)| *act).collect();
-        let is_timed = jobs().any(|job| job.arrivals.is_some());
+        let is_timed = jobs().any(JobSpec::is_timed);
         WorkerCounters::new(
             &acts,
             if is_timed { ArrivalMode::Scheduled } else { ArrivalMode::Unscheduled },
@@ -160,8 +160,8 @@ fn new_lane(job: &JobSpec, feed: OpFeed, depth: u32, think: Option<Arc<ThinkTime
         feed,
         depth,
         block_bytes: if job.rw.trims() { 0 } else { job.largest_block() },
-        is_paced: job.rate.is_some(),
-        is_timed: job.arrivals.is_some(),
+        is_paced: job.is_paced(),
+        is_timed: job.is_timed(),
         think,
         contents: job.writes().then(|| ContentsWriter::new(&job.contents(), job.seed)),
         has_write_half: job.reads() && job.writes(),

@@ -7,6 +7,7 @@ use super::pace::{ArrivalKind, Arrivals};
 use super::queue::IoKind;
 use super::random::Random;
 use super::spec::{JobSpec, Pattern};
+use super::trace::Trace;
 use super::tsc::Clock;
 use crate::sys::thread::lock;
 
@@ -43,6 +44,7 @@ pub struct OpStream {
     next_file: usize,
     bytes_left: Option<u64>,
     pace: Option<Pace>,
+    trace: Option<Trace>,
     fsync_every: u32,
     /// Writes since the last keep.
     writes_since_fsync: u32,
@@ -98,6 +100,15 @@ impl OpStream {
             Arrivals::new(kind, per_s, job.seed ^ PACE_SEED)
                 .map(|arrivals| Pace { arrivals, clock })
         });
+        let region = job.files.first().map_or(0, |file| job.region_bytes(file));
+        let trace = job
+            .trace
+            .as_ref()
+            .map(|trace| Trace::read(trace, region, job.largest_block(), clock))
+            .transpose()
+            .map_err(|message| faults.push(message))
+            .ok()
+            .flatten();
         let pace = pace.transpose().map_err(|message| faults.push(message)).ok().flatten();
         let Some(mix) = mix.filter(|_| faults.is_empty()) else { return Err(faults) };
         Ok(Self {
@@ -108,6 +119,7 @@ impl OpStream {
             next_file: 0,
             bytes_left: job.io_bytes,
             pace,
+            trace,
             fsync_every: job.fsync_every,
             writes_since_fsync: 0,
             sequence: 0,
@@ -130,6 +142,10 @@ impl OpStream {
     pub fn next(&mut self) -> Option<IoOp> {
         if self.bytes_left == Some(0) {
             return None;
+        }
+        if let Some(trace) = &mut self.trace {
+            let file = &self.files[0];
+            return trace.next(file.target, file.start, &mut self.sequence);
         }
         if self.fsync_every > 0 && self.writes_since_fsync == self.fsync_every {
             self.writes_since_fsync = 0;
@@ -174,6 +190,11 @@ impl OpStream {
     /// What is due by then, in ticks since the start: drawn up to so many, and what is more told by
     /// the rate, as it would take too long. That uses the source up: who shares it adds nothing.
     pub fn backlog(&mut self, until: u64, draws: u64) -> Backlog {
+        if let Some(trace) = &self.trace {
+            let waiting = trace.backlog(until);
+            self.bytes_left = Some(0);
+            return waiting;
+        }
         let (mut waiting, mut last, mut bytes) = (Backlog::default(), 0, 0);
         while waiting.count < draws {
             match self.next() {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::contents::{ContentsKind, ContentsSpec};
 use super::offsets::Distribution;
 use super::pace::ArrivalKind;
+use super::trace::TraceSpec;
 
 /// All that one engine does.
 #[derive(Debug, Clone, Deserialize)]
@@ -84,6 +85,10 @@ pub struct JobSpec {
     /// which no I/O begins early.
     #[serde(default)]
     pub arrivals: Option<ArrivalKind>,
+    /// Recorded I/Os, each at its time, instead of a pattern's: `rw` and `blocks` then bound what
+    /// they may be.
+    #[serde(default)]
+    pub trace: Option<TraceSpec>,
     /// A pause, after every `think_every` I/Os.
     #[serde(default)]
     pub think_us: u64,
@@ -261,6 +266,24 @@ impl JobSpec {
             Rate::Iops(iops) => iops,
             Rate::BytesPerS(bytes_per_s) => bytes_per_s / self.mean_block(),
         })
+    }
+
+    /// Whether an I/O waits until it is due.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.rate.is_some() || self.trace.is_some()
+    }
+
+    /// Whether latency begins when an I/O is due, and not when it is submitted.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.arrivals.is_some() || self.trace.is_some()
+    }
+
+    /// Whether it flushes anything before its end.
+    #[must_use]
+    pub fn syncs(&self) -> bool {
+        self.fsync_every > 0 || self.trace.as_ref().is_some_and(|trace| trace.syncs)
     }
 
     /// What it writes: as incompressible and unlike as costs least, unless noted otherwise.

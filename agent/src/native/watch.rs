@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::counts::WorkerCounters;
 use super::halt::CHECK_INTERVAL_NS;
 use super::lines::{CounterSnapshot, print_line};
+use super::spec::JobSpec;
 use super::threads::{EngineContext, Threads};
 use super::worker::{WorkerResult, WorkerTimes};
 use crate::error::errno_name;
@@ -320,7 +321,7 @@ impl<'a> RunReport<'a> {
 
     /// Whether anything is due at a time.
     fn has_rate(&self) -> bool {
-        self.shared.spec.jobs.iter().any(|job| job.rate.is_some())
+        self.shared.spec.jobs.iter().any(JobSpec::is_paced)
     }
 
     /// What was due and not submitted; null where nothing is due at a time, and where threads that

@@ -28,6 +28,7 @@ from iolab.analysis.checks.fleet import (
     check_start_skew,
 )
 from iolab.analysis.checks.idle import check_device_busy
+from iolab.analysis.checks.libraries import check_preloaded_library
 from iolab.analysis.checks.run import (
     check_engine_errors,
     check_run_unfinished,
@@ -91,6 +92,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_versions_differ,
     check_engine_errors,
     check_engine_stopped,
+    check_preloaded_library,
     check_totals_disagree,
     check_no_common_window,
     check_start_skew,
@@ -124,7 +126,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 23
+ANALYSIS_VERSION: Final = 24
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}

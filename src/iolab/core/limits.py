@@ -181,6 +181,12 @@ UNREAD_BYTES_MAX: Final = 16 << 20
 """What a guest may send beyond what its reader takes, before it is cut off: half an hour of
 telemetry."""
 
+LIBRARIES_MAX: Final = 32
+"""Libraries between a load and its kernel that an agent tells."""
+
+LIBRARY_EXPORTS_MAX: Final = 128
+"""Functions that it tells of one."""
+
 CPUS_MAX: Final = 8192
 """Processors of a host: NR_CPUS of the largest kernels."""
 

@@ -12,6 +12,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
+from iolab.core.libraries import LibraryUse
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import TargetState
@@ -419,6 +420,7 @@ class HostRun(Record):
     None where it was not watched. `processor` is what the load got of the processors, None where
     nothing tells. `trace` is a sample of what the block layer did for the engine, None where
     none was requested. `files` is None of load that has none of its own, or that unmaps them.
+    `libraries` are those that stand between the load and the kernel, None where nobody looked.
     """
 
     host: str
@@ -451,6 +453,7 @@ class HostRun(Record):
     processor: ProcessorUse | None = None
     trace: BlockTrace | None = None
     files: FileIdentityCheck | None = None
+    libraries: LibraryUse | None = None
 
     @property
     def facts_key(self) -> str:

@@ -13,6 +13,7 @@ from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
 from iolab.core.host import HostFacts
+from iolab.core.libraries import LibraryUse
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
 from iolab.hosts.message import Hello, Message
@@ -190,6 +191,7 @@ class ExitedAnswer(Record, kw_only=True):
     memory_peak_bytes: Count | None = None
     oom_kills: Count | None = None
     processor: ProcessorUse | None = None
+    libraries: LibraryUse | None = None
 
 
 class CpuUseAnswer(Record, kw_only=True):
@@ -246,6 +248,7 @@ class MetadataPhaseAnswer(Record, kw_only=True):
     cancelled: bool
     timed_out: bool
     processor: ProcessorUse | None = None
+    libraries: LibraryUse | None = None
 
 
 Amount = Annotated[float, Meta(ge=0, le=sys.float_info.max)]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.check import Check, CheckSlot
 from iolab.analysis.checks import bytes as moved
-from iolab.analysis.checks import fleet, run, time
+from iolab.analysis.checks import fleet, libraries, run, time
 from iolab.analysis.evenness import host_spread
 from iolab.analysis.kinds import CHECKS as SHARED
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
@@ -45,6 +45,7 @@ ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
     run.check_run_unfinished,
     checks.check_imported_evidence,
     run.check_engine_errors.override(checks.check_tool_errors),
+    libraries.check_preloaded_library.override(checks.check_preloads),
     check_key_operations_failed.override(checks.check_failed_operations),
     checks.check_summed_phases,
     time.check_no_common_window.override(checks.check_common_window),

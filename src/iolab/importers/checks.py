@@ -23,10 +23,12 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.fleet import SKEW_BAD_S, SKEW_GOOD_S
+from iolab.analysis.checks.libraries import preload_answers
 from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, check_startup_transient
 from iolab.analysis.evenness import jain_index, max_over_min
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
+from iolab.core.libraries import preloads_in_texts
 from iolab.importers.foreign_run import Figures
 from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_measured_s
 from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
@@ -486,6 +488,15 @@ def check_buffered_io(view: ImportedView) -> CheckAnswer:
             "The job's options say buffered I/O: the page cache is measured too.", direct=False
         )
     return valid_answer("The job's options say O_DIRECT.", direct=True)
+
+
+def check_preloads(view: ImportedView) -> CheckAnswer:
+    """Whether the command or the environment that the file holds preloads a library."""
+    texts = [f"{name}={value}" for name, value in view.job.settings]
+    answers = list(preload_answers(preloads_in_texts(texts), "The stored command"))
+    if not answers:
+        return not_applicable_answer("The file names no preloaded library.")
+    return worst_answer(answers, max_key="rank")
 
 
 def check_data_fits_in_memory(view: ImportedView) -> CheckAnswer:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
 from iolab.core.engine import EngineName
+from iolab.core.libraries import LibraryUse
 from iolab.core.run import (
     STANDSTILLS_MAX,
     CacheProof,
@@ -61,6 +62,7 @@ class HostRunState(Struct):
     offset_after: ClockOffset | None = None
     clock_step_ns: int | None = None
     phase_processors: list[ProcessorUse] = field(default_factory=list)
+    phase_libraries: LibraryUse | None = None
     command: Command | None = None
     before: DeviceSnapshot | None = None
     after: DeviceSnapshot | None = None
@@ -111,6 +113,11 @@ class HostRunState(Struct):
         usage = self.ending.exited.processor if self.ending else None
         return usage or summed_processor_use(self.phase_processors)
 
+    @property
+    def library_use(self) -> LibraryUse | None:
+        """The libraries of the load's processes; None where nothing tells."""
+        return self.ending.exited.libraries if self.ending else self.phase_libraries
+
     def to_host_run(self) -> HostRun:
         """The same for the record."""
         command, reading, ending = self.command, self.reading, self.ending
@@ -141,6 +148,7 @@ class HostRunState(Struct):
             clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
             clock_step_ns=self.clock_step_ns,
             processor=self.processor_use,
+            libraries=self.library_use,
             read_from=self.workdir.read_from,
             ceiling_iops=self.ceiling_iops,
             ceiling_fault=self.ceiling_fault,

@@ -576,6 +576,7 @@ class _Iteration:
         done.append(phase)
         if answers.processor:
             share.phase_processors.append(answers.processor)
+        share.phase_libraries = answers.libraries or share.phase_libraries
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
             self._unclean_hosts.discard(share.name)
 

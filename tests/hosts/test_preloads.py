@@ -1,0 +1,268 @@
+"""Libraries between a load and the kernel, planted in twenty-four ways, are found by the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from iolab.analysis.checks.libraries import preload_answers
+from iolab.core.host import HostKind, HostSpec
+from iolab.core.libraries import LibraryKind, LibrarySource, LibraryUse, library_kind
+from iolab.core.metric import Level
+from iolab.hosts.connect import LocalHost
+from iolab.hosts.engine import Command
+from iolab.hosts.remote_process import run_process
+from iolab.record import Record
+from tests.needs import ROOT, require
+
+pytestmark = pytest.mark.e2e
+
+LOAD_S: Final = 0.7
+PROGRAM: Final = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <unistd.h>
+#include <time.h>
+HELPER
+int main(int argc, char **argv) {
+    struct timespec pause = {0, 100000000};
+    HELP
+    if (argc > 1) unlink(argv[1]);
+    for (int n = 0; n < 7; n++) {
+        int fd = open("/proc/self/stat", O_RDONLY);
+        close(fd);
+        select_pause(&pause);
+    }
+    return 0;
+}
+"""
+PAUSE: Final = """
+#include <sys/select.h>
+static void select_pause(struct timespec *p) { pselect(0, 0, 0, 0, p, 0); }
+"""
+
+
+class Shim(Record):
+    """A library, the functions that it replaces, and how it is built and brought in."""
+
+    name: str
+    functions: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    way: str = "LD_PRELOAD"
+    source: LibrarySource = LibrarySource.LD_PRELOAD
+    body: str = ""
+
+
+def shims() -> list[Shim]:
+    """Twenty that replace one thing each, and some that hide."""
+    plain = [
+        ("fsync",),
+        ("fdatasync",),
+        ("sync_file_range",),
+        ("msync",),
+        ("posix_fadvise", "posix_fadvise64"),
+        ("madvise",),
+        ("open", "open64"),
+        ("openat", "openat64"),
+        ("fcntl", "fcntl64"),
+        ("pread", "pread64"),
+        ("pwrite", "pwrite64"),
+        ("read", "write"),
+        ("io_submit",),
+        ("clock_gettime",),
+        ("gettimeofday",),
+        ("nanosleep", "clock_nanosleep"),
+        ("fsync", "posix_fadvise", "clock_gettime"),
+    ]
+    mapped = LibrarySource.MAPPED
+    return [
+        *(Shim("lib" + "-".join(names) + ".so", names) for names in plain),
+        Shim("libsysv.so", ("fsync",), ("-Wl,--hash-style=sysv",)),
+        Shim("libstripped.so", ("fsync",), ("-s", "-Wl,--hash-style=gnu")),
+        Shim("libc.so.6", ("fsync",), way="needed", source=mapped),
+        Shim("libneeded.so", ("fdatasync",), way="needed", source=mapped),
+        Shim("libwrapped.so", ("fsync",), way="script"),
+        Shim("libgone.so", ("fsync",), way="unlinked"),
+        Shim("no suffix".replace(" ", ""), ("fsync",)),
+    ]
+
+
+def test_there_are_more_than_twenty_shims() -> None:
+    assert len(shims()) >= 20
+
+
+def compile_c(folder: Path, name: str, source: str, *flags: str) -> Path:
+    made = folder / name
+    code = folder / f"{name}.c"
+    code.write_text(source, encoding="utf-8")
+    subprocess.run(["cc", "-O1", "-w", str(code), "-o", str(made), *flags], check=True)
+    return made
+
+
+def compile_shim(folder: Path, shim: Shim) -> Path:
+    bodies = "".join(f"long {name}() {{ return 0; }}\n" for name in shim.functions)
+    if "open" in shim.functions or "openat" in shim.functions:
+        bodies = "".join(f"long {name}() {{ return -1; }}\n" for name in shim.functions)
+    if "read" in shim.functions:
+        bodies = "#include <sys/syscall.h>\nlong syscall(long n, ...);\n" + "".join(
+            f"long {name}(int f, void *b, unsigned long n)"
+            f" {{ return syscall(SYS_{name}, f, b, n); }}\n"
+            for name in shim.functions
+        )
+    bodies += "int helper_is_there(void) { return 1; }\n"
+    return compile_c(
+        folder, shim.name, bodies, "-shared", "-fPIC", "-fno-builtin", "-nostartfiles", *shim.flags
+    )
+
+
+def planted(folder: Path, shim: Shim) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command and the environment of a load with that library."""
+    folder.mkdir()
+    library = compile_shim(folder, shim)
+    source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
+    if shim.way == "needed":
+        source = PROGRAM.replace("HELPER", f"int helper_is_there(void);{PAUSE}")
+        source = source.replace("HELP\n", "helper_is_there();\n")
+        if shim.name == "libc.so.6":
+            # A library with the name of the C library, in a folder that is not the system's.
+            own = folder / "x" / "y"
+            own.mkdir(parents=True)
+            shutil.copy(library, own / "libc-shim.so")
+            program = compile_c(folder, "load", source, str(own / "libc-shim.so"))
+            nested = folder / "bin" / "deep"
+            nested.mkdir(parents=True)
+            shutil.move(program, nested / "load")
+            return (str(nested / "load"),), {}
+        program = compile_c(folder, "load", source, str(library))
+        return (str(program),), {}
+    program = compile_c(folder, "load", source)
+    if shim.way == "script":
+        script = folder / "wrapper"
+        script.write_text(f"#!/bin/sh\nLD_PRELOAD={library} exec {program}\n", encoding="utf-8")
+        script.chmod(0o755)
+        return (str(script),), {}
+    gone = (str(library),) if shim.way == "unlinked" else ()
+    return (str(program), *gone), {"LD_PRELOAD": str(library)}
+
+
+def looked(argv: tuple[str, ...], env: Mapping[str, str], limit_s: float = 30.0) -> LibraryUse:
+    """What the agent sees of the libraries of a process."""
+
+    async def body() -> LibraryUse:
+        host = LocalHost(HostSpec("local", HostKind.LOCAL))
+        command = Command(argv, "/", b"", "", limit_s, 1 << 20, tuple(env.items()))
+        try:
+            async with asyncio.timeout(limit_s + 30):
+                await host.connect()
+                ending = await run_process(
+                    host, command, asyncio.Event(), lambda _: None, watch_processor=True
+                )
+        finally:
+            await host.close()
+        assert ending.exited.libraries is not None, ending
+        return ending.exited.libraries
+
+    return asyncio.run(body())
+
+
+@pytest.mark.parametrize("shim", shims(), ids=lambda shim: shim.name)
+def test_a_planted_shim_is_found(shim: Shim, tmp_path: Path) -> None:
+    require("cc", *([ROOT] if shim.way == "unlinked" else []))
+    argv, env = planted(tmp_path / "made", shim)
+    use = looked(argv, env)
+    found = [one for one in use.libraries if set(shim.functions) <= set(one.exports)]
+    assert found, use
+    assert found[0].source is shim.source
+    assert str(tmp_path) in found[0].path
+    assert library_kind(found[0]) is LibraryKind.REPLACES
+    (level,) = {answer.level for answer in preload_answers([found[0]], "The load")}
+    assert level is Level.INVALID
+
+
+def test_an_audit_library_and_one_that_is_missing_are_named(tmp_path: Path) -> None:
+    require("cc")
+    source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
+    program = compile_c(tmp_path, "load", source)
+    audit = compile_c(
+        tmp_path, "libaudit.so", "unsigned la_version(unsigned v) { return v; }", "-shared", "-fPIC"
+    )
+    env = {"LD_AUDIT": str(audit), "LD_PRELOAD": f"{tmp_path}/missing.so"}
+    use = looked((str(program),), env)
+    by_source = {one.source: one for one in use.libraries}
+    assert by_source[LibrarySource.LD_AUDIT].path == str(audit)
+    assert library_kind(by_source[LibrarySource.LD_AUDIT]) is LibraryKind.UNKNOWN
+    assert library_kind(by_source[LibrarySource.LD_PRELOAD]) is LibraryKind.NOT_LOADED
+
+
+def test_an_allocator_is_known_by_its_functions(tmp_path: Path) -> None:
+    require("cc")
+    source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
+    program = compile_c(tmp_path, "load", source)
+    names = ("mallctl", "mallocx")
+    library = compile_c(
+        tmp_path,
+        "libje.so",
+        "".join(f"int {name}() {{ return 0; }}" for name in names),
+        "-shared",
+        "-fPIC",
+    )
+    (one,) = looked((str(program),), {"LD_PRELOAD": str(library)}).libraries
+    assert library_kind(one) is LibraryKind.ALLOCATOR
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread", "undefined"])
+def test_a_sanitizer_is_named_and_not_accused(sanitizer: str, tmp_path: Path) -> None:
+    require("cc")
+    source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
+    try:
+        program = compile_c(tmp_path, "load", source, f"-fsanitize={sanitizer}")
+    except subprocess.CalledProcessError:
+        pytest.skip(f"this compiler has no {sanitizer} sanitizer")
+    use = looked((str(program),), {"TSAN_OPTIONS": "report_bugs=0"})
+    kinds = {library_kind(one) for one in use.libraries}
+    assert kinds <= {LibraryKind.SANITIZER}, use
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("sleep", "0.7"),
+        (sys.executable, "-c", "import time, ssl, sqlite3, numpy; time.sleep(0.9)"),
+        ("fio", "--name=a", "--ioengine=libaio", "--rw=randread", "--size=1m", "--time_based"),
+        ("java", "-version"),
+    ],
+    ids=lambda argv: Path(argv[0]).name,
+)
+def test_honest_programs_have_nothing_to_tell(argv: tuple[str, ...], tmp_path: Path) -> None:
+    require(argv[0])
+    if argv[0] == "fio":
+        argv = (*argv, "--runtime=1", f"--directory={tmp_path}")
+    use = looked(argv, {})
+    assert use.libraries == ()
+    assert use.processes >= 1
+    assert use.files >= 1
+
+
+def test_a_file_that_only_looks_like_a_library_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    require("cc")
+    source = PROGRAM.replace("HELPER", PAUSE + "#include <sys/mman.h>\n#include <stdlib.h>\n")
+    source = source.replace(
+        "HELP\n",
+        'int m = open(getenv("MAPPED"), O_RDONLY);'
+        " mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, m, 0);\n",
+    )
+    program = compile_c(tmp_path, "load", source)
+    junk = tmp_path / "junk.so"
+    junk.write_bytes(b"\x7fELF\x02\x01" + os.urandom(8186))
+    (one,) = looked((str(program),), {"MAPPED": str(junk)}).libraries
+    assert one.path == str(junk)
+    assert one.fault
+    assert library_kind(one) is LibraryKind.UNKNOWN
