@@ -9,13 +9,15 @@ from typing import Final
 
 from iolab.core.events import Phase
 from iolab.core.run import EngineTotals, FileIdentityCheck, PlannedRun
+from iolab.errors import EngineError
 from iolab.hosts.barrier import run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
-from iolab.loads.fileio.engines.native import NativeEngine
+from iolab.loads.fileio.engines.native import NativeEngine, trace_part_name
+from iolab.loads.fileio.io_trace import TraceError, read_trace, trace_parts
 from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -51,7 +53,8 @@ class IoDriver(ProcessDriver):
     ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
         await self._ceilings.set_ceilings(session, run, shares)
-        for phase in (prove_extents_written, drop_caches, watch_idle, record_file_identities):
+        before_load = (prove_extents_written, send_trace, drop_caches, watch_idle)
+        for phase in (*before_load, record_file_identities):
             if not session.stop.is_requested:
                 await phase(session, run, shares)
 
@@ -93,6 +96,39 @@ class IoDriver(ProcessDriver):
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on(share.name)))
+
+
+TRACE_PART_LIMIT_S: Final = 60.0
+"""For a message of 1 MiB over a slow line, written to a busy target."""
+
+TRACE_PART_MODE: Final = 0o600
+
+
+async def send_trace(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+) -> None:
+    """Give each host the trace that its job replays, in files of a message each."""
+    job = Job.require_type(run.point.job)
+    if not job.trace:
+        return
+    try:
+        trace = read_trace(job.trace)
+    except TraceError as fault:
+        raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
+    session.begin_phase(Phase.LAY_OUT, run, "sending the trace")
+
+    async def send_to_host(share: HostRunState) -> None:
+        data_set = share.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
+        for number, part in enumerate(trace_parts(trace, data_set.file_bytes, job.trace_speed)):
+            await share.workdir.host.request(
+                "put",
+                part,
+                deadline_s=TRACE_PART_LIMIT_S,
+                path=f"{share.workdir.dir}/{trace_part_name(number)}",
+                mode=TRACE_PART_MODE,
+            )
+
+    await run_on_each_host(shares, send_to_host)
 
 
 def _job_file_paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:

@@ -10,6 +10,7 @@ from iolab.core.configuration import Objective
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.io_trace import TraceError, read_trace
 from iolab.loads.fileio.options import (
     ADVICE,
     FIO_OPTIONS,
@@ -67,6 +68,8 @@ def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Pro
     yield from _rate_problems(workload)
     yield from _queue_depth_problems(workload)
     yield from _file_size_problems(workload)
+    if workload.trace is not None:
+        yield from _trace_problems(workload, tables)
     yield from _PROBLEMS_BY_ENGINE[workload.engine](workload, tables)
 
 
@@ -89,6 +92,49 @@ def _access_problems(workload: FileTable, tables: StudyTables) -> Iterator[Probl
     else:
         return
     yield Problem(("rw",), f"{access}, whose trims {where}", hint)
+
+
+_TRACE_CONFLICTS: Final = (
+    *("rwmixread", "rate_iops", "rate", "fleet_rate_iops", "arrivals", "shared_file", "verify"),
+    "fio",
+)
+"""Keys that say what a trace says."""
+
+
+def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
+    """What a replay cannot do, and a trace that cannot be replayed."""
+    path = workload.trace or ""
+    try:
+        trace = read_trace(path)
+    except TraceError as fault:
+        hint = "Give fio's iolog of version 2 or 3, or the text that blkparse prints."
+        yield Problem(("trace",), f"a trace, {quote_value(path)}, that {fault}", hint)
+        return
+    if workload.engine != NATIVE_ENGINE:
+        hint = "Write engine = 'native', which replays it at the recorded times."
+        yield Problem(("trace",), f"a trace and engine = {quote_value(workload.engine)}", hint)
+    for key in _TRACE_CONFLICTS:
+        if getattr(workload, key) and (key != "rwmixread" or len(workload.rwmixread or ()) > 1):
+            yield Problem((key,), f"both trace and {key}", "Leave one of them out.")
+    if max(workload.numjobs) > 1 or workload.files > 1:
+        has = f"a trace with numjobs = {max(workload.numjobs)} and files = {workload.files}"
+        yield Problem(("trace",), has, "Leave numjobs and files out: one job replays it on a file.")
+    if workload.objective is Objective.MAX_LOAD:
+        has = "objective = 'max-load', which searches a rate, and a trace has its own"
+        yield Problem(("objective",), has, "Leave it out, or replay it with trace_speed = 2.")
+    largest = int(trace.moved_sizes.max())
+    if largest > min(map(parse_size, workload.filesize)):
+        has = f"a trace with an I/O of {format_bytes(largest)}, more than filesize"
+        yield Problem(("filesize",), has, "Raise filesize.")
+    lasts_s = trace.span_ns / 1e9 / workload.trace_speed
+    method = tables.method
+    wanted_s = method.warmup + method.runtime
+    if lasts_s < wanted_s:
+        has = (
+            f"a trace of {lasts_s:.3g} s at that speed, and warm-up and runtime are {wanted_s:g} s"
+        )
+        hint = f"Give method.warmup and method.runtime that come to at most {lasts_s:.3g} s."
+        yield Problem(("trace",), has, hint)
 
 
 def _queue_depth_problems(workload: FileTable) -> Iterator[Problem]:

@@ -108,6 +108,8 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         "rate": job.rate_bytes_per_s and _rate_text(job.rate_bytes_per_s),
         "fleet_rate_iops": job.fleet_rate_iops,
     }
+    if job.trace:
+        options.append(f"trace={job.trace} trace_speed={job.trace_speed:g}")
     texts = ((name, swept.get(name, rate)) for name, rate in rates.items())
     options += [f"{name}={rate}" for name, rate in texts if rate is not None]
     return row_of_cells(

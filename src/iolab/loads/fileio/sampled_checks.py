@@ -188,6 +188,8 @@ def has_too_many_unfinished_ios(trace: DirectionTrace) -> bool:
 def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float], ...]:
     """The block sizes that I/Os of one direction have, each with its share, which sum to 1."""
     split = dict(job.options).get("bssplit")
+    if job.trace:
+        return ((job.trace_least_bytes, 0.5), (job.block_bytes, 0.5))
     if split is None:
         return ((job.block_bytes, 1.0),)
     reads, _, others = split.partition(",")
@@ -278,6 +280,9 @@ def _mean_io_size_bounds(
     block_sizes = [size for size, _ in sizes]
     if len(block_sizes) == 1:
         return float(block_sizes[0]), float(block_sizes[0])
+    if job.trace:
+        # Which of its I/Os fell into the measured time is not known.
+        return float(min(block_sizes)), float(max(block_sizes))
     mean = sum(size * share for size, share in sizes)
     deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
     chance = SIGMAS * deviation / math.sqrt(ios)
@@ -469,6 +474,9 @@ def check_access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
         return
     if job.access.has_trims:
         yield not_applicable_answer("Trims are not sampled.")
+        return
+    if job.trace:
+        yield not_applicable_answer("A trace has the pattern that was recorded.")
         return
     sampled = {way: trace for way in ways if (trace := host.trace.direction_trace(way))}
     traces: Mapping[Direction, DirectionTrace] = {

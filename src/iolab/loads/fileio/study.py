@@ -20,8 +20,8 @@ from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import Target, hosts_making_load_of_point
 from iolab.study.writes import RunWrites
-from iolab.text import counted_noun, quote_value
-from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+from iolab.text import quote_value
+from iolab.units import format_bytes, format_count, format_duration_s, format_rate_bytes
 
 
 class FileIoStudy(LoadStudy):
@@ -70,7 +70,7 @@ class FileIoStudy(LoadStudy):
         if method.rule is not None:
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
         return LoadCost(
-            load=((f"{counted_noun(len(points), 'run')}: {length}", len(points) * most_s),),
+            load=((f"{len(points)} runs: {length}", len(points) * most_s),),
             ceiling_measurements=ceiling_time_reasons(study, runs),
             prepared_runs=len(points),
             avoidable_s=(most_s - least_s) * len(points),
@@ -132,6 +132,9 @@ def _job_text(job: Job) -> str:
 
 def _rate_text(job: Job) -> str:
     """How fast, and how I/Os arrive where that is said."""
+    if job.trace:
+        speed = "" if job.trace_speed == 1 else f", {job.trace_speed:g} x as fast"
+        return f", {quote_value(job.trace)} replayed at {format_count(job.trace_iops)} IOPS{speed}"
     if job.rate_bytes_per_s is not None:
         text = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
     elif job.rate_iops is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from msgspec.structs import replace
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import (
@@ -17,10 +17,12 @@ from iolab.core.workload import (
     Indicator,
 )
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, LIBAIO
+from iolab.loads.fileio.io_trace import TraceError, read_trace
 from iolab.loads.fileio.workload import (
     BANDWIDTH_BLOCK_BYTES,
     IOENGINES,
     SECTOR_BYTES,
+    WHOLE_PERCENT,
     Access,
     Arrivals,
     Contents,
@@ -53,6 +55,18 @@ RATE_BYTES_MAX: Final = 1 << 40
 
 FLEET_RATE_MAX: Final = RATE_MAX * 1000
 """The same of all jobs of all hosts."""
+
+PATH_CHARACTERS: Final = 1000
+
+SPEED_MIN: Final = 0.001
+SPEED_MAX: Final = 1000.0
+"""How much faster than recorded a trace may be replayed."""
+
+TRACE_IODEPTH: Final = 256
+"""I/Os in flight of a replay that says nothing else: more than most recorded loads had."""
+
+TRACE_BLOCK_BYTES: Final = 4096
+"""What stands for the block of a trace that cannot be read, which is told elsewhere."""
 
 DEFAULT_READ_PERCENT: Final = 50
 """fio's own rwmixread."""
@@ -103,13 +117,25 @@ class FileTable(SearchTable):
     ioengine: Annotated[str, values.word_value(IOENGINES, "I/O engines")] = LIBAIO
     contents: Annotated[Contents, values.choice_value(Contents, "contents")] = Contents.SCRAMBLED
     verify: Flag = False
+    trace: Annotated[str, values.text_value(PATH_CHARACTERS)] | None = None
+    trace_speed: Annotated[float, values.number_value(SPEED_MIN, SPEED_MAX)] = 1.0
     fio: dict[str, Label] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_from_trace(cls, data: object) -> object:
+        """What a trace decides, where the table names one: access, block, a depth."""
+        if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
+            return data
+        return {**_keys_of_trace(data["trace"]), "iodepth": [TRACE_IODEPTH], **data}
 
     def build_job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
         job = Job(**Job.fields_from_keys(self.set_entries()))
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
+        if self.trace is not None:
+            job = _with_trace(job)
         return replace(
             job,
             read_percent=mix if self.rw.is_mixed else None,
@@ -121,3 +147,31 @@ class FileTable(SearchTable):
         """As written; else bandwidth of large blocks, IOPS of small ones."""
         large = parse_size(self.bs[0]) >= BANDWIDTH_BLOCK_BYTES
         return self.indicator or (BY_BANDWIDTH if large else BY_IOPS)
+
+
+def _keys_of_trace(path: str) -> dict[str, Any]:
+    try:
+        trace = read_trace(path)
+    except TraceError:
+        return {"rw": Access.READ.value, "bs": [TRACE_BLOCK_BYTES]}
+    share, largest = trace.read_share, int(trace.moved_sizes.max())
+    keys: dict[str, Any] = {"bs": [1 << (largest - 1).bit_length()]}
+    if share in (0.0, 1.0):
+        return {**keys, "rw": (Access.RANDREAD if share else Access.RANDWRITE).value}
+    percent = min(max(round(share * WHOLE_PERCENT), 1), WHOLE_PERCENT - 1)
+    return {**keys, "rw": Access.RANDRW.value, "rwmixread": [percent]}
+
+
+def _with_trace(job: Job) -> Job:
+    try:
+        trace = read_trace(job.trace)
+    except TraceError:
+        return job
+    sizes = trace.moved_sizes
+    return replace(
+        job,
+        trace_digest=trace.digest,
+        trace_iops=trace.ios * 1e9 / trace.span_ns * job.trace_speed,
+        trace_mean_bytes=float(sizes.mean()),
+        trace_least_bytes=int(sizes.min()),
+    )

@@ -146,7 +146,9 @@ class Job(AnyJob, Record, tag="io"):
     answers; `fleet_rate_iops` is what all jobs of all hosts share, whose part of it a point has as
     its `rate_iops`. `arrivals` is how I/Os come under a rate; None leaves it to
     the engine. With `shared_file` the jobs of a host have one file, each its own part of it.
-    `options` are further fio options, allow-listed by the engine. With `verify`, which
+    `options` are further fio options, allow-listed by the engine. A `trace` is
+    replayed, so many times as fast as it was recorded: `trace_iops` at that speed, with the mean
+    and the least size of its I/Os; `block_bytes` is no smaller than any. With `verify`, which
     the native engine alone can do, blocks that are read must hold what was last written there.
     """
 
@@ -165,6 +167,7 @@ class Job(AnyJob, Record, tag="io"):
             "fio": "options",
         }
     )
+    path_options: ClassVar[tuple[str, ...]] = ("trace",)
 
     engine: EngineName
     access: Access
@@ -184,6 +187,12 @@ class Job(AnyJob, Record, tag="io"):
     rate_bytes_per_s: int | None = None
     fleet_rate_iops: int | None = None
     shared_file: bool = False
+    trace: str = ""
+    trace_speed: float = 1.0
+    trace_digest: str = ""
+    trace_iops: float = 0.0
+    trace_mean_bytes: float = 0.0
+    trace_least_bytes: int = 0
 
     @property
     def reports_errors_at_end(self) -> bool:
@@ -193,6 +202,8 @@ class Job(AnyJob, Record, tag="io"):
     @property
     def target_iops(self) -> float | None:
         """I/Os a second that one job shall make in the mean, None for as many as it can."""
+        if self.trace:
+            return self.trace_iops
         if self.rate_iops is not None or self.rate_bytes_per_s is None:
             return self.rate_iops
         return self.rate_bytes_per_s / self.mean_block_bytes
@@ -200,6 +211,8 @@ class Job(AnyJob, Record, tag="io"):
     @property
     def mean_block_bytes(self) -> float:
         """Bytes of an I/O in the mean, where sizes are mixed too (fio's `bssplit`)."""
+        if self.trace:
+            return self.trace_mean_bytes
         split = dict(self.options).get("bssplit")
         if split is None:
             return self.block_bytes
@@ -349,6 +362,8 @@ def job_for_generator_ceiling(job: Job) -> Job:
         file_bytes=0,
         files_per_job=1,
         shared_file=False,
+        trace="",
+        trace_digest="",
         direct=False,
         verify=False,
     )

@@ -34,6 +34,7 @@ from iolab.loads.fileio.engines.fio import (
     raise_if_faults,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
+from iolab.loads.fileio.io_trace import SYNC, TraceError, read_trace, trace_part_count
 from iolab.loads.fileio.options import (
     FIO_OPTIONS,
     METHODS,
@@ -108,8 +109,32 @@ def measure_spec(
         {**place, **_without_default_values(shape), "seed": _job_seed(seed, number)}
         for number, place in enumerate(_job_file_specs(data_set, job.numjobs))
     ]
+    if job.trace:
+        jobs = [{**jobs[0], "trace": _trace_spec(job)}]
     turn = {"later": later} if later and job.target_iops is not None else {}
     return _measure_spec(job, jobs, seconds) | turn
+
+
+def trace_part_name(number: int) -> str:
+    """The file of a piece of a trace, in the job's folder."""
+    return f"trace.{number}"
+
+
+def _trace_spec(job: Job) -> Spec:
+    try:
+        trace = read_trace(job.trace)
+    except TraceError as fault:
+        raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
+    if trace.digest != job.trace_digest:
+        raise EngineError(
+            f"The trace {job.trace} is not the one that was planned.",
+            "Give the same file again, or begin a new session.",
+        )
+    return {
+        "parts": [trace_part_name(number) for number in range(trace_part_count(trace))],
+        "ios": len(trace.due_ns),
+        "syncs": bool((trace.kinds == SYNC).any()),
+    }
 
 
 def null_spec(job: Job, seconds: float) -> Spec:

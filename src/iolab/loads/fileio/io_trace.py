@@ -1,0 +1,322 @@
+"""Recorded I/O: fio's iolog (version 2 and 3) and blkparse's text, read, scaled and sent to a host.
+
+Of an iolog of version 3 times are microseconds, of version 2 each `wait` is milliseconds after the
+begin. Of blkparse's text what was queued (Q) is taken, or what was issued (D) where nothing was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from array import array
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iolab.record import Record
+from iolab.text import excerpt
+
+TRACE_BYTES_MAX: Final = 512 << 20
+"""Of a file; a million I/Os are 40 MB of an iolog, or 80 MB of blkparse's text."""
+
+TRACE_IOS_MAX: Final = 4_000_000
+"""I/Os of a trace: 96 MB that each host is sent before a run."""
+
+IO_BYTES_MAX: Final = 64 << 20
+"""Of one I/O; the kernel's own limit of a request is below."""
+
+OFFSET_MAX: Final = 1 << 60
+"""Where an I/O may lie, an exbibyte."""
+
+PART_RECORDS: Final = 43_000
+"""I/Os of one message to a host, which holds 1 MiB."""
+
+SECTOR_BYTES: Final = 512
+REGION_ALIGNMENT: Final = 1 << 20
+"""The files of a trace lie one after the other on the target, each from a multiple of this on."""
+
+READ: Final = 0
+WRITE: Final = 1
+SYNC: Final = 2
+
+_RECORD: Final = np.dtype(
+    [("due_ns", "<u8"), ("offset", "<u8"), ("bytes", "<u4"), ("kind", "u1"), ("zero", "u1", 3)]
+)
+_HEADS: Final = {b"fio version 2 iolog": 2, b"fio version 3 iolog": 3}
+_KINDS: Final = {b"read": READ, b"write": WRITE, b"sync": SYNC, b"datasync": SYNC}
+_FILE_ACTIONS: Final = frozenset((b"add", b"open", b"close"))
+_BLKPARSE: Final = re.compile(
+    rb"\s*(\d+),(\d+)\s+\d+\s+\d+\s+(\d+)\.(\d{9})\s+\d+\s+([A-Za-z]{1,2})\s+(\S+)"
+    rb"(?:\s+(\d+) \+ (\d+))?"
+)
+_SUMMARY: Final = (b"CPU", b"Total", b"Throughput", b"Events")
+
+
+class TraceError(ValueError):
+    """A trace that cannot be replayed: the message is the second half of a sentence."""
+
+
+class IoTrace(Record):
+    """Recorded I/Os in the order of their times, the first at 0.
+
+    Offsets are on all its files one after the other, which take `span_bytes`. `trims` were left
+    out: a file system does not take them.
+    """
+
+    digest: str
+    due_ns: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
+    span_bytes: int
+    trims: int
+
+    @property
+    def ios(self) -> int:
+        """Reads and writes; what flushes moves nothing."""
+        return int(np.count_nonzero(self.kinds != SYNC))
+
+    @property
+    def span_ns(self) -> int:
+        """From the first to the last."""
+        return int(self.due_ns[-1])
+
+    @property
+    def read_share(self) -> float:
+        """The part of its reads and writes that are reads."""
+        return float(np.count_nonzero(self.kinds == READ)) / max(self.ios, 1)
+
+    @property
+    def moved_sizes(self) -> NDArray[np.int64]:
+        """The sizes of its reads and writes."""
+        moved: NDArray[np.int64] = self.sizes[self.kinds != SYNC]
+        return moved
+
+
+def read_trace(path: str) -> IoTrace:
+    """The trace in a file. TraceError with the line where it is none, is cut, or goes back."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError) as fault:
+        why = getattr(fault, "strerror", None) or "no file"
+        raise TraceError(f"cannot be read: {why}") from None
+    if status.st_size > TRACE_BYTES_MAX:
+        raise TraceError(f"has {status.st_size:,} bytes, and {TRACE_BYTES_MAX:,} are the most")
+    return _read_trace(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001 - another file
+    if not Path(path).is_file():
+        raise TraceError("cannot be read: it is no file")
+    try:
+        content = Path(path).read_bytes()[: TRACE_BYTES_MAX + 1]
+    except OSError as fault:
+        raise TraceError(f"cannot be read: {fault.strerror}") from None
+    if not content.strip():
+        raise TraceError("is empty")
+    if not content.endswith(b"\n"):
+        number = content.count(b"\n") + 1
+        raise TraceError(f"is cut: line {number} has no end")
+    lines = content.split(b"\n")[:-1]
+    version = _HEADS.get(lines[0].strip())
+    found = _IoLog(version) if version else _BlockTrace()
+    for number, line in enumerate(lines[1:] if version else lines, 2 if version else 1):
+        try:
+            found.add_line(line)
+        except TraceError as fault:
+            raise TraceError(f"{fault} in line {number} ({excerpt(line, 60)})") from None
+        if len(found.due) > TRACE_IOS_MAX:
+            raise TraceError(f"has more than {TRACE_IOS_MAX:,} I/Os: line {number} is one too many")
+    return found.finish(hashlib.sha256(content).hexdigest())
+
+
+class _Recorder:
+    """The I/Os of a trace while it is read."""
+
+    def __init__(self) -> None:
+        self.due = array("q")
+        self.offsets = array("q")
+        self.sizes = array("q")
+        self.kinds = array("B")
+        self.places = array("H")
+        self.ends: list[int] = []
+        self.trims = 0
+        self._last_ns = 0
+
+    def add_line(self, line: bytes) -> None:
+        """Take the next line. TraceError where it is none of such a file."""
+        raise NotImplementedError
+
+    def add_io(self, due_ns: int, kind: int, place: int, offset: int, size: int) -> None:
+        """Take an I/O; TraceError for one that goes back in time, or cannot be."""
+        if due_ns < self._last_ns:
+            raise TraceError(
+                f"goes back in time, from {self._last_ns / 1e9:.9g} s to {due_ns / 1e9:.9g} s,"
+            )
+        self._last_ns = due_ns
+        if kind == SYNC:
+            offset = size = 0
+        elif not 0 < size <= IO_BYTES_MAX or size % SECTOR_BYTES or offset % SECTOR_BYTES:
+            raise TraceError(f"moves {size} bytes at {offset}, no multiples of 512 up to 64 MiB,")
+        elif not 0 <= offset <= OFFSET_MAX:
+            raise TraceError(f"has the offset {offset}, past an exbibyte,")
+        self.due.append(due_ns)
+        self.kinds.append(kind)
+        self.places.append(place)
+        self.offsets.append(offset)
+        self.sizes.append(size)
+        self.ends[place] = max(self.ends[place], offset + size)
+
+    def finish(self, digest: str) -> IoTrace:
+        """All of them. TraceError where there is none, or no times."""
+        kinds = np.frombuffer(self.kinds, np.uint8)
+        if not np.any(kinds != SYNC):
+            raise TraceError("has no read and no write")
+        due = np.frombuffer(self.due, np.int64)
+        if due[-1] == due[0]:
+            raise TraceError("has no times: all of its I/Os are due at once")
+        rounded = [-(-end // REGION_ALIGNMENT) * REGION_ALIGNMENT for end in self.ends]
+        starts = np.concatenate(([0], np.cumsum(np.array(rounded, np.int64))))
+        places = np.frombuffer(self.places, np.uint16)
+        return IoTrace(
+            digest=digest,
+            due_ns=due - due[0],
+            offsets=np.frombuffer(self.offsets, np.int64) + starts[places],
+            sizes=np.frombuffer(self.sizes, np.int64),
+            kinds=kinds,
+            span_bytes=int(starts[-1]),
+            trims=self.trims,
+        )
+
+
+FILES_MAX: Final = 10_000
+"""Files or devices of one trace."""
+
+
+class _Places:
+    """The files of a trace by their names."""
+
+    def __init__(self, ends: list[int]) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._ends = ends
+
+    def number(self, name: bytes) -> int:
+        """The number of a file; TraceError for too many."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = len(self._numbers)
+            if number >= FILES_MAX:
+                raise TraceError(f"has more than {FILES_MAX:,} files,")
+            self._numbers[name] = number
+            self._ends.append(0)
+        return number
+
+
+class _IoLog(_Recorder):
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self._files = _Places(self.ends)
+        self._version = version
+        self._now_ns = 0
+
+    def add_line(self, line: bytes) -> None:
+        words = line.split()
+        if self._version == 3:
+            if not words or not words[0].isdigit():
+                raise TraceError("has no time")
+            self._now_ns = _number(words.pop(0)) * 1000
+        if len(words) == 2 and words[1] in _FILE_ACTIONS:
+            return
+        if len(words) != 4:
+            raise TraceError("has no action with its offset and length")
+        action = words[1]
+        offset, size = _number(words[2]), _number(words[3])
+        if action == b"wait" and self._version == 2:
+            self._now_ns = max(self._now_ns, offset * 1_000_000)
+        elif action == b"trim":
+            self.trims += 1
+        elif action in _KINDS:
+            self.add_io(self._now_ns, _KINDS[action], self._files.number(words[0]), offset, size)
+        else:
+            raise TraceError(f"has the action {excerpt(action, 30)}")
+
+
+class _BlockTrace(_Recorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self._devices = _Places(self.ends)
+        self._issued: _BlockTrace | None = None
+        self._ended = False
+
+    def add_line(self, line: bytes) -> None:
+        if self._ended or not line.strip():
+            return
+        match = _BLKPARSE.match(line)
+        if match is None:
+            if line.lstrip().startswith(_SUMMARY) and (self.due or self._issued):
+                self._ended = True
+                return
+            raise TraceError("is neither fio's iolog nor blkparse's text")
+        major, minor, seconds, fraction, action, flags, sector, sectors = match.groups()
+        if action not in (b"Q", b"D"):
+            return
+        kind = _kind_of_flags(flags, has_data=sectors is not None and sectors != b"0")
+        if kind is None:
+            self.trims += flags.startswith(b"D") and action == b"Q"
+            return
+        taker: _BlockTrace = self
+        if action == b"D":
+            if self._issued is None:
+                self._issued = _BlockTrace()
+            taker = self._issued
+        due_ns = _number(seconds) * 1_000_000_000 + int(fraction)
+        place = taker._devices.number(major + b"," + minor)
+        offset, size = _number(sector or b"0") * 512, _number(sectors or b"0") * 512
+        taker.add_io(due_ns, kind, place, offset, size)
+
+    def finish(self, digest: str) -> IoTrace:
+        if not self.due and self._issued is not None:
+            return self._issued.finish(digest)
+        return super().finish(digest)
+
+
+def _kind_of_flags(flags: bytes, *, has_data: bool) -> int | None:
+    """What an I/O does by blkparse's RWBS; None for what is left out."""
+    if has_data and b"R" in flags:
+        return READ
+    if has_data and b"W" in flags:
+        return WRITE
+    return SYNC if flags.startswith(b"F") else None
+
+
+def _number(word: bytes) -> int:
+    if not word.isdigit() or len(word) > 18:
+        raise TraceError(f"has {excerpt(word, 30)} where a number stands")
+    return int(word)
+
+
+def trace_parts(trace: IoTrace, region_bytes: int, speed: float) -> Iterator[bytes]:
+    """A trace as hosts read it, in pieces that a message holds.
+
+    Times are divided by `speed`. What lies past the region of the target is mapped on it modulo its
+    size; an I/O that would cross its end lies at its end.
+    """
+    records = np.zeros(len(trace.due_ns), _RECORD)
+    records["due_ns"] = np.rint(trace.due_ns / speed).astype(np.uint64)
+    offsets = trace.offsets % region_bytes if trace.span_bytes > region_bytes else trace.offsets
+    last = (region_bytes - trace.sizes) // SECTOR_BYTES * SECTOR_BYTES
+    records["offset"] = np.minimum(offsets, last)
+    records["bytes"] = trace.sizes
+    records["kind"] = trace.kinds
+    for start in range(0, len(records), PART_RECORDS):
+        yield records[start : start + PART_RECORDS].tobytes()
+
+
+def trace_part_count(trace: IoTrace) -> int:
+    """How many pieces these are."""
+    return -(-len(trace.due_ns) // PART_RECORDS)

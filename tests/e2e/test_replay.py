@@ -1,0 +1,138 @@
+"""Recorded I/O replayed by the real engine: in time, as it was, and refused where it is damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.loads.fileio.io_trace import read_trace, trace_parts
+from tests.cli.command_line import iolab
+from tests.e2e.native_engine import MIB, Outcome, ended, job, spec, started
+
+pytestmark = pytest.mark.e2e
+
+SIZE = 8 * MIB
+STUDY = """
+format = 1
+id = "replayed"
+
+[[workload]]
+id = "replay"
+engine = "native"
+trace = "{trace}"
+filesize = "8m"
+
+[method]
+warmup = 0
+runtime = 2
+settle = 0
+idle_watch = 0
+generator_limit = false
+"""
+
+
+def iolog(path: Path, rate: int, seconds: float, seed: int = 7) -> Path:
+    """A trace of Poisson arrivals, a third of them writes, of two sizes."""
+    draw = np.random.default_rng(seed)
+    count = round(rate * seconds)
+    times = np.cumsum(draw.exponential(1e6 / rate, count)).astype(int)
+    sizes = draw.choice([4096, 16384], count, p=[0.75, 0.25])
+    offsets = draw.integers(0, SIZE // 16384, count) * 16384
+    writes = draw.random(count) < 1 / 3
+    lines = ["fio version 3 iolog", "0 f add", "0 f open"]
+    lines += [
+        f"{time} f {'write' if write else 'read'} {offset} {size}"
+        for time, write, offset, size in zip(times, writes, offsets, sizes, strict=True)
+    ]
+    path.write_text("\n".join([*lines, f"{times[-1]} f close"]) + "\n", encoding="utf-8")
+    return path
+
+
+def replayed(folder: Path, trace_path: Path, speed: float = 1.0, depth: int = 256) -> Outcome:
+    trace = read_trace(str(trace_path))
+    target = folder / "target"
+    target.write_bytes(b"x" * SIZE)
+    names = []
+    for number, part in enumerate(trace_parts(trace, SIZE, speed)):
+        names.append(str(folder / f"trace.{number}"))
+        Path(names[-1]).write_bytes(part)
+    block = {"blocks": [{"bytes": 16384}], "depth": depth, "read_percent": 66}
+    told = {"parts": names, "ios": len(trace.due_ns)}
+    one = {**job(target, SIZE, "randrw"), **block, "trace": told}
+    return ended(started(spec(one, runtime_s=30, direct=False), wait_s=0.2))
+
+
+def test_every_recorded_io_is_done_and_counted(tmp_path: Path) -> None:
+    path = iolog(tmp_path / "log", 5000, 1.0)
+    trace = read_trace(str(path))
+    outcome = replayed(tmp_path, path)
+    for way, kind in (("read", 0), ("write", 1)):
+        chosen = trace.kinds == kind
+        assert outcome.count(way) == int(chosen.sum())
+        assert outcome.end[way]["bytes"] == int(trace.sizes[chosen].sum())
+    assert outcome.end["lateness"]["count"] == trace.ios
+
+
+@pytest.mark.parametrize("speed", [1.0, 4.0])
+def test_a_replay_takes_as_long_as_was_recorded(speed: float, tmp_path: Path) -> None:
+    path = iolog(tmp_path / "log", 2000, 1.0)
+    end = replayed(tmp_path, path, speed).end
+    wanted_ns = read_trace(str(path)).span_ns / speed
+    # The last I/O cannot begin early, and its own time is all that may come on top.
+    assert end["measured_ns"] >= wanted_ns * 0.999
+
+
+def test_a_session_replays_a_trace_on_its_host(tmp_path: Path) -> None:
+    path = iolog(tmp_path / "log", 1000, 2.5)
+    study, session = tmp_path / "study.toml", tmp_path / "S"
+    study.write_text(STUDY.format(trace=path), encoding="utf-8")
+    target = tmp_path / "t"
+    target.mkdir()
+    done = iolab("run", str(study), "--path", str(target), "--out", str(session))
+    assert done.returncode in (0, 1), done.stderr
+    (result,) = json.loads(iolab("show", str(session), "--json").stdout)["results"]
+    assert result["status"] == "done", result
+    trace = read_trace(str(path))
+    due = trace.due_ns < 2e9
+    reads = int((due & (trace.kinds == 0)).sum()) / 2
+    assert result["metrics"]["read_iops"]["value"] == pytest.approx(reads, rel=0.05)
+    checks = {one["code"]: one for one in result["verdict"]["checks"]}
+    assert checks["generator-late"]["evidence"]["open_loop"] is True
+    assert checks["block-size"]["level"] == "valid"
+    assert not list(target.rglob("trace.*"))
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda text: text[:-3], ("line", "no end")),
+        (lambda text: text + "1 f read 0 4096\n", ("goes back in time", "line 2505")),
+        (lambda text: text + "9999999 f read 0 100\n", ("100 bytes", "line 2505")),
+        (lambda text: "fio version 3 iolog\n0 f read 0 4096\n", ("no times",)),
+    ],
+)
+def test_a_damaged_trace_is_refused_with_its_line(
+    change: object, parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = iolog(tmp_path / "log", 1000, 2.5)
+    assert callable(change)
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.format(trace=path), encoding="utf-8")
+    done = iolab("check", str(study))
+    assert done.returncode == 2
+    assert all(part in done.stderr + done.stdout for part in parts), done.stderr
+
+
+def test_a_trace_that_is_too_short_or_for_another_engine_is_refused(tmp_path: Path) -> None:
+    path = iolog(tmp_path / "log", 1000, 1.0)
+    study = tmp_path / "study.toml"
+    text = STUDY.format(trace=path).replace('"native"', '"fio"') + "\n"
+    study.write_text(text.replace('filesize = "8m"', 'filesize = "8m"\nrate_iops = 5'), "utf-8")
+    done = iolab("check", str(study))
+    said = done.stderr + done.stdout
+    assert done.returncode == 2
+    assert all(part in said for part in ("engine = 'native'", "rate_iops", "warm-up")), said

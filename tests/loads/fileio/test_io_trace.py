@@ -1,0 +1,124 @@
+"""Traces as fio and blkparse write them, read and mapped on a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iolab.loads.fileio.io_trace import (
+    PART_RECORDS,
+    READ,
+    SYNC,
+    WRITE,
+    IoTrace,
+    TraceError,
+    read_trace,
+    trace_part_count,
+    trace_parts,
+)
+
+RECORD = np.dtype(
+    [("due_ns", "<u8"), ("offset", "<u8"), ("bytes", "<u4"), ("kind", "u1"), ("zero", "u1", 3)]
+)
+BLKPARSE = """\
+  8,0    3        1     0.100000000   697  Q   W 2048 + 8 [kworker]
+  8,0    3        2     0.100001000   697  G   W 2048 + 8 [kworker]
+  8,0    3        3     0.100002000   697  D   W 2048 + 8 [kworker]
+  8,0    1        4     0.100500000   701  Q  RA 4096 + 256 [dd]
+  8,16   1        5     0.101000000   701  Q FWS [fsync]
+  8,16   1        6     0.102000000   701  Q  WS 0 + 16 [fio]
+  8,16   1        7     0.103000000   701  Q   D 64 + 1024 [fstrim]
+  8,0    1        8     0.104000000     0  C   W 2048 + 8 [0]
+CPU0 (8,0):
+ Reads Queued:           1,        4KiB\t Writes Queued:           2,       12KiB
+"""
+
+
+def trace_of(folder: Path, text: str) -> IoTrace:
+    path = folder / "trace"
+    path.write_text(text, encoding="utf-8")
+    return read_trace(str(path))
+
+
+def test_an_iolog_of_version_3_has_microseconds(tmp_path: Path) -> None:
+    text = "fio version 3 iolog\n5 a add\n5 b add\n6 a open\n100 a read 4096 8192\n"
+    text += "350 b write 0 512\n350 a datasync 0 0\n400 a trim 0 4096\n400 a close\n"
+    trace = trace_of(tmp_path, text)
+    assert trace.due_ns.tolist() == [0, 250_000, 250_000]
+    assert trace.kinds.tolist() == [READ, WRITE, SYNC]
+    # The second file begins at the next MiB.
+    assert trace.offsets.tolist() == [4096, 1 << 20, 0]
+    assert (trace.ios, trace.trims, trace.read_share, trace.span_bytes) == (2, 1, 0.5, 2 << 20)
+
+
+def test_an_iolog_of_version_2_has_waits(tmp_path: Path) -> None:
+    text = "fio version 2 iolog\na add\na read 0 4096\na wait 20 0\na write 4096 4096\n"
+    assert trace_of(tmp_path, text).due_ns.tolist() == [0, 20_000_000]
+
+
+def test_queued_ios_of_blkparse_are_taken(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, BLKPARSE)
+    assert trace.due_ns.tolist() == [0, 500_000, 1_000_000, 2_000_000]
+    assert trace.kinds.tolist() == [WRITE, READ, SYNC, WRITE]
+    assert trace.sizes.tolist() == [4096, 131_072, 0, 8192]
+    assert trace.trims == 1
+
+
+def test_issued_ios_are_taken_where_none_was_queued(tmp_path: Path) -> None:
+    lines = [line for line in BLKPARSE.splitlines() if "  Q" not in line and " Q " not in line]
+    more = "  8,0    3        9     0.200000000   697  D   R 8 + 8 [x]"
+    trace = trace_of(tmp_path, "\n".join([*lines[:2], more]) + "\n")
+    assert trace.kinds.tolist() == [WRITE, READ]
+    assert trace.due_ns.tolist() == [0, 99_998_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "empty"),
+        ("junk\n", "line 1"),
+        ("fio version 3 iolog\n1 f read 0 4096\n2 f read 0 40", "line 3 has no end"),
+        ("fio version 3 iolog\n5 f read 0 4096\n2 f read 0 4096\n", "line 3"),
+        ("fio version 3 iolog\n5 f zap 0 4096\n", "zap"),
+        ("fio version 3 iolog\n5 f read 3 4096\n", "multiples of 512"),
+        ("fio version 3 iolog\n5 f read 0 99999999999\n", "64 MiB"),
+        ("fio version 3 iolog\nx f read 0 4096\n", "no time"),
+        ("fio version 3 iolog\n5 f read 0 9999999999999999999\n", "where a number stands"),
+        ("fio version 2 iolog\nf read 0 4096\nf read 0 4096\n", "no times"),
+        ("fio version 3 iolog\n5 f sync 0 0\n", "no read and no write"),
+        (BLKPARSE.splitlines()[5] + "\n" + BLKPARSE.splitlines()[0] + "\n", "back in time"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_its_line(text: str, part: str, tmp_path: Path) -> None:
+    with pytest.raises(TraceError) as caught:
+        trace_of(tmp_path, text)
+    assert part in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "gone", Path("\0")):
+        with pytest.raises(TraceError):
+            read_trace(str(path))
+
+
+def test_offsets_are_mapped_on_the_target_and_times_are_scaled(tmp_path: Path) -> None:
+    text = "fio version 3 iolog\n0 f read 0 4096\n1000 f read 1044480 8192\n"
+    text += "2000 f write 5242880 4096\n"
+    trace = trace_of(tmp_path, text)
+    (part,) = trace_parts(trace, 1 << 20, 2.0)
+    records = np.frombuffer(part, RECORD)
+    assert records["due_ns"].tolist() == [0, 500_000, 1_000_000]
+    assert records["offset"].tolist() == [0, (1 << 20) - 8192, 0]
+    assert records["kind"].tolist() == [READ, READ, WRITE]
+
+
+def test_a_long_trace_is_sent_in_pieces_that_a_message_holds(tmp_path: Path) -> None:
+    count = PART_RECORDS + 1
+    lines = "".join(f"{number} f read 0 4096\n" for number in range(count))
+    trace = trace_of(tmp_path, f"fio version 3 iolog\n{lines}")
+    parts = list(trace_parts(trace, 1 << 20, 1.0))
+    assert [len(part) // RECORD.itemsize for part in parts] == [PART_RECORDS, 1]
+    assert trace_part_count(trace) == 2
+    assert len(parts[0]) <= 1 << 20
