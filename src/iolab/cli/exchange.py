@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from iolab.core.metric import Result
     from iolab.core.study import Study
+    from iolab.importers.submissions.rows import JudgedRow
     from iolab.report.table import ExportValue
     from iolab.store.reader import SessionReader
 
@@ -46,7 +47,8 @@ def import_(
         typer.Argument(
             metavar="FILE",
             help="What another tool wrote, or a folder of it: fio JSON or json+, mdtest, IOR, "
-            "IO500, elbencho CSV or JSON, db_bench, YCSB, vdbench, diskspd XML.",
+            "IO500, elbencho CSV or JSON, db_bench, YCSB, vdbench, diskspd XML; or a tree of "
+            "submissions to the AI storage suite.",
             show_default=False,
         ),
     ],
@@ -78,14 +80,25 @@ def import_(
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
-    from iolab.importers.files import read_foreign_files
+    from iolab.importers.files import ForeignFileError, read_foreign_files
     from iolab.importers.line_account import left_out_line_messages
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import plan_imported_session, write_imported_session
+    from iolab.importers.submissions.rows import (
+        read_submission_tree,
+        status_summary,
+        submission_text,
+    )
     from iolab.registry import analysis_kinds, report_kinds
     from iolab.report.results import session_document
 
-    files_read = read_foreign_files(files, IMPORTERS)
+    try:
+        trees = {path: read_submission_tree(path) for path in files if path.is_dir()}
+    except ForeignFileError as error:
+        raise UsageError(str(error), error.hint) from error
+    rows = [row for tree in trees.values() for row in tree or []]
+    others = [path for path in files if not trees.get(path)]
+    files_read = read_foreign_files(others, IMPORTERS)
     if files_read.faults:
         raise UsageError(
             "Not all of this can be imported, and nothing was written.",
@@ -103,6 +116,7 @@ def import_(
     )
     _print_first_sentences([copy.message for copy in files_read.duplicates])
     runs = join_clients_of_same_load(files_read.runs) if clients else files_read.runs
+    runs = (*(run for row in rows for run in row.runs), *runs)
     session = plan_imported_session(runs, configuration=configuration, title=configuration)
     if not clients:
         _print_first_sentences([assumed.message for assumed in find_assumed_repeats(session.runs)])
@@ -123,11 +137,26 @@ def import_(
                 "unknown": [file.name for file in files_read.unknown_files],
                 "left_out": [to_builtins(entry) for entry in files_read.left_out],
                 "copies": [to_builtins(copy) for copy in files_read.duplicates],
+                "rows": [_row_document(row) for row in rows],
+                "summary": status_summary(rows) if rows else None,
                 "results": document["results"],
             }
         )
         return
-    print_session(reader, study, results)
+    if rows:
+        print_raw(submission_text(rows))
+    if not rows or files_read.runs:
+        print_session(reader, study, results)
+
+
+def _row_document(row: JudgedRow) -> dict[str, object]:
+    """A row of a tree of submissions for programs."""
+    return {
+        "name": row.name,
+        "figure": row.figure,
+        "status": row.status.value,
+        "evidence": [to_builtins(each) for each in row.evidence],
+    }
 
 
 def _print_first_sentences(sentences: Sequence[str]) -> None:

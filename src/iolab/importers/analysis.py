@@ -44,6 +44,7 @@ SERIES_SPAN_NS: Final = 2_000_000_000
 ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
     run.check_run_unfinished,
     checks.check_imported_evidence,
+    checks.check_files_contradict,
     run.check_engine_errors.override(checks.check_tool_errors),
     libraries.check_preloaded_library.override(checks.check_preloads),
     check_key_operations_failed.override(checks.check_failed_operations),

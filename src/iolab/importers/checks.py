@@ -29,7 +29,7 @@ from iolab.analysis.evenness import jain_index, max_over_min
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
 from iolab.core.libraries import preloads_in_texts
-from iolab.importers.foreign_run import Figures
+from iolab.importers.foreign_run import EvidenceKind, Figures
 from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_measured_s
 from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
@@ -50,6 +50,9 @@ IN_FLIGHT_MIN: Final = 0.5
 
 RUNTIME_SHARE: Final = 0.95
 """Share of the asked seconds that a run should have measured."""
+
+FILES_QUOTED: Final = 2
+"""Of what files beside a figure say, so many sentences stand in a verdict."""
 
 RESOLUTION: Final = 1 / 64
 """What fio's bins tell apart; a percentile may be printed as much above the maximum."""
@@ -84,6 +87,28 @@ def check_summed_phases(view: ImportedView) -> CheckAnswer:
         phases=run.phases,
         claimed_per_s=claimed,
     )
+
+
+@check("files-contradict", "Files beside the figure", needs_load=False)
+def check_files_contradict(view: ImportedView) -> CheckAnswer:
+    """Whether files that were submitted with a figure agree with it."""
+    evidence = view.imported.evidence
+    if not evidence:
+        return not_applicable_answer("The file is no result of a tree of submissions.")
+    by_kind = {
+        kind: [each for each in evidence if each.kind is kind]
+        for kind in (EvidenceKind.CONTRADICTS, EvidenceKind.QUESTIONS, EvidenceKind.SUPPORTS)
+    }
+    counts = {f"{kind.value}": len(each) for kind, each in by_kind.items()}
+    for kind, answer in (
+        (EvidenceKind.CONTRADICTS, invalid_answer),
+        (EvidenceKind.QUESTIONS, indicative_answer),
+        (EvidenceKind.SUPPORTS, valid_answer),
+    ):
+        if by_kind[kind]:
+            text = " ".join(each.message for each in by_kind[kind][:FILES_QUOTED])
+            return answer(text, rule=by_kind[kind][0].rule, file=by_kind[kind][0].file, **counts)
+    return indicative_answer("No file beside the figure supports it.", **counts)
 
 
 @per_host(max_key="failed")

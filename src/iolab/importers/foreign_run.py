@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import ClassVar, Final, Self
 
 from msgspec import field
@@ -122,6 +123,25 @@ class Figures(Record):
     printed: tuple[tuple[str, str], ...] = ()
 
 
+class EvidenceKind(StrEnum):
+    """What a file says of a figure that was published beside it."""
+
+    SUPPORTS = "supports"
+    QUESTIONS = "questions"
+    CONTRADICTS = "contradicts"
+    EXPLAINS = "explains"
+
+
+class FileEvidence(Record):
+    """What one file beside a published figure says of it: the rule, a sentence, file and key."""
+
+    rule: str
+    kind: EvidenceKind
+    message: str
+    file: str
+    key: str
+
+
 class ImportedHost(HostDetails, Record, tag="imported"):
     """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
 
@@ -144,7 +164,7 @@ class ImportedRun(RunDetails, Record, tag="imported"):
     after each other this is the sum, 1 for none. `memory_bytes` and `data_bytes` are of one client,
     `buffered` whether I/O went through its page cache; None is not told. `is_phase_of_group`
     figures may be of more jobs than those whose options are told. `notes` say what was made of the
-    file.
+    file, `evidence` what files beside a published figure say of it.
     """
 
     tool: str
@@ -162,6 +182,7 @@ class ImportedRun(RunDetails, Record, tag="imported"):
     is_phase_of_group: bool = False
     dated_by: str = ""
     notes: tuple[str, ...] = ()
+    evidence: tuple[FileEvidence, ...] = ()
 
 
 Bins = Mapping[int, int]

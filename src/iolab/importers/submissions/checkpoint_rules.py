@@ -1,0 +1,249 @@
+"""What the files of checkpoints say of their rates: the slowest rank, the mean, caches, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import pairwise
+from statistics import fmean
+from typing import Any, Final
+
+from iolab.importers.foreign_run import FileEvidence
+from iolab.importers.submissions.result_folder import (
+    Document,
+    ResultFolder,
+    as_number,
+    moment,
+    number_at,
+)
+from iolab.importers.submissions.row import SubmittedRow
+from iolab.importers.submissions.shared_rules import (
+    CONTRADICTS,
+    EXPLAINS,
+    QUESTIONS,
+    SUPPORTS,
+    counter_evidence,
+    named_places,
+    override_evidence,
+)
+from iolab.importers.submissions.training_rules import host_memory_bytes
+from iolab.record import Record
+from iolab.units import GIB, format_bytes, format_rate_bytes
+
+SLOWER: Final = 1.05
+"""From a twentieth on the slowest rank is told apart from the published time."""
+
+PAUSE_S: Final = 5.0
+"""Between two checkpoints, by the suite's configuration; a barrier precedes it."""
+
+MEMORY_FACTOR: Final = 3.0
+"""By the suite's rules, checkpoints of less than so many times the memory need cleared caches."""
+
+GAP_S: Final = 30.0
+"""The rules allow so long between the command that saves and the one that loads."""
+
+WAYS: Final = {"save": "write", "load": "read"}
+
+
+class CheckpointTime(Record):
+    """One checkpoint as one rank timed it."""
+
+    start: datetime
+    seconds: float
+
+
+def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """Of each command's folder."""
+    for folder in row.folders:
+        for way in WAYS:
+            if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
+                yield from _way_evidence(row, folder, way)
+        yield from override_evidence(row, folder)
+    yield from _gap_evidence(row)
+
+
+def _way_evidence(row: SubmittedRow, folder: ResultFolder, way: str) -> Iterator[FileEvidence]:
+    times = {rank: checkpoint_times(document, way) for rank, document in folder.epochs.items()}
+    times = {rank: each for rank, each in times.items() if each}
+    yield from _slowest_rank_evidence(row, folder, way, times)
+    yield from _mean_of_rates_evidence(row, folder, way)
+    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    count = len(next(iter(times.values()), ()))
+    claimed = size * GIB * count if size and count else None
+    # One pair of snapshots holds what both ways moved.
+    other = "load" if way == "save" else "save"
+    if number_at(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second") is None:
+        counted = list(counter_evidence(row, folder, claimed, WAYS[way]))
+    else:
+        counted = [
+            each
+            for each in counter_evidence(row, folder, claimed, WAYS[way])
+            if each.kind is not EXPLAINS or "RDMA" in each.message
+        ]
+    yield from counted
+    if way == "load":
+        yield from _memory_evidence(
+            row, folder, are_reads_counted=any(each.kind is SUPPORTS for each in counted)
+        )
+
+
+def checkpoint_times(document: Document, way: str) -> Mapping[str, CheckpointTime]:
+    """The times of one rank by the name of the checkpoint."""
+    found: dict[str, CheckpointTime] = {}
+    for epoch in document.values():
+        for name, entry in epoch.items() if isinstance(epoch, dict) else ():
+            if name.startswith(f"{way}_ckpt") and isinstance(entry, dict):
+                time = _checkpoint_time(entry)
+                if time is not None:
+                    found[name] = time
+    return found
+
+
+def _checkpoint_time(entry: dict[str, Any]) -> CheckpointTime | None:
+    start, seconds = moment(entry.get("start")), as_number(entry.get("duration"))
+    return None if start is None or not seconds else CheckpointTime(start, seconds)
+
+
+def _slowest_rank_evidence(
+    row: SubmittedRow,
+    folder: ResultFolder,
+    way: str,
+    times: Mapping[int, Mapping[str, CheckpointTime]],
+) -> Iterator[FileEvidence]:
+    """The slowest rank's time: of all ranks' files, else what the starts leave room for."""
+    key = f"{way}_checkpoint_duration_mean_seconds"
+    published = number_at(folder.summary, "metric", key)
+    ranks = int(number_at(folder.summary, "num_accelerators") or 0)
+    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    if not published or not times:
+        message = f"The times of no rank's {way}s are in the tree."
+        yield row.evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
+        return
+    names = set.intersection(*(set(each) for each in times.values()))
+    if not names:
+        return
+    slowest = fmean(max(each[name].seconds for each in times.values()) for name in names)
+    files = [folder.epoch_files[rank] for rank in times]
+    place = (named_places(folder, files)[0], f"{way}_ckpt*.duration")
+    if slowest > published * SLOWER and len(times) > 1:
+        yield row.evidence(
+            "slowest-rank",
+            CONTRADICTS,
+            f"{way}: the slowest of {len(times)} ranks took {slowest:.1f} s, {published:.1f} s are "
+            f"published{_rate_text(size, slowest)}.",
+            folder,
+            place,
+        )
+    elif len(times) >= ranks:
+        message = f"{way}: the slowest of {len(times)} ranks took {slowest:.1f} s, as published."
+        yield row.evidence("slowest-rank", SUPPORTS, message, folder, place)
+    else:
+        yield from _start_spacing_evidence(row, folder, way, times[min(times)])
+
+
+def _rate_text(size_gib: float | None, seconds: float) -> str:
+    return f": {format_rate_bytes(size_gib * GIB / seconds)}" if size_gib and seconds else ""
+
+
+def _start_spacing_evidence(
+    row: SubmittedRow, folder: ResultFolder, way: str, times: Mapping[str, CheckpointTime]
+) -> Iterator[FileEvidence]:
+    """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
+    pause_s = folder.parameter("checkpoint.time_between_checkpoints")
+    pause_s = PAUSE_S if pause_s is None else pause_s
+    ordered = sorted(times.values(), key=lambda time: time.start)
+    pairs = [
+        (first.seconds, (second.start - first.start).total_seconds() - pause_s)
+        for first, second in pairwise(ordered)
+    ]
+    if not pairs:
+        return
+    own, bound = fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs)
+    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    ranks = int(number_at(folder.summary, "num_accelerators") or 0)
+    place = (folder.epoch_files[min(folder.epochs)], f"{way}_ckpt*.start")
+    text = f"{way}: the times are those of one rank of {ranks}, {own:.1f} s"
+    if bound < own - 1:
+        message = f"{text}; the next began after less than that: clocks or pauses differ."
+        yield row.evidence("slowest-rank", QUESTIONS, message, folder, place)
+    elif bound <= own * SLOWER:
+        message = f"{text}; by the starts the slowest rank took no more than {bound:.1f} s."
+        yield row.evidence("slowest-rank", SUPPORTS, message, folder, place)
+    else:
+        message = (
+            f"{text}; the starts leave the slowest rank up to {bound:.1f} s"
+            f"{_rate_text(size, bound)}."
+        )
+        yield row.evidence("slowest-rank", QUESTIONS, message, folder, place)
+
+
+def _mean_of_rates_evidence(
+    row: SubmittedRow, folder: ResultFolder, way: str
+) -> Iterator[FileEvidence]:
+    """Bytes over time, beside the published mean of rates."""
+    key = f"{way}_checkpoint_io_mean_GB_per_second"
+    rate = number_at(folder.summary, "metric", key)
+    seconds = number_at(folder.summary, "metric", f"{way}_checkpoint_duration_mean_seconds")
+    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    if not rate or not seconds or not size:
+        return
+    over_time = size / seconds
+    text = (
+        f"{way}: {format_bytes(size * GIB)} in {seconds:.2f} s are "
+        f"{format_rate_bytes(over_time * GIB)}; {format_rate_bytes(rate * GIB)} are published"
+    )
+    place = ("summary.json", f"metric.{key}")
+    if rate < over_time * (1 - (SLOWER - 1)):
+        # A mean of rates is never below bytes over time.
+        yield row.evidence("mean-of-rates", CONTRADICTS, f"{text}.", folder, place)
+    elif rate > over_time * SLOWER:
+        message = f"{text}, a mean of unequal rates."
+        yield row.evidence("mean-of-rates", QUESTIONS, message, folder, place)
+    else:
+        yield row.evidence("mean-of-rates", EXPLAINS, f"{text}.", folder, place)
+
+
+def _memory_evidence(
+    row: SubmittedRow, folder: ResultFolder, *, are_reads_counted: bool
+) -> Iterator[FileEvidence]:
+    """Loads of what the same command saved, where it fits into memory."""
+    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    memory = host_memory_bytes(folder)
+    if not size or not memory:
+        return
+    factor = size * GIB / memory
+    is_one_command = number_at(folder.summary, "metric", "save_checkpoint_io_mean_GB_per_second")
+    text = (
+        f"A checkpoint of {format_bytes(size * GIB)} is {factor:.2f} times the clients' memory of "
+        f"{format_bytes(memory)}"
+    )
+    place = ("summary.json", "host_memory_GB")
+    if factor >= MEMORY_FACTOR or are_reads_counted or not is_one_command:
+        yield row.evidence("memory", EXPLAINS, f"{text}.", folder, place)
+    else:
+        message = f"{text}, and one command saved and loaded it: loads may come from memory."
+        yield row.evidence("memory", QUESTIONS, message, folder, place)
+
+
+def _gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """The time between the command that saves and the one that loads."""
+    spans = {
+        way: (folder, folder.moments)
+        for folder in row.folders
+        for way in WAYS
+        if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second")
+        is not None
+    }
+    if len(spans) < len(WAYS) or spans["save"][0] is spans["load"][0]:
+        return
+    (_, saved), (folder, loaded) = spans["save"], spans["load"]
+    if saved is None or loaded is None:
+        return
+    gap_s = (loaded[0] - saved[1]).total_seconds()
+    place = ("summary.json", "start")
+    if gap_s < 0:
+        message = f"The loads began {-gap_s:.1f} s before the saves ended: two clocks differ."
+        yield row.evidence("gaps", EXPLAINS, message, folder, place)
+    elif gap_s > GAP_S:
+        message = f"The loads began {gap_s:.0f} s after the saves, {GAP_S:g} s are allowed."
+        yield row.evidence("gaps", QUESTIONS, message, folder, place)

@@ -1,0 +1,209 @@
+"""What the files of the KV cache benchmark say: its window, its ranks, its times of sync calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from statistics import fmean
+from typing import Final
+
+from iolab.importers.foreign_run import FileEvidence
+from iolab.importers.submissions.result_folder import Document, ResultFolder, number_at
+from iolab.importers.submissions.row import SubmittedRow
+from iolab.importers.submissions.shared_rules import (
+    CONTRADICTS,
+    EXPLAINS,
+    QUESTIONS,
+    SUPPORTS,
+    override_sentences,
+)
+from iolab.record import Record
+from iolab.text import counted_noun
+from iolab.units import GIB, format_rate_bytes
+
+AGREE: Final = 0.02
+"""Sums of ranks' rates are printed in full."""
+
+WINDOW_SLACK: Final = 1.02
+
+SYNC_MS: Final = 0.05
+"""A write that reached storage within a sync call takes more than 50 us."""
+
+LONG_WRITE_MS: Final = 1000.0
+
+_COMMAND_PLACE: Final = re.compile(r"option_(\d{1,3})/trial_\d+")
+_DURATION: Final = re.compile(r"--duration[ =](\d{1,7})")
+_USERS: Final = re.compile(r"--num-users[ =](\d{1,7})")
+
+Place = tuple[int, int, int]
+
+
+class RankResult(Record):
+    """What one rank of one trial printed: rates in GiB/s, times in ms, its window in s."""
+
+    read: float
+    write: float
+    window_s: float | None
+    sync_p95_ms: float | None
+    write_p50_ms: float | None
+
+
+def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """Of each option."""
+    folder = row.folders[0]
+    results = {
+        place: _rank_result(folder.document(name))
+        for place, name in folder.rank_result_files.items()
+    }
+    options = folder.summary.get("options")
+    for name in sorted(options if isinstance(options, dict) else {}):
+        if name.isdigit():
+            own = {place: each for place, each in results.items() if place[0] == int(name)}
+            yield from _rank_evidence(row, folder, name, own)
+            yield from _sum_evidence(row, folder, name, own)
+            yield from _window_evidence(row, folder, name, own)
+            yield from _sync_evidence(row, folder, name, own)
+    yield from _override_evidence(row, folder)
+
+
+def _rank_result(document: Document) -> RankResult:
+    stats = ("summary", "cache_stats")
+    read = number_at(document, *stats, "tier_storage_read_bandwidth_gbps") or 0.0
+    moved = number_at(document, *stats, "tier_storage_kv_bytes_read_gb")
+    return RankResult(
+        read,
+        number_at(document, *stats, "tier_storage_write_bandwidth_gbps") or 0.0,
+        moved / read if moved and read else None,
+        number_at(document, *stats, "storage_write_device_p95_ms"),
+        number_at(document, *stats, "storage_write_host_p50_ms"),
+    )
+
+
+def _rank_evidence(
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+) -> Iterator[FileEvidence]:
+    """Ranks that the option lacks, by its summary and by its files."""
+    total = int(number_at(folder.summary, "total_ranks") or 0)
+    trials = int(number_at(folder.summary, "trials_per_option") or 0)
+    summary = folder.summary["options"][option]
+    missing = summary.get("missing_files")
+    count = len(missing) if isinstance(missing, list) else 0
+    ranks = int(number_at(folder.summary, "options", option, "rank_count") or 0)
+    place = ("summary.json", f"options.{option}")
+    if count or summary.get("partial_failure") is True or ranks < total:
+        yield row.evidence(
+            "missing-ranks",
+            CONTRADICTS,
+            f"Option {option}: results of {ranks} of {total} ranks; {counted_noun(count, 'file')} "
+            "named as missing.",
+            folder,
+            (place[0], f"{place[1]}.missing_files"),
+        )
+    elif len(results) < total * trials:
+        yield row.evidence(
+            "missing-ranks",
+            QUESTIONS,
+            f"Option {option}: {len(results)} of {total * trials} ranks' files are in the tree.",
+            folder,
+            (place[0], f"{place[1]}.rank_count"),
+        )
+
+
+def _sum_evidence(
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+) -> Iterator[FileEvidence]:
+    """The published rate beside the mean over trials of the ranks' sums."""
+    trials = sorted({trial for _, trial, _ in results})
+    total = int(number_at(folder.summary, "total_ranks") or 0)
+    if not trials or len(results) < total * len(trials):
+        return
+    for operation in ("read", "write"):
+        key = f"aggregated_{operation}_bandwidth_gbps"
+        published = number_at(folder.summary, "options", option, key)
+        summed = fmean(
+            sum(
+                each.read if operation == "read" else each.write
+                for (_, own_trial, _), each in results.items()
+                if own_trial == trial
+            )
+            for trial in trials
+        )
+        if not published or not summed:
+            continue
+        is_equal = abs(summed / published - 1) <= AGREE
+        yield row.evidence(
+            "rank-sums",
+            SUPPORTS if is_equal else CONTRADICTS,
+            f"Option {option}: the ranks' {operation}s give {format_rate_bytes(summed * GIB)}; "
+            f"{format_rate_bytes(published * GIB)} are published.",
+            folder,
+            ("summary.json", f"options.{option}.{key}"),
+        )
+
+
+def _window_evidence(
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+) -> Iterator[FileEvidence]:
+    """A percentile that is longer than the time by which the rate was divided."""
+    published = number_at(folder.summary, "options", option, "aggregated_p95_latency_ms")
+    windows = [each.window_s for each in results.values() if each.window_s]
+    asked = _option_numbers(folder, _DURATION).get(option)
+    window = fmean(windows) if windows else asked
+    if published is None or not window:
+        return
+    key = f"options.{option}.aggregated_p95_latency_ms"
+    text = f"Option {option}: p95 is {published / 1000:,.1f} s in a window of {window:,.0f} s"
+    if published / 1000 > window * WINDOW_SLACK:
+        message = f"{text}: requests that ended after it are counted, the divisor is the window."
+        yield row.evidence("percentile-window", CONTRADICTS, message, folder, ("summary.json", key))
+
+
+def _sync_evidence(
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+) -> Iterator[FileEvidence]:
+    """Sync calls that end at once where a write takes seconds."""
+    for place, result in results.items():
+        sync, write = result.sync_p95_ms, result.write_p50_ms
+        if sync is not None and write is not None and sync < SYNC_MS and write >= LONG_WRITE_MS:
+            yield row.evidence(
+                "sync-time",
+                QUESTIONS,
+                f"Option {option}: p95 of sync calls is {1000 * sync:,.1f} us where a write takes "
+                f"{write / 1000:,.2f} s: the calls did not wait for storage.",
+                folder,
+                (
+                    folder.rank_result_files[place],
+                    "summary.cache_stats.storage_write_device_p95_ms",
+                ),
+            )
+            return
+
+
+def _override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+    """Users and seconds of the commands, beside those that are stored."""
+    differing = []
+    for name, pattern in (("num_users", _USERS), ("duration", _DURATION)):
+        stored = number_at(folder.metadata, "parameters", name)
+        used = sorted(set(_option_numbers(folder, pattern).values()))
+        if stored is not None and used and used != [stored]:
+            values = ", ".join(f"{value:g}" for value in used)
+            differing.append(f"{name} = {values} (stored: {stored:g})")
+    yield from override_sentences(row, folder, differing)
+    yield from _window_difference(row, folder)
+
+
+def _window_difference(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+    """Nothing of the window is known where neither a rank's file nor a command tells it."""
+    if not folder.rank_result_files and not folder.commands:
+        message = "Neither ranks' files nor commands are in the tree: the window is not known."
+        yield row.evidence("percentile-window", EXPLAINS, message, folder, ("summary.json", ""))
+
+
+def _option_numbers(folder: ResultFolder, pattern: re.Pattern[str]) -> Mapping[str, float]:
+    """What the commands of each option set."""
+    found: dict[str, float] = {}
+    for command in folder.commands:
+        place, value = _COMMAND_PLACE.search(command), pattern.search(command)
+        if place and value:
+            found[place[1]] = float(value[1])
+    return found

@@ -1,0 +1,295 @@
+"""Rules for every benchmark of the suite: counters, line rate, preloads, gaps, files left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from iolab.importers.foreign_run import EvidenceKind, FileEvidence
+from iolab.importers.submissions.result_folder import ResultFolder, as_number
+from iolab.importers.submissions.row import SubmittedRow
+from iolab.text import counted_noun, excerpt, list_text, percent_text
+from iolab.units import format_bytes, format_rate_bytes
+
+SUPPORTS: Final = EvidenceKind.SUPPORTS
+QUESTIONS: Final = EvidenceKind.QUESTIONS
+CONTRADICTS: Final = EvidenceKind.CONTRADICTS
+EXPLAINS: Final = EvidenceKind.EXPLAINS
+
+COUNTED_SHARE: Final = (0.95, 1.10)
+"""Counters see protocols' headers, and not what a cache gave: between these they agree."""
+
+SECTOR_BYTES: Final = 512
+_VIRTUAL_INTERFACE: Final = re.compile(
+    r"lo|(?:docker|veth|br-|virbr|bond|team|tun|tap|cali|flannel|cni|dummy|kube|vxlan|ovs).*|.*[.:@].*"
+)
+_WHOLE_DISK: Final = re.compile(r"nvme\d+n\d+|sd[a-z]+|vd[a-z]+|xvd[a-z]+")
+
+_PRELOAD: Final = re.compile(r"LD_PRELOAD[\"':= ]+([^\s\"',;]+)")
+_NO_OPERATION: Final = re.compile(
+    r"(?:no|skip|null|fake|disable)[-_]?(?:fadvise|fsync|sync|msync|flush)|eatmydata", re.I
+)
+_ALLOCATOR: Final = re.compile(r"jemalloc|tcmalloc|mimalloc|[atm]san|ubsan|libi?omp|libgomp", re.I)
+_MOUNT_OPTION: Final = re.compile(r"\b(nobarrier|barrier=0|data=writeback)\b")
+
+SHOWN_NAMES: Final = 3
+
+
+def counter_evidence(
+    row: SubmittedRow, folder: ResultFolder, claimed_bytes: float | None, operation: str
+) -> Iterator[FileEvidence]:
+    """Bytes that interfaces and disks of the hosts counted, beside those that were claimed."""
+    counted = counted_bytes(folder.metadata, operation)
+    if not claimed_bytes or counted is None:
+        return
+    source, count = counted
+    share = count / claimed_bytes
+    text = (
+        f"{source} of the hosts counted {format_bytes(count)} while {format_bytes(claimed_bytes)} "
+        f"are claimed ({percent_text(share)})"
+    )
+    place = (folder.metadata_name, f"cluster snapshots: {source}")
+    low, high = COUNTED_SHARE
+    if share >= low:
+        kind = SUPPORTS if share <= high else EXPLAINS
+        yield row.evidence("counters", kind, f"{text}.", folder, place)
+    else:
+        yield row.evidence(
+            "counters",
+            QUESTIONS if share > 1 - low else EXPLAINS,
+            f"{text}; traffic of RDMA is in no such counter.",
+            folder,
+            place,
+        )
+
+
+def counted_bytes(metadata: Mapping[str, Any], operation: str) -> tuple[str, float] | None:
+    """What network interfaces or disks counted from start to end, whichever is more."""
+    pair = next((each for each in metadata.values() if _is_snapshot_pair(each)), None)
+    if pair is None:
+        return None
+    network, disk = ("rx_bytes", "sectors_read")
+    if operation == "write":
+        network, disk = ("tx_bytes", "sectors_written")
+    sums = {
+        "network interfaces": _counter_growth(
+            pair, "network", "interface_name", network, is_virtual_interface
+        ),
+        "disks": SECTOR_BYTES
+        * _counter_growth(
+            pair, "disks", "device_name", disk, lambda name: not _WHOLE_DISK.fullmatch(name)
+        ),
+    }
+    source = max(sums, key=lambda each: sums[each])
+    return source, sums[source]
+
+
+def is_virtual_interface(name: str) -> bool:
+    """Whether an interface counts what another counts too, or what never leaves the host."""
+    return _VIRTUAL_INTERFACE.fullmatch(name) is not None
+
+
+def _is_snapshot_pair(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(end), dict) and isinstance(value[end].get("hosts"), list)
+        for end in ("start", "end")
+    )
+
+
+def _counter_growth(
+    pair: Mapping[str, Any],
+    group: str,
+    name_key: str,
+    counter: str,
+    is_left_out: Callable[[str], bool],
+) -> float:
+    before, after = (
+        {
+            (str(host.get("hostname")), str(entry.get(name_key))): as_number(entry.get(counter))
+            for host in pair[end]["hosts"]
+            if isinstance(host, dict) and isinstance(host.get(group), list)
+            for entry in host[group]
+            if isinstance(entry, dict)
+        }
+        for end in ("start", "end")
+    )
+    return sum(
+        max(value - first, 0.0)
+        for key, value in after.items()
+        if value is not None and (first := before.get(key)) is not None and not is_left_out(key[1])
+    )
+
+
+def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """The rate beside the sum of the clients' network interfaces in the system's description."""
+    name, values = row.system_description
+    interfaces: dict[str, dict[str, float]] = {}
+    for path, text in values.items():
+        match = re.fullmatch(r"(.*clients\.\d+)\.networking\.(\d+)\.(speed|unit_count)", path)
+        if match and (number := as_number(text)) is not None:
+            interfaces.setdefault(f"{match[1]} {match[2]}", {})[match[3]] = number
+    clients = {key.split(" ")[0] for key in interfaces}
+    if not clients or not row.rates:
+        return
+    bits_per_s = sum(
+        each.get("speed", 0.0)
+        * each.get("unit_count", 1.0)
+        * (as_number(values.get(f"{key.split(' ')[0]}.quantity")) or 1.0)
+        for key, each in interfaces.items()
+    )
+    line_bytes_per_s = bits_per_s * 1e9 / 8
+    fastest = max(row.rates, key=lambda rate: rate.bytes_per_s)
+    if line_bytes_per_s <= 0:
+        return
+    text = (
+        f"{format_rate_bytes(fastest.bytes_per_s)} are claimed; the network interfaces of the "
+        f"clients have {format_rate_bytes(line_bytes_per_s)} in all"
+    )
+    has_drives = any(re.search(r"clients\.\d+\.drives\.", path) for path in values)
+    evidence = FileEvidence("line-rate", EXPLAINS, f"{text}.", name, "clients.networking")
+    if fastest.bytes_per_s > line_bytes_per_s:
+        kind = QUESTIONS if has_drives else CONTRADICTS
+        suffix = "; the clients have drives of their own" if has_drives else ""
+        evidence = FileEvidence("line-rate", kind, f"{text}{suffix}.", name, "clients.networking")
+    yield evidence
+
+
+def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """Libraries that stored commands load before the program's own, and settings of writeback."""
+    reported: set[str] = set()
+    for folder in row.folders:
+        texts = [(folder.metadata_name, "executed_command", each) for each in folder.commands]
+        texts += [
+            (folder.metadata_name, key, value) for key, value in _environment_texts(folder.metadata)
+        ]
+        for name, key, text in texts:
+            for match in _PRELOAD.finditer(text):
+                libraries = excerpt(match[1], 300)
+                if libraries not in reported:
+                    reported.add(libraries)
+                    yield _preload_finding(row, folder, (name, key), libraries)
+            for option in _MOUNT_OPTION.findall(text):
+                if option not in reported:
+                    reported.add(option)
+                    yield row.evidence(
+                        "preload",
+                        QUESTIONS,
+                        f"A stored command has the mount option {option}.",
+                        folder,
+                        (name, key),
+                    )
+    name, values = row.system_description
+    for path, text in values.items():
+        described = _PRELOAD.search(text)
+        if described and described[1] not in reported:
+            reported.add(described[1])
+            yield _preload_finding(row, row.folders[0], (name, path), excerpt(described[1], 300))
+    raised = [
+        f"{text} = {values.get(path.removesuffix('name') + 'value', '?')}"
+        for path, text in values.items()
+        if path.endswith(".name") and text.startswith("vm.dirty_") and "sysctl" in path
+    ]
+    if raised:
+        shown = list_text(list(dict.fromkeys(raised))[:SHOWN_NAMES])
+        message = f"The clients' writeback is set: {shown}."
+        yield FileEvidence("preload", EXPLAINS, message, name, "clients.sysctl")
+
+
+def _environment_texts(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in metadata.items():
+        if "env" in key and isinstance(value, dict):
+            for name, text in value.items():
+                yield f"{key}.{name}", f"{name}={text}"
+
+
+def _preload_finding(
+    row: SubmittedRow, folder: ResultFolder, place: tuple[str, str], libraries: str
+) -> FileEvidence:
+    text = f"A stored command loads {libraries} before the program's own libraries"
+    if _NO_OPERATION.search(libraries):
+        message = f"{text}: by its name it makes calls for durability or caching do nothing."
+        return row.evidence("preload", CONTRADICTS, message, folder, place)
+    if all(_ALLOCATOR.search(each) for each in libraries.split(":") if each):
+        return row.evidence("preload", EXPLAINS, f"{text}: an allocator.", folder, place)
+    message = f"{text}: what it changes is not in the tree."
+    return row.evidence("preload", QUESTIONS, message, folder, place)
+
+
+def pruned_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """Files whose content was taken out, and files that cannot be read."""
+    for folder in row.folders:
+        pruned = folder.pruned_files
+        needed = [name for name in pruned if name in folder.unreadable]
+        if needed:
+            message = f"Not known: {counted_noun(len(needed), 'file')} taken out of what is read."
+            yield row.evidence("pruned-files", QUESTIONS, message, folder, (needed[0], ""))
+        elif pruned:
+            message = f"{counted_noun(len(pruned), 'log or output')} taken out before publication."
+            yield row.evidence("pruned-files", EXPLAINS, message, folder, (pruned[0], ""))
+        damaged = [name for name in folder.unreadable if name not in pruned]
+        if damaged:
+            message = f"Not known: {counted_noun(len(damaged), 'file')} cannot be read."
+            yield row.evidence("pruned-files", QUESTIONS, message, folder, (damaged[0], ""))
+
+
+def code_image_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+    """Whether the program that a run names is in the tree."""
+    pool = row.tree / row.organization if row.tree is not None else None
+    if pool is None or not pool.is_dir():
+        return
+    reported: set[str] = set()
+    for folder in row.folders:
+        digest = folder.text(".mlps-code-image").strip().rpartition(":")[2]
+        if not re.fullmatch(r"[0-9a-f]{8,64}", digest) or digest in reported:
+            continue
+        reported.add(digest)
+        is_there = (pool / f"code-{digest[:8]}").is_dir()
+        text = f"The program of this run has the digest {digest[:8]}, "
+        yield row.evidence(
+            "code-image",
+            EXPLAINS if is_there else QUESTIONS,
+            text + ("which is in the tree." if is_there else "which is not in the tree."),
+            folder,
+            (".mlps-code-image", ""),
+        )
+
+
+def override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+    """Parameters that a command sets otherwise than they are stored."""
+    parameters = folder.metadata.get("parameters")
+    differing = []
+    for path, value in folder.command_parameters.items():
+        stored: Any = parameters
+        for key in path.split("."):
+            stored = stored.get(key) if isinstance(stored, dict) else None
+        if stored is not None and not _is_same_value(value, stored):
+            differing.append(f"{path} = {excerpt(value, 40)} (stored: {excerpt(str(stored), 40)})")
+    yield from override_sentences(row, folder, differing)
+
+
+def override_sentences(
+    row: SubmittedRow, folder: ResultFolder, differing: Sequence[str]
+) -> Iterator[FileEvidence]:
+    """A sentence of them all."""
+    if differing:
+        shown = list_text(list(differing)[:SHOWN_NAMES])
+        yield row.evidence(
+            "command-overrides",
+            EXPLAINS,
+            f"The command was run with {shown}: its values are taken.",
+            folder,
+            (folder.metadata_name, "executed_command"),
+        )
+
+
+def _is_same_value(text: str, stored: object) -> bool:
+    if str(stored).casefold() == text.casefold():
+        return True
+    number = as_number(text)
+    return number is not None and number == as_number(stored)
+
+
+def named_places(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:
+    """The place of several files: the first one's name and how many there are."""
+    return (names[0] if names else folder.configuration_name, counted_noun(len(names), "file"))
