@@ -47,7 +47,8 @@ def import_(
         typer.Argument(
             metavar="FILE",
             help="What another tool wrote, or a folder of it: fio JSON or json+, mdtest, IOR, "
-            "IO500, elbencho CSV or JSON, db_bench, YCSB, vdbench, diskspd XML; or a tree of "
+            "IO500, elbencho CSV or JSON, db_bench, YCSB, vdbench, diskspd XML, gdsio, nixlbench, "
+            "rados bench, HCIBench, VMFleet, AIPerf; or a tree of "
             "submissions to the AI storage suite.",
             show_default=False,
         ),

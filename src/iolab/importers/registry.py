@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from iolab.importers.aiperf import AiperfImporter
 from iolab.importers.diskspd import DiskspdImporter
 from iolab.importers.elbencho import ElbenchoImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
 from iolab.importers.fio_logs import FioLogImporter
+from iolab.importers.gpu_storage import GdsioImporter, NixlbenchImporter
 from iolab.importers.io500 import Io500Importer
 from iolab.importers.ior import IorImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
 from iolab.importers.mdtest import MdtestImporter
 from iolab.importers.pod_benchmarks import DbenchImporter, KbenchImporter, KubestrImporter
+from iolab.importers.rados_bench import RadosBenchImporter
 from iolab.importers.unread_formats import UnreadImporter
 from iolab.importers.vdbench import VdbenchImporter
+from iolab.importers.vm_fleets import HciBenchImporter, VmFleetImporter
 from iolab.importers.warp import WarpLogImporter, WarpResultImporter
 
 IMPORTERS: Final[tuple[Importer, ...]] = (
@@ -33,6 +37,12 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     WarpResultImporter(),
     VdbenchImporter(),
     DiskspdImporter(),
+    GdsioImporter(),
+    NixlbenchImporter(),
+    RadosBenchImporter(),
+    HciBenchImporter(),
+    VmFleetImporter(),
+    AiperfImporter(),
     FioLogImporter(),
     UnreadImporter(),
 )

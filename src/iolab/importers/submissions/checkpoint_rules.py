@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, Final
 
 from iolab.importers.foreign_run import FileEvidence
@@ -28,6 +28,7 @@ from iolab.importers.submissions.shared_rules import (
 )
 from iolab.importers.submissions.training_rules import host_memory_bytes
 from iolab.record import Record
+from iolab.text import counted_noun
 from iolab.units import GIB, format_bytes, format_rate_bytes
 
 SLOWER: Final = 1.05
@@ -41,6 +42,11 @@ MEMORY_FACTOR: Final = 3.0
 
 GAP_S: Final = 30.0
 """The rules allow so long between the command that saves and the one that loads."""
+
+FAST_LOAD: Final = 1.5
+"""A load so many times as fast as the median did not read the same way."""
+
+FAST_LOADS_SHOWN: Final = 3
 
 WAYS: Final = {"save": "write", "load": "read"}
 
@@ -82,6 +88,7 @@ def _way_evidence(row: SubmittedRow, folder: ResultFolder, way: str) -> Iterator
         ]
     yield from counted
     if way == "load":
+        yield from _uneven_load_evidence(row, folder, times)
         yield from _memory_evidence(
             row, folder, are_reads_counted=any(each.kind is SUPPORTS for each in counted)
         )
@@ -201,6 +208,34 @@ def _mean_of_rates_evidence(
         yield row.evidence("mean-of-rates", QUESTIONS, message, folder, place)
     else:
         yield row.evidence("mean-of-rates", EXPLAINS, f"{text}.", folder, place)
+
+
+def _uneven_load_evidence(
+    row: SubmittedRow,
+    folder: ResultFolder,
+    times: Mapping[int, Mapping[str, CheckpointTime]],
+) -> Iterator[FileEvidence]:
+    """Loads that are much faster than the others: some of what was saved last was in memory."""
+    if not times:
+        return
+    rank = min(times)
+    usual = median(time.seconds for time in times[rank].values())
+    fast = {
+        name.removeprefix("load_ckpt"): usual / time.seconds
+        for name, time in times[rank].items()
+        if usual > FAST_LOAD * time.seconds
+    }
+    if fast:
+        numbers = sorted(fast, key=lambda name: as_number(name) or 0)
+        yield row.evidence(
+            "uneven-loads",
+            QUESTIONS,
+            f"Of {len(times[rank])} loads, {counted_noun(len(fast), 'load')} "
+            f"({', '.join(numbers[:FAST_LOADS_SHOWN])}) took up to {max(fast.values()):.1f} times "
+            f"less than the median of {usual:.1f} s.",
+            folder,
+            (folder.epoch_files[rank], "load_ckpt*.duration"),
+        )
 
 
 def _memory_evidence(

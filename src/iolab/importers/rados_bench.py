@@ -1,0 +1,147 @@
+"""Ceph's `rados bench`: what it prints, and what CBT (the Ceph benchmarking tool) keeps of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
+from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun, headline_for_block_size
+from iolab.importers.sections import split_into_sections
+from iolab.importers.summaries import printed_figures, run_of_summary, scaled_number
+from iolab.record import DECODE_ERRORS
+from iolab.units import MIB, NS_PER_S
+
+_BEGIN: Final = re.compile(r"^(?:Maintaining \d+ concurrent|hints = \d|Total time run: )")
+_TOTAL: Final = re.compile(r"^Total time run: ", re.MULTILINE)
+_FIGURE: Final = re.compile(r"^([A-Z][\w ]{2,40}(?:\([A-Za-z/]+\))?):?\s{1,40}([\d.e+-]{1,40})\s*$")
+_CONCURRENT: Final = re.compile(
+    r"Maintaining (\d{1,9}) concurrent (\w+) of (\d{1,18}) bytes to objects of size (\d{1,18})"
+)
+_KNOWN: Final = re.compile(
+    r"^(?:hints = \d+|Maintaining .*|Object prefix: .*|\s+sec Cur ops .*|.*\bmin lat: .*|"
+    r"\s*\d+(?:\s+(?:[\d.e+-]+|-)){5,7}\s*|Cleaning up .*|Removed \d+ objects|"
+    r"Clean up completed .*|(?:\$ *)?rados .*bench .*)$"
+)
+_DATED: Final = re.compile(r"^\d{4}-\d\d-\d\d[ T][\d:.+]+ ")
+_LEFT_OUT: Final = "These are the results of {0} once more."
+
+
+class RadosBenchImporter:
+    """Each block of totals is a run."""
+
+    tool: Final = "rados bench"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the line of its time, and one of its operations."""
+        head = file.utf8_bytes
+        return b"Total time run" in head and (
+            b"Total writes made" in head or b"Total reads made" in head
+        )
+
+    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+        """The totals of a text, or those that CBT made a JSON object of."""
+        if file.first_bytes.lstrip().startswith(b"{"):
+            return _runs_of_json(file, folder)
+        runs = []
+        for section in split_into_sections(file, _BEGIN):
+            totals, line = {}, section.first
+            for number, raw in section.numbered_lines:
+                text = _DATED.sub("", raw)
+                figure = _FIGURE.match(text)
+                if figure:
+                    if figure[1] == "Total time run":
+                        line = number
+                    totals[figure[1]] = figure[2]
+                if figure or _KNOWN.match(text):
+                    file.line_account.mark_read(number)
+            # What stands before the totals of this section is in the one before it.
+            concurrent = _CONCURRENT.search(_text_before(file, line))
+            if "Total time run" in totals:
+                runs.append(_run_of_totals(file, line, totals, concurrent))
+        if not runs:
+            raise ForeignFileError("rados bench printed no totals: it was cut short.")
+        return runs
+
+
+def _text_before(file: ForeignFile, line: int) -> str:
+    """The lines of the same invocation before its totals."""
+    lines = file.lines[: line - 1]
+    start = next(
+        (
+            place + 1
+            for place in range(len(lines) - 1, -1, -1)
+            if lines[place].startswith(("Min latency", "Total time run"))
+        ),
+        0,
+    )
+    return "\n".join(lines[start:])
+
+
+def _runs_of_json(file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    """CBT writes `json_output.N.HOST` beside `output.N.HOST`, which tells more."""
+    name = file.path.name
+    for other in folder.files:
+        if other.path.parent == file.path.parent and f"json_{other.path.name}" == name:
+            file.line_account.mark_all_left_out(_LEFT_OUT.format(other.name))
+            return []
+    try:
+        document: Any = msgspec.json.decode(file.utf8_bytes)
+    except DECODE_ERRORS as error:
+        raise ForeignFileError("it is no JSON object.") from error
+    totals = {str(key): str(value) for key, value in document.items()}
+    file.line_account.mark_all_read()
+    return [_run_of_totals(file, 1, totals, None)]
+
+
+def _run_of_totals(
+    file: ForeignFile, line: int, totals: Mapping[str, str], concurrent: re.Match[str] | None
+) -> ForeignRun:
+    operation = "write" if "Total writes made" in totals else "read"
+    count = parse_number(totals.get(f"Total {operation}s made", ""))
+    size = parse_number(totals.get(f"{operation.title()} size", ""))
+    moved = None if count is None or size is None else round(count * size)
+    figures = Figures(
+        operation=operation,
+        count=None if count is None else round(count),
+        bytes=moved,
+        seconds=parse_number(totals.get("Total time run", "")),
+        bw_bytes_per_s=scaled_number(totals.get("Bandwidth (MB/sec)"), MIB),
+        lat_min_ns=_latency_ns(totals, "min"),
+        lat_mean_ns=_latency_ns(totals, "average"),
+        lat_max_ns=_latency_ns(totals, "max"),
+        printed=printed_figures(totals),
+    )
+    details = ImportedRun(
+        tool="rados bench",
+        version="",
+        files=(file.name,),
+        notes=("MB are of 1,048,576 bytes", "objects are written and read whole, through librados"),
+    )
+    in_flight = int(concurrent[1]) if concurrent else None
+    settings = {
+        "op size": totals.get(f"{operation.title()} size", ""),
+        "object size": totals.get("Object size", ""),
+        "concurrent ops": concurrent[1] if concurrent else "",
+    }
+    return run_of_summary(
+        details,
+        f"rados bench {operation}",
+        (file, line),
+        (figures,),
+        settings,
+        in_flight=in_flight,
+        headline=headline_for_block_size(size),
+        client="all operations",
+    )
+
+
+def _latency_ns(totals: Mapping[str, str], name: str) -> float | None:
+    """`Average Latency(s)`, or of older versions `Average Latency`."""
+    for key, value in totals.items():
+        if re.fullmatch(rf"{name} latency ?(?:\(s\))?", key, re.IGNORECASE):
+            return scaled_number(value, NS_PER_S)
+    return None

@@ -1,0 +1,140 @@
+"""GPU storage, Ceph, fleets of virtual machines, language models: figures as they are printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iolab.importers.files import read_foreign_files
+from iolab.importers.foreign_run import Figures, ForeignRun
+from iolab.importers.registry import IMPORTERS
+from iolab.units import GIB, MIB
+from tests.importers.importing import LEVELS, found_in, lay_down, results
+from tests.recorded import recorded
+
+
+def runs_of(folder: Path, *names: str) -> list[ForeignRun]:
+    found = found_in(folder, *names)
+    assert not found.faults
+    assert not found.unknown_files
+    return [run for _, run in found.runs]
+
+
+def only_figures(run: ForeignRun) -> Figures:
+    (client,) = run.clients
+    return client.details.figures[0]
+
+
+def test_gdsio_lines(tmp_path: Path) -> None:
+    read, write, cpu = runs_of(tmp_path, "import/gpu/gdsio.txt")
+    figures = only_figures(read)
+    assert (figures.operation, figures.count, figures.bytes) == ("read", 62_960, 16_117_760 << 10)
+    assert figures.bw_bytes_per_s == pytest.approx(1.564272 * GIB)
+    assert figures.lat_mean_ns == pytest.approx(155_969.457)
+    assert figures.seconds == 9.826353
+    assert only_figures(write).operation == "write"
+    assert (write.in_flight, read.details.buffered, cpu.details.buffered) == (4, False, None)
+    assert dict(cpu.settings)["XferType"] == "CPUONLY"
+
+
+def test_gdsio_lines_that_a_terminal_broke(tmp_path: Path) -> None:
+    text = recorded("import/gpu/gdsio.txt").decode().replace(" Throughput:", "\nThroughput:")
+    path = tmp_path / "gdsio.log"
+    path.write_text(text)
+    found = read_foreign_files([path], IMPORTERS)
+    assert len(found.runs) == 3
+    assert not found.left_out
+
+
+def test_nixlbench_rows_with_their_configuration(tmp_path: Path) -> None:
+    first, _, large = runs_of(tmp_path, "import/gpu/nixlbench-write.txt")
+    figures = only_figures(first)
+    assert figures.operation == "write"
+    assert figures.bw_bytes_per_s == pytest.approx(0.958841e9)
+    assert figures.lat_mean_ns == pytest.approx(4300)
+    assert dict(first.settings)["backend"] == "POSIX"
+    assert (first.headline, large.headline) == ("iops", "bandwidth")
+
+
+def test_nixlbench_in_a_log_of_ci_and_of_an_older_version(tmp_path: Path) -> None:
+    old, _ = runs_of(tmp_path, "import/gpu/nixlbench-legacy.txt")
+    assert only_figures(old).bw_bytes_per_s == pytest.approx(0.193457e9)
+    lines = recorded("import/gpu/nixlbench-write.txt").decode().splitlines()
+    path = tmp_path / "ci.log"
+    path.write_text("\n".join(f"[2026-07-28T10:17:33.487Z] {line}" for line in lines))
+    found = read_foreign_files([path], IMPORTERS)
+    assert len(found.runs) == 3
+    assert not found.left_out
+
+
+def test_rados_bench_writes_and_reads(tmp_path: Path) -> None:
+    write, read = runs_of(tmp_path, "import/ceph/output.0.c1")
+    figures = only_figures(write)
+    assert (figures.count, figures.bytes, figures.seconds) == (544, 544 << 22, 10.32)
+    assert figures.bw_bytes_per_s == pytest.approx(210.854 * MIB)
+    assert (figures.lat_mean_ns, figures.lat_max_ns) == (300_001_000, 862_328_000)
+    assert (write.in_flight, read.in_flight) == (16, None)
+    assert only_figures(read).operation == "read"
+    judged = results(tmp_path, "import/ceph/output.0.c1")
+    assert {one.verdict.level for one in judged.values()} <= set(LEVELS)
+
+
+def test_the_json_of_cbt_counts_once_beside_its_text(tmp_path: Path) -> None:
+    (alone,) = runs_of(tmp_path, "import/ceph/json_output.0.c1")
+    assert only_figures(alone).lat_mean_ns == 300_001_000
+    both = runs_of(tmp_path, "import/ceph/output.0.c1", "import/ceph/json_output.0.c1")
+    assert len(both) == 2
+
+
+def test_hcibench_of_fio_and_of_vdbench(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, "import/fleets/hcibench-fio-res.txt")
+    mixed, write = run.clients[0].details.figures
+    assert (mixed.operation, mixed.rate_per_s) == ("mixed", 26_833.38)
+    assert mixed.bw_bytes_per_s == 107 * MIB
+    assert (write.operation, write.lat_mean_ns, write.weight) == ("write", 11_280_000, 0)
+    (early,) = runs_of(tmp_path, "import/fleets/hcibench-vdbench-res.txt")
+    assert only_figures(early).lat_mean_ns == 3_020_000
+    assert "7 out of 8" in early.clients[0].details.errors[0]
+    assert early.details.version == "vdbench50407"
+
+
+def test_vmfleet_sweeps_and_single_vms(tmp_path: Path) -> None:
+    baseline, limited = runs_of(tmp_path, "import/fleets/result.tsv")
+    read, write = baseline.clients[0].details.figures
+    assert (read.rate_per_s, read.bw_bytes_per_s) == (28_672, 117_440_512)
+    assert (write.lat_mean_ns, write.percentiles) == (1_250_000, ())
+    assert dict(limited.settings)["QOSperVM"] == "500"
+    (vm,) = runs_of(tmp_path, "import/fleets/result-vm-a.tsv")
+    (read,) = vm.clients[0].details.figures
+    assert read.percentiles == ((50.0, 400_000), (90.0, 900_000), (99.0, 2_500_000))
+
+
+def test_aiperf_requests_and_first_tokens(tmp_path: Path) -> None:
+    found = found_in(tmp_path, "import/aiperf/profile_export_aiperf.json")
+    ((_, run),) = found.runs
+    request, token = run.clients[0].details.figures
+    assert (request.count, request.rate_per_s, request.failed) == (340, 3.4, 2)
+    assert dict(request.percentiles)[99.0] == 4_100_000_000
+    assert token.lat_mean_ns == pytest.approx(255_886_568)
+    assert run.in_flight == 16
+    assert {entry.first_line for entry in found.left_out} != set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "import/gpu/nixlbench-write.txt",
+        "import/ceph/output.0.c1",
+        "import/fleets/hcibench-fio-res.txt",
+        "import/fleets/result.tsv",
+        "import/aiperf/profile_export_aiperf.json",
+    ],
+)
+def test_a_cut_file_is_refused_or_read_as_far_as_it_goes(name: str, tmp_path: Path) -> None:
+    (path,) = lay_down(tmp_path, name)
+    whole = path.read_bytes()
+    for share in range(1, 10):
+        path.write_bytes(whole[: len(whole) * share // 10])
+        found = read_foreign_files([path], IMPORTERS)
+        assert found.runs or found.faults
