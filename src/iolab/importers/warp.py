@@ -312,8 +312,8 @@ def _client_of_log(
         parts = [(operation, _latencies(requests.starts, requests.ends))]
         if operation.startswith("object_get"):
             if not _has_ends_as_first_bytes(requests):
-                told = _latencies(requests.starts, requests.first_bytes)
-                parts.append((f"{operation}_first_byte", told))
+                first_byte_ns = _latencies(requests.starts, requests.first_bytes)
+                parts.append((f"{operation}_first_byte", first_byte_ns))
         elif operation == "object_put":
             parts.append(("object_put_commit", _latencies(requests.last_bytes, requests.ends)))
         for part, latencies_ns in parts:

@@ -211,7 +211,7 @@ PLANTED: dict[str, tuple[Write, Said]] = {
     ),
     "an allocator": (
         lambda root: with_commands(root, "env LD_PRELOAD=/usr/lib/libjemalloc.so.2 "),
-        ("preload", EXPLAINS, "an allocator"),
+        ("preload", EXPLAINS, "jemalloc"),
     ),
     "users and seconds of the command": (
         with_commands,

@@ -6,6 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from iolab.core.libraries import (
+    LibraryKind,
+    LoadedLibrary,
+    known_library_name,
+    library_kind,
+    preloads_in_text,
+    replaced_function_text,
+)
 from iolab.importers.foreign_run import EvidenceKind, FileEvidence
 from iolab.importers.submissions.result_folder import ResultFolder, as_number
 from iolab.importers.submissions.row import SubmittedRow
@@ -26,11 +34,6 @@ _VIRTUAL_INTERFACE: Final = re.compile(
 )
 _WHOLE_DISK: Final = re.compile(r"nvme\d+n\d+|sd[a-z]+|vd[a-z]+|xvd[a-z]+")
 
-_PRELOAD: Final = re.compile(r"LD_PRELOAD[\"':= ]+([^\s\"',;]+)")
-_NO_OPERATION: Final = re.compile(
-    r"(?:no|skip|null|fake|disable)[-_]?(?:fadvise|fsync|sync|msync|flush)|eatmydata", re.I
-)
-_ALLOCATOR: Final = re.compile(r"jemalloc|tcmalloc|mimalloc|[atm]san|ubsan|libi?omp|libgomp", re.I)
 _MOUNT_OPTION: Final = re.compile(r"\b(nobarrier|barrier=0|data=writeback)\b")
 
 SHOWN_NAMES: Final = 3
@@ -157,34 +160,27 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 
 def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Libraries that stored commands load before the program's own, and settings of writeback."""
-    reported: set[str] = set()
-    for folder in row.folders:
-        texts = [(folder.metadata_name, "executed_command", each) for each in folder.commands]
-        texts += [
-            (folder.metadata_name, key, value) for key, value in _environment_texts(folder.metadata)
+    texts = [
+        (folder, (folder.metadata_name, key), text)
+        for folder in row.folders
+        for key, text in [
+            *(("executed_command", each) for each in folder.commands),
+            *_environment_texts(folder.metadata),
         ]
-        for name, key, text in texts:
-            for match in _PRELOAD.finditer(text):
-                libraries = excerpt(match[1], 300)
-                if libraries not in reported:
-                    reported.add(libraries)
-                    yield _preload_finding(row, folder, (name, key), libraries)
-            for option in _MOUNT_OPTION.findall(text):
-                if option not in reported:
-                    reported.add(option)
-                    yield row.evidence(
-                        "preload",
-                        QUESTIONS,
-                        f"A stored command has the mount option {option}.",
-                        folder,
-                        (name, key),
-                    )
+    ]
     name, values = row.system_description
-    for path, text in values.items():
-        described = _PRELOAD.search(text)
-        if described and described[1] not in reported:
-            reported.add(described[1])
-            yield _preload_finding(row, row.folders[0], (name, path), excerpt(described[1], 300))
+    described = [(row.folders[0], (name, path), text) for path, text in values.items()]
+    reported: set[str] = set()
+    for folder, place, text in [*texts, *described]:
+        for library in preloads_in_text(text):
+            if library.path not in reported:
+                reported.add(library.path)
+                yield _preload_finding(row, folder, place, library)
+    for folder, place, text in texts:
+        for option in set(_MOUNT_OPTION.findall(text)) - reported:
+            reported.add(option)
+            message = f"A stored command has the mount option {option}."
+            yield row.evidence("preload", QUESTIONS, message, folder, place)
     raised = [
         f"{text} = {values.get(path.removesuffix('name') + 'value', '?')}"
         for path, text in values.items()
@@ -204,16 +200,19 @@ def _environment_texts(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _preload_finding(
-    row: SubmittedRow, folder: ResultFolder, place: tuple[str, str], libraries: str
+    row: SubmittedRow, folder: ResultFolder, place: tuple[str, str], library: LoadedLibrary
 ) -> FileEvidence:
-    text = f"A stored command loads {libraries} before the program's own libraries"
-    if _NO_OPERATION.search(libraries):
-        message = f"{text}: by its name it makes calls for durability or caching do nothing."
-        return row.evidence("preload", CONTRADICTS, message, folder, place)
-    if all(_ALLOCATOR.search(each) for each in libraries.split(":") if each):
-        return row.evidence("preload", EXPLAINS, f"{text}: an allocator.", folder, place)
-    message = f"{text}: what it changes is not in the tree."
-    return row.evidence("preload", QUESTIONS, message, folder, place)
+    text = f"{excerpt(library.path, 200)} is loaded before the program's own libraries"
+    match library_kind(library):
+        case LibraryKind.REPLACES:
+            message = f"{text}: by its name it replaces {replaced_function_text(library)}."
+            return row.evidence("preload", CONTRADICTS, message, folder, place)
+        case LibraryKind.ALLOCATOR | LibraryKind.SANITIZER:
+            message = f"{text}: {known_library_name(library) or 'an allocator'}."
+            return row.evidence("preload", EXPLAINS, message, folder, place)
+        case _:
+            message = f"{text}: what it changes is not in the tree."
+            return row.evidence("preload", QUESTIONS, message, folder, place)
 
 
 def pruned_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
