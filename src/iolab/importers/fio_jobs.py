@@ -27,6 +27,7 @@ from iolab.importers.job_draft import (
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, total_split_percent
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, Access
+from iolab.record import Record
 from iolab.text import excerpt, list_text
 
 Options = dict[str, str]
@@ -132,33 +133,48 @@ def is_job_file(text: str) -> bool:
 
 
 def jobs_from_job_file(text: str) -> list[JobDraft]:
+    """The sections of a job file as jobs, each with what of it is not read."""
+    sections = job_file_sections(text)
+    jobs = _job_drafts([(item.name, item.options) for item in sections])
+    for job, item in zip(jobs, sections, strict=True):
+        for words, reason in item.unread:
+            job.add_note(words, reason)
+    return jobs
+
+
+class JobSection(Record):
+    """A job of a job file: all options that hold for it, and words of it that are not read."""
+
+    name: str
+    options: Options
+    unread: list[tuple[str, str]]
+
+
+def job_file_sections(text: str) -> list[JobSection]:
     """The sections of a job file: `[global]` holds for all that come after it."""
-    common: Options = {}
-    common_lines: list[tuple[str, str]] = []
-    options, unread = common, common_lines
-    sections: list[tuple[str, Options, list[tuple[str, str]]]] = []
+    common = JobSection("", {}, [])
+    section = common
+    sections: list[JobSection] = []
     in_section = False
     for line in text.splitlines():
         words = re.split("[;#]", line, maxsplit=1)[0].strip()
         if words.startswith("["):
             in_section = True
             name = excerpt(words[1:].rstrip("]"), NAME_CHARACTERS)
-            options, unread = common, common_lines
+            section = common
             if not name.startswith("global"):
-                options, unread = dict(common), list(common_lines)
-                sections.append((name, options, unread))
+                section = JobSection(name, dict(common.options), list(common.unread))
+                sections.append(section)
         elif words.startswith("include"):
-            unread.append((words, "refused: no other file is read; copy its options into this one"))
+            reason = "refused: no other file is read; copy its options into this one"
+            section.unread.append((words, reason))
         elif words and not in_section:
-            unread.append((words, "refused: it stands before the first section, where fio stops"))
+            reason = "refused: it stands before the first section, where fio stops"
+            section.unread.append((words, reason))
         elif words:
             key, _, value = words.partition("=")
-            _set_option(options, key.strip(), value.strip())
-    jobs = _job_drafts([(name, own) for name, own, _ in sections])
-    for job, (_, _, lines) in zip(jobs, sections, strict=True):
-        for words, reason in lines:
-            job.add_note(words, reason)
-    return jobs
+            _set_option(section.options, key.strip(), value.strip())
+    return sections
 
 
 def jobs_from_reports(text: str) -> list[JobDraft]:

@@ -25,6 +25,7 @@ from iolab.importers.files import (
     printable_name,
 )
 from iolab.importers.fio import IGNORED, FioImporter
+from iolab.importers.fio_jobs import job_file_sections
 from iolab.importers.fio_units import is_option_on, parse_fio_bytes, parse_fio_seconds
 from iolab.importers.foreign_run import (
     Figures,
@@ -89,7 +90,8 @@ def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignR
     raw = next((dict_or_empty(item) for item in results if dict_or_empty(item)), {})
     storage_class = dict_or_empty(raw.get("storageClass"))
     name = dict_or_empty(storage_class.get("metadata")).get("name")
-    job_file = _job_file_options(str(raw.get("fioConfig", "")))
+    sections = job_file_sections(str(raw.get("fioConfig", "")))
+    job_file = {item.options.get("name", item.name): item.options for item in sections}
     served_by = [
         str(storage_class.get("provisioner") or ""),
         *(
@@ -118,24 +120,6 @@ def _first_json_value(file: ForeignFile) -> tuple[object, int, int]:
 
 def _items(document: object) -> list[Any]:
     return document if isinstance(document, list) else [document]
-
-
-def _job_file_options(text: str) -> dict[str, dict[str, str]]:
-    """The options of each job of a job file by the job's name; `[global]` is in all of them."""
-    shared: dict[str, str] = {}
-    jobs: dict[str, dict[str, str]] = {}
-    options = shared
-    for written in text.splitlines():
-        line = written.partition("#")[0].partition(";")[0].strip()
-        if line.startswith("[") and line.endswith("]"):
-            options = shared if line == "[global]" else {**shared, "name": line[1:-1]}
-            if options is not shared:
-                jobs[line] = options
-        elif line:
-            key, _, value = line.partition("=")
-            key = {"readwrite": "rw", "blocksize": "bs"}.get(key.strip(), key.strip())
-            options[excerpt(key, NAME_CHARACTERS)] = excerpt(value.strip(), SETTING_CHARACTERS_MAX)
-    return {job["name"]: job for job in jobs.values()}
 
 
 def _with_job_file(
