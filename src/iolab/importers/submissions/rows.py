@@ -157,9 +157,7 @@ def _row(
     if places and places[-1] + 1 < len(parts):
         place = places[-1]
         organization, system = parts[place - 1], parts[place + 1]
-        workload = (
-            " ".join(part for part in parts[place + 2 :] if part not in ("run", "runs")) or system
-        )
+        workload = " ".join(part for part in parts[place + 2 :] if part not in ("run", "runs"))
         if parts[place - 2].casefold() in _DIVISIONS:
             division, tree = parts[place - 2].casefold(), Path(*parts[: place - 2])
     elif own == root:

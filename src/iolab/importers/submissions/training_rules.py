@@ -157,7 +157,7 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
     if published is None:
         return
     place = ("summary.json", "metric.train_au_mean_percentage")
-    model = next((each for each in THRESHOLDS if each in row.workload.casefold()), "")
+    model = next((each for each in THRESHOLDS if each in row.name.casefold()), "")
     own_threshold = folder.parameter("metric.au")
     needed = THRESHOLDS.get(model, 100 * own_threshold if own_threshold else None)
     if needed is not None and published < needed:
