@@ -7,6 +7,7 @@ pub mod bound;
 pub mod clock;
 pub mod connection;
 pub mod device;
+pub mod drive_logs;
 pub mod elf;
 pub mod error;
 pub mod facts;

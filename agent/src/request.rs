@@ -130,6 +130,9 @@ pub enum Request {
     Trim {
         path: PathBuf,
     },
+    DriveLogs {
+        devices: Vec<String>,
+    },
     Sync {},
     Leftovers {
         path: Option<PathBuf>,
@@ -144,7 +147,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-const VERBS: [&str; 33] = [
+const VERBS: [&str; 34] = [
     "clock",
     "facts",
     "snapshot",
@@ -174,6 +177,7 @@ const VERBS: [&str; 33] = [
     "device_close",
     "discard",
     "trim",
+    "drive_logs",
     "sync",
     "leftovers",
     "lease",

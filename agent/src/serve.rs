@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::clock::ClockReading;
 use crate::connection::{self, Connections, Disconnecting, QueuedBytes, Socket};
 use crate::device::{DeviceOptions, Devices, OpenMode, inspect_device, trim_file_system};
+use crate::drive_logs::read_drive_logs;
 use crate::error::{Error, Result};
 use crate::job::{self, Job, OutputStream, RunEvent};
 use crate::lease::{Lease, ResolvedFile};
@@ -360,6 +361,9 @@ impl Service {
             }
             Request::Trim { path } => {
                 self.outbox.send_message(id, "purged", &trim_file_system(&path)?);
+            }
+            Request::DriveLogs { devices } => {
+                self.outbox.send_message(id, "drives", &read_drive_logs(&devices));
             }
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
                 let backing = Backing::of(image_bytes, path, serial, overwrite)?;

@@ -19,7 +19,8 @@ from typing import Any, Final
 PATIENCE_S: Final = 20.0
 FINAL: Final = {
     "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
-    "device", "filesystem", "ledger", "purged", "use", "closed", "trace", "leftovers", "error",
+    "device", "filesystem", "ledger", "purged", "use", "closed", "trace", "leftovers", "drives",
+    "error",
 }  # fmt: skip
 
 

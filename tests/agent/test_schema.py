@@ -89,6 +89,7 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     said.append(agent.ask("ledger_close", name="blocks"))
     said.append(agent.ask("extents", paths=[file]))
     said.append(agent.ask("evict", paths=[file], system=False))
+    said.append(agent.ask("drive_logs", devices=["nvme4095n1", "sda", "nvme4095n1p1"]))
     said.append(agent.ask("bye"))
     return said
 

@@ -47,6 +47,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.record import Record
 from iolab.registry import analysis_kinds
+from tests.analysis.drives import written_on
 from tests.analysis.records import (
     BLOCK,
     DEVICE,
@@ -768,6 +769,34 @@ PLANTED: Final = (
                 series("throttle_events_per_s", [0.4] * 80, "c2", scope="thermal", name="0"),
             )
         ),
+    ),
+    Planted(
+        "drive-counters",
+        INDICATIVE,
+        "A drive was switched off and on during the run.",
+        FILES,
+        lambda s: s.but(on(s.record, drives=(written_on(0, cycles=8)[1],))),
+    ),
+    Planted(
+        "foreign-drive-writer",
+        INDICATIVE,
+        "A drive counted 460 GB as written, in a run that only read.",
+        FILES,
+        lambda s: s.but(on(s.record, drives=(written_on(0, units=900_000)[1],))),
+    ),
+    Planted(
+        "drive-throttled",
+        INDICATIVE,
+        "Heat slowed a drive down for four seconds, by its own counter.",
+        FILES,
+        lambda s: s.but(on(s.record, drives=(written_on(0, throttled_s=4)[1],))),
+    ),
+    Planted(
+        "drive-power-state",
+        INDICATIVE,
+        "A drive was in a power state that caps its power.",
+        FILES,
+        lambda s: s.but(on(s.record, drives=(written_on(0, power_state=1)[1],))),
     ),
     Planted(
         "device-busy",

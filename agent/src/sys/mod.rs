@@ -12,6 +12,7 @@ pub mod buffer;
 pub mod file;
 pub mod map;
 pub mod mount;
+pub mod nvme;
 pub mod perf;
 pub mod process;
 pub mod signal;

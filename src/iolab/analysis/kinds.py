@@ -20,6 +20,12 @@ from iolab.analysis.checks.client import (
     check_thermal_throttling,
     is_pinned_to_some_cores,
 )
+from iolab.analysis.checks.drives import (
+    check_drive_counters,
+    check_drive_power_state,
+    check_drive_throttled,
+    check_foreign_drive_writer,
+)
 from iolab.analysis.checks.fleet import (
     check_clock_drift,
     check_clock_step,
@@ -64,6 +70,7 @@ from iolab.analysis.service_time import (
 from iolab.analysis.steady import judge_steadiness
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindAnswers, RunView
+from iolab.analysis.wear import run_wear
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
 from iolab.core.metric_spec import declared_metric_keys
@@ -117,6 +124,10 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_cpu_stolen,
     CheckSlot.PROCESSORS_FREE,
     check_thermal_throttling,
+    check_drive_counters,
+    check_foreign_drive_writer,
+    check_drive_throttled,
+    check_drive_power_state,
     check_device_busy,
     check_shared_target,
     check_monitored_node_lost,
@@ -126,7 +137,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 24
+ANALYSIS_VERSION: Final = 25
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
@@ -321,6 +332,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         nodes=kind.node_results(view),
         load=type_tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
+        drives=run_wear(view),
     )
 
 

@@ -58,6 +58,15 @@ WORD_CHARACTERS_MAX: Final = 400
 REMNANTS_MAX: Final = 1000
 """Things that stay on a host; an agent names a hundred."""
 
+LOG_PAGE_CHARACTERS_MAX: Final = 2 * 4096
+"""Of a drive's log page in hexadecimal: those that are read have at most 512 bytes."""
+
+LOG_PAGES_MAX: Final = 16
+"""Log pages of one drive: six are read."""
+
+DRIVES_MAX: Final = 256
+"""Drives of one host whose pages are read at once."""
+
 LISTED_MAX: Final = 100_000
 """Processes, groups and faults of one host: the kernel has few more processes."""
 

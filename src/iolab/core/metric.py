@@ -232,6 +232,40 @@ class NodeResult(Record):
     hypervisor: Mapping[str, Metric] = field(default_factory=dict)
 
 
+class MediaCounter(StrEnum):
+    """Which of a drive's counters tells what its flash wrote."""
+
+    OCP = "OCP extended SMART log (0xC0)"
+    FDP = "FDP statistics (0x22)"
+    VENDOR = "vendor's SMART log (0xCA)"
+    ENDURANCE_GROUP = "endurance group log (0x09)"
+
+
+class DriveWear(Record, kw_only=True):
+    """What a run wrote on one drive, counted at each layer on the way down, in bytes.
+
+    `block_bytes` are those of the block layer (exact), `host_bytes` what the drive counted as
+    written by hosts, `media_bytes` what its flash wrote, both with the interval that the steps of
+    their counters leave. `write_amplification` is `media_bytes` over `block_bytes`; where it is
+    None, `reason` says why. `endurance_share` is what the run used of the drive's rated endurance.
+    `throttled_s` are the seconds in which heat slowed the drive down.
+    """
+
+    host: str
+    device: str
+    model: str
+    is_emulated: bool
+    block_bytes: int
+    host_bytes: Metric | None = None
+    media_bytes: Metric | None = None
+    media_counter: MediaCounter | None = None
+    write_amplification: Metric | None = None
+    reason: str = ""
+    endurance_share: float | None = None
+    throttled_s: int | None = None
+    energy_wh: Metric | None = None
+
+
 class Spread(Record):
     """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
 
@@ -270,7 +304,7 @@ class Result(Record):
     are too few or the load is not one that goes on alike; they are of whole operations where one
     has several I/Os. `nodes` are the hypervisors of guests, `load` says of what kind the run's job
     was (its `type_tag`). `resources` are what its telemetry shows of processors, devices and ports,
-    None of a large fleet.
+    None of a large fleet. `drives` are the NVMe drives below the targets whose log pages were read.
     """
 
     configuration: str
@@ -294,6 +328,7 @@ class Result(Record):
     nodes: tuple[NodeResult, ...] = ()
     load: str = "io"
     resources: RunResources | None = None
+    drives: tuple[DriveWear, ...] = ()
 
     @property
     def key(self) -> RunKey:

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
+from iolab.core.drive import DriveReadings
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
 from iolab.core.libraries import LibraryUse
@@ -421,6 +422,7 @@ class HostRun(Record):
     nothing tells. `trace` is a sample of what the block layer did for the engine, None where
     none was requested. `files` is None of load that has none of its own, or that unmaps them.
     `libraries` are those that stand between the load and the kernel, None where nobody looked.
+    `drives` are the log pages of the NVMe drives below the target, where the agent may read them.
     """
 
     host: str
@@ -454,6 +456,7 @@ class HostRun(Record):
     trace: BlockTrace | None = None
     files: FileIdentityCheck | None = None
     libraries: LibraryUse | None = None
+    drives: tuple[DriveReadings, ...] = ()
 
     @property
     def facts_key(self) -> str:

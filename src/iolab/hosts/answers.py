@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
+from iolab.core.drive import DriveReading
 from iolab.core.host import HostFacts
 from iolab.core.libraries import LibraryUse
 from iolab.core.run import Count, ProcessorUse
@@ -147,6 +148,12 @@ class FilesystemAnswer(Record, kw_only=True):
     device: Annotated[str, Meta(min_length=1, max_length=limits.WORD_CHARACTERS_MAX)]
     kept: bool = False
     direct: bool = False
+
+
+class DrivesAnswer(Record, kw_only=True):
+    """The log pages of a host's NVMe drives at one moment."""
+
+    drives: Annotated[tuple[DriveReading, ...], Meta(max_length=limits.DRIVES_MAX)]
 
 
 class PurgedAnswer(Record, kw_only=True):

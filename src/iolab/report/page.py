@@ -17,6 +17,7 @@ from iolab.report.best import count_verdicts
 from iolab.report.brief import Brief, PublishedResultTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
 from iolab.report.charts.topology import TopologyDrawing, topology_drawing
+from iolab.report.drives import drives_table
 from iolab.report.hardware import (
     disks_table,
     group_identical_hosts,
@@ -175,10 +176,12 @@ def build_report_page(brief: Brief) -> ReportPage:
 
 
 def _result_tables(brief: Brief) -> tuple[Table, ...]:
-    """Every run, a table for each kind of load."""
+    """Every run, a table for each kind of load, and what runs wrote on their drives."""
     by_kind = brief.kinds.results_by_report(brief.results)
-    return tuple(
-        kind.result_table(brief.study, own, brief.run_anchors) for kind, own in by_kind.items()
+    drives = drives_table(brief.results)
+    return (
+        *(kind.result_table(brief.study, own, brief.run_anchors) for kind, own in by_kind.items()),
+        *([drives] if drives else []),
     )
 
 

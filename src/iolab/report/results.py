@@ -16,6 +16,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.brief import LoadReportKinds
+from iolab.report.drives import drive_document
 from iolab.report.numbers import (
     DASH,
     all_axis_names,
@@ -246,6 +247,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "metrics": _metrics_document(result.metrics),
         "hosts": [_host_document(host) for host in result.hosts],
         "nodes": [node_document(node) for node in result.nodes],
+        "drives": [drive_document(wear) for wear in result.drives],
         "spread": result.spread and flat_record_document(result.spread),
         "steadiness": result.steadiness and flat_record_document(result.steadiness),
         "operation_spreads": {

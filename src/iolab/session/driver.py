@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
+from iolab.core.drive import DriveReading
 from iolab.core.engine import EngineName
 from iolab.core.libraries import LibraryUse
 from iolab.core.run import (
@@ -33,6 +34,7 @@ from iolab.errors import EngineError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.device_counters import DeviceSnapshot, device_deltas
+from iolab.hosts.drive_logs import pair_readings
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import ProcessEnding
@@ -67,6 +69,8 @@ class HostRunState(Struct):
     before: DeviceSnapshot | None = None
     after: DeviceSnapshot | None = None
     last_sample: Mapping[str, Any] | None = None
+    drives_before: tuple[DriveReading, ...] = ()
+    drives_after: tuple[DriveReading, ...] = ()
     intervals: IntervalLog = field(default_factory=IntervalLog)
     output: CompressedBytes | None = None
     files: dict[str, CompressedBytes] = field(default_factory=dict)
@@ -154,6 +158,7 @@ class HostRunState(Struct):
             ceiling_fault=self.ceiling_fault,
             trace=self.trace,
             files=self.file_identity_check,
+            drives=pair_readings(self.drives_before, self.drives_after),
             details=self.details,
         )
 

@@ -17,6 +17,7 @@ from iolab.hosts.device_counters import (
     snapshot_and_sample,
     take_snapshot,
 )
+from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import ProcessEnding, run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -188,6 +189,7 @@ async def start_load_together(
 
     async def begin_host(share: HostRunState) -> None:
         await watches[share.name].begin()
+        share.drives_before = await read_drive_logs(share.workdir.host, share.workdir.devices)
         share.offset = await measure_offset(share.workdir.host, session.clock)
         share.before = await take_snapshot(share.workdir.host)
 
@@ -205,8 +207,14 @@ async def start_load_together(
         await run_with_background(
             run_on_each_host(shares, run_watched_load), session.stop.forward_to_event(halt)
         )
+        await run_on_each_host(shares, _read_drives_after)
     finally:
         await end_watches(watches, shares)
+
+
+async def _read_drives_after(share: HostRunState) -> None:
+    if share.drives_before:
+        share.drives_after = await read_drive_logs(share.workdir.host, share.workdir.devices)
 
 
 async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostRunState]) -> None:

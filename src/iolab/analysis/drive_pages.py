@@ -1,0 +1,137 @@
+"""Log pages of NVMe drives, decoded.
+
+Offsets and units are those of the NVMe base specification 2.0 (SMART, endurance group, FDP), of the
+OCP Datacenter NVMe SSD specification (page 0xC0) and of Intel's page 0xCA. All numbers are little
+endian. A page that is shorter than it must be, or that is not hexadecimal, tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from iolab.core.drive import DriveReading, LogPage
+from iolab.core.limits import NUMBER_MAX
+from iolab.core.metric import MediaCounter
+from iolab.record import Record
+
+DATA_UNIT_BYTES: Final = 512_000
+"""Of SMART's data units: a thousand blocks of 512 bytes, rounded up."""
+
+SMART: Final = 0x02
+ENDURANCE_GROUP: Final = 0x09
+FDP_STATISTICS: Final = 0x22
+OCP_SMART: Final = 0xC0
+VENDOR_SMART: Final = 0xCA
+
+OCP_GUID: Final = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
+"""The last 16 bytes of the OCP's page 0xC0; other vendors have pages of their own there."""
+
+NAND_WRITTEN_KEY: Final = 0xF4
+VENDOR_UNIT_BYTES: Final = 32 << 20
+"""What Intel's page counts in."""
+
+VENDOR_ITEM_BYTES: Final = 12
+
+ENDURANCE_UNIT_BYTES: Final = 1_000_000_000
+"""What an endurance group counts in, rounded up."""
+
+
+class SmartCounters(Record):
+    """SMART's page: data units in 512,000 bytes; `energy_wh` is None where it is not reported."""
+
+    units_read: int
+    units_written: int
+    power_cycles: int
+    unsafe_shutdowns: int
+    throttled_s: int
+    energy_wh: int | None
+
+
+class MediaBytes(Record):
+    """What the flash wrote in all its life, in bytes.
+
+    `step_bytes` is what the counter counts in, None where no specification says so.
+    """
+
+    counter: MediaCounter
+    written_bytes: int
+    step_bytes: int | None
+
+
+def smart_counters(reading: DriveReading, namespace: int | None = None) -> SmartCounters | None:
+    """SMART's page of the controller, or of one namespace; None where the drive has none."""
+    page = _page_bytes(reading.pages, SMART, namespace, 512)
+    if page is None:
+        return None
+    return SmartCounters(
+        units_read=_integer(page, 32, 16),
+        units_written=_integer(page, 48, 16),
+        power_cycles=_integer(page, 112, 16),
+        unsafe_shutdowns=_integer(page, 144, 16),
+        throttled_s=_integer(page, 224, 4) + _integer(page, 228, 4),
+        energy_wh=_integer(page, 232, 8) or None,
+    )
+
+
+def media_bytes(reading: DriveReading) -> MediaBytes | None:
+    """What the flash wrote, by the best counter that the drive has; None without one.
+
+    FDP's statistics count bytes on both sides; then the OCP's page, the vendor's, the group's.
+    """
+    if page := _page_bytes(reading.pages, FDP_STATISTICS, None, 64):
+        return MediaBytes(MediaCounter.FDP, _integer(page, 16, 16), 1)
+    if (page := _ocp_page(reading)) is not None:
+        return MediaBytes(MediaCounter.OCP, _integer(page, 0, 16), None)
+    if page := _page_bytes(reading.pages, VENDOR_SMART, None, 512):
+        units = _vendor_item(page, NAND_WRITTEN_KEY)
+        if units is not None:
+            written = units * VENDOR_UNIT_BYTES
+            return MediaBytes(MediaCounter.VENDOR, written, VENDOR_UNIT_BYTES)
+    if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
+        units = _integer(page, 80, 16)
+        if units:
+            written = units * ENDURANCE_UNIT_BYTES
+            return MediaBytes(MediaCounter.ENDURANCE_GROUP, written, ENDURANCE_UNIT_BYTES)
+    return None
+
+
+def endurance_bytes(reading: DriveReading) -> int | None:
+    """How much the drive is rated to take from hosts in its life; None where it does not say so."""
+    if (page := _ocp_page(reading)) is not None and (rated := _integer(page, 176, 16)):
+        return rated
+    if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
+        return _integer(page, 32, 16) * ENDURANCE_UNIT_BYTES or None
+    return None
+
+
+def _ocp_page(reading: DriveReading) -> bytes | None:
+    page = _page_bytes(reading.pages, OCP_SMART, None, 512)
+    return page if page is not None and page[496:512] == OCP_GUID else None
+
+
+def _vendor_item(page: bytes, key: int) -> int | None:
+    """The raw number of an item of Intel's page: key, 2 bytes, normalised, 1 byte, 6 bytes raw."""
+    for start in range(0, len(page) - VENDOR_ITEM_BYTES + 1, VENDOR_ITEM_BYTES):
+        if page[start] == key:
+            return _integer(page, start + 5, 6)
+    return None
+
+
+def _page_bytes(
+    pages: Iterable[LogPage], number: int, namespace: int | None, length: int
+) -> bytes | None:
+    for page in pages:
+        if page.page == number and page.namespace == namespace and page.hex is not None:
+            try:
+                content = bytes.fromhex(page.hex)
+            except ValueError:
+                return None
+            is_empty = content.count(0xFF) == len(content)
+            return content if len(content) >= length and not is_empty else None
+    return None
+
+
+def _integer(page: bytes, start: int, size: int) -> int:
+    """A number of the page, at most one that can be stored."""
+    return min(int.from_bytes(page[start : start + size], "little"), NUMBER_MAX)

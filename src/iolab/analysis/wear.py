@@ -1,0 +1,206 @@
+"""What a run wrote at each layer below the application, and how much of it was the drive's own.
+
+A write amplification is the ratio of two differences of counters. Each counter counts in steps and
+rounds up, so that a difference D of a counter with the step s lies within D - s and D + s; the
+interval of the ratio follows from that. A step that no specification gives is taken as the greatest
+common divisor of the counter before and after the run, which is never smaller than it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from iolab.analysis.drive_pages import (
+    DATA_UNIT_BYTES,
+    MediaBytes,
+    SmartCounters,
+    endurance_bytes,
+    media_bytes,
+    smart_counters,
+)
+from iolab.analysis.view import RunView
+from iolab.core.drive import DriveReading, DriveReadings
+from iolab.core.metric import DriveWear, Metric
+from iolab.core.run import DeviceDelta, HostRun
+from iolab.core.stopping import SteadinessStatus
+from iolab.record import Record
+from iolab.units import format_bytes, format_duration_s
+
+STEPS_MIN: Final = 100
+"""Steps of a counter that a difference must have: with fewer the interval is wider than 1 %."""
+
+FOREIGN_SHARE: Final = 0.02
+"""Share of what the block layer wrote by which the drive may have counted more before another
+writer is behind it: journals of the run's own file system are in the block layer's count."""
+
+EMULATED_MODELS: Final = ("QEMU", "VMware", "Amazon", "VirtualBox", "Virtual")
+"""How the models of drives begin that are software: what their flash wrote is not a drive's."""
+
+
+class DriveChange(Record):
+    """One drive over a run: its SMART counters before and after, and its block device's delta.
+
+    `fault` says why its counters cannot be compared; all else may be missing then.
+    """
+
+    host: HostRun
+    before: DriveReading
+    after: DriveReading | None = None
+    delta: DeviceDelta | None = None
+    smart_before: SmartCounters | None = None
+    smart_after: SmartCounters | None = None
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        """The drive's device with its host."""
+        return f"{self.before.device} of {self.host.host}"
+
+    @property
+    def written_units(self) -> int:
+        """How far the controller's data units written rose; 0 where they are not known."""
+        if self.smart_before is None or self.smart_after is None:
+            return 0
+        return self.smart_after.units_written - self.smart_before.units_written
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether the drive was switched off between the readings, or a counter of it fell."""
+        before, after = self.smart_before, self.smart_after
+        if before is None or after is None:
+            return False
+        rose = after.power_cycles > before.power_cycles
+        rose = rose or after.unsafe_shutdowns > before.unsafe_shutdowns
+        fell = after.units_written < before.units_written
+        return rose or fell or after.units_read < before.units_read
+
+    @property
+    def throttled_s(self) -> int | None:
+        """Seconds in which heat slowed the drive down; None where it does not count them."""
+        if self.smart_before is None or self.smart_after is None or self.was_reset:
+            return None
+        return max(self.smart_after.throttled_s - self.smart_before.throttled_s, 0)
+
+    @property
+    def block_bytes(self) -> int:
+        """What the block layer wrote on the drive, in bytes."""
+        return self.delta.write_bytes if self.delta else 0
+
+    @property
+    def has_stood_still(self) -> bool:
+        """Whether the drive counted nothing while so much was written that it must have."""
+        expected = self.block_bytes // DATA_UNIT_BYTES
+        return self.smart_after is not None and expected >= STEPS_MIN and self.written_units == 0
+
+    @property
+    def foreign_bytes(self) -> int:
+        """What the drive counted as written beyond the block layer's bytes, if certainly so."""
+        least = (self.written_units - 1) * DATA_UNIT_BYTES
+        excess = least - self.block_bytes
+        return excess if excess > max(FOREIGN_SHARE * self.block_bytes, DATA_UNIT_BYTES) else 0
+
+
+def drive_changes(view: RunView, index: int) -> Iterator[DriveChange]:
+    """Every drive of a host of the run whose log pages were asked for."""
+    host = view.hosts[index]
+    deltas = {delta.device: delta for delta in host.devices}
+    for readings in host.drives:
+        yield _drive_change(host, readings, deltas.get(readings.before.device))
+
+
+def _drive_change(host: HostRun, readings: DriveReadings, delta: DeviceDelta | None) -> DriveChange:
+    before, after = readings.before, readings.after
+    fault = before.fault or (after.fault if after else "it was not read again after the run") or ""
+    smart_before, smart_after = smart_counters(before), smart_counters(after) if after else None
+    if not fault and (smart_before is None or smart_after is None):
+        fault = "it gave no SMART log page"
+    if not fault and delta is None:
+        fault = "the kernel's counters of its block device are missing"
+    return DriveChange(host, before, after, delta, smart_before, smart_after, fault)
+
+
+def run_wear(view: RunView) -> tuple[DriveWear, ...]:
+    """What the run wrote on each drive, in the order of hosts and their drives."""
+    changes = (change for index in range(len(view.hosts)) for change in drive_changes(view, index))
+    return tuple(_drive_wear(view, change) for change in changes)
+
+
+def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
+    identity = change.before.identity
+    model = identity.model if identity else ""
+    wear = DriveWear(
+        host=change.host.host,
+        device=change.before.device,
+        model=model,
+        is_emulated=model.startswith(EMULATED_MODELS),
+        block_bytes=change.block_bytes,
+        throttled_s=change.throttled_s,
+    )
+    if change.fault or change.was_reset or change.after is None:
+        reset = "the drive was switched off or its counters fell during the run"
+        return replace(wear, reason=change.fault or reset)
+    rated = endurance_bytes(change.before)
+    wear = replace(
+        wear,
+        host_bytes=_difference(change.written_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES),
+        endurance_share=change.block_bytes / rated if rated else None,
+        energy_wh=_energy(change),
+    )
+    before, after = media_bytes(change.before), media_bytes(change.after)
+    if before is None or after is None or before.counter is not after.counter:
+        return replace(wear, reason="the drive has no counter of what its flash wrote")
+    grown, step = after.written_bytes - before.written_bytes, _step_bytes(before, after)
+    if grown < 0:
+        return replace(wear, reason="the counter of what the flash wrote fell")
+    wear = replace(wear, media_bytes=_difference(grown, step), media_counter=before.counter)
+    if reason := _refusal(view, change, grown, step):
+        return replace(wear, reason=reason)
+    written = change.block_bytes
+    low, high = (grown - step) / written, (grown + step) / written
+    return replace(wear, write_amplification=Metric(grown / written, "", low, high))
+
+
+def _step_bytes(before: MediaBytes, after: MediaBytes) -> int:
+    return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
+
+
+def _difference(count: int, step: int) -> Metric:
+    """A difference of a counter that rounds up in steps, with what it leaves open."""
+    return Metric(float(count), "bytes", float(max(count - step, 0)), float(count + step))
+
+
+def _energy(change: DriveChange) -> Metric | None:
+    before, after = change.smart_before, change.smart_after
+    if before is None or after is None or before.energy_wh is None or after.energy_wh is None:
+        return None
+    grown = after.energy_wh - before.energy_wh
+    return None if grown < 0 else Metric(float(grown), "Wh", float(max(grown - 1, 0)), grown + 1.0)
+
+
+def _refusal(view: RunView, change: DriveChange, grown: int, step: int) -> str:
+    """Why no write amplification can be told, with what would do; "" where it can."""
+    if change.has_stood_still:
+        return "the drive's counters stood still"
+    if foreign := change.foreign_bytes:
+        return f"something else wrote {format_bytes(foreign)} on the drive"
+    steady = view.steadiness_view.steadiness.status if view.steadiness_view else None
+    short_by = max(
+        STEPS_MIN * DATA_UNIT_BYTES / max(change.block_bytes, 1), STEPS_MIN * step / max(grown, 1)
+    )
+    if short_by > 1:
+        return _too_short_text(view, change, short_by)
+    if steady in (SteadinessStatus.TRANSIENT, SteadinessStatus.CYCLE):
+        return "the rate was not steady"
+    return ""
+
+
+def _too_short_text(view: RunView, change: DriveChange, short_by: float) -> str:
+    text = f"the run wrote only {format_bytes(change.block_bytes)}"
+    seconds = float(view.load.seconds.max()) if view.load.seconds.size else 0.0
+    if not change.block_bytes or not seconds:
+        return text
+    return f"{text}: a run of {format_duration_s(math.ceil(short_by * seconds))} would do"

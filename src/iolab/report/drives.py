@@ -1,0 +1,102 @@
+"""What runs wrote on the drives below their targets, and what their flash made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from iolab.core.metric import DriveWear, Metric, Result
+from iolab.report.numbers import DASH, finite_number_or_none
+from iolab.report.phrases import result_run_text
+from iolab.report.table import Cell, Column, Table, row_of_cells
+from iolab.text import list_text
+from iolab.units import format_bytes, significant_digits_text
+
+WEAR_HEADING: Final = "Drives"
+
+_COLUMNS: Final = (
+    Column("Run", can_wrap=True),
+    Column("Drive"),
+    Column("Block layer", is_number=True),
+    Column("Drive counted", is_number=True, is_optional=True),
+    Column("Flash wrote", is_number=True, is_optional=True),
+    Column("Write amplification", is_number=True),
+    Column("Why not, and what else", can_wrap=True),
+)
+
+DRIVES_MAX: Final = 200
+"""Rows of the table: more are a fleet, whose every drive stands in `iolab show --format json`."""
+
+
+def drives_table(results: Sequence[Result]) -> Table | None:
+    """Each drive of each run on which something was written; None where none was looked at."""
+    rows = [_drive_row(result, wear) for result in results for wear in result.drives]
+    if not rows:
+        return None
+    return Table(WEAR_HEADING, _COLUMNS, tuple(rows[:DRIVES_MAX]))
+
+
+def _drive_row(result: Result, wear: DriveWear) -> tuple[Cell, ...]:
+    return row_of_cells(
+        result_run_text(result),
+        f"{wear.host} {wear.device}",
+        format_bytes(wear.block_bytes),
+        _bytes_text(wear.host_bytes),
+        _bytes_text(wear.media_bytes),
+        _amplification_text(wear.write_amplification),
+        list_text(list(_notes(wear))),
+    )
+
+
+def _notes(wear: DriveWear) -> Iterable[str]:
+    if wear.reason:
+        yield wear.reason
+    if wear.is_emulated:
+        yield "an emulated drive: its flash is a model"
+    if wear.throttled_s:
+        yield f"slowed down by heat for {wear.throttled_s} s"
+    if wear.endurance_share:
+        yield f"{100 * wear.endurance_share:.2g} % of the rated endurance"
+    if wear.energy_wh is not None:
+        yield f"{_range_text(wear.energy_wh)} Wh by the drive's own counter"
+
+
+def _bytes_text(amount: Metric | None) -> str:
+    return DASH if amount is None or amount.value is None else format_bytes(round(amount.value))
+
+
+def _amplification_text(amplification: Metric | None) -> str:
+    if amplification is None or amplification.value is None:
+        return DASH
+    return f"{significant_digits_text(amplification.value)} ({_range_text(amplification)})"
+
+
+def _range_text(metric: Metric) -> str:
+    low, high = metric.low or 0.0, metric.high or 0.0
+    return f"{significant_digits_text(low)}–{significant_digits_text(high)}"
+
+
+def drive_document(wear: DriveWear) -> dict[str, object]:
+    """The same for `iolab show --format json`; amounts with low and high, None where not known."""
+    return {
+        "host": wear.host,
+        "device": wear.device,
+        "model": wear.model,
+        "is_emulated": wear.is_emulated,
+        "block_bytes": wear.block_bytes,
+        "host_bytes": _amount_document(wear.host_bytes),
+        "media_bytes": _amount_document(wear.media_bytes),
+        "media_counter": wear.media_counter and wear.media_counter.value,
+        "write_amplification": _amount_document(wear.write_amplification),
+        "reason": wear.reason,
+        "endurance_share": wear.endurance_share,
+        "throttled_s": wear.throttled_s,
+        "energy_wh": _amount_document(wear.energy_wh),
+    }
+
+
+def _amount_document(amount: Metric | None) -> dict[str, float | None] | None:
+    if amount is None:
+        return None
+    ends = (amount.value, amount.low, amount.high)
+    return dict(zip(("value", "low", "high"), map(finite_number_or_none, ends), strict=True))

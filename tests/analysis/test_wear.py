@@ -1,0 +1,223 @@
+"""What a run wrote on its drives, by their own counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from iolab.analysis.checks.drives import (
+    check_drive_counters,
+    check_drive_power_state,
+    check_drive_throttled,
+    check_foreign_drive_writer,
+)
+from iolab.analysis.drive_pages import (
+    DATA_UNIT_BYTES,
+    SMART,
+    VENDOR_SMART,
+    endurance_bytes,
+    media_bytes,
+    smart_counters,
+)
+from iolab.analysis.steady import judge_steadiness
+from iolab.analysis.wear import run_wear
+from iolab.core.drive import DriveReading, DriveReadings, LogPage
+from iolab.core.metric import DriveWear, MediaCounter
+from iolab.core.run import DeviceDelta, RunRecord
+from iolab.core.stopping import SteadinessStatus
+from tests.analysis.checks_on import INDICATIVE, VALID, ask
+from tests.analysis.drives import (
+    STEPS,
+    ocp_page,
+    reading,
+    recorded_reading,
+    smart_page,
+    written_on,
+)
+from tests.analysis.records import healthy, view_of
+
+GB = 1_000_000_000
+
+
+def on_drive(delta: DeviceDelta, readings: DriveReadings) -> RunRecord:
+    return healthy(devices=(delta,), drives=(readings,))
+
+
+def wear_of(delta: DeviceDelta, readings: DriveReadings) -> DriveWear:
+    (wear,) = run_wear(view_of(on_drive(delta, readings)))
+    return wear
+
+
+def recorded_wear(first: str, last: str) -> DriveWear:
+    """Of QEMU's drive between two steps; what it wrote is little, so the least is lowered."""
+    written = STEPS[last]["block_bytes"] - STEPS[first]["block_bytes"]
+    delta = DeviceDelta("nvme0n1", 0, written, 0, 1)
+    return wear_of(delta, DriveReadings(recorded_reading(first), recorded_reading(last)))
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"), [("reclaim-unit-closed", 3.88), ("written-and-closed", 5.23)]
+)
+def test_the_amplification_of_the_emulated_drive_is_found(
+    last: str, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iolab.analysis.wear.STEPS_MIN", 10)
+    wear = recorded_wear("new", last)
+    assert wear.media_counter is MediaCounter.FDP
+    assert wear.is_emulated
+    found = wear.write_amplification
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= expected + 0.005
+    assert found.high >= expected - 0.005
+    assert found.value == pytest.approx(expected, abs=0.005)
+
+
+def test_so_few_units_tell_no_amplification_but_how_long_a_run_would() -> None:
+    wear = recorded_wear("new", "written")
+    assert wear.write_amplification is None
+    assert wear.reason.startswith("the run wrote only 16.5 MiB: a run of ")
+    assert wear.host_bytes is not None
+    assert wear.host_bytes.low is not None
+    assert wear.host_bytes.low <= wear.block_bytes <= (wear.host_bytes.high or 0)
+
+
+def test_pages_are_decoded_as_the_drive_meant_them() -> None:
+    written = recorded_reading("written-and-closed")
+    controller, namespace = smart_counters(written), smart_counters(written, 1)
+    assert controller is not None
+    assert controller.units_written == 51
+    assert namespace is not None
+    assert namespace.units_written == 51
+    media = media_bytes(written)
+    assert media is not None
+    assert (media.counter, media.written_bytes) == (MediaCounter.FDP, 134_217_728)
+    pages = tuple(page for page in written.pages if page.page != 0x22)
+    media = media_bytes(replace(written, pages=pages))
+    assert media is not None
+    assert (media.counter, media.written_bytes) == (MediaCounter.OCP, 25_681_920)
+
+
+def test_a_vendors_page_counts_in_units_of_32_mib() -> None:
+    page = bytearray(512)
+    page[12 * 3] = 0xF4
+    page[12 * 3 + 5 : 12 * 3 + 11] = (1000).to_bytes(6, "little")
+    media = media_bytes(reading(LogPage(page=VENDOR_SMART, hex=page.hex())))
+    assert media is not None
+    assert media.written_bytes == 1000 << 25
+    assert media.step_bytes == 1 << 25
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        ocp_page(5, guid=bytes(16)),
+        LogPage(page=0xC0, status=0x4002),
+        LogPage(page=0xC0, hex="00" * 511),
+        LogPage(page=0xC0, hex="zz" * 512),
+        LogPage(page=0xC0, hex=""),
+        LogPage(page=VENDOR_SMART, hex="ff" * 512),
+    ],
+)
+def test_a_page_that_is_none_tells_nothing(page: LogPage) -> None:
+    assert media_bytes(reading(page)) is None
+    assert endurance_bytes(reading(page)) is None
+
+
+@pytest.mark.parametrize("content", ["", "00" * 511, "zz" * 512, "ff" * 512])
+def test_a_smart_page_that_is_none_tells_nothing(content: str) -> None:
+    assert smart_counters(reading(LogPage(page=SMART, hex=content))) is None
+
+
+def test_the_planted_amplification_lies_within_its_interval() -> None:
+    wear = wear_of(*written_on(300 * GB, amplification=2.5))
+    found = wear.write_amplification
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= 2.5 <= found.high
+    assert (found.high - found.low) / 2.5 < 0.01
+    assert wear.endurance_share == pytest.approx(300 / 14_000_000)
+    assert wear.reason == ""
+
+
+def test_a_drive_may_write_less_than_it_was_given() -> None:
+    found = wear_of(*written_on(300 * GB, amplification=0.6)).write_amplification
+    assert found is not None
+    assert found.value == pytest.approx(0.6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"units": 0}, "stood still"),
+        ({"cycles": 8}, "switched off"),
+        ({"units": 900_000}, "something else wrote"),
+    ],
+)
+def test_no_amplification_is_told_where_the_counters_are_not_the_runs(
+    changes: dict[str, Any], reason: str
+) -> None:
+    wear = wear_of(*written_on(300 * GB, **changes))
+    assert wear.write_amplification is None
+    assert reason in wear.reason
+
+
+def test_no_amplification_is_told_of_a_rate_that_was_not_steady() -> None:
+    record = on_drive(*written_on(300 * GB))
+    seen = judge_steadiness(record)
+    assert seen is not None
+    steadiness = replace(seen.steadiness, status=SteadinessStatus.TRANSIENT)
+    view = replace(view_of(record), steadiness_view=replace(seen, steadiness=steadiness))
+    (wear,) = run_wear(view)
+    assert wear.write_amplification is None
+    assert wear.reason == "the rate was not steady"
+
+
+def test_what_could_not_be_read_is_said() -> None:
+    delta, readings = written_on(300 * GB)
+    fault = "its log pages need CAP_SYS_ADMIN"
+    denied: DriveReading = reading(fault=fault)
+    assert wear_of(delta, replace(readings, before=denied)).reason == fault
+    assert "not read again" in wear_of(delta, replace(readings, after=None)).reason
+    plain = DriveReadings(
+        reading(smart_page(5)), reading(smart_page(5 + 300 * GB // DATA_UNIT_BYTES))
+    )
+    assert "no counter of what its flash wrote" in wear_of(delta, plain).reason
+
+
+@pytest.mark.parametrize(
+    ("check", "changes"),
+    [
+        (check_drive_counters, {"units": 0}),
+        (check_drive_counters, {"cycles": 8}),
+        (check_foreign_drive_writer, {"units": 900_000}),
+        (check_drive_throttled, {"throttled_s": 4}),
+        (check_drive_power_state, {"power_state": 1}),
+    ],
+)
+def test_each_check_finds_its_fault_and_lets_a_sound_drive_pass(
+    check: Any, changes: dict[str, Any]
+) -> None:
+    assert ask(check, on_drive(*written_on(300 * GB))).level is VALID
+    assert ask(check, on_drive(*written_on(300 * GB, **changes))).level is INDICATIVE
+    assert ask(check, healthy()).level is None
+
+
+def test_the_journal_of_the_runs_own_file_system_is_no_foreign_writer() -> None:
+    units = -(-300 * GB // DATA_UNIT_BYTES) + 100
+    record = on_drive(*written_on(300 * GB, units=units))
+    assert ask(check_foreign_drive_writer, record).level is VALID
+
+
+def test_energy_is_told_where_the_drive_counts_it() -> None:
+    delta, _ = written_on(300 * GB)
+    units = 300 * GB // DATA_UNIT_BYTES
+    before = reading(smart_page(5, energy_wh=100))
+    after = reading(smart_page(5 + units, energy_wh=103))
+    energy = wear_of(delta, DriveReadings(before, after)).energy_wh
+    assert energy is not None
+    assert (energy.value, energy.low, energy.high) == (3, 2, 4)
