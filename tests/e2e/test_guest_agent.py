@@ -57,7 +57,9 @@ def folder(node: Agent) -> Iterator[Path]:
 class Guest:
     """A guest on a node, and what is said to the agent in it."""
 
-    def __init__(self, node: Agent, folder: Path, kit: GuestKit, *more: str) -> None:
+    def __init__(
+        self, node: Agent, folder: Path, kit: GuestKit, *more: str, devices: tuple[str, ...] = ()
+    ) -> None:
         image = folder / "image"
         # Bytes that a physical volume begins with: random ones could be the same.
         image.write_bytes(bytes(512) + b"LABELONE" + bytes(DISK_BYTES - 520))
@@ -75,6 +77,10 @@ class Guest:
         )
         argv = list(qemu_argv(machine, "qemu-system-x86_64"))
         argv[-1] = " ".join([argv[-1], *more])
+        if devices:  # of PCI, which the small machine has where it is asked for
+            place = argv.index("-machine") + 1
+            argv[place] += ",pcie=on,acpi=on"
+            argv += devices
         self._node = node
         self._heard = b""
         self._next_id = 0

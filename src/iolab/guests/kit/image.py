@@ -51,8 +51,9 @@ _XEN: Final = b"Xen\0"
 _NOTES_LIMIT: Final = 1000
 _X86_64: Final = 62
 
-WANTED_MODULES: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")
-"""Buses of both kinds of machine, disks, and the port that the agent speaks through."""
+WANTED_MODULES: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console", "nvme")
+"""Buses of both kinds of machine, disks, the port that the agent speaks through, and drives that
+count what is written on them."""
 
 REQUIRED_MODULES: Final = frozenset({"virtio_blk", "virtio_console"})
 """Without these no guest is of use; a kernel may lack one of the buses."""
