@@ -39,7 +39,9 @@ def guest(kit: GuestKit) -> Iterator[Guest]:
         Agent(agent_binary(), patience_s=PATIENCE_S) as node,
         tempfile.TemporaryDirectory(prefix="iolab-guest-", dir="/var/tmp") as path,
     ):
-        folder = Path(node.ask("scratch_open", path=path, name="iolab-scratch-x", owner="me")["dir"])
+        folder = Path(
+            node.ask("scratch_open", path=path, name="iolab-scratch-x", owner="me")["dir"]
+        )
         devices = ["-device", "nvme,id=nvme0,serial=IOLAB001"]
         for number in (1, 2):
             image = folder / f"namespace{number}"

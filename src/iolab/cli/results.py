@@ -20,12 +20,10 @@ from iolab.core.study import Study
 from iolab.registry import report_kinds
 from iolab.report.answer import SessionAnswer
 from iolab.report.bottleneck import bottlenecks_line
-from iolab.report.drives import WEAR_HEADING, drives_table
 from iolab.report.numbers import utc_minute_text
 from iolab.report.phrases import Objection, load_finding_sentences, merge_objections
 from iolab.report.table import Column
 from iolab.report.terminal import (
-    report_table_for_terminal,
     QUIET_STYLE,
     VERDICT_STYLES,
     UnwrappedLine,
@@ -190,18 +188,7 @@ def result_lines(
             ]
             yield from kind.terminal_screen(study, own, own_points, repeats=repeats)
             shown += 1
-    if drives := drives_table(results if details else _results_with_amplification(results)):
-        yield ""
-        yield section_title(WEAR_HEADING)
-        yield report_table_for_terminal(drives)
     yield from _failed_run_lines(results)
-
-
-def _results_with_amplification(results: Sequence[Result]) -> list[Result]:
-    """Those of which it is known what a drive's flash wrote; of others --details tells why not."""
-    return [
-        result for result in results if any(wear.write_amplification for wear in result.drives)
-    ]
 
 
 def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:

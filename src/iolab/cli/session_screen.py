@@ -26,7 +26,14 @@ from iolab.report.best_terminal import (
     best_line_count,
     figures_of_first_lines,
 )
-from iolab.report.terminal import QUIET_STYLE, GroupedTable, literal_text
+from iolab.report.drives import drives_table
+from iolab.report.terminal import (
+    QUIET_STYLE,
+    GroupedTable,
+    literal_text,
+    report_table_for_terminal,
+    section_title,
+)
 from iolab.text import counted_noun
 
 if TYPE_CHECKING:
@@ -94,6 +101,8 @@ def session_screen_lines(
 def _all_results(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
+    if drives := drives_table(results, only_known=not screen.has_details):
+        yield from ("", section_title(drives.title), report_table_for_terminal(drives))
     if not screen.has_details:  # they begin with the objections
         yield from objection_lines(screen.answer.objections)
     yield from report_kinds().booted_hosts.terminal_screen(study, screen.points)

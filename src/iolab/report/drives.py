@@ -12,8 +12,6 @@ from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
 from iolab.units import format_bytes, significant_digits_text
 
-WEAR_HEADING: Final = "Drives"
-
 _COLUMNS: Final = (
     Column("Run", can_wrap=True),
     Column("Drive"),
@@ -28,12 +26,20 @@ DRIVES_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every drive stands in `iolab show --format json`."""
 
 
-def drives_table(results: Sequence[Result]) -> Table | None:
-    """Each drive of each run on which something was written; None where none was looked at."""
-    rows = [_drive_row(result, wear) for result in results for wear in result.drives]
+def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
+    """Each drive of each run whose pages were read; None where there is none.
+
+    With `only_known` those alone of which it is known how much more their flash wrote.
+    """
+    drives = [(result, wear) for result in results for wear in result.drives]
+    rows = [
+        _drive_row(result, wear)
+        for result, wear in drives
+        if wear.write_amplification is not None or not only_known
+    ]
     if not rows:
         return None
-    return Table(WEAR_HEADING, _COLUMNS, tuple(rows[:DRIVES_MAX]))
+    return Table("Drives", _COLUMNS, tuple(rows[:DRIVES_MAX]))
 
 
 def _drive_row(result: Result, wear: DriveWear) -> tuple[Cell, ...]:
