@@ -1,4 +1,4 @@
-//! What NVMe drives count themselves: raw log pages, which the controller decodes.
+//! What `NVMe` drives count themselves: raw log pages, which the controller decodes.
 //!
 //! A page that a drive does not offer is left out with the status it gave. Nothing is set, and no
 //! event that others wait for is cleared.
@@ -252,7 +252,7 @@ mod tests {
         page[261] = 3;
         page[263] = 1;
         page[2048..2050].copy_from_slice(&2500_u16.to_le_bytes());
-        page[2080..2084].copy_from_slice(&(500_u32 | 1 << 24).to_le_bytes());
+        page[2080..2084].copy_from_slice(&(0x1F4_u32 | 1 << 24).to_le_bytes());
         let identity = parse_identity(&page);
         assert_eq!(identity.vendor, 0x1b36);
         assert_eq!(identity.serial, "IOLAB001");

@@ -1,10 +1,10 @@
-//! Admin commands of an NVMe drive that only read: Identify, Get Log Page, Get Features.
+//! Admin commands of an `NVMe` drive that only read: Identify, Get Log Page, Get Features.
 
 use std::fs::File;
 use std::io::{self, Result};
 use std::os::fd::AsRawFd;
 
-/// `_IO('N', 0x40)` of linux/nvme_ioctl.h: which namespace a block device is.
+/// `_IO('N', 0x40)` of `linux/nvme_ioctl.h`: which namespace a block device is.
 const NVME_IOCTL_ID: libc::Ioctl = 0x4E40;
 /// `_IOWR('N', 0x41, struct nvme_admin_cmd)`, which is 72 bytes long.
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
