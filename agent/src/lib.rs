@@ -4,6 +4,7 @@
 //! study. See docs/reference/wire.md for what it is asked and says.
 
 pub mod bound;
+pub mod checkpoint;
 pub mod clock;
 pub mod connection;
 pub mod device;

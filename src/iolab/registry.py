@@ -31,6 +31,7 @@ KINDS: Final = (
     "iolab.loads.metadata.kind:KIND",
     "iolab.loads.keyvalue.kind:KIND",
     "iolab.loads.kvcache.kind:KIND",
+    "iolab.loads.checkpoint.kind:KIND",
     "iolab.importers.kind:KIND",
 )
 """iolab's own kinds of load, in the order shown; one line each."""

@@ -68,6 +68,7 @@ from tests.analysis.test_checks_storage import THREE, node
 from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
 from tests.guests import fleets
 from tests.judging import verdict_of
+from tests.loads.checkpoint import records as checkpoints
 from tests.loads.fileio.test_checks_generator import NATIVE, generated, late, open_loop
 from tests.loads.keyvalue import test_checks_stores as stores
 from tests.loads.keyvalue.asking import counted, on_host, told
@@ -226,6 +227,7 @@ MDTEST: Final = session(mdtest_record(FOUR))
 DB_BENCH: Final = session(ticking(bench_record(2), stores.READS))
 CASSANDRA: Final = session(stores.served())
 KV_CACHE: Final = session(replays.replayed())
+CHECKPOINT: Final = session(checkpoints.saved_and_restored())
 
 
 class Planted(Record):
@@ -685,6 +687,34 @@ PLANTED: Final = (
         lambda s: s.but(
             replays.replayed(generator=replace(replays.GENERATOR, drained_ios=270_000))
         ),
+    ),
+    Planted(
+        "ranks-missing",
+        INVALID,
+        "Of eight ranks of a checkpoint seven were heard of.",
+        CHECKPOINT,
+        lambda s: s.but(checkpoints.saved_and_restored(save=checkpoints.without_last_rank)),
+    ),
+    Planted(
+        "slowest-rank",
+        INDICATIVE,
+        "One rank took three times as long as the others to save as much.",
+        CHECKPOINT,
+        lambda s: s.but(checkpoints.saved_and_restored(save=checkpoints.with_straggler)),
+    ),
+    Planted(
+        "not-durable",
+        INVALID,
+        "Flushes did nothing: a fifth of the saved bytes was on the device at the end.",
+        CHECKPOINT,
+        lambda s: s.but(checkpoints.saved_and_restored(save=checkpoints.with_unflushed_bytes)),
+    ),
+    Planted(
+        "restored-from-memory",
+        INVALID,
+        "Half of a checkpoint was restored from the page cache.",
+        CHECKPOINT,
+        lambda s: s.but(checkpoints.saved_and_restored(restore=checkpoints.with_cached_half)),
     ),
     Planted(
         "uneven-fleet",

@@ -102,6 +102,7 @@ def test_studies_are_listed() -> None:
     listed = document("studies", "--json")["studies"]
     assert [study["id"] for study in listed] == [
         "cassandra",
+        "checkpoint",
         "cluster-kpi",
         "kv-cache",
         "rocksdb",

@@ -133,7 +133,7 @@ async def execute_run(
         failure=failure_text(fault) if fault else None,
         started_real_ns=started_ns,
         ended_real_ns=ended_ns,
-        warmup_s=0.0 if rule else method.warmup_s,
+        warmup_s=method.warmup_s if run.point.job.has_warmup and not rule else 0.0,
         runtime_s=float(rule.longest_s) if rule else method.runtime_s,
         telemetry_interval_ms=session.study.telemetry.interval_ms,
         hosts=tuple(share.to_host_run() for share in shares),

@@ -1,0 +1,1 @@
+"""Checkpoint load: the ranks of a model save their state, and restore it."""

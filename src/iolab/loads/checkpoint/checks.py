@@ -1,0 +1,273 @@
+"""Checks of checkpoint load: all ranks, durable saves, cold restores, and the rank that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Final
+
+from iolab.analysis.check import (
+    CheckAnswer,
+    EvidenceValues,
+    check,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
+    per_host,
+    unchecked_answer,
+    valid_answer,
+    worst_answer,
+)
+from iolab.analysis.checks.run import engine_process_faults
+from iolab.loads.checkpoint.metrics import CheckpointView, DevicePhaseBytes, PhaseTimes
+from iolab.loads.checkpoint.placement import makers_of_client
+from iolab.loads.checkpoint.workload import PhaseName, SaveDurability, phase_run_of_host
+from iolab.text import percent_text
+from iolab.units import format_bytes, format_ns
+
+MOVED_SHARE: Final = 0.95
+"""Part of a phase's bytes that the device must have moved until its last rank ended: a file system
+may keep back a few that its journal holds."""
+
+LATER_GOOD: Final = 0.01
+LATER_BAD: Final = 0.05
+"""Part of the saved bytes that the device wrote only after the last rank had ended."""
+
+LATER_BYTES: Final = 8 << 20
+"""So many are the file system's own: its log, and the metadata of new files."""
+
+RESIDENT_SHARE: Final = 0.01
+"""Part of the files that may be in memory before a cold restore."""
+
+SYNC_LEAST_NS: Final = 50_000
+"""No storage answers a flush of seconds of writes faster."""
+
+WRITTEN_LONG_NS: Final = 1_000_000_000
+"""Writes that took so long leave something to be flushed."""
+
+STRAGGLER: Final = 1.5
+"""How many times the median of ranks of its size a rank may take before it decides the figure."""
+
+ALIKE_SHARE: Final = 0.1
+"""Ranks whose bytes differ by no more are compared."""
+
+
+@per_host()
+def check_checkpoint_engine(view: CheckpointView, index: int) -> Iterator[CheckAnswer]:
+    """engine-errors of checkpoint load: it ends with its work, and not at a time."""
+    host = view.hosts[index]
+    where = view.host_suffix_text(host)
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "exit_code": host.exit_code,
+        "exit_signal": host.exit_signal,
+        "stopped_early": host.stopped_early,
+    }
+    for fault in engine_process_faults(host):
+        yield invalid_answer(f"The engine{where} {fault}.", **evidence)
+    yield valid_answer(f"The engine{where} ran without error.", **evidence)
+
+
+@check("ranks-missing", "Ranks, or bytes of the checkpoint, that are missing")
+def check_ranks_complete(view: CheckpointView) -> CheckAnswer:
+    """Whether every rank of the model moved its bytes."""
+    job = view.checkpoint_job
+    answers = []
+    for phase in job.phases:
+        times = view.phase_times(phase)
+        ended = {rank.run.rank for rank in times.ranks} if times else set()
+        moved = times.total_bytes if times else 0
+        wanted_ranks, wanted = job.ranks_of_phase(phase), job.bytes_of_phase(phase)
+        evidence: EvidenceValues = {
+            "phase": phase.value,
+            "ranks": len(ended),
+            "wanted_ranks": wanted_ranks,
+            "bytes": moved,
+            "wanted_bytes": wanted,
+        }
+        text = (
+            f"{len(ended)} of {wanted_ranks} ranks ended their {phase.value}, with "
+            f"{format_bytes(moved)} of {format_bytes(wanted)}"
+        )
+        if len(ended) < wanted_ranks or moved != wanted:
+            answers.append(
+                invalid_answer(f"{text}: that is no {phase.value} of the model.", **evidence)
+            )
+        else:
+            answers.append(valid_answer(f"{text}.", **evidence))
+    return worst_answer(answers)
+
+
+@check("slowest-rank", "One rank decides")
+def check_slowest_rank(view: CheckpointView) -> CheckAnswer:
+    """Whether the slowest rank is one of many, or far behind all others of its size."""
+    times = [view.phase_times(phase) for phase in view.checkpoint_job.phases]
+    known = [found for found in times if found is not None]
+    if not known:
+        return unchecked_answer("no rank told its times")
+    return worst_answer((_slowest_rank_answer(view, found) for found in known), max_key="ratio")
+
+
+def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer:
+    slowest = times.slowest
+    limit = ALIKE_SHARE * slowest.run.bytes
+    alike = [
+        rank.run.end_ns for rank in times.ranks if abs(rank.run.bytes - slowest.run.bytes) <= limit
+    ]
+    ratio = times.total_ns / max(median(alike), 1)
+    published, own = times.published_rate_bytes_per_s, times.rate_bytes_per_s
+    evidence: EvidenceValues = {
+        "phase": times.phase.value,
+        "rank": slowest.run.rank,
+        "host": view.hosts[slowest.host].host,
+        "ratio": ratio,
+        "published_ratio": published / own if published and own else None,
+    }
+    text = (
+        f"Rank {slowest.run.rank} on {view.hosts[slowest.host].host} ends the {times.phase.value} "
+        f"after {format_ns(times.total_ns)}, {ratio:.3g} times the median of its size"
+    )
+    if len(alike) > 1 and ratio > STRAGGLER:
+        return indicative_answer(f"{text}: the figure is that of one rank.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
+
+
+@check("not-durable", "Saved bytes that storage does not have")
+def check_durable(view: CheckpointView) -> CheckAnswer:
+    """Whether the save ended no sooner than the storage had its bytes."""
+    job = view.checkpoint_job
+    if job.durable is SaveDurability.NONE:
+        return indicative_answer(
+            "Nothing was flushed: the save time is that of memory, as far as it takes the bytes.",
+            durable=job.durable.value,
+        )
+    groups = view.device_bytes(PhaseName.SAVE)
+    if groups is not None:
+        return worst_answer(map(_durable_answer, groups))
+    times = view.phase_times(PhaseName.SAVE)
+    if times is None:
+        return unchecked_answer("no rank told its times")
+    quickest = min(times.ranks, key=lambda rank: rank.run.sync_ns / max(rank.run.files, 1)).run
+    each_ns = quickest.sync_ns / max(quickest.files, 1)
+    evidence: EvidenceValues = {"rank": quickest.rank, "flush_ns": each_ns}
+    text = f"Rank {quickest.rank} flushed a file in {format_ns(each_ns)}"
+    if not job.direct and each_ns < SYNC_LEAST_NS and quickest.transfer_ns > WRITTEN_LONG_NS:
+        return invalid_answer(
+            f"{text} after {format_ns(quickest.transfer_ns)} of writes: no storage is so fast.",
+            **evidence,
+        )
+    return valid_answer(
+        f"{text} at the fastest; what the storage did with it no counter tells here.", **evidence
+    )
+
+
+def _durable_answer(group: DevicePhaseBytes) -> CheckAnswer:
+    share = group.moved_bytes / max(group.claimed_bytes, 1)
+    text = (
+        f"{group.device} had written {percent_text(min(share, 1.0))} of "
+        f"{format_bytes(group.claimed_bytes)} when the last rank ended"
+    )
+    if share < MOVED_SHARE:
+        return invalid_answer(
+            f"{text}: the rest was only in memory.", **_device_evidence(group, share)
+        )
+    return valid_answer(f"{text}.", **_device_evidence(group, share))
+
+
+def _device_evidence(group: DevicePhaseBytes, share: float) -> EvidenceValues:
+    return {
+        "device": group.device,
+        "hosts": " ".join(group.hosts),
+        "claimed_bytes": group.claimed_bytes,
+        "moved_bytes": group.moved_bytes,
+        "later_bytes": group.later_bytes,
+        "share": share,
+    }
+
+
+@check("work-outside-window", "Work that ended after the run")
+def check_written_later(view: CheckpointView) -> CheckAnswer:
+    """Whether the device went on writing what was said to be saved."""
+    if PhaseName.RESTORE not in view.checkpoint_job.phases:
+        return not_applicable_answer("Nothing follows the save, so nobody looked after it.")
+    groups = view.device_bytes(PhaseName.SAVE)
+    if groups is None:
+        return not_applicable_answer("No block device below the target is counted on every client.")
+    return worst_answer(map(_later_answer, groups))
+
+
+def _later_answer(group: DevicePhaseBytes) -> CheckAnswer:
+    if group.later_bytes is None:
+        return unchecked_answer(f"{group.device} was not looked at after the save")
+    share = group.later_bytes / max(group.claimed_bytes, 1)
+    text = (
+        f"{group.device} wrote {format_bytes(group.later_bytes)} after the last rank had ended, "
+        f"{percent_text(share)} of the checkpoint"
+    )
+    if share > LATER_GOOD and group.later_bytes > LATER_BYTES:
+        verdict = invalid_answer if share > LATER_BAD else indicative_answer
+        return verdict(
+            f"{text}: its writing is not in the save time.", **_device_evidence(group, share)
+        )
+    return valid_answer(f"{text}.", **_device_evidence(group, share))
+
+
+@check("restored-from-memory", "A restore that memory answered")
+def check_restored_cold(view: CheckpointView) -> CheckAnswer:
+    """Whether the storage read what was restored: a restart after a failure finds no caches."""
+    if PhaseName.RESTORE not in view.checkpoint_job.phases:
+        return not_applicable_answer("Nothing was restored.")
+    groups = view.device_bytes(PhaseName.RESTORE)
+    if groups is not None:
+        return worst_answer(map(_cold_answer, groups), min_key="share")
+    return worst_answer(_cold_answers_of_hosts(view), max_key="resident_share")
+
+
+def _cold_answer(group: DevicePhaseBytes) -> CheckAnswer:
+    share = group.moved_bytes / max(group.claimed_bytes, 1)
+    text = (
+        f"{group.device} read {percent_text(min(share, 1.0))} of the "
+        f"{format_bytes(group.claimed_bytes)} restored"
+    )
+    if share < MOVED_SHARE:
+        return invalid_answer(f"{text}: memory had the rest.", **_device_evidence(group, share))
+    return valid_answer(f"{text}.", **_device_evidence(group, share))
+
+
+def _cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
+    """Where no device is counted: by who saved what a host restores, and what its memory held."""
+    job, clients = view.checkpoint_job, len(view.hosts)
+    each = job.ranks // max(clients, 1)
+    for index, host in enumerate(view.hosts):
+        run = phase_run_of_host(host, PhaseName.RESTORE)
+        if run is None:
+            yield unchecked_answer(f"{host.host} told nothing of its restore", host=host.host)
+            continue
+        wanted = sum(rank.bytes for rank in run.ranks)
+        resident = host.cache.resident_bytes_after if host.cache and host.cache.requested else None
+        share = None if resident is None or not wanted else resident / wanted
+        evidence: EvidenceValues = {
+            "host": host.host,
+            "resident_share": share,
+            "restored_bytes": wanted,
+            "direct": job.direct,
+        }
+        shift = job.shift(clients)
+        if makers_of_client(job, clients, index) and each <= shift <= job.ranks - each:
+            yield valid_answer(f"{host.host} restored what other hosts had saved.", **evidence)
+        elif job.direct:
+            yield valid_answer(f"{host.host} read past its page cache.", **evidence)
+        elif share is None:
+            yield unchecked_answer(
+                f"what {host.host} held in memory of what it restored is not known", **evidence
+            )
+        elif share > RESIDENT_SHARE:
+            yield invalid_answer(
+                f"{host.host} held {percent_text(share)} of what it restored in memory.",
+                **evidence,
+            )
+        else:
+            yield valid_answer(
+                f"{host.host} held {percent_text(share)} of what it restored in memory.",
+                **evidence,
+            )

@@ -1,0 +1,299 @@
+"""How checkpoints are made in a session: a save and a restore, each from a common start on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from iolab.core.compressed import CompressedBytes
+from iolab.core.events import Phase
+from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, PlannedRun
+from iolab.errors import HostError
+from iolab.hosts.clock import ClockOffset
+from iolab.hosts.device_counters import DeviceSnapshot, device_deltas, take_snapshot
+from iolab.hosts.engine import Command, EngineReading
+from iolab.hosts.intervals import Interval, IntervalLog
+from iolab.hosts.remote_process import run_process
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.checkpoint.engine import (
+    CheckpointReader,
+    phase_command,
+    read_path,
+    removal_command,
+)
+from iolab.loads.checkpoint.placement import makers_of_client, ranks_of_client, work_of_client
+from iolab.loads.checkpoint.workload import (
+    CHECKPOINT_ENGINE,
+    CheckpointJob,
+    CheckpointRun,
+    PhaseName,
+    PhaseRun,
+)
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.kinds import LoadSession
+from iolab.session.process_driver import ProcessDriver
+from iolab.session.start import watch_idle
+from iolab.targets.work_directory import (
+    evict_page_cache,
+    peer_folder_path,
+    require_shared_target,
+)
+
+ATTEMPTS_WITH_OWN_NAMES: Final = 1000
+"""Attempts of a run whose files have names of their own; later ones use the first ones' again."""
+
+
+class CheckpointDriver(ProcessDriver):
+    """One process of the agent on each host and phase, on its own ranks."""
+
+    def __init__(self) -> None:
+        self._run: _CheckpointPhases | None = None
+
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """See that the hosts can read what others save, and that the devices are idle."""
+        job = CheckpointJob.require_type(run.point.job)
+        workdirs = [share.workdir for share in shares]
+        needs = {
+            workdir.name: [
+                workdirs[maker].name for maker in makers_of_client(job, len(workdirs), client)
+            ]
+            for client, workdir in enumerate(workdirs)
+        }
+        hint = (
+            "Give all clients one shared file system; or set "
+            f"workload.{run.point.workload}.rank_shift=0, and clients restore what they saved."
+        )
+        await require_shared_target(workdirs, needs, hint=hint)
+        if not session.stop.is_requested:
+            await watch_idle(session, run, shares)
+
+    async def measure(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostRunState],
+        counters: CounterCollector,
+    ) -> None:
+        """The save and, with caches dropped, the restore; the files are removed in any case."""
+        phases = self._run = _CheckpointPhases(session, run, shares)
+        try:
+            for phase in phases.job.phases:
+                if session.stop.is_requested:
+                    break
+                phases.begin(phase)
+                if phase is PhaseName.RESTORE:
+                    await phases.drop_caches()
+                try:
+                    await super().measure(session, run, shares, counters)
+                finally:
+                    phases.take_results()
+        finally:
+            phases.record_results()
+            await phases.remove_files()
+
+    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:  # noqa: ARG002 - the phases know
+        """See `ProcessDriver`."""
+        return self._phases.command(share)
+
+    def reader(self, run: PlannedRun, share: HostRunState) -> CheckpointReader:  # noqa: ARG002 - as above
+        """See `ProcessDriver`."""
+        return self._phases.reader(share)
+
+    @property
+    def _phases(self) -> _CheckpointPhases:
+        if self._run is None:
+            raise ValueError("a run begins before its commands are made")
+        return self._run
+
+
+class _HostResults:
+    """What one host did in the phases of a run so far."""
+
+    def __init__(self) -> None:
+        self.phases: list[PhaseRun] = []
+        self.readings: list[EngineReading] = []
+        self.outputs: list[tuple[str, CompressedBytes]] = []
+        self.offset: ClockOffset | None = None
+        self.before: DeviceSnapshot | None = None
+
+
+class _CheckpointPhases:
+    """One run: its phases on all hosts, and what they come to together."""
+
+    def __init__(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        self.job = CheckpointJob.require_type(run.point.job)
+        self._session = session
+        self._run = run
+        self._shares = shares
+        self._phase = PhaseName.SAVE
+        attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
+        # New files each time: what is written anew would lie where the old one lay.
+        self._sequence = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt + 1
+        self._name_prefix = f"checkpoint{self._sequence}-"
+        self._places = {share.name: place for place, share in enumerate(shares)}
+        self._results = {share.name: _HostResults() for share in shares}
+        self._readers: dict[str, CheckpointReader] = {}
+
+    def begin(self, phase: PhaseName) -> None:
+        """All that follows is of that phase."""
+        self._phase = phase
+        self._readers.clear()
+
+    def command(self, share: HostRunState) -> Command:
+        """What a host does in the phase."""
+        client = self._places[share.name]
+        return phase_command(
+            self.job,
+            self._phase,
+            work_of_client(self.job, self._phase, len(self._shares), client),
+            self._folders(share),
+            client,
+            name_prefix=self._name_prefix,
+            seed=self._session.study.method.seed,
+            sequence=self._sequence,
+        )
+
+    def reader(self, share: HostRunState) -> CheckpointReader:
+        """What reads the output of that command."""
+        client = self._places[share.name]
+        ranks = ranks_of_client(self.job, self._phase, len(self._shares), client)
+        reader = self._readers[share.name] = CheckpointReader(self._phase, ranks)
+        return reader
+
+    async def drop_caches(self) -> None:
+        """Drop what each host has in memory of the files that it restores, as far as it may.
+
+        What the devices moved since the save had ended is kept.
+        """
+        self._session.begin_phase(Phase.DROP_CACHES, self._run, "pages of the saved files")
+
+        async def drop_caches_of_host(share: HostRunState) -> None:
+            client, folders = self._places[share.name], self._folders(share)
+            paths = [
+                f"{share.workdir.dir}/{path}" if "/" not in path else path
+                for work in work_of_client(self.job, self._phase, len(self._shares), client)
+                for read in work.files
+                if (path := read_path(read, folders, client, self._name_prefix))
+            ]
+            if self._session.study.method.drop_caches:
+                share.cache = await evict_page_cache(share.workdir, paths)
+            else:
+                share.cache = CACHE_NOT_DROPPED
+            ended = share.after
+            if ended is None:
+                return
+            now = await take_snapshot(share.workdir.host)
+            results = self._results[share.name]
+            later = device_deltas(ended, now, share.workdir.devices)
+            results.phases[-1] = replace(results.phases[-1], devices_later=later)
+
+        await run_on_each_host(self._shares, drop_caches_of_host)
+
+    def take_results(self) -> None:
+        """Keep what the phase left in the shares, before the next one is begun."""
+        for share in self._shares:
+            results = self._results[share.name]
+            results.offset = results.offset or share.offset
+            results.before = results.before or share.before
+            reader = self._readers.get(share.name)
+            if reader is not None and share.reading is not None:
+                results.readings.append(share.reading)
+                devices = share.device_deltas
+                results.phases.append(PhaseRun(self._phase, reader.ranks, devices))
+            if share.output is not None:
+                results.outputs.append((self._phase.value, share.output))
+
+    def record_results(self) -> None:
+        """Fill in the shares with what all phases came to, however they ended."""
+        for share in self._shares:
+            results = self._results[share.name]
+            share.details = CheckpointRun(tuple(results.phases))
+            # The run's offset is the one at its beginning: what was read later tells of drift.
+            share.offset = results.offset or share.offset
+            share.before = results.before or share.before
+            if results.readings:
+                share.reading = _joined_reading(results.readings)
+                share.intervals = IntervalLog.from_intervals(share.reading.intervals)
+            for name, output in results.outputs[:-1]:
+                share.files[f"{name}.jsonl"] = output
+
+    async def remove_files(self) -> None:
+        """Remove what was saved, so that the next run finds its room.
+
+        What cannot be removed now goes with the scratch folder, if that goes.
+        """
+        halt = asyncio.Event()
+
+        async def remove_on_host(share: HostRunState) -> None:
+            if share.workdir.host.lost_reason:
+                return
+            client = self._places[share.name]
+            works = work_of_client(self.job, PhaseName.SAVE, len(self._shares), client)
+            command = removal_command(
+                self.job, works, self._folders(share), client, name_prefix=self._name_prefix
+            )
+            with suppress(HostError):
+                await run_process(share.workdir.host, command, halt, lambda _: None)
+
+        await asyncio.gather(*(remove_on_host(share) for share in self._shares))
+
+    def _folders(self, share: HostRunState) -> Mapping[int, str]:
+        """The folders of the clients by their places, as that host sees them."""
+        own = self._places[share.name]
+        return {
+            place: share.workdir.dir
+            if place == own
+            else peer_folder_path(share.workdir, other.workdir)
+            for place, other in enumerate(self._shares)
+        }
+
+
+def _joined_reading(readings: Sequence[EngineReading]) -> EngineReading:
+    """What several phases, one after the other, tell together."""
+    start_ns, end_ns = readings[0].start_real_ns, readings[-1].end_real_ns
+    intervals: list[Interval] = []
+    for reading in readings:
+        for interval in reading.intervals:
+            intervals.append(
+                Interval(
+                    len(intervals), interval.end_real_ns, interval.span_ns, interval.directions
+                )
+            )
+    totals = [reading.totals for reading in readings if reading.totals is not None]
+    return EngineReading(
+        version=readings[0].version,
+        start_real_ns=start_ns,
+        end_real_ns=end_ns,
+        intervals=intervals,
+        totals=_joined_totals(totals, start_ns, end_ns) if len(totals) == len(readings) else None,
+        faults=tuple(fault for reading in readings for fault in reading.faults),
+    )
+
+
+def _joined_totals(
+    totals: Sequence[EngineTotals], start_ns: int | None, end_ns: int | None
+) -> EngineTotals:
+    """Each phase's own direction; of what both have, the last one's, which verifies."""
+    last = totals[-1]
+    generator = last.generator
+    if generator is not None and start_ns is not None and end_ns is not None:
+        # Nothing is submitted between phases, and none of them ends the run.
+        generator = replace(generator, measured_ns=end_ns - start_ns)
+    return replace(
+        last,
+        read=next((part.read for part in totals if part.read), None),
+        write=next((part.write for part in totals if part.write), None),
+        generator=generator,
+    )
+
+
+SESSION: Final = LoadSession(drivers={CHECKPOINT_ENGINE: CheckpointDriver})

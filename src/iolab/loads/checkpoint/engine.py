@@ -1,0 +1,201 @@
+"""The agent's engine of checkpoints: what it is told of a host's ranks, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.core.run import EngineTotals
+from iolab.errors import EngineError
+from iolab.hosts.engine import Command
+from iolab.hosts.engine_lines import (
+    LineError,
+    LineReader,
+    parse_operation_interval,
+    require_count,
+    require_object,
+    require_part,
+)
+from iolab.hosts.engine_totals import parse_totals
+from iolab.hosts.intervals import DirectionInterval
+from iolab.loads.checkpoint.placement import FileRead, RankWork
+from iolab.loads.checkpoint.workload import CheckpointJob, PhaseName, RankRun
+
+FORMAT: Final = 1
+ARGV: Final = ("iolab-agent", "checkpoint")
+SPEC_BYTES_MAX: Final = 1 << 20
+"""What one message to the agent holds."""
+
+INTERVAL_MS: Final = 1000
+LIMIT_S_MIN: Final = 600.0
+SLOWEST_BYTES_PER_S: Final = 5e6
+"""Of one host: a phase that is slower hangs."""
+
+REPORT_LIMIT_BYTES: Final = 16 << 10
+SPARE_BYTES: Final = 4 << 20
+"""A line an interval, of bins that are in use, and some more for the head and the end."""
+
+REMOVAL_LIMIT_S: Final = 600.0
+REMOVAL_OUTPUT_BYTES: Final = 64 << 10
+
+
+def phase_command(
+    job: CheckpointJob,
+    phase: PhaseName,
+    works: Sequence[RankWork],
+    folders: Mapping[int, str],
+    client: int,
+    *,
+    name_prefix: str,
+    seed: int,
+    sequence: int,
+) -> Command:
+    """The process of one client in a phase. EngineError where it has more ranks than fit.
+
+    `folders` are those of the clients, by their places, whose files it reads, and its own.
+    """
+    spec = {
+        **_common_spec(job, works, folders, client, name_prefix),
+        "phase": phase.value,
+        "verify": job.verifies_contents,
+        "request_bytes": job.request_bytes(phase),
+        "in_flight": job.requests_in_flight(phase),
+        "seed": seed,
+        "sequence": sequence,
+    }
+    if any(read.parts for work in works for read in work.files):
+        spec["items"] = [[item.count, item.size] for item in job.checkpoint.items]
+    moved = sum(read.file.size for work in works for read in work.files)
+    limit_s = LIMIT_S_MIN + moved / SLOWEST_BYTES_PER_S
+    return Command(
+        argv=ARGV,
+        cwd=folders[client],
+        stdin=_spec_bytes(spec),
+        job_file=_json_text({**spec, "ranks": len(works)}),
+        wall_limit_s=limit_s,
+        output_limit_bytes=math.ceil(limit_s) * REPORT_LIMIT_BYTES + SPARE_BYTES,
+        waits_for_start=True,
+    )
+
+
+def removal_command(
+    job: CheckpointJob,
+    works: Sequence[RankWork],
+    folders: Mapping[int, str],
+    client: int,
+    *,
+    name_prefix: str,
+) -> Command:
+    """The process that removes what a client saved, or began to save."""
+    spec = {
+        **_common_spec(job, works, folders, client, name_prefix),
+        "phase": "remove",
+        "verify": False,
+        "request_bytes": job.write_bytes,
+        "in_flight": 1,
+        "seed": 0,
+        "sequence": 1,
+    }
+    text = _spec_bytes(spec)
+    return Command(ARGV, folders[client], text, "", REMOVAL_LIMIT_S, REMOVAL_OUTPUT_BYTES)
+
+
+def read_path(read: FileRead, folders: Mapping[int, str], client: int, name_prefix: str) -> str:
+    """Where a client finds a file: by its name in its own folder, else by its path."""
+    name = f"{name_prefix}{read.file.name}"
+    return name if read.client == client else f"{folders[read.client]}/{name}"
+
+
+def _common_spec(
+    job: CheckpointJob,
+    works: Sequence[RankWork],
+    folders: Mapping[int, str],
+    client: int,
+    name_prefix: str,
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "durable": job.durable.value,
+        "direct": job.direct,
+        "interval_ms": INTERVAL_MS,
+        "ranks": [
+            {
+                "rank": work.rank,
+                "files": [
+                    {
+                        "path": read_path(read, folders, client, name_prefix),
+                        "number": read.file.number,
+                        "bytes": read.file.size,
+                        **(
+                            {"slice": [read.first_part, read.last_part, read.parts]}
+                            if read.parts
+                            else {}
+                        ),
+                    }
+                    for read in work.files
+                ],
+            }
+            for work in works
+        ],
+    }
+
+
+def _spec_bytes(spec: Mapping[str, Any]) -> bytes:
+    text = _json_text(spec)
+    if len(text) > SPEC_BYTES_MAX:
+        message = f"A host's files take {len(text):,} bytes, a message to the agent holds 1 MiB."
+        raise EngineError(message, "Give more hosts, or fewer ranks.")
+    return text.encode("ascii")
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+class CheckpointReader(LineReader):
+    """Reads what the engine prints of one phase on one host; `ranks` when it has ended."""
+
+    head_key = "native"
+
+    def __init__(self, phase: PhaseName, rank_numbers: range) -> None:
+        super().__init__()
+        self._direction = phase.direction
+        self._rank_numbers = rank_numbers
+        self.ranks: tuple[RankRun, ...] = ()
+
+    def version_text(self, head: dict[str, Any]) -> str:
+        """See `LineReader`."""
+        return super().version_text(head).replace("native", "checkpoint")
+
+    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+        """Writes of a save, reads of a restore."""
+        part = require_part(document, self._direction.key)
+        return (parse_operation_interval(self._direction, part),)
+
+    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+        """See `LineReader`; with what each rank did."""
+        self.ranks = tuple(_parse_rank(document) for document in _rank_documents(end))
+        return parse_totals(head, end, (self._direction,), max(len(self._rank_numbers), 1))
+
+    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:  # noqa: ARG002
+        """Ranks that failed, and others than were asked for."""
+        for document in _rank_documents(end):
+            if document.get("error"):
+                self.faults.add_fault(f"rank {document['rank']} failed with {document['error']}")
+        if [rank.rank for rank in self.ranks] != list(self._rank_numbers):
+            self.faults.add_fault(
+                f"it told of {len(self.ranks)} ranks, and {len(self._rank_numbers)} were asked for"
+            )
+
+
+def _rank_documents(end: Mapping[str, Any]) -> list[dict[str, Any]]:
+    documents = end.get("ranks")
+    if not isinstance(documents, list):
+        raise LineError("it told nothing of its ranks")
+    return [require_object(document) for document in documents]
+
+
+def _parse_rank(document: dict[str, Any]) -> RankRun:
+    return RankRun(**{name: require_count(document, name) for name in RankRun.__struct_fields__})

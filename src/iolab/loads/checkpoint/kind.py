@@ -1,0 +1,19 @@
+"""Checkpoint load as a kind of load."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.loads.checkpoint.metric_specs import METRICS
+from iolab.loads.checkpoint.workload import CheckpointJob
+from iolab.loads.kind import LoadKind
+
+KIND: Final = LoadKind(
+    "checkpoint",
+    (CheckpointJob,),
+    session="iolab.loads.checkpoint.driver:SESSION",
+    study="iolab.loads.checkpoint.study:CheckpointStudy",
+    analysis="iolab.loads.checkpoint.analysis:CheckpointAnalysis",
+    report="iolab.loads.checkpoint.report:CheckpointReport",
+    metrics=METRICS,
+)

@@ -1,0 +1,183 @@
+"""Which files each rank of a model saves, and how large they are: the published layouts.
+
+Sizes are sums of tensors: the model in 16 bits, of the optimizer a master copy and two moments in
+32 bits. They follow the published benchmark's formulas to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import replace
+
+from iolab.loads.checkpoint.models import Model
+from iolab.record import Record
+
+MODEL_BYTES: Final = 2
+OPTIMIZER_BYTES: Final = 4 * 3
+"""Of each parameter: a master copy and two moments."""
+
+OPTIMIZER_VECTORS: Final = 5
+"""Vectors of the hidden size that each rank's optimizer has besides."""
+
+METADATA_BYTES: Final = 200
+"""Of each saved item in the metadata of `dcp`, about as PyTorch writes it."""
+
+
+class Layout(StrEnum):
+    """How ranks put their state into files."""
+
+    ZERO3 = "zero3"
+    """Two files of each rank: its part of the model, and of the optimizer."""
+    MEGATRON = "megatron"
+    """A file of each layer and tensor-parallel rank by the first copy; an optimizer file a rank."""
+    DCP = "dcp"
+    """One file of each rank with its part of every tensor, and the metadata by the first."""
+
+
+class SavedFile(Record):
+    """One file of a checkpoint: its number among all of them, its name and its size."""
+
+    number: int
+    name: str
+    size: int
+
+
+class Item(Record):
+    """So many tensors of that size, one after the other in a file."""
+
+    count: int
+    size: int
+
+
+RankFiles = tuple[SavedFile, ...]
+"""The files of one rank, in the order in which they are saved."""
+
+
+class Checkpoint(Record):
+    """All files of a checkpoint by rank; `items` are those of each file that is read in parts."""
+
+    ranks: tuple[RankFiles, ...]
+    items: tuple[Item, ...] = ()
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size for files in self.ranks for file in files)
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are."""
+        return sum(len(files) for files in self.ranks)
+
+    def bytes_of_rank(self, rank: int) -> int:
+        """What one rank saves."""
+        return sum(file.size for file in self.ranks[rank])
+
+
+@lru_cache(maxsize=16)
+def plan_checkpoint(model: Model, layout: Layout, ranks: int, shrink: int) -> Checkpoint:
+    """The files of a checkpoint by so many ranks, every tensor divided by `shrink`.
+
+    The ranks must be a multiple of those that hold one copy, unless the layout is `dcp`.
+    """
+    return _LAYOUTS[layout](model, ranks, shrink)
+
+
+def _zero3(model: Model, ranks: int, shrink: int) -> Checkpoint:
+    copies = ranks // model.model_parallel
+    layer = sum(_shrunk(n, shrink) for n in model.layer_elements(copies))
+    ends = 2 * _shrunk(model.embedding_elements(copies), shrink)
+    norm = _shrunk(model.hidden // copies, shrink)
+    model_bytes = MODEL_BYTES * (model.layers * layer + ends + norm)
+    optimizer = _optimizer_file_bytes(model, ranks, shrink)
+    return _numbered(
+        (
+            (f"{_zero_place(model, rank)}_model_states.pt", model_bytes),
+            (f"{_zero_place(model, rank)}_optim_states.pt", optimizer),
+        )
+        for rank in range(ranks)
+    )
+
+
+def _megatron(model: Model, ranks: int, shrink: int) -> Checkpoint:
+    optimizer = _optimizer_file_bytes(model, ranks, shrink)
+    return _numbered(
+        (
+            *(_layer_files(model, rank, shrink) if rank < model.model_parallel else ()),
+            (f"{_zero_place(model, rank)}_optim_states.pt", optimizer),
+        )
+        for rank in range(ranks)
+    )
+
+
+def _layer_files(model: Model, rank: int, shrink: int) -> Iterator[tuple[str, int]]:
+    """The layers of a rank's stage; the first has the embedding, the last norm and head."""
+    tensor, stage = rank % model.tensor_parallel, rank // model.tensor_parallel
+    layer = MODEL_BYTES * sum(_shrunk(n, shrink) for n in model.layer_elements(1))
+    embedding = MODEL_BYTES * _shrunk(model.embedding_elements(1), shrink)
+    norm = MODEL_BYTES * _shrunk(model.hidden, shrink)
+    each, more = divmod(model.layers, model.pipeline_parallel)
+    first = stage * each + min(stage, more)
+    sizes = {1 + nth: layer for nth in range(first, first + each + (stage < more))}
+    if stage == 0:
+        sizes = {0: embedding, **sizes}
+    if stage == model.pipeline_parallel - 1:
+        sizes |= {model.layers + 1: norm, model.layers + 2: embedding}
+    for number, size in sizes.items():
+        yield f"layer_{number}-model_{tensor}_model_states.pt", size
+
+
+def _dcp(model: Model, ranks: int, shrink: int) -> Checkpoint:
+    """Every tensor is split over all ranks along its first dimension."""
+    whole = replace(model, tensor_parallel=1)
+    layer = [_shrunk(n, shrink) for n in whole.layer_elements(ranks)]
+    ends = [_shrunk(whole.embedding_elements(ranks), shrink)] * 2
+    norm = _shrunk(model.hidden // ranks, shrink)
+    elements = [*layer * model.layers, *ends, norm]
+    items = (
+        *(Item(1, MODEL_BYTES * count) for count in elements),
+        *(Item(3, OPTIMIZER_BYTES // 3 * count) for count in elements),
+    )
+    size = sum(item.count * item.size for item in items)
+    metadata = METADATA_BYTES * sum(item.count for item in items) * ranks
+    checkpoint = _numbered(
+        (
+            (f"__{rank}_0.distcp", size),
+            *(((".metadata", metadata),) if rank == 0 else ()),
+        )
+        for rank in range(ranks)
+    )
+    return Checkpoint(checkpoint.ranks, items)
+
+
+def _zero_place(model: Model, rank: int) -> str:
+    copy, place = divmod(rank, model.model_parallel)
+    return f"zero_pp_rank_{copy}_mp_rank_{place}"
+
+
+def _optimizer_file_bytes(model: Model, ranks: int, shrink: int) -> int:
+    elements = model.parameters // ranks + OPTIMIZER_VECTORS * model.hidden
+    return OPTIMIZER_BYTES * _shrunk(elements, shrink)
+
+
+def _shrunk(elements: int, shrink: int) -> int:
+    return max(elements // shrink, 1)
+
+
+def _numbered(ranks: Iterator[tuple[tuple[str, int], ...]]) -> Checkpoint:
+    numbered, number = [], 0
+    for files in ranks:
+        own = tuple(SavedFile(number + nth, *file) for nth, file in enumerate(files))
+        numbered.append(own)
+        number += len(own)
+    return Checkpoint(tuple(numbered))
+
+
+_LAYOUTS: Final[Mapping[Layout, Callable[[Model, int, int], Checkpoint]]] = MappingProxyType(
+    {Layout.ZERO3: _zero3, Layout.MEGATRON: _megatron, Layout.DCP: _dcp}
+)

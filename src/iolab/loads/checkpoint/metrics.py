@@ -1,0 +1,210 @@
+"""What a save and a restore come to: as slow as their slowest rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from statistics import median
+from typing import Final
+
+from iolab.analysis.checks.bytes import counted_device_name
+from iolab.analysis.metrics import METRIC_KEYS, metrics_from_values
+from iolab.analysis.view import RunView
+from iolab.core.metric import Metric
+from iolab.core.run import DeviceDelta
+from iolab.core.workload import Direction
+from iolab.loads.checkpoint.metric_specs import (
+    AMPLIFICATION,
+    METRICS,
+    PUBLISHED_RESTORE,
+    PUBLISHED_SAVE,
+    RESTORE,
+    RESTORE_RATE,
+    RESTORE_SPREAD,
+    SAVE,
+    SAVE_RATE,
+    SAVE_SPREAD,
+    SAVE_SYNC_SHARE,
+)
+from iolab.loads.checkpoint.workload import (
+    CheckpointJob,
+    PhaseName,
+    RankRun,
+    phase_run_of_host,
+)
+from iolab.record import Record
+from iolab.units import NS_PER_S
+
+REQUEST_KEYS: Final = tuple(
+    key for key in METRIC_KEYS if key.startswith(("read_lat_ns", "write_lat_ns"))
+)
+"""Latencies of single requests; how many there are a second is no figure of a checkpoint."""
+
+
+class HostRank(Record):
+    """A rank in a phase, and the host that it was on, by its place."""
+
+    host: int
+    run: RankRun
+
+
+class PhaseTimes(Record, dict=True):
+    """What all ranks, or those of some hosts, did in a phase; at least one."""
+
+    phase: PhaseName
+    ranks: tuple[HostRank, ...]
+
+    @cached_property
+    def slowest(self) -> HostRank:
+        """The rank that ended last."""
+        return max(self.ranks, key=lambda rank: rank.run.end_ns)
+
+    @property
+    def first(self) -> HostRank:
+        """The rank with the lowest number."""
+        return min(self.ranks, key=lambda rank: rank.run.rank)
+
+    @property
+    def total_ns(self) -> int:
+        """From the common start until the last rank ended."""
+        return self.slowest.run.end_ns
+
+    @property
+    def total_bytes(self) -> int:
+        """Of the checkpoint."""
+        return sum(rank.run.bytes for rank in self.ranks)
+
+    @property
+    def spread(self) -> float | None:
+        """The slowest rank's time over the median one's."""
+        middle = median(rank.run.end_ns for rank in self.ranks)
+        return self.total_ns / middle if middle else None
+
+    @property
+    def rate_bytes_per_s(self) -> float | None:
+        """All bytes over the time of the slowest rank."""
+        return _rate(self.total_bytes, self.total_ns)
+
+    @property
+    def published_rate_bytes_per_s(self) -> float | None:
+        """All bytes over the time of the first rank by its own clock."""
+        first = self.first.run
+        return _rate(self.total_bytes, first.end_ns - first.begin_ns)
+
+    @property
+    def sync_share(self) -> float | None:
+        """Part of the slowest rank's time that it flushed, closed and renamed."""
+        run = self.slowest.run
+        took = run.end_ns - run.begin_ns
+        return (run.sync_ns + run.close_ns + run.rename_ns) / took if took > 0 else None
+
+
+class DevicePhaseBytes(Record):
+    """One device, as one kernel counts it, in a phase.
+
+    The hosts that used it there asked for `claimed_bytes`; it moved `moved_bytes` until their last
+    rank ended, and `later_bytes` from then until caches were dropped, None where nobody looked.
+    """
+
+    device: str
+    hosts: tuple[str, ...]
+    claimed_bytes: int
+    moved_bytes: int
+    later_bytes: int | None
+
+
+class CheckpointView(RunView, Record, dict=True):
+    """A run with what its ranks did."""
+
+    @property
+    def checkpoint_job(self) -> CheckpointJob:
+        """What the hosts were asked to do."""
+        return CheckpointJob.require_type(self.job)
+
+    def phase_times(
+        self, phase: PhaseName, hosts: Iterable[int] | None = None
+    ) -> PhaseTimes | None:
+        """What the ranks of those hosts (all by default) did; None where none told anything."""
+        places = range(len(self.hosts)) if hosts is None else hosts
+        ranks = tuple(
+            HostRank(host, rank)
+            for host in places
+            if (run := phase_run_of_host(self.hosts[host], phase)) is not None
+            for rank in run.ranks
+        )
+        return PhaseTimes(phase, ranks) if ranks else None
+
+    def device_bytes(self, phase: PhaseName) -> tuple[DevicePhaseBytes, ...] | None:
+        """What each device in use moved in a phase; None where a host's is not known.
+
+        Hosts of one kernel see the same counters: what they asked of one device is added up.
+        """
+        groups: dict[tuple[str, str], list[int]] = {}
+        for index, host in enumerate(self.hosts):
+            facts, run = self.facts_of_host(host), phase_run_of_host(host, phase)
+            device = (
+                None if facts is None or run is None else counted_device_name(facts, run.devices)
+            )
+            if facts is None or device is None:
+                return None
+            groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
+        return tuple(
+            self._bytes_of_device(phase, device, members) for (_, device), members in groups.items()
+        )
+
+    def _bytes_of_device(
+        self, phase: PhaseName, device: str, members: Sequence[int]
+    ) -> DevicePhaseBytes:
+        names, way = device.split("+"), phase.direction
+        runs = [run for index in members if (run := phase_run_of_host(self.hosts[index], phase))]
+        later = [run.devices_later for run in runs]
+        return DevicePhaseBytes(
+            device=device,
+            hosts=tuple(self.hosts[index].host for index in members),
+            claimed_bytes=sum(rank.bytes for run in runs for rank in run.ranks),
+            # Each host looked at moments of its own; the widest look saw all.
+            moved_bytes=max(_moved(run.devices, names, way) for run in runs),
+            later_bytes=max(_moved(part, names, way) for part in later) if all(later) else None,
+        )
+
+
+def _moved(deltas: Iterable[DeviceDelta], names: Sequence[str], way: Direction) -> int:
+    return sum(delta.direction_delta(way).bytes for delta in deltas if delta.device in names)
+
+
+def _rate(moved: int, took_ns: int) -> float | None:
+    return moved * NS_PER_S / took_ns if took_ns > 0 else None
+
+
+def checkpoint_metrics(
+    view: CheckpointView, hosts: Sequence[int] | None = None
+) -> dict[str, Metric]:
+    """The metrics of those hosts' ranks together, of all ranks by default."""
+    values: dict[str, float | None] = {}
+    save = view.phase_times(PhaseName.SAVE, hosts)
+    if save is not None:
+        values |= {
+            SAVE.key: save.total_ns,
+            SAVE_RATE.key: save.rate_bytes_per_s,
+            SAVE_SYNC_SHARE.key: save.sync_share,
+            SAVE_SPREAD.key: save.spread,
+        }
+    restore = view.phase_times(PhaseName.RESTORE, hosts)
+    if restore is not None:
+        values |= {
+            RESTORE.key: restore.total_ns,
+            RESTORE_RATE.key: restore.rate_bytes_per_s,
+            RESTORE_SPREAD.key: restore.spread,
+        }
+    if hosts is None:
+        # The published figures are of the fleet, and so is what its devices moved.
+        values[PUBLISHED_SAVE.key] = save.published_rate_bytes_per_s if save else None
+        values[PUBLISHED_RESTORE.key] = restore.published_rate_bytes_per_s if restore else None
+        values[AMPLIFICATION.key] = _amplification(view)
+    return metrics_from_values((spec.key for spec in METRICS), values)
+
+
+def _amplification(view: CheckpointView) -> float | None:
+    groups = view.device_bytes(PhaseName.RESTORE)
+    wanted = sum(group.claimed_bytes for group in groups or ())
+    return sum(group.moved_bytes for group in groups) / wanted if groups and wanted else None

@@ -1,0 +1,81 @@
+"""Which ranks are on which client, and what each of them saves and restores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iolab.loads.checkpoint.layouts import SavedFile
+from iolab.loads.checkpoint.workload import CheckpointJob, PhaseName
+from iolab.record import Record
+
+
+class FileRead(Record):
+    """A file that a rank saves or restores, and the client, by its place, in whose folder it lies.
+
+    Of each item the parts from `first_part` up to below `last_part` of `parts` are read; all of the
+    file where these are 0.
+    """
+
+    file: SavedFile
+    client: int
+    first_part: int = 0
+    last_part: int = 0
+    parts: int = 0
+
+
+class RankWork(Record):
+    """A rank and its files, in the order in which it goes through them."""
+
+    rank: int
+    files: tuple[FileRead, ...]
+
+
+def ranks_of_client(job: CheckpointJob, phase: PhaseName, clients: int, client: int) -> range:
+    """The ranks of a client, which count over the clients in their order."""
+    each = job.ranks_of_phase(phase) // clients
+    return range(client * each, (client + 1) * each)
+
+
+def work_of_client(
+    job: CheckpointJob, phase: PhaseName, clients: int, client: int
+) -> tuple[RankWork, ...]:
+    """What each rank of a client does."""
+    return tuple(
+        RankWork(rank, tuple(_files_of_rank(job, phase, clients, rank)))
+        for rank in ranks_of_client(job, phase, clients, client)
+    )
+
+
+def makers_of_client(job: CheckpointJob, clients: int, client: int) -> tuple[int, ...]:
+    """The other clients, by their places, whose files a client restores."""
+    if PhaseName.RESTORE not in job.phases:
+        return ()
+    works = work_of_client(job, PhaseName.RESTORE, clients, client)
+    makers = {read.client for work in works for read in work.files}
+    return tuple(sorted(makers - {client}))
+
+
+def _files_of_rank(
+    job: CheckpointJob, phase: PhaseName, clients: int, rank: int
+) -> Iterator[FileRead]:
+    saved, each = job.checkpoint.ranks, job.ranks // clients
+    if phase is PhaseName.SAVE:
+        yield from (FileRead(file, rank // each) for file in saved[rank])
+        return
+    if job.restore_ranks == job.ranks:
+        saver = (rank + job.shift(clients)) % job.ranks
+        yield from (FileRead(file, saver // each) for file in saved[saver])
+        return
+    readers = job.restore_ranks
+    # A shift of whole clients stays one of whole clients.
+    rank = (rank + job.shift(clients) * readers // job.ranks) % readers
+    for saver, files in enumerate(saved):
+        # Both in parts of 1 / (ranks x readers) of every tensor.
+        first = max(rank * job.ranks - saver * readers, 0)
+        last = min((rank + 1) * job.ranks - saver * readers, readers)
+        if first < last:
+            yield from (
+                FileRead(file, saver // each, first, last, readers)
+                for file in files
+                if not file.name.startswith(".")
+            )

@@ -1,0 +1,136 @@
+"""Checkpoint load in studies and plans: its table, its faults, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.metric import Level
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Study
+from iolab.errors import Fault
+from iolab.loads.checkpoint.models import MODELS
+from iolab.loads.checkpoint.problems import add_checkpoint_faults, memory_faults
+from iolab.loads.checkpoint.table import CheckpointTable
+from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, SaveDurability
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
+from iolab.study.document import StudyDocument
+from iolab.study.forecast import VerdictLimit, point_digests
+from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy
+from iolab.study.load_tables import LoadTable
+from iolab.study.tables import StudyTables
+from iolab.study.writes import RunWrites
+from iolab.text import counted_noun
+from iolab.units import format_bytes
+
+PHASE_OVERHEAD_S: Final = 1.0
+"""Of each phase: its start, dropping caches, and removing the files."""
+
+
+class CheckpointStudy(LoadStudy):
+    """The part of checkpoint load in studies and plans."""
+
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+        CheckpointTable: (CHECKPOINT_ENGINE,)
+    }
+
+    def job_text(self, job: CheckpointJob) -> str:
+        """See `LoadStudy`."""
+        checkpoint = job.checkpoint
+        shrunk = f", tensors / {job.shrink}" if job.shrink > 1 else ""
+        text = (
+            f"{MODELS[job.model].title} ({job.layout}{shrunk}): {counted_noun(job.ranks, 'rank')}, "
+            f"{counted_noun(checkpoint.file_count, 'file')}, "
+            f"{format_bytes(checkpoint.total_bytes)}, durable {job.durable}"
+        )
+        if not job.restore_ranks:
+            return f"{text}, no restore"
+        return f"{text}, restored by {counted_noun(job.restore_ranks, 'rank')}"
+
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
+        """Add every fault of its workloads that no single key shows."""
+        add_checkpoint_faults(document, tables)
+
+    def load_cost(
+        self,
+        study: Study,
+        runs: Sequence[PlannedRun],
+        rate: float,
+        hosts: HostStudy,  # noqa: ARG002
+    ) -> LoadCost:
+        """What one host saves and restores at that rate; its files are removed by each run."""
+        own_runs = self.runs_of_kind(runs)
+        if not own_runs:
+            return LoadCost()
+        spaces = {run.point.digest: _space_bytes(study, run.point) for run in own_runs}
+        seconds = sum(_seconds(run.point, spaces[run.point.digest], rate) for run in own_runs)
+        message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
+        return LoadCost(
+            load=((message, seconds),),
+            prepared_runs=len(own_runs),
+            space_bytes=max(spaces.values()),
+        )
+
+    def load_seconds(self, study: Study, point: Point) -> float:
+        """Seconds of one run at the assumed rate."""
+        if not isinstance(point.job, CheckpointJob):
+            return 0.0
+        return _seconds(point, _space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S)
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+        """One checkpoint."""
+        return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint.total_bytes)
+
+    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:  # noqa: ARG002
+        """Saves that nothing makes durable."""
+        own = [
+            run.point
+            for run in self.runs_of_kind(runs)
+            if CheckpointJob.require_type(run.point.job).durable is SaveDurability.NONE
+        ]
+        if own:
+            names = ", ".join(dict.fromkeys(point.workload for point in own))
+            yield VerdictLimit(
+                Level.INDICATIVE,
+                f"{names}: saves are not flushed",
+                "--set workload.*.durable=fsync",
+                point_digests(own),
+            )
+
+    def host_faults(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],
+        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
+    ) -> list[Fault]:
+        """Too little memory for its requests."""
+        return memory_faults(study, plan, facts)
+
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+        """What each host holds."""
+        for point in plan.points:
+            job = point.job
+            if not isinstance(job, CheckpointJob):
+                continue
+            clients = _client_count(study, point)
+            yield (
+                f"{point.title_text}: {counted_noun(job.ranks // clients, 'rank')} on each host, "
+                f"{format_bytes(job.space_bytes(clients))} in files and "
+                f"{format_bytes(job.buffer_bytes(clients))} in requests at the most"
+            )
+
+
+def _client_count(study: Study, point: Point) -> int:
+    return len(study.configuration(point.configuration).hosts)
+
+
+def _space_bytes(study: Study, point: Point) -> int:
+    return CheckpointJob.require_type(point.job).space_bytes(_client_count(study, point))
+
+
+def _seconds(point: Point, space_bytes: int, rate: float) -> float:
+    phases = CheckpointJob.require_type(point.job).phases
+    return sum(space_bytes / rate + PHASE_OVERHEAD_S for _ in phases)

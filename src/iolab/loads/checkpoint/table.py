@@ -1,0 +1,102 @@
+"""The table of checkpoint load in a study file, with every default and limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from iolab.core.engine import EngineName
+from iolab.core.workload import AnyJob, Indicator
+from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.models import MODELS, Model
+from iolab.loads.checkpoint.workload import (
+    BY_RESTORE_TIME,
+    BY_SAVE_TIME,
+    CHECKPOINT_ENGINE,
+    CheckpointJob,
+    SaveDurability,
+)
+from iolab.study import values
+from iolab.study.file import REPEATS_MAX, Flag
+from iolab.study.load_tables import LoadTable, Numbers, Sizes
+
+RANKS_MAX: Final = 65_536
+SHRINK_MAX: Final = 1 << 20
+REQUEST_ALIGNMENT: Final = 4096
+REQUEST_BYTES_MAX: Final = 1 << 30
+IN_FLIGHT_MAX: Final = 64
+"""Limits of the engine."""
+
+Ranks = Annotated[int, values.integer_value(1, RANKS_MAX)]
+RequestSize = Annotated[
+    int | str,
+    values.size_value(REQUEST_ALIGNMENT, REQUEST_BYTES_MAX, multiple=REQUEST_ALIGNMENT),
+]
+RequestSizes = Annotated[list[RequestSize], Sizes]
+InFlight = Annotated[list[Annotated[int, values.integer_value(1, IN_FLIGHT_MAX)]], Numbers]
+
+
+class CheckpointTable(LoadTable):
+    """`[[workload]]` with `engine = "checkpoint"`."""
+
+    job_type: ClassVar[type[AnyJob]] = CheckpointJob
+    axes: ClassVar[tuple[str, ...]] = (
+        "write_size",
+        "writes_in_flight",
+        "read_size",
+        "reads_in_flight",
+    )
+
+    engine: Annotated[EngineName, values.word_value((CHECKPOINT_ENGINE,), "engines")]
+    model: Annotated[str, values.word_value(tuple(MODELS), "models")] = "llama3-8b"
+    layout: Annotated[Layout, values.choice_value(Layout, "layouts")] | None = None
+    ranks: Ranks | None = None
+    shrink: Annotated[int, values.integer_value(1, SHRINK_MAX)] = 1
+    saves: Annotated[int, values.integer_value(1, REPEATS_MAX)] | None = None
+    restore: Flag = True
+    restore_ranks: Ranks | None = None
+    rank_shift: Annotated[int, values.integer_value(0, RANKS_MAX - 1)] | None = None
+    write_size: RequestSizes = Field(default=["32m"])
+    writes_in_flight: InFlight = Field(default=[1])
+    read_size: RequestSizes = Field(default=["128m"])
+    reads_in_flight: InFlight = Field(default=[4])
+    durable: Annotated[
+        SaveDurability, values.choice_value(SaveDurability, "kinds of durability")
+    ] = SaveDurability.FSYNC
+    direct: Flag = True
+    verify: Flag = True
+    indicator: (
+        Annotated[Indicator, values.word_value((BY_SAVE_TIME, BY_RESTORE_TIME), "indicators")]
+        | None
+    ) = None
+
+    def build_job(self) -> CheckpointJob:
+        """See `LoadTable`; layout and ranks are the published ones where nothing else is said."""
+        derived = ("layout", "ranks", "restore_ranks")
+        entries = [(key, value) for key, value in self.set_entries() if key not in derived]
+        ranks = self.ranks or self.shape.ranks
+        restore_ranks = (self.restore_ranks or ranks) if self.restore else 0
+        entries += [("layout", self.used_layout), ("ranks", ranks)]
+        entries.append(("restore_ranks", restore_ranks))
+        return CheckpointJob(**CheckpointJob.fields_from_keys(entries))
+
+    @property
+    def shape(self) -> Model:
+        """The model of that name."""
+        return MODELS[self.model]
+
+    @property
+    def used_layout(self) -> Layout:
+        """The one that is written, else the published one."""
+        return self.layout or Layout(self.shape.layout)
+
+    @property
+    def headline_indicator(self) -> Indicator:
+        """See `LoadTable`."""
+        return self.indicator or BY_SAVE_TIME
+
+    @property
+    def repeats(self) -> int | None:
+        """See `LoadTable`: each save is a run, with its restore."""
+        return self.saves
