@@ -147,7 +147,14 @@ def build_answer(
         scale_sentence(brief.study),
     )
     return Answer(
-        sentence=answer_sentence(brief.study, figures, verdict_counts, caveats, brief.points),
+        sentence=answer_sentence(
+            brief.study,
+            figures,
+            verdict_counts,
+            caveats,
+            brief.points,
+            brief.kinds.answer_text(brief.study, brief.points),
+        ),
         detail_texts=tuple(
             filter(
                 None,
@@ -193,7 +200,8 @@ def session_answer(
     """The answer of results, whose points are `summarise(results, study)`."""
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
-    sentence = answer_sentence(study, figures, count_verdicts(results), objections, points)
+    own = kinds.answer_text(study, points)
+    sentence = answer_sentence(study, figures, count_verdicts(results), objections, points, own)
     return SessionAnswer(sentence, confidence_line(figures), objections, tuple(figures))
 
 
@@ -203,8 +211,12 @@ def answer_sentence(
     verdict_counts: VerdictCounts,
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
+    load_text: str = "",
 ) -> str:
-    """The answer, of the kind that the study's question wants."""
+    """The answer, of the kind that the study's question wants.
+
+    `load_text` is what its kind of load says of one configuration, if it has words of its own.
+    """
     rows = workload_rows(figures)
     measured = [row for row in rows if row.best is not None]
     if not verdict_counts.runs:
@@ -242,7 +254,7 @@ def answer_sentence(
         return f"{caveat}{classes}"
     if _has_several_configurations(figures):
         return f"{caveat}{_best_configurations_sentence(rows, study.configuration_titles)}"
-    return f"{caveat}{_best_figures_sentence(rows, study)}"
+    return f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
 
 
 def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:

@@ -376,6 +376,14 @@ class LoadReport(ABC):
         """The best point of each workload in each configuration."""
         return ()
 
+    def answer_text(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds whose best figures do not tell it
+        points: Sequence[PointSummary],  # noqa: ARG002 - as above
+    ) -> str:
+        """What its workloads found, in sentences; empty where the best figures tell it."""
+        return ""
+
     def gain_tables(self, brief: Brief) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
         """What configurations gain over the first, each table with its note."""
         return ()
@@ -563,6 +571,11 @@ class LoadReportKinds(Record, eq=False, dict=True):
             for kind in self.reports_of_study(study)
             for headline in kind.best_point_headlines(study, points)
         )
+
+    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+        """What all kinds of a study found, where each has sentences of its own; else empty."""
+        texts = [kind.answer_text(study, points) for kind in self.reports_of_study(study)]
+        return " ".join(texts) if all(texts) else ""
 
     def single_figure_headlines(
         self, study: Study, points: Sequence[PointSummary]

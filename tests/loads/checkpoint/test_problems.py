@@ -54,6 +54,7 @@ def test_all_faults_are_told_at_once() -> None:
 
 def test_ranks_that_hosts_cannot_share_are_refused() -> None:
     hosts = "".join(f'\n[[host]]\nid = "h{n}"\nssh = "h{n}"\n' for n in range(3))
-    text = STUDY + '[[configuration]]\nid = "all"\npath = "/mnt"\nhosts = ["h0", "h1", "h2"]\n' + hosts
+    configuration = 'id = "all"\npath = "/mnt"\nhosts = ["h0", "h1", "h2"]\n'
+    text = f"{STUDY}[[configuration]]\n{configuration}{hosts}"
     found = [fault.message for fault in faults(text)]
     assert any("ranks = 64" in message and "3 hosts" in message for message in found), found

@@ -193,10 +193,13 @@ def check_written_later(view: CheckpointView) -> CheckAnswer:
     groups = view.device_bytes(PhaseName.SAVE)
     if groups is None:
         return not_applicable_answer("No block device below the target is counted on every client.")
-    return worst_answer(map(_later_answer, groups))
+    busy = {host.host for host in view.hosts if host.idle is not None and not host.idle.is_quiet}
+    return worst_answer(
+        _later_answer(group, is_shared=bool(busy.intersection(group.hosts))) for group in groups
+    )
 
 
-def _later_answer(group: DevicePhaseBytes) -> CheckAnswer:
+def _later_answer(group: DevicePhaseBytes, *, is_shared: bool) -> CheckAnswer:
     if group.later_bytes is None:
         return unchecked_answer(f"{group.device} was not looked at after the save")
     share = group.later_bytes / max(group.claimed_bytes, 1)
@@ -205,6 +208,11 @@ def _later_answer(group: DevicePhaseBytes) -> CheckAnswer:
         f"{percent_text(share)} of the checkpoint"
     )
     if share > LATER_GOOD and group.later_bytes > LATER_BYTES:
+        if is_shared:
+            return indicative_answer(
+                f"{text}; others used it before the start, too, and may have written them.",
+                **_device_evidence(group, share),
+            )
         verdict = invalid_answer if share > LATER_BAD else indicative_answer
         return verdict(
             f"{text}: its writing is not in the save time.", **_device_evidence(group, share)

@@ -75,10 +75,14 @@ class PhaseTimes(Record, dict=True):
         return sum(rank.run.bytes for rank in self.ranks)
 
     @property
+    def median_ns(self) -> float:
+        """The same of the median rank."""
+        return median(rank.run.end_ns for rank in self.ranks)
+
+    @property
     def spread(self) -> float | None:
         """The slowest rank's time over the median one's."""
-        middle = median(rank.run.end_ns for rank in self.ranks)
-        return self.total_ns / middle if middle else None
+        return self.total_ns / self.median_ns if self.median_ns else None
 
     @property
     def rate_bytes_per_s(self) -> float | None:

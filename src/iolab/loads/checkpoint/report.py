@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.loads.checkpoint.answer import checkpoints_sentence, lost_time_table
+from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.metric_specs import RESTORE, SAVE, SAVE_RATE
 from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import CheckpointJob
-from iolab.report.best import BestFigure, Headline, best_figure
-from iolab.report.brief import Brief, MeasurementSource
+from iolab.report.best import BestFigure, best_figure
+from iolab.report.brief import Brief, Charts, MeasurementSource
+from iolab.report.charts.chart import ChartGroup
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.units import format_bytes
+
+if TYPE_CHECKING:
+    from iolab.core.run import RunKey
+    from iolab.report.terminal import Screen
+
+RUNS_MAX: Final = 200
+"""Runs whose manifests are read: each costs a few ms."""
 
 
 class CheckpointReport(SingleFigureReport):
@@ -25,6 +37,10 @@ class CheckpointReport(SingleFigureReport):
         """Whether a save ended."""
         save = result.metrics.get(SAVE.key)
         return save is not None and save.value is not None
+
+    def operation_rates_text(self, result: Result) -> str:
+        """The time of each phase."""
+        return ", ".join(f"{name} {text}" for name, text in _phase_texts(result.metrics))
 
     def figure_text(self, result: Result, workload: Workload) -> str:
         """The time that its workload is run for."""
@@ -37,19 +53,57 @@ class CheckpointReport(SingleFigureReport):
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """Of each workload its time with the other phase's."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
-        return tuple(best_figure(headline, _phase_texts(headline)) for headline in headlines)
+        return tuple(
+            best_figure(headline, _phase_texts(headline.best.metrics if headline.best else {}))
+            for headline in headlines
+        )
+
+    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+        """See `checkpoints_sentence`."""
+        return checkpoints_sentence(study, points)
+
+    def workload_charts(self, brief: Brief) -> Charts:
+        """When each rank of the median run ended, before the charts of all load."""
+        charts = {name: list(groups) for name, groups in super().workload_charts(brief).items()}
+        for headline in self.best_point_headlines(brief.study, brief.points):
+            if headline.best is None:
+                continue
+            hosts = brief.host_runs.get(headline.best.median_run.key)
+            token = brief.series_styles[headline.configuration.id].token
+            figure = rank_times_chart(headline.workload.title, hosts, token) if hosts else None
+            if figure is not None:
+                group = ChartGroup(headline.workload.title, (figure,))
+                charts.setdefault(headline.workload.id, []).insert(0, group)
+        return charts
+
+    def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
+        """All: their manifests tell of ranks."""
+        return tuple(result.key for result in results[:RUNS_MAX])
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
         """Times, rates, and what the published way of computing gives."""
         return RUN_COLUMNS
 
-    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
-        """The checkpoints: models, layouts and sizes."""
-        return (workloads_table(study),)
+    def terminal_screen(
+        self,
+        study: Study,
+        results: Sequence[Result],
+        points: Sequence[PointSummary],  # noqa: ARG002 - each checkpoint has a line
+        *,
+        repeats: bool,  # noqa: ARG002 - as above
+    ) -> Screen:
+        """A line a checkpoint."""
+        from iolab.report.terminal import grouped_report_table  # and rich, which pages do without
+
+        yield grouped_report_table(self.result_table(study, results, {}))
+
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
+        """The checkpoints: models, layouts and sizes, and what they cost where hosts fail."""
+        tables = (workloads_table(study), lost_time_table(study, brief.points))
+        return tuple(table for table in tables if table)
 
 
-def _phase_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
-    metrics = {} if headline.best is None else headline.best.metrics
+def _phase_texts(metrics: Mapping[str, Metric]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, metric_value_text(metrics[key]))
         for name, key in (("save", SAVE.key), ("restore", RESTORE.key))
