@@ -35,6 +35,7 @@ from iolab.guests.qemu import FlowControl, GuestMonitor
 from iolab.hosts.answers import (
     ByeAnswer,
     DirectionTraceAnswer,
+    DrivesAnswer,
     Errors,
     Leftovers,
     ScratchAnswer,
@@ -222,6 +223,24 @@ def _library_exports(past: int) -> Outcome:
     return _answer(LoadedLibrary, path="/x.so", source="mapped", exports=exports)
 
 
+def _drive(**fields: object) -> dict[str, object]:
+    return {"device": "nvme0n1", **fields}
+
+
+def _log_page(past: int) -> Outcome:
+    page = {"page": 2, "hex": "0" * (limits.LOG_PAGE_CHARACTERS_MAX + past)}
+    return _answer(DrivesAnswer, drives=[_drive(pages=[page])])
+
+
+def _log_pages(past: int) -> Outcome:
+    pages = [{"page": 2}] * (limits.LOG_PAGES_MAX + past)
+    return _answer(DrivesAnswer, drives=[_drive(pages=pages)])
+
+
+def _drives(past: int) -> Outcome:
+    return _answer(DrivesAnswer, drives=[_drive()] * (limits.DRIVES_MAX + past))
+
+
 def _traced(name: str, one: object, most: int) -> Case:
     whole = dict.fromkeys(field_names(DirectionTraceAnswer), 0)
     lists: dict[str, object] = {"sizes": [], "sectors": [], "latencies": []}
@@ -305,7 +324,11 @@ def _file_bytes(past: int) -> Outcome:
 
 
 def _unpacked(past: int) -> Outcome:
-    frames = zstandard.ZstdCompressor().compress(bytes(limits.UNPACKED_BYTES_MAX + past))
+    pieces = zstandard.ZstdCompressor().compressobj()
+    frames = b"".join(
+        pieces.compress(bytes(1 << 20)) for _ in range(limits.UNPACKED_BYTES_MAX >> 20)
+    )
+    frames += pieces.compress(bytes(past)) + pieces.flush()
     try:
         return len(unpack_frames(frames, limits.UNPACKED_BYTES_MAX)) > 0, ""
     except OSError as fault:
@@ -605,6 +628,9 @@ CASES: dict[str, Case] = {
     "ERROR_KINDS_MAX": _error_kinds,
     "TRACED_SIZES_MAX": _traced("sizes", (1, 1), limits.TRACED_SIZES_MAX),
     "TRACED_SECTORS_MAX": _traced("sectors", 1, limits.TRACED_SECTORS_MAX),
+    "LOG_PAGE_CHARACTERS_MAX": _log_page,
+    "LOG_PAGES_MAX": _log_pages,
+    "DRIVES_MAX": _drives,
     "LIBRARIES_MAX": _libraries,
     "LIBRARY_EXPORTS_MAX": _library_exports,
     "LINE_BYTES_MAX": _line,

@@ -106,7 +106,7 @@ WRONG_BLOCKS_MAX: Final = 8
 FILE_BYTES_MAX: Final = 64 << 20
 """Of a file to import: json+ of a hundred jobs has 20 MB; a larger log of every I/O is averaged."""
 
-UNPACKED_BYTES_MAX: Final = 256 << 20
+UNPACKED_BYTES_MAX: Final = 192 << 20
 """Of a compressed file to import, unpacked: a log of a million requests has 150 MB."""
 
 FILES_MAX: Final = 2000
