@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
 from iolab.analysis.points import summarise_points
-from iolab.cli.details import latency_histogram_text, run_detail_lines
+from iolab.cli.details import latency_histogram_text, run_detail_lines, session_details
 from iolab.cli.results import (
     OBJECTIONS_MAX,
     WHY_NOT_VALID,
@@ -19,7 +19,7 @@ from iolab.cli.results import (
     objection_lines,
     result_lines,
 )
-from iolab.cli.session_screen import SessionScreen, session_screen_lines
+from iolab.cli.session_screen import DetailPart, SessionScreen, session_screen_lines
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -209,7 +209,8 @@ def screen_lines(
         has_repeats=repeats,
         has_details=details,
     )
-    more = run_detail_lines(results) if details else ()
+    parts = session_details(results) if details else ()
+    more = [DetailPart(title, lines) for title, lines in parts]
     return session_screen_lines(screen, ["heading", ""], more, height)
 
 
@@ -238,6 +239,18 @@ def test_the_answer_is_repeated_only_where_the_screen_has_scrolled() -> None:
     assert not any("(--details)" in line for line in whole)
     long = screen_lines(source, 23, details=True)
     assert [place for place, line in enumerate(long) if line == answer] == [2, len(long) - 1]
+
+
+def test_details_begin_with_the_line_of_each_part() -> None:
+    lines = screen_lines(studies.sweep(("one", "two")), None, details=True)
+    first = lines.index("Contents") + 1
+    contents = [line.removeprefix("line ").split(maxsplit=1) for line in lines[first:]]
+    listed = {title: int(at) for at, title in contents[: lines[first:].index("")]}
+    assert list(listed)[:2] == ["Results", WHY_NOT_VALID]
+    assert lines[listed[WHY_NOT_VALID]] == WHY_NOT_VALID
+    assert len(listed) == 2 + 2 * 5
+    for title, at in list(listed.items())[2:]:
+        assert lines[at].startswith(title.rpartition(", ")[0])
 
 
 def test_the_end_names_what_limits_the_best_points() -> None:

@@ -161,6 +161,26 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
     assert "in 1 the best cannot be told from others" in text
 
 
+def test_a_sentence_that_begins_with_an_id_keeps_its_case() -> None:
+    named = replace(study("one", "two"), configurations=())
+    text = answer_sentence(named, (figure("one", 1.0), figure("two", 2.0)), RUNS, ())
+    assert text.startswith("two is the best in 1 of 1 workload")
+
+
+def test_leads_that_are_open_for_several_reasons_are_told_together_once() -> None:
+    found = (
+        figure("one", 1000.0, title="a", missing=1),
+        figure("two", 1200.0, title="a"),
+        figure("one", 1000.0, None, n=2, title="b"),
+        figure("two", 3000.0, None, n=2, title="b"),
+    )
+    text = answer_sentence(study("one", "two"), found, RUNS, ())
+    assert text == (
+        "Two leads in 2 of 2 workloads (1.20× to 3.00× the next best; a point is missing or "
+        "invalid or too few repeats)."
+    )
+
+
 def test_the_largest_figure_is_told_with_what_weakens_it() -> None:
     large = figure("one", 9000.0, title="writes", level=Level.INDICATIVE)
     text = answer_sentence(study("one"), (figure("one", 1000.0), large), RUNS, ())

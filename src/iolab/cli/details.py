@@ -31,7 +31,7 @@ from iolab.report.terminal import (
     styled_verdict,
     terminal_table,
 )
-from iolab.text import one_line
+from iolab.text import counted_noun, one_line
 from iolab.units import format_ns
 
 if TYPE_CHECKING:
@@ -63,39 +63,65 @@ MIXED_DIRECTIONS: Final = 2
 _DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
+def session_details(
+    results: Sequence[Result],
+    read_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
+) -> Iterator[tuple[str, list[RenderableType]]]:
+    """What checks found in all runs, then every run: all metrics, each host, what objects to it.
+
+    Each part after its title; runs of one workload and configuration are a part. What a valid check
+    says and rests on is in the report's appendix and in `show --json`. What checks have in common
+    in several runs stands before them, and not in each again. `read_curves` gives the latencies of
+    a run by operation, which are drawn as a histogram.
+    """
+    shared = _shared_check_texts(results)
+    if len(results) > 1 and (lines := list(_all_runs_check_lines(results, shared))):
+        yield WHY_NOT_VALID, lines
+    by_workload: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        by_workload.setdefault((result.configuration, result.workload), []).append(result)
+    has_several = len({result.configuration for result in results}) > 1
+    for (configuration, workload), runs in by_workload.items():
+        title = f"{configuration}: {workload}" if has_several else workload
+        parts = [
+            part
+            for run in runs
+            for part in _run_lines(run, shared, read_curves(run), has_several=has_several)
+        ]
+        yield f"{title}, {counted_noun(len(runs), 'run')}", parts
+
+
 def run_detail_lines(
     results: Sequence[Result],
     read_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
 ) -> Iterator[RenderableType]:
-    """What checks found in all runs, then every run: all metrics, each host, what objects to it.
+    """All parts of `session_details` one after the other."""
+    for _, parts in session_details(results, read_curves):
+        yield from parts
 
-    What a valid check says and rests on is in the report's appendix and in `show --json`. What
-    checks have in common in several runs stands before them, and not in each again. `read_curves`
-    gives the latencies of a run by operation, which are drawn as a histogram.
-    """
-    shared = _shared_check_texts(results)
-    if len(results) > 1:
-        yield from _all_runs_check_lines(results, shared)
-    owners = {result.configuration for result in results}
-    for result in results:
-        yield ""
-        name = run_label(result.workload, result.axis, result.repeat)
-        heading = section_title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
-        if result.status is not RunStatus.DONE:
-            heading.append(f"  {result.status.value}", style=QUIET_STYLE)
-        yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
-        place = f"points/{result.digest}/run-{result.repeat}"
-        yield literal_text(f"{place}: {result.verdict.judged_check_count_text}", QUIET_STYLE)
-        histograms = [
-            (curve.name, text)
-            for curve in read_curves(result)
-            if (text := latency_histogram_text(curve))
-        ]
-        yield name_value_grid([*_known_metric_rows(result.metrics), *histograms])
-        if len(result.hosts) > 1:
-            yield from _host_share_lines(result)
-        yield from report_kinds().booted_hosts.run_terminal_screen(result)
-        yield from _run_check_lines(result, shared)
+
+def _run_lines(
+    result: Result,
+    shared: SharedCheckTexts,
+    curves: Sequence[LatencyCurve],
+    *,
+    has_several: bool,
+) -> Iterator[RenderableType]:
+    """One run; `has_several` configurations are named."""
+    yield ""
+    name = run_label(result.workload, result.axis, result.repeat)
+    heading = section_title(f"{result.configuration}: {name}" if has_several else name)
+    if result.status is not RunStatus.DONE:
+        heading.append(f"  {result.status.value}", style=QUIET_STYLE)
+    yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
+    place = f"points/{result.digest}/run-{result.repeat}"
+    yield literal_text(f"{place}: {result.verdict.judged_check_count_text}", QUIET_STYLE)
+    histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
+    yield name_value_grid([*_known_metric_rows(result.metrics), *histograms])
+    if len(result.hosts) > 1:
+        yield from _host_share_lines(result)
+    yield from report_kinds().booted_hosts.run_terminal_screen(result)
+    yield from _run_check_lines(result, shared)
 
 
 def latency_histogram_text(curve: LatencyCurve) -> str:

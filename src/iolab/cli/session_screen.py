@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
     literal_text,
+    name_value_grid,
     report_table_for_terminal,
     section_title,
 )
@@ -41,6 +43,12 @@ if TYPE_CHECKING:
 
 USUAL_HEIGHT: Final = 24
 """Lines from which on an answer is repeated at the end, where there is no terminal to ask."""
+
+CONTENTS_MIN: Final = 2
+"""Parts of details from which on they have contents."""
+
+CONTENTS_EXTRA_LINES: Final = 2
+"""The heading of the contents, and the blank line behind them."""
 
 LINES_MIN: Final = 3
 """Lines of figures that are shown however small the screen is."""
@@ -67,10 +75,17 @@ class SessionScreen(Record):
         return self.has_repeats or self.has_details
 
 
+class DetailPart(Record):
+    """A part of the details under the title that the contents name it by."""
+
+    title: str
+    parts: Sequence[RenderableType]
+
+
 def session_screen_lines(
     screen: SessionScreen,
     heading: Iterable[RenderableType],
-    details: Iterable[RenderableType],
+    details: Iterable[DetailPart],
     height: int | None,
 ) -> list[str]:
     """The lines of the screen, at most `height` where there is a terminal and no details."""
@@ -89,13 +104,32 @@ def session_screen_lines(
     end = drawn_lines("", *closing)
     room = None if height is None or screen.is_whole else height - len(top) - len(end)
     if room is None:
-        middle = drawn_lines(*_summaries(_all_results(screen), screen), *details)
+        middle = drawn_lines(*_summaries(_all_results(screen), screen))
+        middle = _with_contents(middle, list(details), len(top))
     else:
         middle = _results_that_fit(screen, room)
     lines = [*top, *middle, *end]
     # The answer is read at the end of what has scrolled it away.
     scrolls = len(lines) > (height or USUAL_HEIGHT)
     return [*lines, *drawn_lines("", answer)] if scrolls else lines
+
+
+def _with_contents(
+    results: list[str], details: Sequence[DetailPart], line_count_before: int
+) -> list[str]:
+    """The results and all details, after the line at which each part begins.
+
+    Pagers go there by `120g`. Nothing is listed of details that have one part.
+    """
+    drawn = [drawn_lines(*detail.parts) for detail in details]
+    if len(details) < CONTENTS_MIN:
+        return [*results, *(line for lines in drawn for line in lines)]
+    titles = ["Results", *(detail.title for detail in details)]
+    line = line_count_before + len(titles) + CONTENTS_EXTRA_LINES
+    starts = list(accumulate((len(lines) for lines in (results, *drawn)), initial=line + 1))
+    rows = [(f"line {at:,}", title) for at, title in zip(starts, titles, strict=False)]
+    contents = drawn_lines(section_title("Contents"), name_value_grid(rows), "")
+    return [*contents, *results, *(line for lines in drawn for line in lines)]
 
 
 def _all_results(screen: SessionScreen) -> Iterator[RenderableType]:

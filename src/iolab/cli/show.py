@@ -177,10 +177,10 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise_points
-    from iolab.cli.details import run_detail_lines
+    from iolab.cli.details import session_details
     from iolab.cli.output import screen_height
     from iolab.cli.results import is_unfinished, session_heading_lines
-    from iolab.cli.session_screen import SessionScreen, session_screen_lines
+    from iolab.cli.session_screen import DetailPart, SessionScreen, session_screen_lines
     from iolab.registry import report_kinds
     from iolab.report.answer import session_answer
 
@@ -197,9 +197,10 @@ def print_session(
         has_details=details,
     )
     heading = session_heading_lines(reader, results, advise=advise)
-    details_lines = run_detail_lines(results, _latency_curves_reader(reader, results))
+    parts = session_details(results, _latency_curves_reader(reader, results))
+    detail_parts = (DetailPart(title, renderables) for title, renderables in parts)
     print_lines(
-        session_screen_lines(screen, heading, details_lines if details else (), screen_height())
+        session_screen_lines(screen, heading, detail_parts if details else (), screen_height())
     )
 
 

@@ -382,12 +382,11 @@ def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[s
     clear = [row for row in compared if not row.indistinguishable and not row.open_reason]
     of = f" of {counted_noun(len(rows), 'workload')}"
     parts = _leaders_texts(clear, titles, "is the best", of)
-    ties = sum(bool(row.indistinguishable) for row in compared)
-    if ties:
+    undecided = [row for row in compared if row.open_reason]
+    reasons = " or ".join(dict.fromkeys(row.open_reason for row in undecided))
+    parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, reasons)
+    if ties := sum(bool(row.indistinguishable) for row in compared):
         parts.append(f"in {ties}{'' if parts else of} the best cannot be told from others")
-    for reason in dict.fromkeys(row.open_reason for row in compared if row.open_reason):
-        undecided = [row for row in compared if row.open_reason == reason]
-        parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, reason)
     if lone := len(rows) - len(compared):
         parts.append(
             f"in {lone}{'' if parts else of} at most one configuration has a usable figure"

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from string import ascii_lowercase
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,6 +28,9 @@ from iolab.report.phrases import (
 )
 from iolab.report.table import Table, compact_table
 from iolab.text import counted_noun
+
+HARDWARE_TITLE: Final = "Hardware"
+"""The heading of the section on the hosts, with which the last page of a PDF may begin."""
 
 
 class Heading(Record):
@@ -170,8 +174,8 @@ def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _answer_blocks(page)
     yield from _workload_chart_blocks(page)
     yield from _section_blocks(page.sections, in_brief=True)
-    yield Heading("Hardware", 1, "configuration")
-    yield from _without_titles("Hardware", page.hardware_tables)
+    yield Heading(HARDWARE_TITLE, 1, "configuration")
+    yield from _without_titles(HARDWARE_TITLE, page.hardware_tables)
     if page.topology and page.has_small_topology:
         yield TopologyBlock(page.topology.alt_text)
     elif page.topology is None:

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
 from iolab.report.blocks import (
+    HARDWARE_TITLE,
     Block,
     Code,
     Columns,
@@ -263,6 +264,7 @@ def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> 
         "title": brief.study.title,
         "question": brief.study.question,
         "facts": [list(pair) for pair in page.facts],
+        "tail": HARDWARE_TITLE,
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
     }
 
