@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import LoadCurve, knee_findings
 from iolab.analysis.points import Axis, PointSummary
@@ -130,7 +132,8 @@ def _line_charts(
     has_load = any(_has_metric_value(point, "iops") for point in points)
     rate = rate_quantity(workload.rate_metric)
     if not has_latency:
-        return ([quantity_chart(workload.title, axis, lines, rate)] if has_load else []), []
+        chart = quantity_chart(workload.title, axis, lines, rate)
+        return ([replace(chart, title=workload.title)] if has_load else []), []
     if not has_load:
         return [latency_chart(workload.title, axis, lines)], []
     figures = [load_chart(workload.title, axis, lines, rate)]
