@@ -31,6 +31,7 @@ pub mod remnant;
 pub mod request;
 pub mod roots;
 pub mod runs;
+pub mod s3;
 pub mod sampler;
 pub mod serve;
 pub mod sign;

@@ -13,7 +13,7 @@ use iolab_agent::lease::Lease;
 use iolab_agent::serve::{CODE_FAULT, serve};
 use iolab_agent::sys::process::own_program;
 use iolab_agent::wire::Outbox;
-use iolab_agent::{checkpoint, error, guest, keeper, kvcache, native};
+use iolab_agent::{checkpoint, error, guest, keeper, kvcache, native, s3};
 
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Some("engine") => return native::main(),
         Some("checkpoint") => return checkpoint::main(),
         Some("kv-cache") => return kvcache::main(),
+        Some("objects") => return s3::main(),
         Some(other) => {
             eprintln!("iolab-agent: it takes no argument but --version or engine, not {other}");
             return ExitCode::from(2);

@@ -1,0 +1,53 @@
+//! The engine of objects: requests of S3 to a server, signed by version 4, over connections that
+//! are kept, with TLS or without.
+//!
+//! It is started as `iolab-agent objects`, with its spec on standard input, and tells what it did
+//! in lines of JSON. Who signs stands in the spec alone: never in an argument, a line or a message.
+
+mod client;
+#[allow(dead_code, reason = "the load of the next change uses the rest")]
+mod contents;
+#[allow(dead_code, reason = "the load of the next change uses the rest")]
+mod dataset;
+mod date;
+mod endpoint;
+#[allow(dead_code, reason = "the load of the next change uses the rest")]
+mod error_class;
+mod http;
+mod listing;
+#[allow(dead_code, reason = "the load of the next change uses the rest")]
+mod signature;
+#[allow(dead_code, reason = "the load of the next change uses the rest")]
+mod spec;
+mod tasks;
+#[allow(dead_code, reason = "the load of the next change uses the rest")]
+mod transport;
+mod xml;
+
+use std::process::ExitCode;
+
+use crate::native::lines;
+use spec::{Spec, Task};
+
+/// Of a spec: it has no list that grows.
+const MAX_SPEC_BYTES: u64 = 4 << 20;
+
+/// Read the spec, do it, tell what happened.
+#[must_use]
+pub fn main() -> ExitCode {
+    lines::run_spec_of_stdin(MAX_SPEC_BYTES, "give fewer endpoints", |text| {
+        Spec::parse(text).and_then(|spec| run_task(&spec))
+    })
+}
+
+fn run_task(spec: &Spec) -> Result<(), Vec<String>> {
+    match spec.task {
+        Task::Check => tasks::check(spec),
+        Task::CreateBucket => tasks::create_bucket(spec),
+        Task::List => tasks::list(spec),
+        Task::ListPrefixes => tasks::list_prefixes(spec),
+        Task::Delete => tasks::delete(spec),
+        Task::PlanBytes => tasks::plan_bytes(spec),
+        Task::Load | Task::Layout => Err(vec!["This engine cannot make load yet.".into()]),
+    }
+}
