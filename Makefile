@@ -78,6 +78,7 @@ test-packages:
 	    "cpio:cpio:for what the guests boot from" \
 	    "readelf:binutils:for what the guests boot from" \
 	    "mke2fs -V:e2fsprogs:for the tools of the guests" \
+	    "openssl:openssl:for the tests of objects over TLS" \
 	    "chromium:chromium:for the tests that open the report in a browser"
 
 all-packages: test-packages

@@ -26,6 +26,9 @@ fn main() -> ExitCode {
         Some("checkpoint") => return checkpoint::main(),
         Some("kv-cache") => return kvcache::main(),
         Some("objects") => return s3::main(),
+        Some("objects-null-server") => {
+            return s3::null_server::main(&env::args().skip(2).collect::<Vec<_>>());
+        }
         Some(other) => {
             eprintln!("iolab-agent: it takes no argument but --version or engine, not {other}");
             return ExitCode::from(2);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::counts::{RETRY_REASONS, WorkerCounters};
+use super::counts::{IoCounters, RETRY_REASONS, WorkerCounters};
 use super::queue::IoKind;
 use crate::job::START_VARIABLE;
 use crate::latency::{LatencyCounters, LatencyCounts, SparseBins, lower_ns, middle_ns, upper_ns};
@@ -85,7 +85,8 @@ pub struct CounterSnapshot {
     in_flight: u64,
 }
 
-struct KindCounts {
+/// What all threads counted of one kind of I/O up to a moment.
+pub struct KindCounts {
     response: LatencyCounts,
     service: Option<LatencyCounts>,
     bytes: u64,
@@ -115,16 +116,8 @@ impl CounterSnapshot {
     #[must_use]
     pub fn of(scores: &[Arc<WorkerCounters>]) -> Self {
         let acts = IO_KIND_NAMES.iter().filter_map(|&(act, name)| {
-            let tallies: Vec<_> = scores.iter().filter_map(|one| one.counters_of(act)).collect();
-            let service: Vec<&LatencyCounters> =
-                tallies.iter().filter_map(|tally| tally.service.as_deref()).collect();
-            let counted = KindCounts {
-                response: LatencyCounts::of(tallies.iter().map(|tally| &tally.response)),
-                service: (!service.is_empty()).then(|| LatencyCounts::of(service)),
-                bytes: tallies.iter().map(|tally| tally.bytes.load(Ordering::Relaxed)).sum(),
-                untimed: tallies.iter().map(|tally| tally.untimed.load(Ordering::Relaxed)).sum(),
-            };
-            (!tallies.is_empty()).then_some((name, counted))
+            let tallies = scores.iter().filter_map(|one| one.counters_of(act));
+            KindCounts::of(tallies).map(|counted| (name, counted))
         });
         let counts = |of: fn(&WorkerCounters) -> Option<&LatencyCounters>| {
             let all: Vec<&LatencyCounters> = scores.iter().filter_map(|one| of(one)).collect();
@@ -173,16 +166,9 @@ impl CounterSnapshot {
         let mut all = Map::new();
         let mut ios = 0;
         for ((name, now), (_, then)) in self.by_kind.iter().zip(&earlier.by_kind) {
-            let service = now.service.as_ref().zip(then.service.as_ref());
-            let latency = since(&now.response, &then.response);
-            let direction = Direction {
-                ios: binned_count(&latency) + now.untimed - then.untimed,
-                bytes: now.bytes - then.bytes,
-                latency,
-                service: service.map(|(now, then)| since(now, then)),
-            };
-            ios += direction.ios;
-            all.insert((*name).to_owned(), json!(direction));
+            let (direction, count) = now.since(then);
+            ios += count;
+            all.insert((*name).to_owned(), direction);
         }
         (all, ios)
     }
@@ -190,17 +176,8 @@ impl CounterSnapshot {
     /// All since the start: with the true extremes, which intervals have by their bins alone.
     #[must_use]
     pub fn totals(&self) -> Map<String, Value> {
-        let whole = self.by_kind.iter().map(|(name, counted)| {
-            let latency = total_latency(&counted.response);
-            let direction = Direction {
-                ios: binned_count(&latency) + counted.untimed,
-                bytes: counted.bytes,
-                latency,
-                service: counted.service.as_ref().map(total_latency),
-            };
-            ((*name).to_owned(), json!(direction))
-        });
-        whole.collect()
+        let whole = self.by_kind.iter();
+        whole.map(|(name, counted)| ((*name).to_owned(), counted.total())).collect()
     }
 
     /// Failures by direction and errno.
@@ -230,6 +207,61 @@ impl CounterSnapshot {
     }
 }
 
+impl KindCounts {
+    /// What the threads counted; None where none of them has counters of it.
+    #[must_use]
+    pub fn of<'a>(threads: impl IntoIterator<Item = &'a IoCounters>) -> Option<Self> {
+        let tallies: Vec<&IoCounters> = threads.into_iter().collect();
+        let service: Vec<&LatencyCounters> =
+            tallies.iter().filter_map(|tally| tally.service.as_deref()).collect();
+        (!tallies.is_empty()).then(|| Self {
+            response: LatencyCounts::of(tallies.iter().map(|tally| &tally.response)),
+            service: (!service.is_empty()).then(|| LatencyCounts::of(service)),
+            bytes: tallies.iter().map(|tally| tally.bytes.load(Ordering::Relaxed)).sum(),
+            untimed: tallies.iter().map(|tally| tally.untimed.load(Ordering::Relaxed)).sum(),
+        })
+    }
+
+    /// How many succeeded.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        binned_count(&since(&self.response, &LatencyCounts::empty())) + self.untimed
+    }
+
+    /// The bytes that they moved.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What changed since an earlier moment, and how many that were.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> (Value, u64) {
+        let service = self.service.as_ref().zip(earlier.service.as_ref());
+        let latency = since(&self.response, &earlier.response);
+        let direction = Direction {
+            ios: binned_count(&latency) + self.untimed - earlier.untimed,
+            bytes: self.bytes - earlier.bytes,
+            latency,
+            service: service.map(|(now, then)| since(now, then)),
+        };
+        let ios = direction.ios;
+        (json!(direction), ios)
+    }
+
+    /// All since the start, with the true extremes.
+    #[must_use]
+    pub fn total(&self) -> Value {
+        let latency = total_latency(&self.response);
+        json!(Direction {
+            ios: binned_count(&latency) + self.untimed,
+            bytes: self.bytes,
+            latency,
+            service: self.service.as_ref().map(total_latency),
+        })
+    }
+}
+
 /// Latencies as they changed since an earlier moment, and how many they are of.
 #[must_use]
 pub fn latency_since(now: &LatencyCounts, earlier: &LatencyCounts) -> (Value, u64) {
@@ -238,7 +270,9 @@ pub fn latency_since(now: &LatencyCounts, earlier: &LatencyCounts) -> (Value, u6
     (json!(Direction { ios, bytes: 0, latency, service: None }), ios)
 }
 
-fn quantiles_json(counts: &LatencyCounts) -> Value {
+/// How many there are, their median, 99th percentile and longest, and their bins.
+#[must_use]
+pub fn quantiles_json(counts: &LatencyCounts) -> Value {
     let all = total_latency(counts);
     json!({
         "count": binned_count(&all),

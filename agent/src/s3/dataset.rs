@@ -145,6 +145,13 @@ impl DataSet {
         listed.or(self.log_normal.map(|law| law.max_bytes)).unwrap_or(0)
     }
 
+    /// The size of the smallest.
+    #[must_use]
+    pub fn smallest_bytes(&self) -> u64 {
+        let listed = self.sizes.iter().map(|size| size.bytes).min();
+        listed.or(self.log_normal.map(|law| law.min_bytes)).unwrap_or(0)
+    }
+
     /// Whether objects are of more than one size.
     #[must_use]
     pub fn has_many_sizes(&self) -> bool {

@@ -48,6 +48,8 @@ error_classes! {
     BadResponse => "bad-response",
     /// The body is not what was written.
     WrongContent => "wrong-content",
+    /// The body is of two writes.
+    TornContent => "torn-content",
     /// The server names another address; it is not followed.
     Redirect => "redirect",
     /// The server wants fewer requests, by 503 with or without that code.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
@@ -100,6 +100,8 @@ pub enum Transport {
 pub struct TlsStream {
     socket: TcpStream,
     session: ClientConnection,
+    /// Time that bytes took to be encrypted and decrypted.
+    crypto_ns: u64,
 }
 
 /// What was agreed on.
@@ -148,7 +150,7 @@ impl Transport {
         let mut session =
             ClientConnection::new(Arc::clone(config), name.clone()).map_err(tls_error)?;
         session.set_buffer_limit(Some(TLS_BUFFER_BYTES));
-        Ok(Self::Tls(Box::new(TlsStream { socket, session })))
+        Ok(Self::Tls(Box::new(TlsStream { socket, session, crypto_ns: 0 })))
     }
 
     /// What became of a connect that was begun.
@@ -182,7 +184,9 @@ impl Transport {
             Self::Plain(socket) => retry_interrupted(|| socket.write(bytes)),
             Self::Tls(stream) => {
                 stream.write_out()?;
+                let before = Instant::now();
                 let taken = stream.session.writer().write(bytes)?;
+                stream.crypto_ns += before.elapsed().as_nanos() as u64;
                 match stream.write_out() {
                     Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
                     _ if taken == 0 && !bytes.is_empty() => Err(ErrorKind::WouldBlock.into()),
@@ -213,6 +217,22 @@ impl Transport {
                     Err(error) => return Err(error),
                 }
             },
+        }
+    }
+
+    /// Have calls return at once from now on.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.set_nonblocking(true),
+            Self::Tls(stream) => stream.socket.set_nonblocking(true),
+        }
+    }
+
+    /// The time that bytes took to be encrypted and decrypted since the last look.
+    pub fn take_crypto_ns(&mut self) -> u64 {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Tls(stream) => std::mem::take(&mut stream.crypto_ns),
         }
     }
 
@@ -257,7 +277,9 @@ impl TlsStream {
         {
             return Err(ErrorKind::UnexpectedEof.into());
         }
+        let before = Instant::now();
         let state = self.session.process_new_packets();
+        self.crypto_ns += before.elapsed().as_nanos() as u64;
         if state.is_err() {
             // The alert tells the server why; it may be gone already.
             let _ = self.session.write_tls(&mut self.socket);
