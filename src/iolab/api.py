@@ -21,6 +21,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from iolab.analysis.points import PointSummary, summarise_points
+from iolab.analysis.slow_ios import SlowIoContext
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
@@ -39,6 +40,7 @@ from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive_series
 from iolab.record import Record
 from iolab.registry import report_kinds
+from iolab.report.gather import read_slow_ios
 from iolab.report.results import point_columns, result_columns
 from iolab.report.table import ExportValue
 from iolab.store.reader import SessionReader
@@ -290,6 +292,14 @@ class Run(Record, dict=True):
             span_ns=_concatenated_or_empty([counter.span_ns for counter in series], np.int64),
             value=_concatenated_or_empty([counter.value for counter in series], np.float64),
         )
+
+    @cached_property
+    def slow_ios(self) -> tuple[SlowIoContext, ...]:
+        """The slowest I/Os, the slowest first, with what their hosts did then; StoreError.
+
+        Empty unless the study has `telemetry.slow_ios`.
+        """
+        return read_slow_ios(self._evidence.reader, (self.digest, self.repeat))
 
     def _operation_names(self, numbers: SignedInts) -> Names:
         """The operations of a stored column by their names."""

@@ -289,6 +289,12 @@ def _retries(past: int) -> Outcome:
     return len(_generator({}, {"retries": retries}).retries) == count, ""
 
 
+def _slow_ios(past: int) -> Outcome:
+    one = dict.fromkeys(("at_ns", "latency_ns", "service_ns", "offset", "bytes"), 1)
+    rows = [{**one, "do": "read", "path": "f"}] * (limits.SLOW_IOS_MAX + past)
+    return len(_generator({}, {"slow_ios": rows}).slow_ios) == len(rows), ""
+
+
 def _wrong_blocks(past: int) -> Outcome:
     first = [str(number) for number in range(limits.WRONG_BLOCKS_MAX + past)]
     verify = _generator({}, {"verify": {"checked": 1, "first": first}}).verify
@@ -633,6 +639,7 @@ CASES: dict[str, Case] = {
     "DRIVES_MAX": _drives,
     "LIBRARIES_MAX": _libraries,
     "LIBRARY_EXPORTS_MAX": _library_exports,
+    "SLOW_IOS_MAX": _slow_ios,
     "LINE_BYTES_MAX": _line,
     "NUMBER_MAX": _number,
     "SENTENCE_CHARACTERS_MAX": _sentence,

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::plan::MAX_LANES;
+use super::slowest::MAX_SLOWEST;
 use super::spec::{JobSpec, MethodChoice, Spec};
 
 /// The format of the spec that this engine reads.
@@ -83,6 +84,14 @@ impl Spec {
         faults.require(
             self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
             format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
+        );
+        faults.require(
+            self.slow_ios <= MAX_SLOWEST,
+            format!("slow_ios is {}; give at most {MAX_SLOWEST}.", self.slow_ios),
+        );
+        faults.require(
+            self.slow_ios == 0 || self.timed,
+            "slow_ios without timed, which takes no times; leave one of them out.".to_owned(),
         );
         let is_plain = |job: &&JobSpec| self.method == MethodChoice::Sync || job.rw.trims();
         let plain = self.jobs.iter().filter(is_plain).count();

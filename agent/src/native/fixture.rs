@@ -105,7 +105,7 @@ pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -
         EngineContext { spec, targets, targets_by_job: of_jobs, clock, verification, halt };
     let threads = Threads::set_up(&shared, plan).unwrap();
     threads.start(times(&shared.spec, clock));
-    let ended = threads.ended.iter().reduce(merge_results).unwrap();
+    let ended = threads.ended.iter().reduce(|first, other| merge_results(&first, other)).unwrap();
     let now = CounterSnapshot::of(&threads.scores);
     Run { ended, now, verified: shared.verification.map(|verification| verification.results()) }
 }
@@ -118,7 +118,7 @@ fn times(spec: &Spec, clock: Clock) -> WorkerTimes {
 }
 
 /// How two threads ended.
-fn merge_results(first: WorkerResult, other: WorkerResult) -> WorkerResult {
+fn merge_results(first: &WorkerResult, other: WorkerResult) -> WorkerResult {
     WorkerResult {
         last_io_end: first.last_io_end.max(other.last_io_end),
         unsubmitted: first.unsubmitted + other.unsubmitted,

@@ -28,6 +28,12 @@ const IO_KIND_NAMES: [(IoKind, &str); 4] = [
     (IoKind::Sync, "sync"),
 ];
 
+/// The name of a kind of I/O.
+#[must_use]
+pub fn kind_name(kind: IoKind) -> &'static str {
+    IO_KIND_NAMES.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name)
+}
+
 /// Say one line at once. A reader that is gone ends the engine by its signal.
 pub fn print_line(line: &Value) {
     let mut text = line.to_string();

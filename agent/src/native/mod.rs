@@ -21,6 +21,7 @@ pub mod queue;
 pub mod random;
 pub mod ring;
 mod slot;
+pub mod slowest;
 pub mod source;
 pub mod spec;
 pub mod target;

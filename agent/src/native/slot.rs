@@ -5,6 +5,7 @@ use std::io;
 use super::counts::{RetryReason, Timing, WorkerCounters};
 use super::lane::{Lane, LaneState};
 use super::queue::{FIRST_RETRY_PAUSE_NS, IoKind, IoRequest};
+use super::slowest::SlowIo;
 use super::source::IoOp;
 use super::tsc::Clock;
 use super::verify::{Verifier, WriteOutcome};
@@ -159,6 +160,26 @@ impl Slot {
         let half = self.block.bytes() / 2;
         let start = if self.has_write_half && self.kind == IoKind::Write { half } else { 0 };
         self.block.part(start, (self.moved + self.bytes) as usize)
+    }
+
+    /// When its latency begins: when it was due, or when it was submitted.
+    #[inline]
+    pub fn begun(&self, is_timed: bool) -> u64 {
+        if is_timed { self.due } else { self.started }
+    }
+
+    /// It, ended now, as one of the slowest.
+    #[cold]
+    pub fn as_slow(&self, is_timed: bool, now: u64) -> SlowIo {
+        SlowIo {
+            due: self.begun(is_timed),
+            submitted: self.started,
+            ended: now,
+            offset: self.offset,
+            bytes: self.bytes + self.moved,
+            target: self.target,
+            kind: self.kind,
+        }
     }
 
     /// Hold it against the ledger, or have it there.

@@ -49,6 +49,9 @@ pub struct Spec {
     /// Where the last acknowledged write of each block is kept.
     #[serde(default)]
     pub ledger: Option<PathBuf>,
+    /// So many of the slowest I/Os are told one by one.
+    #[serde(default)]
+    pub slow_ios: u32,
     /// What a word of the ledger stands for, where later runs have smaller blocks; null: the block.
     #[serde(default)]
     pub ledger_block: Option<u32>,

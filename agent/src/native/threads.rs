@@ -203,7 +203,8 @@ impl ThreadChannels {
         };
         let worker = Worker::new(queue, thread.lanes, memory, shared.clock, scores)
             .with_verification(shared.verification.clone())
-            .with_halt(Arc::clone(&shared.halt));
+            .with_halt(Arc::clone(&shared.halt))
+            .with_slowest(shared.spec.slow_ios);
         let worker = if leads { worker.with_start_usage() } else { worker };
         set_min_timer_slack();
         let _ = self.ready.send(Ok(notes));

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::counts::WorkerCounters;
 use super::halt::CHECK_INTERVAL_NS;
-use super::lines::{CounterSnapshot, print_line};
+use super::lines::{CounterSnapshot, kind_name, print_line};
+use super::slowest::slowest_of_all;
 use super::spec::JobSpec;
 use super::threads::{EngineContext, Threads};
 use super::worker::{WorkerResult, WorkerTimes};
@@ -291,11 +292,33 @@ impl<'a> RunReport<'a> {
             },
             "steal_ticks": followed.stopped.stolen_ticks.saturating_sub(before.stolen_ticks),
             "end_fsync_ns": kept_ns,
+            "slow_ios": self.slow_ios(all),
         });
         if let Value::Object(rest) = rest {
             end.extend(rest);
         }
         print_line(&json!({ "end": end }));
+    }
+
+    /// The slowest I/Os of all threads, the slowest first; null where they were not asked for.
+    fn slow_ios(&self, all: &[WorkerResult]) -> Value {
+        let most = self.shared.spec.slow_ios;
+        if most == 0 {
+            return Value::Null;
+        }
+        let every = all.iter().flat_map(|ended| ended.slowest.iter().copied());
+        let told = slowest_of_all(every, most).into_iter().map(|io| {
+            json!({
+                "at_ns": self.since_start_ns(io.due),
+                "latency_ns": self.shared.clock.ns(io.latency()),
+                "service_ns": self.shared.clock.ns(io.ended.saturating_sub(io.submitted)),
+                "do": kind_name(io.kind),
+                "path": self.shared.targets[io.target as usize].path.display().to_string(),
+                "offset": io.offset,
+                "bytes": io.bytes,
+            })
+        });
+        told.collect()
     }
 
     /// When the first and the last thread began, nanoseconds after the start; null where none told.

@@ -13,6 +13,7 @@ use super::halt::{CHECK_INTERVAL_NS, Halt};
 use super::lane::{Lane, LaneState, NEVER, Submitter};
 use super::queue::{Queue, Wait};
 use super::slot::{CompletionBatch, RetryDecision, Slot, SlotMemory};
+use super::slowest::{SlowIo, SlowestIos};
 use super::tsc::Clock;
 use super::verify::{Verification, Verifier};
 use crate::sys::buffer::Region;
@@ -36,7 +37,7 @@ pub struct WorkerTimes {
 }
 
 /// How a worker ended.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WorkerResult {
     /// When it began, in ticks.
     pub started: u64,
@@ -54,6 +55,8 @@ pub struct WorkerResult {
     pub used_after: Usage,
     /// What broke it off: the kernel took or gave no more.
     pub error: Option<i32>,
+    /// Its slowest I/Os, where they were asked for.
+    pub slowest: Vec<SlowIo>,
 }
 
 /// The thread's state.
@@ -76,6 +79,7 @@ pub struct Worker<Q> {
     verifier: Option<Verifier>,
     halt: Arc<Halt>,
     samples_start_usage: bool,
+    slowest: SlowestIos,
 }
 
 impl<Q: Queue> Worker<Q> {
@@ -111,6 +115,7 @@ impl<Q: Queue> Worker<Q> {
             verifier: None,
             halt: Arc::default(),
             samples_start_usage: false,
+            slowest: SlowestIos::default(),
         }
     }
 
@@ -126,6 +131,13 @@ impl<Q: Queue> Worker<Q> {
     #[must_use]
     pub fn with_halt(mut self, halt: Arc<Halt>) -> Self {
         self.halt = halt;
+        self
+    }
+
+    /// Have it keep so many of its slowest I/Os.
+    #[must_use]
+    pub fn with_slowest(mut self, most: u32) -> Self {
+        self.slowest = SlowestIos::new(most);
         self
     }
 
@@ -194,6 +206,7 @@ impl<Q: Queue> Worker<Q> {
             ended.unsubmitted += left.count;
             ended.oldest_due = [ended.oldest_due, left.oldest].into_iter().flatten().min();
         }
+        ended.slowest = self.slowest.take();
         ended
     }
 
@@ -323,6 +336,7 @@ impl<Q: Queue> Worker<Q> {
         let (again, later, later_at) =
             (&mut self.retry_now, &mut self.retry_later, &mut self.next_retry);
         let (region, verifier) = (&mut self.region, &self.verifier);
+        let slowest = &mut self.slowest;
         let before = *under_way;
         let mut alike = CompletionBatch::empty();
         queue.reap(|number, result| {
@@ -331,6 +345,9 @@ impl<Q: Queue> Worker<Q> {
             let is_done = result == slot.bytes as i32;
             if is_done {
                 alike.add::<K>(slot, track, scores, (clock, now));
+                if K::IS_TIMED && slowest.is_slow(now.saturating_sub(slot.begun(track.is_timed))) {
+                    slowest.keep(slot.as_slow(track.is_timed, now));
+                }
             } else {
                 match slot.retry_decision(result, scores) {
                     RetryDecision::Failed => {}

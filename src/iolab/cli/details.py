@@ -19,6 +19,7 @@ from iolab.registry import report_kinds
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
+from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -37,6 +38,7 @@ from iolab.units import format_ns
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from iolab.analysis.slow_ios import SlowIoContext
     from iolab.report.charts.series import LatencyCurve
 
 _MARKS: Final = {
@@ -60,19 +62,24 @@ TAIL_MIN: Final = 99.9
 MIXED_DIRECTIONS: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
 
+SLOW_IOS_SHOWN: Final = 20
+"""Slow I/Os on a screen; a report has all that were told."""
+
 _DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
 def session_details(
     results: Sequence[Result],
     read_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
+    read_slow_ios: Callable[[Result], Sequence[SlowIoContext]] = lambda _: (),
 ) -> Iterator[tuple[str, list[RenderableType]]]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
     Each part after its title; runs of one workload and configuration are a part. What a valid check
     says and rests on is in the report's appendix and in `show --json`. What checks have in common
     in several runs stands before them, and not in each again. `read_curves` gives the latencies of
-    a run by operation, which are drawn as a histogram.
+    a run by operation, which are drawn as a histogram, `read_slow_ios` its slowest I/Os where they
+    were requested.
     """
     shared = _shared_check_texts(results)
     if len(results) > 1 and (lines := list(_all_runs_check_lines(results, shared))):
@@ -86,7 +93,10 @@ def session_details(
         parts = [
             part
             for run in runs
-            for part in _run_lines(run, shared, read_curves(run), has_several=has_several)
+            for part in (
+                *_run_lines(run, shared, read_curves(run), has_several=has_several),
+                *_slow_io_lines(read_slow_ios(run)),
+            )
         ]
         yield f"{title}, {counted_noun(len(runs), 'run')}", parts
 
@@ -98,6 +108,14 @@ def run_detail_lines(
     """All parts of `session_details` one after the other."""
     for _, parts in session_details(results, read_curves):
         yield from parts
+
+
+def _slow_io_lines(slow_ios: Sequence[SlowIoContext]) -> Iterator[RenderableType]:
+    """The slowest I/Os of a run; nothing where none were requested."""
+    if slow_ios:
+        yield section_title("Slowest I/Os")
+        table = slow_ios_table("Slowest I/Os", slow_ios[:SLOW_IOS_SHOWN])
+        yield report_table_for_terminal(table)
 
 
 def _run_lines(

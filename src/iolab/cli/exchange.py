@@ -185,6 +185,7 @@ class RowKind(StrEnum):
     POINTS = "points"
     NODES = "nodes of results"
     SECONDS = "intervals"
+    SLOW_IOS = "slow I/Os"
 
 
 def export(
@@ -217,6 +218,13 @@ def export(
             help="A row per second, host and operation (csv, parquet).",
         ),
     ] = False,
+    slow_ios: Annotated[
+        bool,
+        typer.Option(
+            "--slow-ios",
+            help="A row per slow I/O, with what its host did then (csv, parquet).",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -230,7 +238,7 @@ def export(
 
     if out is not None:
         require_valid_output_path(out)
-    rows = _choose_row_kind(kind, points=points, nodes=nodes, seconds=seconds)
+    rows = _choose_row_kind(kind, points=points, nodes=nodes, seconds=seconds, slow_ios=slow_ios)
     reader = open_session(session)
     if kind is ExportFormat.PARQUET and out is None:
         raise UsageError("Parquet is no text for a terminal or a pipe.", "Name a file by --out.")
@@ -260,9 +268,16 @@ def _print_or_write(text: str, out: Path | None) -> None:
         replace_files({out: text})
 
 
-def _choose_row_kind(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> RowKind:
+def _choose_row_kind(
+    kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool, slow_ios: bool
+) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""
-    asked = {"--points": points, "--nodes": nodes, "--seconds": seconds}
+    asked = {
+        "--points": points,
+        "--nodes": nodes,
+        "--seconds": seconds,
+        "--slow-ios": slow_ios,
+    }
     options = [name for name, wanted in asked.items() if wanted]
     if len(options) > 1:
         raise UsageError(
@@ -273,6 +288,8 @@ def _choose_row_kind(kind: ExportFormat, *, points: bool, nodes: bool, seconds: 
             f"{options[0]} chooses the rows of CSV and Parquet, not of {kind.value}.",
             "Leave it out: json has points, runs and nodes, and markdown points and runs.",
         )
+    if slow_ios:
+        return RowKind.SLOW_IOS
     if seconds:
         return RowKind.SECONDS
     if nodes:
@@ -285,12 +302,14 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import results_with_session_checks
     from iolab.registry import report_kinds
+    from iolab.report.gather import read_slow_ios
     from iolab.report.results import (
         interval_columns,
         node_result_columns,
         point_columns,
         result_columns,
     )
+    from iolab.report.slow_ios import slow_io_columns
 
     study, results = results_with_session_checks(reader)
     match rows:
@@ -307,6 +326,10 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
                 lambda digest, repeat: [
                     host.host for host in reader.manifest(digest, repeat).hosts
                 ],
+            )
+        case RowKind.SLOW_IOS:
+            return slow_io_columns(
+                (result, read_slow_ios(reader, result.key)) for result in results
             )
         case RowKind.RESULTS:
             return result_columns(results)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.analysis.points import PointSummary
+    from iolab.analysis.slow_ios import SlowIoContext
     from iolab.core.metric import Level, Result
     from iolab.core.study import Study
     from iolab.errors import ExitCode
@@ -197,7 +198,9 @@ def print_session(
         has_details=details,
     )
     heading = session_heading_lines(reader, results, advise=advise)
-    parts = session_details(results, _latency_curves_reader(reader, results))
+    parts = session_details(
+        results, _latency_curves_reader(reader, results), _slow_ios_reader(reader, results)
+    )
     detail_parts = (DetailPart(title, renderables) for title, renderables in parts)
     print_lines(
         session_screen_lines(screen, heading, detail_parts if details else (), screen_height())
@@ -223,6 +226,24 @@ def _latency_curves_reader(
         return report_kinds().report_of_result(result).latency_curves(record, "").per_operation
 
     return read_curves
+
+
+def _slow_ios_reader(
+    reader: SessionReader, results: Sequence[Result]
+) -> Callable[[Result], Sequence[SlowIoContext]]:
+    """Reads the slowest I/Os of a run; of none where there are very many runs."""
+    from iolab.errors import StoreError
+    from iolab.report.gather import read_slow_ios
+
+    def read_run_slow_ios(result: Result) -> Sequence[SlowIoContext]:
+        if len(results) > HISTOGRAM_RUNS_MAX:
+            return ()
+        try:
+            return read_slow_ios(reader, result.key)
+        except StoreError:  # the reader has reported the damage
+            return ()
+
+    return read_run_slow_ios
 
 
 def print_times(reader: SessionReader) -> None:

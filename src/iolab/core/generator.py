@@ -38,6 +38,22 @@ class VerifyTotals(Record):
         return self.torn + self.stale + self.misplaced + self.corrupt
 
 
+class SlowIo(Record):
+    """One of the slowest I/Os of a host: `at_ns` after the start it was due, or submitted.
+
+    `latency_ns` counts from then, `service_ns` from its submission; `operation` is read, write,
+    trim or sync; `path` is the file or device as the job names it.
+    """
+
+    at_ns: int
+    latency_ns: int
+    service_ns: int
+    operation: str
+    path: str
+    offset: int
+    bytes: int
+
+
 class GeneratorTotals(Record):
     """What the native engine says of its own work on one host.
 
@@ -51,6 +67,7 @@ class GeneratorTotals(Record):
     `depth_asked`, it had room for `depth_used`. Before the start `probe_reads` read
     `probe_read_bytes`, which are in no other count, to see how the target is best asked. Its first
     thread began `begun_first_ns` after the start that it was told, its last one `begun_last_ns`.
+    `slow_ios` are its slowest, the slowest first, where they were requested.
     """
 
     method: str
@@ -77,6 +94,7 @@ class GeneratorTotals(Record):
     hung_ios: int = 0
     begun_first_ns: int = 0
     begun_last_ns: int = 0
+    slow_ios: tuple[SlowIo, ...] = ()
 
     @property
     def failed_ios(self) -> int:

@@ -196,6 +196,9 @@ LIBRARIES_MAX: Final = 32
 LIBRARY_EXPORTS_MAX: Final = 128
 """Functions that it tells of one."""
 
+SLOW_IOS_MAX: Final = 1000
+"""Slow I/Os that an engine tells one by one."""
+
 CPUS_MAX: Final = 8192
 """Processors of a host: NR_CPUS of the largest kernels."""
 

@@ -121,9 +121,10 @@ class Method(Record):
 
 
 class TelemetrySettings(Record):
-    """How often the hosts are watched."""
+    """How often the hosts are watched, and how many of the slowest I/Os are told one by one."""
 
     interval_ms: int
+    slow_ios: int = 0
 
 
 class TargetSettings(Record):

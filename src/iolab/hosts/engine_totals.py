@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.core import limits
-from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
+from iolab.core.generator import GeneratorTotals, Lateness, SlowIo, VerifyTotals
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Ints
@@ -102,6 +102,26 @@ def _parse_generator_totals(
         hung_ios=optional_count(end, "hung"),
         begun_first_ns=optional_count(inner_table(end, "begun_ns"), "first"),
         begun_last_ns=optional_count(inner_table(end, "begun_ns"), "last"),
+        slow_ios=_parse_slow_ios(end.get("slow_ios")),
+    )
+
+
+def _parse_slow_ios(rows: object) -> tuple[SlowIo, ...]:
+    """Its slowest I/Os; LineError where one lacks what each has."""
+    if not isinstance(rows, list):
+        return ()
+    return tuple(
+        SlowIo(
+            at_ns=require_count(row, "at_ns"),
+            latency_ns=require_count(row, "latency_ns"),
+            service_ns=require_count(row, "service_ns"),
+            operation=excerpt(str(row.get("do", "")), limits.SENTENCE_CHARACTERS_MAX),
+            path=excerpt(str(row.get("path", "")), limits.SENTENCE_CHARACTERS_MAX),
+            offset=require_count(row, "offset"),
+            bytes=require_count(row, "bytes"),
+        )
+        for row in rows[: limits.SLOW_IOS_MAX]
+        if isinstance(row, dict)
     )
 
 

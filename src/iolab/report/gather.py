@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
 from iolab.analysis.points import summarise_points
+from iolab.analysis.slow_ios import SlowIoContext, has_slow_ios, slow_ios_of_run
 from iolab.analysis.steady import measured_window
 from iolab.analysis.storage_bytes import boot_ids_by_host, storage_bytes_of
 from iolab.analysis.stored_results import results_with_session_checks
@@ -187,7 +188,11 @@ def build_brief(
                 kernels if with_timeline else None,
                 with_heat=key in chosen.with_heat_map,
             )
-            details[key] = replace(detail, byte_account=storage_bytes_of(record, source.facts))
+            details[key] = replace(
+                detail,
+                byte_account=storage_bytes_of(record, source.facts),
+                slow_ios=read_slow_ios(source, key),
+            )
     return Brief(
         kinds=kinds,
         session=source.session,
@@ -279,6 +284,15 @@ def read_run_record(
         counters=source.counters(*key) if with_counters else empty_counter_table(),
         outputs=(),
     )
+
+
+def read_slow_ios(source: StoredSessionReader, key: RunKey) -> tuple[SlowIoContext, ...]:
+    """The slowest I/Os of a run with what its hosts did then; StoreError where it is damaged."""
+    manifest = source.manifest(*key)
+    if not has_slow_ios(manifest.hosts):
+        return ()
+    record = read_run_record(source, key, manifest, with_counters=True)
+    return slow_ios_of_run(record, source.facts)
 
 
 BootIds = Mapping[str, str] | None

@@ -15,6 +15,7 @@ from iolab.record import Record
 from iolab.report.brief import LoadReport
 from iolab.report.numbers import DASH, all_axis_names, metric_value_text, steadiness_text
 from iolab.report.phrases import result_run_text, titles_if_several
+from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
@@ -405,7 +406,11 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
             *_fleet_tables(kind, result, detail),
             *kind.run_detail_tables(result),
         ),
-        folded_tables=(*kind.engine_tables(brief, result), *hosts.run_fleet_tables(brief, result)),
+        folded_tables=(
+            *_slow_ios_tables(detail),
+            *kind.engine_tables(brief, result),
+            *hosts.run_fleet_tables(brief, result),
+        ),
         commands=_distinct_engine_commands(brief.host_runs.get(run_key, ())) if figures else (),
     )
 
@@ -415,6 +420,13 @@ def _fleet_tables(kind: LoadReport, result: Result, detail: RunDetail | None) ->
     spread = host_spread_tables(kind, result)
     account = detail.byte_account if detail is not None else None
     return spread if account is None else (*spread, byte_account_table(account))
+
+
+def _slow_ios_tables(detail: RunDetail | None) -> tuple[Table, ...]:
+    """The slowest I/Os, where they were requested."""
+    if detail is None or not detail.slow_ios:
+        return ()
+    return (slow_ios_table("Slowest I/Os", detail.slow_ios),)
 
 
 def _distinct_engine_commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:

@@ -87,7 +87,9 @@ def build_study(
             for item, table in tables.items_of_table("workload", LoadTable)
         ),
         method=_method_settings(method),
-        telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
+        telemetry=TelemetrySettings(
+            round(tables.telemetry.interval * 1000), slow_ios=tables.telemetry.slow_ios
+        ),
         target=_target_settings(tables.target),
         scale=scale,
         text=text,

@@ -15,6 +15,7 @@ from pydantic import Field, create_model
 from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
+from iolab.core.limits import SLOW_IOS_MAX
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
@@ -326,9 +327,10 @@ class HostTable(StudyTable):
 
 
 class TelemetryTable(StudyTable):
-    """`[telemetry]`: how often the hosts are watched."""
+    """`[telemetry]`: how often the hosts are watched, and what is told one by one."""
 
     interval: Annotated[float, values.seconds_value(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
+    slow_ios: Annotated[int, values.integer_value(0, SLOW_IOS_MAX)] = 0
 
 
 class HeadingTable(StudyTable):

@@ -91,7 +91,11 @@ class IoDriver(ProcessDriver):
             later=poisson_arrival_offset(session.study, run.point, share.name),
         )
         ledger = session.ledgers.ledger_for(share.workdir, data_set) if job.verify else None
-        return with_ledger(self._files, command, ledger)
+        command = with_ledger(self._files, command, ledger)
+        slow_ios = session.study.telemetry.slow_ios
+        if slow_ios and isinstance(self._files, NativeEngine):
+            return self._files.with_slow_ios(command, slow_ios)
+        return command
 
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""

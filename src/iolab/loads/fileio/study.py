@@ -9,7 +9,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.fileio.engine_facts import FILE_ENGINES, VERSION_COMMANDS
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, VERSION_COMMANDS
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_faults
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
@@ -118,6 +118,9 @@ class FileIoStudy(LoadStudy):
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
         yield from ceiling_notes(study, plan.points)
+        engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
+        if study.telemetry.slow_ios and FIO_ENGINE in engines:
+            yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
 
 
 def _job_text(job: Job) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
+from iolab.analysis.slow_ios import SlowIoContext
 from iolab.analysis.storage_bytes import ByteAccount
 from iolab.analysis.window import controller_clock_ns
 from iolab.core.bins import BIN_COUNT
@@ -115,7 +116,8 @@ class RunDetail(Record):
     `all_operations` is the latency of all its I/Os, `per_operation` that of each direction; of
     metadata load there is no whole, and a curve for each operation. `timeline` is None for runs
     shown by their distribution alone. `byte_account` is the account of bytes where storage nodes
-    were watched, `heat_map` the latency over time of some runs of I/O on files.
+    were watched, `heat_map` the latency over time of some runs of I/O on files, `slow_ios` the
+    slowest I/Os where they were requested.
     """
 
     result: Result
@@ -124,6 +126,7 @@ class RunDetail(Record):
     timeline: Timeline | None
     byte_account: ByteAccount | None = None
     heat_map: HeatMap | None = None
+    slow_ios: tuple[SlowIoContext, ...] = ()
 
     @property
     def key(self) -> RunKey:

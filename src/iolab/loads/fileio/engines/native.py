@@ -393,6 +393,11 @@ class NativeEngine:
         text = spec_text({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
         return replace(command, stdin=text.encode("ascii"), job_file=text)
 
+    def with_slow_ios(self, command: Command, most: int) -> Command:
+        """The same command, which also tells so many of its slowest I/Os one by one."""
+        text = spec_text({**json.loads(command.job_file), "slow_ios": most})
+        return replace(command, stdin=text.encode("ascii"), job_file=text)
+
     def layout_command(
         self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
     ) -> Command:
