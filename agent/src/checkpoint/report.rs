@@ -17,19 +17,15 @@ const START_LEAD_NS: u64 = 20_000_000;
 
 /// Do the phase, and tell it. `start_real_ns` is when to start; at once when it is past or None.
 pub fn report_phase(checkpoint: &Checkpoint, ranks: &Ranks, start_real_ns: Option<u64>) {
+    // Before anything begins: on a busy host this thread may come back late.
+    let none = CounterSnapshot::of(&ranks.counters);
     let start_real_ns = wait_for_start(&checkpoint.halt, start_real_ns);
     let clock = checkpoint.clock;
     let start = clock.ticks() + clock.ticks_of(start_real_ns.saturating_sub(real_ns()));
     ranks.start_at(start);
     let before = process_usage();
     print_line(&json!({ "started_real_ns": start_real_ns, "late_ns": 0 }));
-    let mut writer = IntervalWriter {
-        ranks,
-        start_real_ns,
-        seq: 0,
-        told_ns: 0,
-        told: CounterSnapshot::of(&ranks.counters),
-    };
+    let mut writer = IntervalWriter { ranks, start_real_ns, seq: 0, told_ns: 0, told: none };
     let interval_ns = checkpoint.spec.interval_ms * (SECOND_NS / 1000);
     let mut outcomes: Vec<RankOutcome> = Vec::new();
     while outcomes.len() < checkpoint.spec.ranks.len() {
