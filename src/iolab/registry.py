@@ -32,6 +32,7 @@ KINDS: Final = (
     "iolab.loads.keyvalue.kind:KIND",
     "iolab.loads.kvcache.kind:KIND",
     "iolab.loads.checkpoint.kind:KIND",
+    "iolab.loads.objects.kind:KIND",
     "iolab.importers.kind:KIND",
 )
 """iolab's own kinds of load, in the order shown; one line each."""

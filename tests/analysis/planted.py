@@ -45,6 +45,7 @@ from iolab.loads.metadata.workload import (
     ReportedRates,
     reported_rates_of_run,
 )
+from iolab.loads.objects.workload import RequestCount
 from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.drives import written_on
@@ -77,6 +78,7 @@ from tests.loads.kvcache import records as replays
 from tests.loads.metadata.records import JOB as METADATA_JOB
 from tests.loads.metadata.records import Shape, made, mdtest_record, with_phase
 from tests.loads.metadata.test_checks import FOUR
+from tests.loads.objects import records as requests
 
 INDICATIVE, INVALID = Level.INDICATIVE, Level.INVALID
 SECONDS: Final = 30
@@ -228,6 +230,7 @@ DB_BENCH: Final = session(ticking(bench_record(2), stores.READS))
 CASSANDRA: Final = session(stores.served())
 KV_CACHE: Final = session(replays.replayed())
 CHECKPOINT: Final = session(checkpoints.saved_and_restored())
+OBJECTS: Final = session(requests.objects_run())
 
 
 class Planted(Record):
@@ -247,6 +250,7 @@ class Planted(Record):
         return {one.code: one.level for one in after if one.code not in before}
 
 
+SLOW_DOWN: Final = (("SlowDown", 30_000),)
 STATE: Final = TargetState("c1", "c1", Purge.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * GIB, 0, None, None)
 
 
@@ -678,6 +682,55 @@ PLANTED: Final = (
         "Each request had blocks of its own: no block was a hit.",
         KV_CACHE,
         lambda s: s.but(replays.replayed(hits=0)),
+    ),
+    Planted(
+        "object-requests-failed",
+        INVALID,
+        "The store refused a twentieth of the requests for its load.",
+        OBJECTS,
+        lambda s: s.but(
+            requests.objects_run(
+                counts=(RequestCount("object_get", 570_000, 30_000, 600_000, SLOW_DOWN),)
+            )
+        ),
+    ),
+    Planted(
+        "connections-opened",
+        INDICATIVE,
+        "The server closed each connection after its answer.",
+        OBJECTS,
+        lambda s: s.but(requests.objects_run(opened=660_000, closed_by_server=660_000)),
+    ),
+    Planted(
+        "delayed-acknowledgement",
+        INDICATIVE,
+        "Answers to HEAD waited for the client's acknowledgement.",
+        OBJECTS,
+        lambda s: s.but(requests.objects_run(head_ns=41_000_000)),
+    ),
+    Planted(
+        "hot-object",
+        INDICATIVE,
+        "All reads were of three objects.",
+        OBJECTS,
+        lambda s: s.but(requests.objects_run(job=replace(requests.JOB, object_count=3))),
+    ),
+    Planted(
+        "data-set-in-server-memory",
+        INDICATIVE,
+        "The only server was watched, and has ten times the memory of the objects.",
+        OBJECTS,
+        lambda s: s.but(
+            replace(s.record, bystanders=(MonitoredHost("n1", Role.STORAGE, None, (), 0, 0),)),
+            facts={**s.facts, "n1": facts_of("n1")},
+        ),
+    ),
+    Planted(
+        "server-clock",
+        INDICATIVE,
+        "The server's clock was ten minutes behind.",
+        OBJECTS,
+        lambda s: s.but(requests.objects_run(ahead_min_ms=-600_000.0)),
     ),
     Planted(
         "work-outside-window",

@@ -106,6 +106,7 @@ def test_studies_are_listed() -> None:
         "cluster-kpi",
         "kv-cache",
         "rocksdb",
+        "s3-objects",
         "ssd-cluster",
         "vm-fleet",
     ]

@@ -34,22 +34,50 @@ def clean(
         ),
     ] = None,
     hosts: OtherHosts = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option("--endpoint", metavar="URL", help="An object store, in place of --path."),
+    ] = None,
+    bucket: Annotated[
+        str | None, typer.Option("--bucket", metavar="NAME", help="The bucket of --endpoint.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", metavar="NAME", help="Its region.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME", help="The profile that has its keys."),
+    ] = None,
+    ca_file: Annotated[
+        str | None,
+        typer.Option("--ca-file", metavar="FILE", help="The authorities of its certificate."),
+    ] = None,
     yes: SkipQuestion = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove what killed sessions left, after a question.
 
-    With --hosts k8s:NAMESPACE it is the pods and volumes that sessions made there.
+    With --hosts k8s:NAMESPACE it is the pods and volumes that sessions made there, with --endpoint
+    and --bucket the objects.
     """
     import asyncio
 
     from iolab.core.host import HostKind, HostSpec
     from iolab.session.discovery import find_leftovers
 
-    if hosts is not None and is_namespace(hosts):
-        from iolab.cli.pods import clean_namespace
-
-        raise typer.Exit(clean_namespace(hosts, yes=yes, as_json=as_json))
+    keys = {
+        name: value
+        for name, value in (
+            ("endpoint", endpoint),
+            ("bucket", bucket),
+            ("region", region),
+            ("profile", profile),
+            ("ca_file", ca_file),
+        )
+        if value is not None
+    }
+    if keys or (hosts is not None and is_namespace(hosts)):
+        raise typer.Exit(_clean_store_or_namespace(keys, hosts or "", yes=yes, as_json=as_json))
     if hosts is None:
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
         path = path or "."
@@ -84,6 +112,19 @@ def clean(
             )
     if faults:
         raise typer.Exit(ExitCode.HOST)
+
+
+def _clean_store_or_namespace(
+    keys: dict[str, str], namespace: str, *, yes: bool, as_json: bool
+) -> int:
+    """What sessions left that is on no host: objects of a bucket, pods of a namespace."""
+    if keys:
+        from iolab.cli.objects import clean_bucket
+
+        return clean_bucket(keys, yes=yes, as_json=as_json)
+    from iolab.cli.pods import clean_namespace
+
+    return clean_namespace(namespace, yes=yes, as_json=as_json)
 
 
 def _cleanup_result_text(

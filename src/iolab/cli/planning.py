@@ -369,8 +369,13 @@ def _data_set_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
+    for configuration in study.configurations:
+        if (store := configuration.object_store) is not None:
+            yield f"{store.url_text} from {list_text(configuration.hosts, HOSTS_SHOWN)}"
     alike: dict[tuple[str, str], list[Target]] = {}
     for target in _targets_before_session(study):
+        if target.work_only:
+            continue
         host = _target_facts(facts, target.key)
         below = (
             _file_system_text(host.target) if host is not None and host.target is not None else ""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.core.bins import PERCENTILE_LABELS
+from iolab.core.object_store import ObjectStore
 from iolab.record import Record
 
 LOCAL_HOST: Final = "local"
@@ -56,7 +57,8 @@ class Configuration(Record):
 
     `hosts` make the load; `storage` name the storage nodes that serve the target. `redundancy` is
     None where it was not declared: bytes of storage nodes can then not be held against clients'.
-    With a `serial` the `path` is a whole block device, all of which is destroyed.
+    With a `serial` the `path` is a whole block device, all of which is destroyed. With an
+    `object_store` it needs no path: its load goes there.
     """
 
     id: str
@@ -70,6 +72,12 @@ class Configuration(Record):
     storage: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
     serial: str | None = None
+    object_store: ObjectStore | None = None
+
+    @property
+    def target_text(self) -> str:
+        """Where its load goes, for people."""
+        return self.path or (self.object_store.url_text if self.object_store else "")
 
 
 class Objective(StrEnum):

@@ -200,11 +200,21 @@ async def _discover_targets(
             if rights:
                 probes[target.key] = await _probe_target(host, MOUNT_PARENT, rights=True)
             continue
+        if target.work_only:
+            answered = _without_target_devices(answered)
         host_facts = facts[target.key] = _with_monitored_devices(spec, answered)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
             probes[target.key] = await _probe_target(host, target.path, rights=rights)
     return Discovery({host.name: hello}, facts, probes, devices)
+
+
+def _without_target_devices(facts: HostFacts) -> HostFacts:
+    """The facts of a host whose folder is no target: nothing of the load is on its devices."""
+    if facts.target is None:
+        return facts
+    unused = replace(facts.target, device=None, devices=(), in_memory=False, memory_backed=False)
+    return replace(facts, target=unused)
 
 
 async def _probe_target(host: Host, path: str, *, rights: bool) -> TargetProbe:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from iolab.core.configuration import AxisMode, Capacity, Configuration, ProcurementCost, Redundancy
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
 from iolab.core.kubernetes import PodFleet
+from iolab.core.object_store import ObjectStore
 from iolab.core.study import (
     Method,
     MethodKind,
@@ -25,6 +26,7 @@ from iolab.study.file import (
     ConfigurationTable,
     HostTable,
     MethodTable,
+    ObjectStoreTable,
     PreconditionTable,
     TargetTable,
     host_kind,
@@ -219,6 +221,24 @@ def _build_configuration(
         storage=tuple(nodes if table.storage is None else table.storage),
         redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,
         serial=target.serial if target.device else None,
+        object_store=_object_store(table if table.endpoint else common),
+    )
+
+
+def _object_store(table: ObjectStoreTable) -> ObjectStore | None:
+    if table.endpoint is None or table.bucket is None:
+        return None
+    return ObjectStore(
+        endpoints=tuple(table.endpoint),
+        bucket=table.bucket,
+        region=table.region,
+        addressing=table.addressing,
+        spread=table.endpoint_use,
+        payload=table.payload,
+        ca_file=table.ca_file,
+        profile=table.profile,
+        credentials_command=tuple(table.credentials_command),
+        create_bucket=table.create_bucket,
     )
 
 

@@ -41,6 +41,7 @@ from iolab.study.tables import (
 )
 from iolab.text import counted_noun, list_text, quote_value, suggestion
 
+TARGET: Final = "target"
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
 
@@ -332,8 +333,14 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
         )
 
 
-def add_path_faults(document: StudyDocument, tables: StudyTables, *, required: bool) -> None:
-    """Add the faults of target paths: none, or two for one place."""
+def add_path_faults(
+    document: StudyDocument, tables: StudyTables, kinds: StudyKinds, *, required: bool
+) -> None:
+    """Add the faults of target paths and object stores: none, or two for one place."""
+    stores = tuple(table for kind in kinds.loads if kind.uses_object_store for table in kind.tables)
+    uses_store = [isinstance(item.table, stores) for item in tables.items["workload"]]
+    needs_path = required and (not uses_store or not all(uses_store))
+    _add_store_faults(document, tables, required=required and any(uses_store))
     hosts = {host.name: (item, host) for item, host in tables.items_of_table("host", HostTable)}
     target = document.tree.get("target")
     common = isinstance(target, dict) and ("path" in target or "device" in target)
@@ -349,13 +356,33 @@ def add_path_faults(document: StudyDocument, tables: StudyTables, *, required: b
                     f"{quote_value(_path_or_device(host))}.",
                     "Leave one of them out.",
                 )
-            elif required and not common and not _has_path(item, hosts.get(name)):
+            elif needs_path and not common and not _has_path(item, hosts.get(name)):
                 document.add_fault(
                     item.path,
                     "There is no target path.",
                     "Give --path DIR, or path = 'DIR' under [target].",
                     about="path",
                 )
+
+
+def _add_store_faults(document: StudyDocument, tables: StudyTables, *, required: bool) -> None:
+    """Add the faults of object stores: none where one is `required`, or half of one."""
+    target = document.tree.get(TARGET)
+    common = target if isinstance(target, dict) else {}
+    configurations = [(item.path, item.written) for item in tables.items["configuration"]]
+    for path, written in (((TARGET,), common), *configurations):
+        if ("endpoint" in written) != ("bucket" in written):
+            has, lacks = ("endpoint", "bucket") if "endpoint" in written else ("bucket", "endpoint")
+            where = "[target]" if path == (TARGET,) else table_name_capitalised(document, path)
+            message = f"{where} has {'an' if has[0] == 'e' else 'a'} {has} but no {lacks}."
+            document.add_fault((*path, has), message, f"Give its {lacks} too.")
+    for item in tables.items["configuration"]:
+        if required and "endpoint" not in common and "endpoint" not in item.written:
+            hint = (
+                "Write endpoint = 'http://HOST:PORT' and bucket = 'NAME' under [target], or give "
+                "--set target.endpoint=URL --set target.bucket=NAME."
+            )
+            document.add_fault(item.path, "There is no object store.", hint, about="endpoint")
 
 
 def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:

@@ -6,6 +6,7 @@ Those of `[[workload]]` belong to the kinds of load; faults of several keys are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Protocol, Union
 
@@ -16,6 +17,7 @@ from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.limits import SLOW_IOS_MAX
+from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointSpread, PayloadSigning
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
@@ -36,6 +38,11 @@ ROUNDS_MIN: Final = 5
 """As many as one window has."""
 
 ROUNDS_MAX: Final = 1000
+ARGUMENT_CHARACTERS: Final = 4096
+REGION_CHARACTERS: Final = 64
+BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+"""The names that every server takes."""
+
 SERIAL_CHARACTERS: Final = 1024
 """As long as a path: the serial of a loop device is the path of its file."""
 
@@ -52,6 +59,15 @@ IMAGE_BYTES_MAX: Final = 1 << 50
 REPEATS_MAX: Final = 1000
 Flag = Annotated[bool, values.flag_value()]
 TargetPath = Annotated[str, values.absolute_path_value()]
+EndpointUrl = Annotated[str, values.endpoint_value()]
+BucketName = Annotated[
+    str,
+    values.text_matching(
+        BUCKET.fullmatch,
+        "Give 3 to 63 lower-case letters, digits, '.' and '-', as servers take them.",
+        {"pattern": f"^{BUCKET.pattern}$"},
+    ),
+]
 DevicePath = Annotated[str, values.device_path_value()]
 Serial = Annotated[str, values.text_value(SERIAL_CHARACTERS)]
 
@@ -107,7 +123,6 @@ HYPERVISOR_HINT_MAX: Final = 65536
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
 NODES_MAX: Final = 100_000
-ARGUMENT_CHARACTERS: Final = 4096
 
 WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
 """Guests are of a kind that nobody writes: a study's [vm] makes them."""
@@ -133,7 +148,30 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """What to write for each key that may not be left out."""
 
 
-class TargetTable(StudyTable):
+class ObjectStoreTable(StudyTable):
+    """The keys of an object store, in `[target]` or of a configuration of its own."""
+
+    endpoint: Annotated[list[EndpointUrl], values.ListValue(allow_scalar=True)] | None = None
+    bucket: BucketName | None = None
+    region: Annotated[str, values.text_value(REGION_CHARACTERS)] = DEFAULT_REGION
+    addressing: Annotated[Addressing, values.choice_value(Addressing, "kinds of addressing")] = (
+        Addressing.PATH
+    )
+    endpoint_use: Annotated[
+        EndpointSpread, values.choice_value(EndpointSpread, "ways to use endpoints")
+    ] = EndpointSpread.ALL
+    payload: Annotated[PayloadSigning, values.choice_value(PayloadSigning, "ways to sign")] = (
+        PayloadSigning.UNSIGNED
+    )
+    ca_file: Annotated[str, ssh_addresses.controller_file_value()] | None = None
+    profile: Annotated[str, values.text_value(REGION_CHARACTERS)] | None = None
+    credentials_command: list[Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]] = Field(
+        default_factory=list
+    )
+    create_bucket: Flag = False
+
+
+class TargetTable(ObjectStoreTable):
     """`[target]`: where the load goes and what may happen there."""
 
     path: TargetPath | None = None
@@ -284,7 +322,7 @@ class RedundancyTable(StudyTable):
     read_factor: Annotated[float, values.factor_value()] = 1.0
 
 
-class ConfigurationTable(StudyTable):
+class ConfigurationTable(ObjectStoreTable):
     """`[[configuration]]`: a named set of hosts, target, hardware, capacity and cost."""
 
     id: Id

@@ -91,6 +91,9 @@ class LoadStudy:
     on_device_filesystem: bool = False
     """Whether it runs on a file system that the session makes on a device."""
 
+    uses_object_store: bool = False
+    """Whether its load goes to an object store, and not to a folder or device."""
+
     section: SettingsSection | None = None
     """Its table of its own in study files, if it has one."""
 

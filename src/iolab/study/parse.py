@@ -84,7 +84,7 @@ def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: Study
 
 def options_for_resume(study: Study) -> StudyOverrides:
     """The options under which `study.text` gives the same study again, for a resumed session."""
-    required = all(configuration.path for configuration in study.configurations)
+    required = all(configuration.target_text for configuration in study.configurations)
     inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
     return StudyOverrides(
         scale=study.scale, sets=study.overrides, path_required=required, inventory=inventory
@@ -125,7 +125,7 @@ def _build_study_at_scale(
     tables = read_tables(document, form)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
-    add_path_faults(document, tables, required=options.path_required)
+    add_path_faults(document, tables, kinds, required=options.path_required)
     if document.faults.all_faults:
         return None
     inventory = options.inventory.text if options.inventory else ""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, HostSpec, Role
+from iolab.core.object_store import WORK_PATH
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.core.workload import DataSet
@@ -18,7 +19,7 @@ class Target(Record):
     """One directory, or with a `serial` one block device, on one host, and who uses it.
 
     `key` names it among facts and probes: the host's name for its first directory, the name and
-    the path for a further one.
+    the path for a further one. With `work_only` no load goes there, but to an object store.
     """
 
     key: str
@@ -26,6 +27,7 @@ class Target(Record):
     path: str
     configurations: tuple[str, ...]
     serial: str | None = None
+    work_only: bool = False
 
     @property
     def name(self) -> str:
@@ -39,22 +41,32 @@ def serial_of(configuration: Configuration, host: HostSpec) -> str | None:
 
 
 def target_path(configuration: Configuration, host: HostSpec) -> str:
-    """Where a configuration's files go on a host: the host's own path, else the configuration's."""
-    return host.path or configuration.path
+    """Where a configuration's files go on a host: the host's own path, else the configuration's.
+
+    Where the load goes to an object store and no path is given it is a folder for the agent's own.
+    """
+    default = WORK_PATH if configuration.object_store else ""
+    return host.path or configuration.path or default
+
+
+def is_work_folder_only(configuration: Configuration, host: HostSpec) -> bool:
+    """Whether nothing of the load goes to that folder: it is no target, nor are its devices."""
+    return configuration.object_store is not None and not (host.path or configuration.path)
 
 
 def targets_of_study(study: Study) -> tuple[Target, ...]:
     """Every directory of the study, hosts and paths in the order of the configurations."""
-    users: dict[tuple[str, str, str | None], list[str]] = {}
+    users: dict[tuple[str, str, str | None, bool], list[str]] = {}
     for configuration in study.configurations:
         for name in configuration.hosts:
             path = target_path(configuration, study.host(name))
             serial = serial_of(configuration, study.host(name))
-            users.setdefault((name, path, serial), []).append(configuration.id)
+            work_only = is_work_folder_only(configuration, study.host(name))
+            users.setdefault((name, path, serial, work_only), []).append(configuration.id)
     targets: dict[str, Target] = {}
-    for (host, path, serial), configurations in users.items():
+    for (host, path, serial, work_only), configurations in users.items():
         key = host if host not in targets else f"{host} {path}"
-        targets[key] = Target(key, host, path, tuple(configurations), serial)
+        targets[key] = Target(key, host, path, tuple(configurations), serial, work_only)
     return tuple(targets.values())
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -435,3 +436,28 @@ def device_path_value() -> ValueReader:
         "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'.",
         {"pattern": f"^{_DEVICE_PATH.pattern}$"},
     )
+
+
+ENDPOINT_CHARACTERS: Final = 300
+
+
+def endpoint_value() -> ValueReader:
+    """A reader for the address of a server: `https://host:port`, and nothing behind it."""
+
+    def read_endpoint(value: object) -> str:
+        if isinstance(value, str) and len(value) <= ENDPOINT_CHARACTERS:
+            try:
+                parts = urlsplit(value)
+                is_server = bool(parts.hostname) and parts.port != 0
+            except ValueError:
+                is_server = False
+            has_more = parts.path.strip("/") or parts.query or parts.fragment if is_server else ""
+            if is_server and parts.scheme in ("http", "https") and not has_more:
+                if "@" not in parts.netloc:
+                    return f"{parts.scheme}://{parts.netloc}"
+                hint = "Leave them out: keys come from the environment, a profile or a command."
+                raise value_error("has a user or password in its address", hint)
+        hint = "Write for example 'https://s3.example.org:9000'."
+        raise value_error(f"is {quote_value(value)}, not the address of a server", hint)
+
+    return ValueReader(read_endpoint, {"type": "string", "maxLength": ENDPOINT_CHARACTERS})

@@ -1,0 +1,91 @@
+"""Load on objects as analysis asks of it: its checks, its operations and its metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
+
+from iolab.analysis.check import CheckSlot
+from iolab.analysis.checks.bytes import (
+    check_bytes_moved,
+    check_hidden_layer,
+    check_target_is_memory,
+)
+from iolab.analysis.checks.fleet import check_shared_target
+from iolab.analysis.checks.idle import check_device_busy
+from iolab.analysis.checks.run import check_engine_errors
+from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.view import HostKindAnswers
+from iolab.core.metric import Metric
+from iolab.core.run import RunRecord
+from iolab.core.workload import Direction
+from iolab.loads.objects.checks import (
+    check_bytes_carried,
+    check_connections_opened,
+    check_data_set_size,
+    check_delayed_acknowledgement,
+    check_hot_object,
+    check_operations_on_time,
+    check_requests_failed,
+    check_server_clock,
+)
+from iolab.loads.objects.metrics import (
+    OBJECT_KEYS,
+    ObjectsView,
+    object_metrics,
+    object_metrics_with_intervals,
+    sum_object_operations,
+)
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import CounterSeries
+
+
+class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
+    """Contents are read and written; HEAD, LIST and DELETE move none."""
+
+    checks = shared_checks_with_overrides(
+        added_after={
+            check_engine_errors: (check_requests_failed, check_operations_on_time),
+            CheckSlot.BYTES: (
+                check_data_set_size,
+                check_hot_object,
+                check_connections_opened,
+                check_delayed_acknowledgement,
+                check_server_clock,
+            ),
+        },
+        overrides={check_bytes_moved: check_bytes_carried},
+        # A store has no file system or device of the clients'.
+        excluded=(
+            check_target_is_memory,
+            check_hidden_layer,
+            check_device_busy,
+            check_shared_target,
+        ),
+    )
+    operation_metrics = (*LoadAnalysis.operation_metrics, *OBJECT_KEYS)
+
+    def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:
+        """Those of its job."""
+        return record.run.point.job.data_directions
+
+    def build_view(
+        self,
+        record: RunRecord,
+        facts: Facts,
+        telemetry: tuple[CounterSeries, ...],
+        host_kinds: tuple[HostKindAnswers, ...],
+    ) -> ObjectsView:
+        """With what its operations did."""
+        view = super().build_view(record, facts, telemetry, host_kinds)
+        return ObjectsView(**{**asdict(view), "operations": sum_object_operations(record, view)})
+
+    def fleet_metrics(self, view: ObjectsView) -> dict[str, Metric]:
+        """With those of its operations."""
+        return super().fleet_metrics(view) | object_metrics_with_intervals(view)
+
+    def host_metrics(self, view: ObjectsView, index: int) -> dict[str, Metric]:
+        """With those of its operations."""
+        return super().host_metrics(view, index) | object_metrics(view, [index])

@@ -1,0 +1,320 @@
+"""Checks of load on objects: failures, connections, contents, caches, clocks, socket options."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from iolab.analysis.check import (
+    CheckAnswer,
+    EvidenceValues,
+    HostAnswer,
+    check,
+    graded_answer,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
+    per_host,
+    unchecked_answer,
+    valid_answer,
+)
+from iolab.analysis.checks.run import check_rate_kept
+from iolab.core.workload import Direction, NamedOperation
+from iolab.loads.objects.metrics import THROTTLES, ObjectsView
+from iolab.loads.objects.workload import ObjectOperation, ObjectOrder, ObjectRequest
+from iolab.text import percent_text
+from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
+
+FAILED_GOOD: Final = 0.001
+FAILED_BAD: Final = 0.01
+"""Of all operations: what fails is quick, or waits for a time-out, and is in no latency."""
+
+REPEATED_GOOD: Final = 0.01
+"""Requests that were repeated, of all: their waits are in the operations' latencies."""
+
+OPENED_GOOD: Final = 0.01
+"""Connections that were opened in the run, of its requests: kept ones need none."""
+
+DELAYED_FROM_NS: Final = 38e6
+DELAYED_TO_NS: Final = 48e6
+"""Where the answers of a server lie whose small writes wait for a delayed acknowledgement."""
+
+NEAR_NS: Final = 10e6
+"""Servers to which a connection is set up in less are not 40 ms away."""
+
+HOT_SHARE: Final = 0.1
+"""Of all requests to one object: it is in one place, and soon in a cache."""
+
+MEMORY_FACTOR: Final = 2.0
+"""Data sets of less than so many times the servers' memory may be read from it."""
+
+CLOCK_GOOD_S: Final = 60.0
+"""From fifteen minutes on servers refuse requests."""
+
+CARRIED_GOOD: Final = 0.98
+CARRIED_BAD: Final = 0.9
+"""Of the bytes of contents, that ports must have carried: headers come on top of them."""
+
+_NO_DETAILS: Final = "did not tell what it did with its requests"
+
+
+@check("object-requests-failed", "Requests to the object store that failed", needs_load=False)
+@per_host(max_key="failed_share")
+def check_requests_failed(view: ObjectsView, index: int) -> CheckAnswer:
+    """Whether operations failed, or had to be repeated: both are in no single latency."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    run = view.objects_run(index)
+    if run is None:
+        return unchecked_answer(f"{host.host} {_NO_DETAILS}")
+    every = run.done + run.failed
+    share = run.failed / every if every else 0.0
+    errors = run.errors
+    repeated = max(run.attempts - every, 0)
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "failed_share": share,
+        "failed": run.failed,
+        "done": run.done,
+        "repeated": repeated,
+        "throttled": sum(errors.get(name, 0) for name in THROTTLES),
+        "classes": ", ".join(f"{name} {count}" for name, count in errors.items()),
+    }
+    named = ", ".join(
+        f"{format_count(count)} {name}"
+        for name, count in sorted(errors.items(), key=lambda error: -error[1])[:3]
+    )
+    if wrong := errors.get("wrong-content", 0):
+        return invalid_answer(
+            f"{format_count(wrong)} objects{where} had other contents than were put.", **evidence
+        )
+    text = f"{format_count(run.failed)} of {format_count(every)} operations{where} failed"
+    text += f" ({named})" if named else ""
+    if share > FAILED_GOOD:
+        verdict = invalid_answer if share > FAILED_BAD else indicative_answer
+        return verdict(f"{text}: rates and latencies are of the others.", **evidence)
+    if repeated > REPEATED_GOOD * max(run.attempts, 1):
+        return indicative_answer(
+            f"{text}, {format_count(repeated)} requests were repeated: operations waited for "
+            "them, attempts have latencies of their own.",
+            **evidence,
+        )
+    return valid_answer(f"{text}.", **evidence)
+
+
+@check("connections-opened", "Connections set up during the run")
+@per_host(max_key="opened_share")
+def check_connections_opened(view: ObjectsView, index: int) -> CheckAnswer:
+    """Whether requests used connections that were there, as they were to."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    run = view.objects_run(index)
+    if run is None or not run.attempts:
+        return unchecked_answer(f"{host.host} {_NO_DETAILS}")
+    share = run.opened / run.attempts
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "opened_share": share,
+        "opened": run.opened,
+        "requests": run.attempts,
+        "closed_by_server": run.closed_by_server,
+    }
+    text = (
+        f"{format_count(run.opened)} connections{where} for {format_count(run.attempts)} requests"
+    )
+    if not view.objects_job.keep_alive:
+        return not_applicable_answer(f"{text}: none was to be kept.", **evidence)
+    if share > OPENED_GOOD:
+        return indicative_answer(
+            f"{text}: the server closed {format_count(run.closed_by_server)}, so that setting up "
+            "connections is measured with it.",
+            **evidence,
+        )
+    return valid_answer(f"{text}.", **evidence)
+
+
+SMALL_ANSWERS: Final[tuple[NamedOperation, ...]] = (
+    ObjectRequest.OBJECT_HEAD,
+    ObjectOperation.OBJECT_GET_FIRST_BYTE,
+    ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
+    ObjectOperation.OBJECT_PUT_COMMIT,
+)
+
+
+@check("delayed-acknowledgement", "Answers that wait for a socket option")
+@per_host(max_key="median_ns")
+def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
+    """Whether answers take the 40 ms of delayed acknowledgements: then no storage is measured."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    medians = {
+        operation: view.operation_histogram([index], operation).percentile_ns(50.0)
+        for operation in SMALL_ANSWERS
+        if view.operation_count([index], operation)
+    }
+    known = {operation: ns for operation, ns in medians.items() if ns is not None}
+    if not known:
+        return not_applicable_answer("No answer was timed that could wait for one.")
+    connect_ns = view.operation_histogram([index], ObjectOperation.OBJECT_CONNECT).percentile_ns(
+        50.0
+    )
+    operation, median_ns = max(
+        known.items(), key=lambda item: (DELAYED_FROM_NS <= item[1] <= DELAYED_TO_NS, item[1])
+    )
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "median_ns": median_ns,
+        "operation": operation.key,
+        "connect_ns": connect_ns,
+    }
+    text = f"Half of all {operation.display_name}{where} take {format_ns(median_ns)} at most"
+    is_far = connect_ns is not None and connect_ns > NEAR_NS
+    if DELAYED_FROM_NS <= median_ns <= DELAYED_TO_NS and not is_far:
+        return indicative_answer(
+            f"{text}: that is the 40 ms of a delayed acknowledgement, a socket option "
+            "(TCP_NODELAY) of the server, and not its storage.",
+            **evidence,
+        )
+    return valid_answer(f"{text}, which is no delayed acknowledgement.", **evidence)
+
+
+@check("hot-object", "One object that most requests go to")
+def check_hot_object(view: ObjectsView) -> CheckAnswer:
+    """Whether one object has so many requests that its place and its cache are measured."""
+    job = view.objects_job
+    if not (job.get or job.get_range or job.head):
+        return not_applicable_answer("No object was read.")
+    share = 1 / job.object_count
+    if job.order is ObjectOrder.ZIPF:
+        ranks = np.arange(1, min(job.object_count, RANKS_MAX) + 1, dtype=np.float64)
+        share = 1 / float((ranks**-job.zipf_theta).sum())
+    evidence: EvidenceValues = {"share": share, "objects": job.object_count}
+    text = f"{percent_text(share)} of the reads are of the most popular object"
+    if share > HOT_SHARE:
+        return indicative_answer(f"{text}: it lies in one place, and in caches.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
+
+
+RANKS_MAX: Final = 10_000_000
+"""Objects beyond these add next to nothing to the sum of a Zipf distribution."""
+
+
+@check("data-set-in-server-memory", "Objects that fit into the servers' memory")
+def check_data_set_size(view: ObjectsView) -> CheckAnswer:
+    """Whether the objects that were read may have come from the servers' memory."""
+    job = view.objects_job
+    if not (job.get or job.get_range):
+        return not_applicable_answer("No contents were read.")
+    runs = [run for index in range(len(view.hosts)) if (run := view.objects_run(index))]
+    size = max((run.data_set_bytes for run in runs), default=0)
+    nodes = [
+        facts for node in view.record.bystanders if (facts := view.facts.get(node.host)) is not None
+    ]
+    text = f"{format_bytes(size)} of objects"
+    if not nodes or not size:
+        return not_applicable_answer(
+            f"{text}; the servers are not watched, their memory is not known.", data_set_bytes=size
+        )
+    memory = sum(facts.memory.total_bytes for facts in nodes)
+    evidence: EvidenceValues = {"data_set_bytes": size, "memory_bytes": memory}
+    text += f", {format_bytes(memory)} of memory on {len(nodes)} servers"
+    if size < MEMORY_FACTOR * memory:
+        return indicative_answer(f"{text}: reads may have come from it.", **evidence)
+    return valid_answer(f"{text}.", **evidence)
+
+
+@check("server-clock", "A server's clock that is off")
+@per_host(max_key="off_s", good=CLOCK_GOOD_S)
+def check_server_clock(view: ObjectsView, index: int) -> HostAnswer:
+    """Whether server and client agree on the time, within what signatures allow."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    run = view.objects_run(index)
+    if run is None or run.ahead_min_ms is None or run.ahead_max_ms is None:
+        return not_applicable_answer("No answer had a date.")
+    # A date has whole seconds: up to one less than the time is the same.
+    off_ms = max(run.ahead_max_ms, -run.ahead_min_ms - 1000.0, 0.0)
+    return graded_answer(
+        f"The server's clock{where} is up to {off_ms / 1000:.3g} s off",
+        ": from 15 minutes on it refuses requests",
+        host=host.host,
+        off_s=off_ms / 1000,
+    )
+
+
+@check_rate_kept
+@per_host(max_key="unsubmitted_share")
+def check_operations_on_time(view: ObjectsView, index: int) -> CheckAnswer:
+    """Whether operations of a rate were begun at all; their latency is from when they were due."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    generator = host.totals.generator if host.totals else None
+    if view.objects_job.rate is None:
+        return not_applicable_answer("No operation was due at a set time.", open_loop=False)
+    if generator is None:
+        return unchecked_answer(f"the engine{where} left no totals", host=host.host)
+    run = view.objects_run(index)
+    done = run.done + run.failed if run else 0
+    share = generator.unsubmitted / max(done + generator.unsubmitted, 1)
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "unsubmitted_share": share,
+        "unsubmitted": generator.unsubmitted,
+        "unreached": generator.unreached,
+        "oldest_ns": generator.oldest_unsubmitted_ns,
+    }
+    text = f"{format_count(generator.unsubmitted)} operations{where} were due and never begun"
+    if generator.unreached or share > FAILED_BAD:
+        return invalid_answer(
+            f"{text}: the rate was not reached, and latencies say how long the run was.", **evidence
+        )
+    return valid_answer(f"{text}.", **evidence)
+
+
+def check_bytes_carried(view: ObjectsView) -> CheckAnswer:
+    """Whether the ports of the clients carried the contents that are claimed."""
+    return _bytes_carried(view)
+
+
+@per_host(min_key="carried_share", good=CARRIED_GOOD, bad=CARRIED_BAD)
+def _bytes_carried(view: ObjectsView, index: int) -> HostAnswer:
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    claimed = {way: view.claimed_bytes(index, way) for way in view.objects_job.data_directions}
+    total = sum(claimed.values())
+    if not total:
+        return not_applicable_answer("No contents were moved.")
+    run = view.objects_run(index)
+    if run is None or any(_is_loopback(each.endpoint) for each in run.endpoints):
+        return not_applicable_answer(f"Contents{where} went over no port that is counted.")
+    counters = {Direction.READ: "rx_bytes_per_s", Direction.WRITE: "tx_bytes_per_s"}
+    carried = {way: _port_bytes(view, host.host, counters[way]) for way in claimed}
+    if None in carried.values():
+        return not_applicable_answer(f"The ports{where} are not counted.")
+    worst = min(claimed, key=lambda way: (carried[way] or 0.0) / max(claimed[way], 1))
+    share = (carried[worst] or 0.0) / max(claimed[worst], 1)
+    return graded_answer(
+        f"The ports{where} carried {format_bytes(round(carried[worst] or 0))}, of which "
+        f"{format_bytes(claimed[worst])} are contents of {worst.key}s",
+        ": so much cannot have come over them",
+        host=host.host,
+        carried_share=min(share, 1.0),
+        claimed_bytes=claimed[worst],
+        carried_bytes=carried[worst],
+    )
+
+
+def _port_bytes(view: ObjectsView, host: str, metric: str) -> float | None:
+    """What all ports of a host carried in the run; None where none is counted."""
+    every = view.counter_series(host, "nic", metric)
+    if not every:
+        return None
+    return float(sum((series.value * series.span_ns).sum() for series in every)) / NS_PER_S
+
+
+def _is_loopback(endpoint: str) -> bool:
+    """Whether requests never leave the host: no port of it counts them."""
+    name = urlsplit(endpoint).hostname or ""
+    if name == "localhost":
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

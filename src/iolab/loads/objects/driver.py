@@ -1,0 +1,268 @@
+"""How load on objects is made in a session: laid out by all hosts, measured, and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from iolab.core.events import Notice, Phase
+from iolab.core.object_store import ObjectStore, session_prefix
+from iolab.core.run import PlannedRun
+from iolab.errors import EngineError, IolabError
+from iolab.hosts.engine import Command
+from iolab.hosts.engine_lines import LineError, optional_count, require_object
+from iolab.hosts.host import Host
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.objects.data_set import ObjectDataSet, data_set_of, described_data_set, host_share
+from iolab.loads.objects.engine import (
+    ObjectsReader,
+    StoreAccess,
+    engine_command,
+    load_document,
+    load_limits,
+)
+from iolab.loads.objects.store_tasks import (
+    CONCURRENCY,
+    LONG_TASK_LIMIT_S,
+    create_bucket,
+    open_store,
+    remove_objects,
+    run_store_task,
+)
+from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob
+from iolab.record import Record
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.kinds import LoadSession
+from iolab.session.process_driver import ProcessDriver
+from iolab.session.start import watch_idle
+from iolab.study.targets import hosts_making_load_of_point
+from iolab.targets.context import poisson_arrival_offset, run_seed
+from iolab.text import counted_noun
+from iolab.units import format_bytes, format_count
+
+PARTS_IN_FLIGHT: Final = 4
+
+
+class LaidOut(Record):
+    """What a layout found and wrote on all hosts together."""
+
+    objects: int = 0
+    bytes: int = 0
+    found_objects: int = 0
+    failed: int = 0
+
+    @classmethod
+    def from_answer(cls, answer: object) -> LaidOut:
+        """What one host told. LineError for anything else."""
+        table = require_object(answer)
+        return cls(
+            optional_count(table, "objects"),
+            optional_count(table, "bytes"),
+            optional_count(table, "found_objects"),
+            optional_count(table, "failed"),
+        )
+
+    def __add__(self, other: LaidOut) -> LaidOut:
+        return LaidOut(
+            self.objects + other.objects,
+            self.bytes + other.bytes,
+            self.found_objects + other.found_objects,
+            self.failed + other.failed,
+        )
+
+
+class ObjectsDriver(ProcessDriver):
+    """One process of the agent on each host; objects lie below the session's own prefix."""
+
+    def __init__(self) -> None:
+        self._session: SessionContext | None = None
+        self._stores: dict[str, StoreAccess] = {}
+        self._data_set_bytes: dict[str, int] = {}
+        self._readers: dict[str, ObjectsReader] = {}
+
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """The bucket is there, and the objects that the run reads; devices are watched idle."""
+        self._session = session
+        access = await self._access(session, run, shares)
+        data_set = data_set_of(session.study, run.point)
+        if data_set is not None and data_set.id not in self._data_set_bytes:
+            await self._lay_out(session, run, shares, access, data_set)
+        if not session.stop.is_requested:
+            await watch_idle(session, run, shares)
+
+    async def measure(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostRunState],
+        counters: CounterCollector,
+    ) -> None:
+        """See `ProcessDriver`; then what each host did, and what the run put is removed."""
+        self._readers.clear()
+        try:
+            await super().measure(session, run, shares, counters)
+        finally:
+            data_set = described_data_set(session.study, run.point)
+            size = self._data_set_bytes.get(data_set.id, 0)
+            for share in shares:
+                reader = self._readers.get(share.name)
+                if reader is not None and reader.details is not None:
+                    share.details = replace(reader.details, data_set_bytes=size)
+            if ObjectsJob.require_type(run.point.job).put:
+                await self._remove(session, run.point.configuration, _run_prefix(session, run))
+
+    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+        """See `ProcessDriver`."""
+        job, study = ObjectsJob.require_type(run.point.job), session.study
+        hosts = hosts_making_load_of_point(study, run.point)
+        place = hosts.index(share.name)
+        access = self._stores[run.point.configuration]
+        data_set = described_data_set(study, run.point)
+        seconds = study.method.load_seconds_range[1]
+        first, count = host_share(job.object_count, place, len(hosts))
+        document: dict[str, Any] = {
+            **access.document(access.store.endpoints_of_host(place), job.timeout_s),
+            **load_document(
+                job,
+                data_set.agent_document(session_prefix(session.session_id)),
+                f"{_run_prefix(session, run)}host-{place}/",
+                len(hosts),
+            ),
+            "share": {"first": first, "count": count},
+            "later": poisson_arrival_offset(study, run.point, share.name),
+            "runtime_s": seconds,
+            "seed": run_seed(study, run.point, share.name, run.repeat),
+        }
+        self._readers[share.name] = ObjectsReader(job)
+        limit_s, output_limit_bytes = load_limits(seconds, job.timeout_s)
+        return engine_command(
+            access,
+            document,
+            share.workdir.dir,
+            limit_s=limit_s,
+            output_limit_bytes=output_limit_bytes,
+            waits_for_start=True,
+        )
+
+    def reader(self, run: PlannedRun, share: HostRunState) -> ObjectsReader:  # noqa: ARG002 - of all
+        """See `ProcessDriver`."""
+        return self._readers[share.name]
+
+    async def close(self) -> tuple[str, ...]:
+        """Remove all objects of the session, unless the study keeps them."""
+        session = self._session
+        if session is None or session.study.target.keep_files:
+            return ()
+        faults: list[str] = []
+        for configuration in self._stores:
+            prefix = session_prefix(session.session_id)
+            if fault := await self._remove(session, configuration, prefix):
+                faults.append(fault)
+        return tuple(faults)
+
+    async def _access(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> StoreAccess:
+        """The store of a run's configuration, whose bucket is made where the study says so."""
+        name = run.point.configuration
+        if name not in self._stores:
+            access = open_store(_store_of(session, name))
+            if access.store.create_bucket:
+                await create_bucket(shares[0].workdir.host, access)
+            self._stores[name] = access
+        return self._stores[name]
+
+    async def _lay_out(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostRunState],
+        access: StoreAccess,
+        data_set: ObjectDataSet,
+    ) -> None:
+        """Each host puts its part of the objects that are not there yet with their size."""
+        size = format_bytes(round(data_set.expected_bytes))
+        makers = counted_noun(len(shares), "host")
+        detail = f"{format_count(data_set.object_count)} objects, {size}, from {makers}"
+        session.begin_phase(Phase.LAY_OUT, run, detail)
+        laid_out: list[LaidOut] = []
+
+        async def lay_out(share: HostRunState) -> None:
+            place = [each.name for each in shares].index(share.name)
+            first, count = host_share(data_set.object_count, place, len(shares))
+            document = {
+                "task": "layout",
+                "objects": data_set.agent_document(session_prefix(session.session_id)),
+                "share": {"first": first, "count": count},
+                "concurrency": CONCURRENCY,
+                "parts_in_flight": PARTS_IN_FLIGHT,
+            }
+            answer = await run_store_task(
+                share.workdir.host,
+                access,
+                document,
+                "layout",
+                directory=share.workdir.dir,
+                endpoints=access.store.endpoints_of_host(place),
+                limit_s=LONG_TASK_LIMIT_S,
+            )
+            try:
+                laid_out.append(LaidOut.from_answer(answer))
+            except LineError as fault:
+                message = f"s3 on host '{share.name}': {fault}."
+                raise EngineError(message, "Run again.") from None
+
+        await run_on_each_host(shares, lay_out)
+        whole = sum(laid_out, LaidOut())
+        if whole.failed or whole.objects < data_set.object_count:
+            message = (
+                f"{whole.failed} of {data_set.object_count} objects could not be put in "
+                f"{access.store.url_text}."
+            )
+            raise EngineError(message, "See that the server takes that load, and run again.")
+        if whole.found_objects:
+            session.emit(Notice(f"{format_count(whole.found_objects)} objects were there already."))
+        self._data_set_bytes[data_set.id] = whole.bytes
+
+    async def _remove(self, session: SessionContext, configuration: str, prefix: str) -> str:
+        """Remove what lies below a prefix, from any host that answers; why not, or ""."""
+        access = self._stores.get(configuration)
+        host = _living_host(session)
+        if access is None:
+            return ""
+        if host is None:
+            return f"Objects below {prefix} stay in {access.store.url_text}: no host answers."
+        try:
+            answer = await remove_objects(host, access, prefix)
+        except IolabError as fault:
+            return f"Objects below {prefix} stay: {fault.message}"
+        left = answer.get("left")
+        if not left:
+            return ""
+        return f"{left} objects below {prefix} stay in {access.store.url_text}."
+
+
+def _store_of(session: SessionContext, configuration: str) -> ObjectStore:
+    store = session.study.configuration(configuration).object_store
+    if store is None:
+        message = f"Configuration '{configuration}' has no object store."
+        raise EngineError(message, "Give endpoint and bucket under [target].")
+    return store
+
+
+def _run_prefix(session: SessionContext, run: PlannedRun) -> str:
+    """Below which a run puts new objects, on all hosts."""
+    number = f"{run.point.digest}-{run.repeat}-{run.attempt}"
+    return f"{session_prefix(session.session_id)}run-{number}/"
+
+
+def _living_host(session: SessionContext) -> Host | None:
+    return next((host for host in session.hosts.values() if not host.lost_reason), None)
+
+
+SESSION: Final = LoadSession(drivers={S3_ENGINE: ObjectsDriver})

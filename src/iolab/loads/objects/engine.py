@@ -1,0 +1,307 @@
+"""The agent's engine of load on objects: what it is told, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from iolab.core import limits
+from iolab.core.object_store import ObjectStore
+from iolab.core.run import EngineTotals
+from iolab.core.workload import NamedOperation
+from iolab.hosts.engine import Command
+from iolab.hosts.engine_lines import (
+    LineError,
+    LineReader,
+    inner_table,
+    optional_count,
+    parse_operation_interval,
+    printable_sentences,
+    require_count,
+    require_part,
+)
+from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
+from iolab.hosts.intervals import DirectionInterval
+from iolab.loads.objects.credentials import Credentials
+from iolab.loads.objects.workload import (
+    OPERATION_KINDS,
+    EndpointCount,
+    ObjectOperation,
+    ObjectRequest,
+    ObjectsJob,
+    ObjectsRun,
+    RequestCount,
+)
+from iolab.record import Record
+from iolab.text import excerpt
+from iolab.units import NS_PER_S
+
+FORMAT: Final = 1
+ARGV: Final = ("iolab-agent", "objects")
+INTERVAL_MS: Final = 1000
+END_LIMIT_S: Final = 60.0
+"""From the end of submission: requests that hang are given up after their own limit."""
+
+REPORT_LIMIT_BYTES: Final = 256 << 10
+SPARE_REPORTS: Final = 64
+"""A line an interval, of bins that are in use, and some more for the head and the end."""
+
+TASK_OUTPUT_BYTES: Final = 4 << 20
+MS_MAX: Final = 10 * 365 * 86_400_000
+"""How far a server's clock may be told to be from ours."""
+
+Document = dict[str, Any]
+
+
+class StoreAccess(Record):
+    """What every request to a store needs: where it is, its authorities, and the keys to it."""
+
+    store: ObjectStore
+    ca_pem: str | None
+    credentials: Credentials
+
+    def document(self, endpoints: Sequence[str], timeout_s: float) -> Document:
+        """The same for an agent, without the keys."""
+        return {
+            "format": FORMAT,
+            "target": {
+                "endpoints": list(endpoints),
+                "bucket": self.store.bucket,
+                "region": self.store.region,
+                "style": self.store.addressing.value,
+                "ca_pem": self.ca_pem,
+                "payload": self.store.payload.value,
+            },
+            "timeout_s": timeout_s,
+        }
+
+
+def engine_command(
+    access: StoreAccess,
+    document: Mapping[str, Any],
+    directory: str,
+    *,
+    limit_s: float,
+    output_limit_bytes: int = TASK_OUTPUT_BYTES,
+    waits_for_start: bool = False,
+) -> Command:
+    """A process of the engine; the keys are in its standard input alone."""
+    recorded = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    with_secret = {**document, "secret": access.credentials.secret_document()}
+    return Command(
+        argv=ARGV,
+        cwd=directory,
+        stdin=json.dumps(with_secret, separators=(",", ":"), sort_keys=True).encode("ascii"),
+        job_file=recorded,
+        wall_limit_s=limit_s,
+        output_limit_bytes=output_limit_bytes,
+        waits_for_start=waits_for_start,
+    )
+
+
+def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: int) -> Document:
+    """What the load of one host is, as the agent is told; `rate` is this host's part."""
+    document: Document = {
+        "task": "load",
+        "objects": data_set,
+        "operations": [
+            {"kind": OPERATION_KINDS[kind], "share": float(share)}
+            for kind, share in job.operation_shares
+        ],
+        "order": job.order.value,
+        "zipf_theta": job.zipf_theta,
+        "put_keys": job.put_keys.value,
+        "new_prefix": new_prefix,
+        "delete_keys": "new",
+        "concurrency": job.concurrency,
+        "parts_in_flight": job.parts_in_flight,
+        "rate": None if job.rate is None else job.rate / hosts,
+        "arrivals": job.arrivals.value,
+        "keep_alive": job.keep_alive,
+        "verify_every": job.verify_every,
+        "retries": {"max": job.retries_max},
+        "interval_ms": INTERVAL_MS,
+    }
+    if job.get_range:
+        document["range_bytes"] = job.range_bytes
+    if job.list:
+        document["list_page"] = job.list_page
+    return document
+
+
+def load_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
+    """How long a load of so many seconds may last, and how much it may print."""
+    limit_s = seconds + END_LIMIT_S + timeout_s
+    return limit_s, (math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES
+
+
+class ObjectsReader(LineReader):
+    """Reads what the engine prints on one host; `details` when it has ended."""
+
+    head_key = "native"
+
+    def __init__(self, job: ObjectsJob) -> None:
+        super().__init__()
+        self._job = job
+        self._backlog: list[int] = []
+        self.details: ObjectsRun | None = None
+
+    def version_text(self, head: Document) -> str:
+        """See `LineReader`."""
+        return super().version_text(head).replace("native", "s3")
+
+    def interval_parts(self, document: Document) -> tuple[DirectionInterval, ...]:
+        """Reads and writes of contents, the operations on objects, and their parts."""
+        parts: list[DirectionInterval] = []
+        for direction in self._job.data_directions:
+            parts += parse_direction_intervals(direction, require_part(document, direction.key))
+        parts += (
+            parse_operation_interval(operation, table)
+            for operation in (*ObjectRequest, *ObjectOperation)
+            if isinstance(table := document.get(operation.key), dict)
+        )
+        self._backlog.append(require_count(document, "backlog"))
+        return tuple(parts)
+
+    def totals(self, head: Document, end: Document) -> EngineTotals:
+        """See `LineReader`; with what was counted of requests."""
+        # The errors of objects are told by class, and have no number of the kernel's.
+        plain = {key: value for key, value in end.items() if key != "errors"}
+        self.details = self._details(head, end)
+        return parse_totals(head, plain, self._job.data_directions, 1)
+
+    def add_totals_faults(self, totals: EngineTotals, end: Document) -> None:  # noqa: ARG002
+        """A run of nothing but failures."""
+        run = self.details
+        if run is None or run.done:
+            return
+        if run.failed:
+            errors = sorted(run.errors.items(), key=lambda error: -error[1])
+            named = ", ".join(f"{count} {name}" for name, count in errors[:3])
+            first = f": {run.examples[0]}" if run.examples else ""
+            self.faults.add_fault(f"all {run.failed} operations failed ({named}){first}")
+        else:
+            self.faults.add_fault("no operation ended")
+
+    def _details(self, head: Document, end: Document) -> ObjectsRun:
+        counts = require_part(end, "objects")
+        connections, clock = inner_table(counts, "connections"), inner_table(counts, "server_clock")
+        cpu, parts = inner_table(end, "cpu"), inner_table(counts, "cpu_parts")
+        tls = inner_table(head, "tls")
+        words = (tls.get("version"), tls.get("cipher"), tls.get("provider"))
+        uploads = inner_table(counts, "uploads")
+        return ObjectsRun(
+            counts=tuple(_request_counts(inner_table(counts, "kinds"))),
+            endpoints=tuple(_endpoint_counts(counts.get("endpoints"))),
+            connections=optional_count(connections, "opened_before"),
+            opened=optional_count(connections, "opened"),
+            closed_by_server=optional_count(connections, "closed_by_server"),
+            connect_failures=optional_count(connections, "connect_failures"),
+            ahead_min_ms=_milliseconds(clock, "ahead_min_ms"),
+            ahead_max_ms=_milliseconds(clock, "ahead_max_ms"),
+            tls=excerpt(" ".join(str(word) for word in words if word), 100),
+            tls_ns=optional_count(parts, "tls_ns"),
+            contents_ns=optional_count(parts, "contents_ns"),
+            verify_ns=optional_count(parts, "verify_ns"),
+            sign_ns=optional_count(parts, "sign_ns"),
+            cpu_ns=_cpu_ns(cpu),
+            verified_bytes=optional_count(counts, "verified_bytes"),
+            listed_keys=optional_count(counts, "listed_keys"),
+            put_objects=optional_count(counts, "put_objects"),
+            put_bytes=optional_count(counts, "put_bytes"),
+            left_uploads=optional_count(uploads, "left"),
+            data_set_bytes=0,
+            ended_early=excerpt(
+                str(counts.get("ended_early") or ""), limits.SENTENCE_CHARACTERS_MAX
+            ),
+            examples=printable_sentences(counts.get("examples"))[: limits.NOTES_MAX],
+            backlog=tuple(self._backlog),
+        )
+
+
+def _cpu_ns(cpu: Mapping[str, Any]) -> int:
+    seconds = 0.0
+    for key in ("user_s", "system_s"):
+        value = cpu.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
+            seconds += value
+    return round(seconds * NS_PER_S)
+
+
+def _milliseconds(table: Mapping[str, Any], key: str) -> float | None:
+    """A number of either sign; None where there is none."""
+    value = table.get(key)
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= MS_MAX:
+        raise LineError(f"it told no {key}")
+    return float(value)
+
+
+def _request_counts(kinds: Mapping[str, Any]) -> list[RequestCount]:
+    counts: list[RequestCount] = []
+    for operation in (*ObjectOperation, *ObjectRequest):
+        table = kinds.get(operation.key)
+        if isinstance(table, dict):
+            counts.append(_request_count(operation, table))
+    return counts
+
+
+def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> RequestCount:
+    errors = inner_table(table, "attempt_errors")
+    named = [
+        (excerpt(str(name), limits.SENTENCE_CHARACTERS_MAX), optional_count(errors, name))
+        for name in list(errors)[: limits.RETRY_KINDS_MAX]
+    ]
+    return RequestCount(
+        operation=operation.key,
+        done=require_count(table, "operations"),
+        failed=optional_count(table, "failed"),
+        attempts=optional_count(table, "attempts"),
+        errors=tuple(error for error in named if error[1]),
+    )
+
+
+def _endpoint_counts(table: object) -> list[EndpointCount]:
+    rows = table if isinstance(table, list) else []
+    return [
+        EndpointCount(
+            endpoint=excerpt(str(row.get("endpoint", "")), limits.SENTENCE_CHARACTERS_MAX),
+            operations=optional_count(row, "operations"),
+            failed=optional_count(row, "failed"),
+            bytes=optional_count(row, "bytes"),
+            lat_sum_ns=optional_count(row, "lat_sum_ns"),
+        )
+        for row in rows[: limits.LISTED_MAX]
+        if isinstance(row, dict)
+    ]
+
+
+def task_answer(output: bytes, key: str) -> Any:  # noqa: ANN401 - of any shape
+    """What a task that is no load answered under a key. LineError where it did not."""
+    for line in reversed(output.splitlines()):
+        document = _parsed_line(line)
+        if key in document:
+            return document[key]
+    raise LineError(f"it told no {key}")
+
+
+def task_faults(output: bytes) -> tuple[str, ...]:
+    """The sentences with which a task says that it could not be done."""
+    for line in reversed(output.splitlines()):
+        document = _parsed_line(line)
+        if "fault" in document:
+            faults = document["fault"]
+            return printable_sentences(faults if isinstance(faults, list) else [faults])
+    return ()
+
+
+def _parsed_line(line: bytes) -> Document:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}

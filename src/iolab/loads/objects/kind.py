@@ -1,0 +1,19 @@
+"""Load on objects as a kind of load."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.loads.kind import LoadKind
+from iolab.loads.objects.metric_specs import METRICS
+from iolab.loads.objects.workload import ObjectsJob
+
+KIND: Final = LoadKind(
+    "objects",
+    (ObjectsJob,),
+    session="iolab.loads.objects.driver:SESSION",
+    study="iolab.loads.objects.study:ObjectsStudy",
+    analysis="iolab.loads.objects.analysis:ObjectsAnalysis",
+    report="iolab.loads.objects.report:ObjectsReport",
+    metrics=METRICS,
+)

@@ -1,0 +1,79 @@
+"""What workloads on objects are refused for, where no single key shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from iolab.core.configuration import Objective
+from iolab.loads.objects.table import ObjectsTable
+from iolab.loads.objects.workload import OPERATION_KINDS, ObjectOrder, ObjectsJob, PutKeys
+from iolab.study.document import StudyDocument
+from iolab.study.tables import Problem, StudyTables, add_problems
+from iolab.units import format_bytes, parse_size
+
+PARTS_MAX: Final = 10_000
+"""Of one object: the most that servers take."""
+
+
+def add_objects_faults(document: StudyDocument, tables: StudyTables) -> None:
+    """Add every fault of workloads on objects that no single key shows."""
+    for item, table in tables.items_of_table("workload", ObjectsTable):
+        add_problems(document, item, _problems(table))
+
+
+def _problems(table: ObjectsTable) -> Iterator[Problem]:
+    if not any(getattr(table, kind) for kind in OPERATION_KINDS):
+        yield Problem((), "no operation", "Write for example get = 70 and put = 30.")
+    if table.objective is Objective.MAX_LOAD:
+        has = "objective = 'max-load', which searches a rate of I/Os"
+        yield Problem(("objective",), has, "List the rates: rate = [1000, 2000, 4000].")
+    yield from _size_problems(table)
+    job = table.build_job()
+    yield from _part_problems(table, job)
+    if table.get_range and table.smallest_bytes < parse_size(table.range):
+        has = f"range = {table.range}, but objects of {format_bytes(table.smallest_bytes)}"
+        yield Problem(("range",), has, "Give a range that lies in every object.")
+    if table.rate is None and "arrivals" in table.model_fields_set:
+        yield Problem(("arrivals",), "arrivals, but no rate", "Give a rate, or leave it out.")
+    if table.order is not ObjectOrder.ZIPF and "zipf_theta" in table.model_fields_set:
+        hint = "Write order = 'zipf', or leave it out."
+        yield Problem(("zipf_theta",), f"zipf_theta, but order = '{table.order}'", hint)
+    if table.put_keys is PutKeys.OVERWRITE and not table.put:
+        yield Problem(("put_keys",), "put_keys, but no put", "Give put a share, or leave it out.")
+    if table.delete and not table.put:
+        has = "delete, which takes what the same run put, but no put"
+        yield Problem(("delete",), has, "Give put a share, too: as great a one as delete has.")
+
+
+def _size_problems(table: ObjectsTable) -> Iterator[Problem]:
+    keys = [key for key in ("size", "sizes", "size_median") if getattr(table, key) is not None]
+    if not keys:
+        hint = "Write for example size = '64k', or sizes = ['64k:70', '8m:30']."
+        yield Problem(("size",), "no size of its objects", hint)
+    elif len(keys) > 1:
+        has = f"{keys[0]} and {keys[1]}"
+        yield Problem((keys[1],), has, "Leave one of them out.")
+    spread = ("size_sigma", "size_min", "size_max")
+    unused = [key for key in spread if key in table.model_fields_set]
+    if table.size_median is None and unused:
+        hint = "Give size_median, or leave it out."
+        yield Problem((unused[0],), f"{unused[0]}, but no size_median", hint)
+    if table.size_median is not None:
+        sizes = [parse_size(each) for each in (table.size_min, table.size_median, table.size_max)]
+        if sizes != sorted(sizes):
+            has = (
+                f"size_median = {table.size_median}, not between size_min = {table.size_min} and "
+                f"size_max = {table.size_max}"
+            )
+            yield Problem(("size_median",), has, "Give three sizes that ascend.")
+
+
+def _part_problems(table: ObjectsTable, job: ObjectsJob) -> Iterator[Problem]:
+    largest = table.largest_bytes
+    if job.part_bytes is None:
+        return
+    parts = -(-largest // job.part_bytes)
+    if parts > PARTS_MAX:
+        has = f"part = {table.part}, which makes {parts:,} parts of its largest object"
+        yield Problem(("part",), has, f"Give at least {format_bytes(-(-largest // PARTS_MAX))}.")

@@ -1,0 +1,134 @@
+"""Load on objects in briefs and exports: operations and first bytes beside reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from iolab.core.metric import Metric, Result
+from iolab.core.study import Study
+from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
+from iolab.loads.objects.study import operations_text, sizes_text
+from iolab.loads.objects.workload import ObjectOperation, ObjectRequest, ObjectsJob
+from iolab.report.best import BestFigure, Headline, best_figure
+from iolab.report.brief import Brief, MeasurementSource
+from iolab.report.numbers import DASH, metric_value_text
+from iolab.report.single_figure import SingleFigureReport
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
+from iolab.units import format_bytes, format_count
+
+RATE: Final = "object_ops_per_s"
+
+WHOLE: Final = (
+    *(ObjectOperation.OBJECT_GET, ObjectOperation.OBJECT_GET_RANGE, ObjectOperation.OBJECT_PUT),
+    ObjectOperation.OBJECT_MULTIPART,
+    *ObjectRequest,
+)
+FIRST_BYTES: Final = (
+    ObjectOperation.OBJECT_GET_FIRST_BYTE,
+    ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
+)
+
+
+class ObjectsReport(SingleFigureReport):
+    """Operations a second, their latencies, and the first bytes of what is read."""
+
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
+        Direction,
+        ServiceTime,
+        ObjectOperation,
+        ObjectRequest,
+    )
+
+    def has_measurements(self, result: Result) -> bool:
+        """Whether any operation was done."""
+        rate = result.metrics.get(RATE)
+        return rate is not None and bool(rate.value)
+
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
+        """Of each workload its figure with the latencies of its operations."""
+        headlines = self.best_point_headlines(measurements.study, measurements.points)
+        return tuple(best_figure(headline, _latency_texts(headline)) for headline in headlines)
+
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """Rates, then the latencies of the operations that there were."""
+        present = {key for each in metrics for key, metric in each.items() if metric.value}
+        return [(key, title) for key, title in RUN_COLUMNS if key in present or key == RATE]
+
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
+        """The operations and objects of each workload, and where they lie."""
+        return (workloads_table(study), stores_table(study))
+
+
+def _latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
+    metrics = {} if headline.best is None else headline.best.metrics
+    return tuple(
+        (f"{operation.display_name.removeprefix('object-')} {name}", metric_value_text(metric))
+        for operation in (*FIRST_BYTES, *WHOLE)
+        for name in ("p50", "p99")
+        if (metric := metrics.get(operation.latency_key(name))) is not None
+        if metric.value is not None
+    )
+
+
+def _title(operation: NamedOperation) -> str:
+    words = operation.display_name.removeprefix("object-").split("-")
+    return " ".join([words[0].upper() if words[0] != "multipart" else "Multipart", *words[1:]])
+
+
+RUN_COLUMNS: Final = (
+    (RATE, "Operations/s"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    *((operation.latency_key("p99"), f"{_title(operation)} p99") for operation in FIRST_BYTES),
+    *(
+        (operation.latency_key(name), f"{_title(operation)} {name}")
+        for operation in WHOLE
+        for name in ("p50", "p99")
+    ),
+    ("failed_operation_share", "Failed"),
+    ("attempts_per_operation", "Attempts"),
+    ("connections_opened", "Opened"),
+    ("operations_per_core_s", "Per core-second"),
+)
+
+
+def workloads_table(study: Study) -> Table:
+    """What each workload does with which objects."""
+    texts = ("Workload", "Operations", "Objects", "Prefixes", "Parts", "At a time", "Rate")
+    rows = tuple(
+        row_of_cells(
+            workload.title,
+            operations_text(job),
+            _objects_text(workload, job),
+            format_count(job.prefix_count),
+            format_bytes(job.part_bytes) if job.has_parts and job.part_bytes else DASH,
+            workload.axis_texts.get("concurrency", str(job.concurrency)),
+            workload.axis_texts.get("rate", str(job.rate or DASH)),
+        )
+        for workload in study.workloads
+        if isinstance(job := workload.job, ObjectsJob)
+    )
+    return Table("Workloads on objects", text_and_number_columns(texts), rows)
+
+
+def _objects_text(workload: Workload, job: ObjectsJob) -> str:
+    sizes = workload.axis_texts.get("size") or sizes_text(job)
+    return f"{format_count(job.object_count)} of {sizes}"
+
+
+def stores_table(study: Study) -> Table:
+    """Where the objects of each configuration lie, and how requests go there."""
+    texts = ("Configuration", "Endpoints", "Bucket", "Addressing", "Encrypted", "Contents signed")
+    rows = tuple(
+        row_of_cells(
+            configuration.title,
+            ", ".join(store.endpoints),
+            store.bucket,
+            store.addressing.value,
+            "yes" if store.uses_tls else "no",
+            store.payload.value,
+        )
+        for configuration in study.configurations
+        if (store := configuration.object_store) is not None
+    )
+    return Table("Object stores", text_and_number_columns(texts), rows)

@@ -1,0 +1,120 @@
+"""What is done to an object store beside load: buckets, layouts, lists, removals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from iolab.core.object_store import ObjectStore
+from iolab.errors import EngineError, HostError
+from iolab.hosts.engine_lines import LineError
+from iolab.hosts.host import Host
+from iolab.hosts.remote_process import exit_fault, run_process
+from iolab.loads.objects.credentials import load_credentials
+from iolab.loads.objects.engine import (
+    Document,
+    StoreAccess,
+    engine_command,
+    task_answer,
+    task_faults,
+)
+from iolab.text import excerpt
+
+TASK_LIMIT_S: Final = 120.0
+"""A question to a store, or a bucket."""
+
+LONG_TASK_LIMIT_S: Final = 12 * 3600.0
+"""A layout or a removal of a billion objects."""
+
+REQUEST_TIMEOUT_S: Final = 30.0
+CONCURRENCY: Final = 16
+CA_BYTES_MAX: Final = 1 << 20
+
+
+def open_store(store: ObjectStore) -> StoreAccess:
+    """The store with its keys and authorities. HostError where they cannot be had."""
+    ca_pem = None
+    if store.ca_file is not None:
+        path = Path(store.ca_file).expanduser()
+        try:
+            with path.open("rb") as file:
+                ca_pem = file.read(CA_BYTES_MAX).decode("ascii", "replace")
+        except OSError as error:
+            message = f"{path} cannot be read: {error.strerror or error}."
+            raise HostError(message, "See target.ca_file.") from None
+        if "-----BEGIN CERTIFICATE-----" not in ca_pem:
+            message = f"{path} has no certificate in PEM."
+            raise HostError(message, "See target.ca_file.")
+    return StoreAccess(store, ca_pem, load_credentials(store))
+
+
+async def run_store_task(
+    host: Host,
+    access: StoreAccess,
+    document: Mapping[str, Any],
+    answer_key: str,
+    *,
+    directory: str = "/",
+    endpoints: Sequence[str] = (),
+    limit_s: float = TASK_LIMIT_S,
+    halt: asyncio.Event | None = None,
+) -> Any:  # noqa: ANN401 - of any shape
+    """A task of the engine on a host; its answer. EngineError with what the server said."""
+    spec = {**access.document(endpoints or access.store.endpoints, REQUEST_TIMEOUT_S), **document}
+    command = engine_command(access, spec, directory, limit_s=limit_s)
+    printed = bytearray()
+    ending = await run_process(host, command, halt or asyncio.Event(), printed.extend)
+    faults = task_faults(bytes(printed))
+    if faults:
+        raise EngineError(_fault_text(host.name, access.store, faults), _hint(faults))
+    if how := exit_fault(ending, command):
+        raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
+    try:
+        return task_answer(bytes(printed), answer_key)
+    except LineError as fault:
+        raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
+
+
+def _fault_text(host: str, store: ObjectStore, faults: Sequence[str]) -> str:
+    reason = excerpt("; ".join(fault.rstrip(".") for fault in faults), 600)
+    return f"{store.url_text}, from host '{host}': {reason}."
+
+
+_HINTS: Final = {
+    "NoSuchBucket": "Make the bucket, or write create_bucket = true under [target].",
+    "SignatureDoesNotMatch": "See the secret key, and the region under [target].",
+    "InvalidAccessKeyId": "See the access key: the server does not know it.",
+    "AccessDenied": "Let the key list, read, write and delete in that bucket.",
+    "ExpiredToken": "Log in again: the session token has expired.",
+    "RequestTimeTooSkewed": "Set the clocks: servers refuse requests that are 15 minutes off.",
+    "connect-refused": "See that the server runs there, and the port of the endpoint.",
+    "tls": "See the certificate, and target.ca_file.",
+}
+
+
+def _hint(faults: Sequence[str]) -> str:
+    text = " ".join(faults)
+    hint = next((hint for name, hint in _HINTS.items() if name in text), "")
+    return hint or "See the endpoint, bucket and region under [target], and the keys."
+
+
+async def create_bucket(host: Host, access: StoreAccess) -> bool:
+    """Make the bucket; False where it was there already."""
+    answer = await run_store_task(host, access, {"task": "create-bucket"}, "bucket")
+    return isinstance(answer, dict) and answer.get("created") is True
+
+
+async def remove_objects(host: Host, access: StoreAccess, prefix: str) -> Document:
+    """Remove everything below a prefix of iolab's own; what was removed."""
+    document = {"task": "delete", "prefix": prefix, "concurrency": CONCURRENCY}
+    answer = await run_store_task(host, access, document, "delete", limit_s=LONG_TASK_LIMIT_S)
+    return answer if isinstance(answer, dict) else {}
+
+
+async def list_session_prefixes(host: Host, access: StoreAccess, prefix: str) -> list[str]:
+    """The prefixes of sessions that have objects in the bucket."""
+    document = {"task": "list-prefixes", "prefix": prefix}
+    answer = await run_store_task(host, access, document, "prefixes")
+    return [str(each) for each in answer] if isinstance(answer, list) else []

@@ -1,0 +1,151 @@
+"""Load on objects in studies and plans: its table, its faults, its requests and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.study import Study
+from iolab.errors import Fault, HostError
+from iolab.loads.objects.data_set import ObjectDataSet, data_set_of
+from iolab.loads.objects.problems import add_objects_faults
+from iolab.loads.objects.store_tasks import open_store
+from iolab.loads.objects.table import ObjectsTable
+from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob
+from iolab.study.document import StudyDocument
+from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy
+from iolab.study.load_tables import LoadTable
+from iolab.study.tables import StudyTables
+from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.writes import RunWrites
+from iolab.text import counted_noun
+from iolab.units import format_bytes, format_count
+
+LAYOUT_BYTES_PER_S: Final = 200e6
+"""What one host is taken to put in a second, for the time of a plan."""
+
+LAYOUT_PUTS_PER_S: Final = 500.0
+"""Requests that a server is taken to answer in a second, for the same."""
+
+
+class ObjectsStudy(LoadStudy):
+    """The part of load on objects in studies and plans."""
+
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {ObjectsTable: (S3_ENGINE,)}
+    examples: Mapping[str, str] = {"objects": "10000"}
+    uses_object_store = True
+
+    def job_text(self, job: ObjectsJob) -> str:
+        """See `LoadStudy`."""
+        pace = f"{job.concurrency} at a time on each host"
+        if job.rate is not None:
+            pace = f"{format_count(job.rate)}/s, {pace} at most"
+        objects = f"{format_count(job.object_count)} objects of {sizes_text(job)}"
+        return f"{operations_text(job)} of {objects}, {pace}"
+
+    def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
+        """Add every fault of its workloads that no single key shows."""
+        add_objects_faults(document, tables)
+
+    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+        """What its PUTs write, at their rate where there is one."""
+        job = ObjectsJob.require_type(point.job)
+        seconds = study.method.load_seconds_range
+        if not job.put:
+            return RunWrites()
+        share = job.put / sum(share for _, share in job.operation_shares)
+        if job.rate is not None:
+            return RunWrites(limited_bytes_per_s=job.rate * share * job.mean_bytes, seconds=seconds)
+        makers = len(hosts_making_load_of_point(study, point))
+        return RunWrites(open_hosts=makers, seconds=seconds)
+
+    def load_cost(
+        self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy
+    ) -> LoadCost:
+        """With the objects that are put before the runs, by all hosts together."""
+        cost = super().load_cost(study, runs, rate, hosts)
+        data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
+        if not data_sets:
+            return cost
+        seconds, total = 0.0, 0
+        for data_set, makers in data_sets.items():
+            size = round(data_set.expected_bytes)
+            total += size
+            seconds += max(
+                size / (LAYOUT_BYTES_PER_S * makers), data_set.object_count / LAYOUT_PUTS_PER_S
+            )
+        text = f"{counted_noun(len(data_sets), 'set')} of objects, {format_bytes(total)}"
+        return LoadCost(
+            load=cost.load,
+            own_preparation=((text, seconds),),
+            prepared_runs=cost.prepared_runs,
+            set_up_bytes=total,
+        )
+
+    def host_faults(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],  # noqa: ARG002 - of targets on hosts
+        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
+    ) -> list[Fault]:
+        """Why a store cannot be reached: no keys, or no authorities of its certificate."""
+        used = {run.point.configuration for run in self.runs_of_kind(plan.runs)}
+        faults: list[Fault] = []
+        for configuration in study.configurations:
+            if configuration.id in used and configuration.object_store is not None:
+                try:
+                    open_store(configuration.object_store)
+                except HostError as error:
+                    faults.append(Fault(error.message, error.hint))
+        return list(dict.fromkeys(faults))
+
+    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+        """Where objects go, and how many requests it takes to lay them out and remove them."""
+        data_sets = data_sets_of_runs(study, self.runs_of_kind(plan.runs))
+        for data_set in data_sets:
+            store = study.configuration(data_set.configuration).object_store
+            where = store.url_text if store else "no object store yet"
+            yield (
+                f"{where}: {data_set.object_count:,} objects, "
+                f"{format_bytes(round(data_set.expected_bytes))}, which take "
+                f"{data_set.put_requests:,} PUT, {data_set.list_requests:,} LIST and "
+                f"{data_set.object_count:,} DELETE requests beside those of runs"
+            )
+
+
+def operations_text(job: ObjectsJob) -> str:
+    """The operations of a job with their shares, where it has several: `GET 70, PUT 30`."""
+    names = {kind: kind.replace("_", " ").upper() for kind, _ in job.operation_shares}
+    if len(names) == 1:
+        return next(iter(names.values()))
+    return ", ".join(f"{names[kind]} {share}" for kind, share in job.operation_shares)
+
+
+def sizes_text(job: ObjectsJob) -> str:
+    """The sizes of a job's objects."""
+    if job.size_spread is not None:
+        spread = job.size_spread
+        return (
+            f"{format_bytes(spread.median_bytes)} in the median, from "
+            f"{format_bytes(spread.min_bytes)} to {format_bytes(spread.max_bytes)}"
+        )
+    if job.sizes:
+        total = sum(each.share for each in job.sizes)
+        return ", ".join(
+            f"{format_bytes(each.size_bytes)} ({100 * each.share / total:.3g} %)"
+            for each in job.sizes
+        )
+    return format_bytes(job.object_bytes)
+
+
+def data_sets_of_runs(study: Study, runs: Iterable[PlannedRun]) -> dict[ObjectDataSet, int]:
+    """The data sets that runs need, each with the hosts that lay it out."""
+    return {
+        data_set: len(hosts_making_load_of_point(study, run.point))
+        for run in runs
+        if (data_set := data_set_of(study, run.point)) is not None
+    }

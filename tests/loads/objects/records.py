@@ -1,0 +1,106 @@
+"""Recorded load on objects: one client, half a minute of GETs and HEADs of small objects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from iolab.core.generator import GeneratorTotals
+from iolab.core.run import RunRecord
+from iolab.loads.objects.workload import (
+    S3_ENGINE,
+    EndpointCount,
+    ObjectOperation,
+    ObjectRequest,
+    ObjectsJob,
+    ObjectsRun,
+    RequestCount,
+)
+from tests.analysis.records import BLOCK, Burst, bursts_record
+
+GETS: Final = 20_000
+SECONDS: Final = 30
+
+JOB: Final = ObjectsJob(S3_ENGINE, 100_000, get=9, head=1, object_bytes=BLOCK, concurrency=16)
+
+RUN: Final = ObjectsRun(
+    counts=(
+        RequestCount("object_get", GETS * SECONDS, 0, GETS * SECONDS),
+        RequestCount("object_head", 2000 * SECONDS, 0, 2000 * SECONDS),
+    ),
+    endpoints=(
+        EndpointCount(
+            "http://127.0.0.1:9000", 22_000 * SECONDS, 0, GETS * SECONDS * BLOCK, 500_000_000_000
+        ),
+    ),
+    connections=16,
+    opened=0,
+    closed_by_server=0,
+    connect_failures=0,
+    ahead_min_ms=-900.0,
+    ahead_max_ms=50.0,
+    tls="",
+    tls_ns=0,
+    contents_ns=0,
+    verify_ns=0,
+    sign_ns=1_000_000_000,
+    cpu_ns=12_000_000_000,
+    verified_bytes=0,
+    listed_keys=0,
+    put_objects=0,
+    put_bytes=0,
+    left_uploads=0,
+    data_set_bytes=100_000 * BLOCK,
+    ended_early="",
+    examples=(),
+    backlog=(0,) * SECONDS,
+)
+
+GENERATOR: Final = GeneratorTotals(
+    method="epoll",
+    threads=2,
+    clock="tsc",
+    notes=(),
+    errors=(),
+    retries=(),
+    lateness=None,
+    unreached=False,
+    measured_ns=SECONDS * 1_000_000_000,
+    drain_ns=0,
+    drained_ios=0,
+    verify=None,
+    voluntary_switches=0,
+    involuntary_switches=0,
+    steal_ticks=0,
+)
+
+
+def objects_run(
+    *,
+    job: ObjectsJob = JOB,
+    generator: GeneratorTotals = GENERATOR,
+    head_ns: int = 400_000,
+    **changes: Any,
+) -> RunRecord:
+    """The record of a client that did that; `head_ns` is how long each HEAD takes."""
+    operation, request = ObjectOperation, ObjectRequest
+    bursts = [
+        Burst(ios=GETS, lat_ns=700_000),
+        Burst(ios=GETS, lat_ns=700_000, direction=operation.OBJECT_GET),  # type: ignore[arg-type]
+        Burst(ios=GETS, lat_ns=500_000, direction=operation.OBJECT_GET_FIRST_BYTE),  # type: ignore[arg-type]
+        Burst(ios=2000, lat_ns=head_ns, direction=request.OBJECT_HEAD),  # type: ignore[arg-type]
+    ]
+    record = bursts_record(bursts, job=job)
+    hosts = tuple(
+        replace(
+            host,
+            details=replace(RUN, **changes),
+            totals=replace(host.totals, generator=generator) if host.totals else None,
+            devices=(),
+            clock_offset_after_ns=host.clock_offset_ns,
+            clock_error_after_ns=0,
+        )
+        for host in record.hosts
+    )
+    return replace(record, hosts=hosts)
