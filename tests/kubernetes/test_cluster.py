@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import signal
@@ -18,6 +20,7 @@ from tests.kubernetes.cluster import (
     IMAGE,
     IOLAB,
     NAMESPACE,
+    RUN,
     STUDY,
     begin,
     cluster,
@@ -178,6 +181,64 @@ def test_a_quota_and_a_policy_refuse_before_anything_is_made(study: Path, tmp_pa
     assert taken.returncode == 0, taken.stderr
 
 
+def test_a_taint_is_told(study: Path) -> None:
+    kubectl("taint", "nodes", "--all", "lab=busy:NoSchedule")
+    try:
+        words = ("--storage-class=fast", "--volume=1Gi", IMAGE, "--set=kubernetes.wait=8s")
+        done = iolab("run", study, *words)
+    finally:
+        kubectl("taint", "nodes", "--all", "lab:NoSchedule-")
+    assert done.returncode == 3
+    assert "untolerated taint" in done.stderr
+    assert "--node-selector" in done.stderr
+
+
+def test_a_volume_in_memory_is_refused(study: Path, tmp_path: Path) -> None:
+    """Of another's pod: iolab makes none on memory."""
+    container = {
+        "name": "load",
+        "image": IMAGE.partition("=")[2],
+        "imagePullPolicy": "Never",
+        "command": ["sleep", "infinity"],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    volumes = [{"name": "data", "emptyDir": {"medium": "Memory"}}]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "memory", "labels": {"app": "memory"}},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "volumes": volumes,
+            "containers": [container],
+        },
+    }
+    kubectl("create", "--filename=-", stdin=json.dumps(pod))
+    try:
+        kubectl("wait", "--for=condition=Ready", "pod/memory", "--timeout=120s")
+        words = (f"--hosts=k8s:{NAMESPACE}/app=memory", "--path=/data", *SHORT)
+        done = iolab("run", study, *words, "--out", tmp_path / "session")
+    finally:
+        kubectl("delete", "pod", "memory", "--wait")
+    assert done.returncode == 3
+    assert "tmpfs" in done.stderr
+
+
+def test_exec_brings_back_every_byte(study: Path) -> None:
+    """What a session's channel is made of: nothing is lost at the end of input."""
+    process = begin(study, study.parent / "session")
+    pod = pod_of().partition("/")[2]
+    data = os.urandom(100 << 20)
+    words = ("kubectl", f"--namespace={NAMESPACE}", "exec", "--stdin", pod, "--", "cat")
+    began = time.monotonic()
+    done = subprocess.run(words, env=ENVIRONMENT, input=data, capture_output=True, check=False)
+    print(f"{100 / (time.monotonic() - began):.0f} MiB/s each way")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert done.stdout == data
+
+
 def test_what_a_killed_session_left_is_cleaned(study: Path, tmp_path: Path) -> None:
     process = begin(study, tmp_path / "session")
     alive = iolab("clean", f"--hosts=k8s:{NAMESPACE}", "--yes")
@@ -267,35 +328,27 @@ def test_a_restarted_api_server_costs_one_run(study: Path, tmp_path: Path) -> No
     assert lost_and_done(out) == (1, 2)
 
 
-OVERLAY = """\
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-resources: [base]
-images:
-  - {name: iolab, newName: localhost/iolab, newTag: test}
-patches:
-  - target: {kind: Job}
-    patch: |-
-      - op: replace
-        path: /spec/template/spec/containers/0/args/5
-        value: --volume=1Gi
-      - op: add
-        path: /spec/template/spec/containers/0/args/-
-        value: --image=localhost/iolab:test
-      - op: add
-        path: /spec/template/spec/containers/0/args/-
-        value: --repeats=1
-      - op: add
-        path: /spec/template/spec/containers/0/args/-
-        value: --runtime=3s
-      - op: add
-        path: /spec/template/spec/containers/0/args/-
-        value: "--set=workload.*.filesize=8m"
-      - op: add
-        path: /spec/template/spec/containers/0/args/-
-        value: --set=workload.metadata.files_per_rank=20
-"""
-"""What a user changes for a small cluster: the image's name, and sizes."""
+def overlay(*words: str) -> str:
+    """What a user changes for a small cluster: the image's name, sizes, arguments of the Job."""
+    arguments = (
+        *("--image=localhost/iolab:test", "--repeats=1", "--runtime=3s"),
+        *("--set=workload.*.filesize=8m", "--set=workload.metadata.files_per_rank=20"),
+        *words,
+    )
+    place = "/spec/template/spec/containers/0/args"
+    patch = [
+        {"op": "replace", "path": f"{place}/5", "value": "--volume=1Gi"},
+        *({"op": "add", "path": f"{place}/-", "value": word} for word in arguments),
+    ]
+    return json.dumps(
+        {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": ["base"],
+            "images": [{"name": "iolab", "newName": "localhost/iolab", "newTag": "test"}],
+            "patches": [{"target": {"kind": "Job"}, "patch": json.dumps(patch)}],
+        }
+    )
 
 
 def exit_code_of_job() -> int | None:
@@ -307,30 +360,85 @@ def exit_code_of_job() -> int | None:
     return int(found) if found else None
 
 
-def test_the_job_of_the_base_ends_with_a_report(tmp_path: Path) -> None:
+def run_job(folder: Path, *words: str) -> tuple[int, str]:
+    """Exit code and log of the Job of `deploy/base` with an overlay."""
+    (folder / "kustomization.yaml").write_text(overlay(*words), encoding="utf-8")
+    shutil.copytree(DEPLOY / "base", folder / "base")
+    kubectl("apply", f"--kustomize={folder}")
+    for _ in range(400):
+        if (code := exit_code_of_job()) is not None:
+            return code, kubectl("logs", "job/iolab")
+        time.sleep(1)
+    raise AssertionError(kubectl("describe", "job/iolab", "pods"))
+
+
+@pytest.fixture
+def job_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for an overlay; after the test there is no Job, and the namespace is as before."""
     cluster("volumes")
-    (tmp_path / "kustomization.yaml").write_text(OVERLAY, encoding="utf-8")
-    shutil.copytree(DEPLOY / "base", tmp_path / "base")
+    yield tmp_path
+    kubectl("delete", "job/iolab", "pvc/sessions", "--ignore-not-found")
+    kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-")
+
+
+def test_the_job_of_the_base_ends_with_a_report(job_folder: Path) -> None:
+    requests_before = len(requests_of_job())
     fetch = (DEPLOY / "fetch.yaml").read_text("utf-8").replace("iolab:0.1.0", IMAGE[8:])
+    code, log = run_job(job_folder)
+    assert code == 0, log
+    kept = ("pod/iolab-", "persistentvolumeclaim/sessions")
+    assert [name for name in objects() if not name.startswith(kept)] == [], log
     try:
-        kubectl("apply", f"--kustomize={tmp_path}")
-        for _ in range(400):
-            if (code := exit_code_of_job()) is not None:
-                break
-            time.sleep(1)
-        log = kubectl("logs", "job/iolab")
-        assert code == 0, log
-        kept = ("pod/iolab-", "persistentvolumeclaim/sessions")
-        assert [name for name in objects() if not name.startswith(kept)] == [], log
         kubectl("apply", "--filename=-", stdin=fetch)
         kubectl("wait", "--for=condition=Ready", "pod/sessions", "--timeout=120s")
-        kubectl("cp", "sessions:/sessions", str(tmp_path / "sessions"))
+        kubectl("cp", "sessions:/sessions", str(job_folder / "sessions"))
     finally:
         kubectl("delete", "--filename=-", "--ignore-not-found", stdin=fetch)
-        kubectl("delete", "job/iolab", "pvc/sessions", "--ignore-not-found")
-        kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-")
-    session = tmp_path / "sessions" / "cluster-kpi"
+    session = job_folder / "sessions" / "cluster-kpi"
     assert {result["status"] for result in shown_session(session)["results"]} == {"done"}
     assert list(session.glob("*.html")), sorted(session.iterdir())
     stored = (session / "hosts.json").read_text("utf-8")
     assert re.search(r'"provisioner": ?"kubernetes.io/no-provisioner"', stored)
+    used = set(requests_of_job()[requests_before:])
+    assert granted_rights() - used <= SELDOM_USED
+
+
+SELDOM_USED = {
+    ("", "persistentvolumeclaims", "create"),
+    ("", "pods/exec", "create"),
+    ("storage.k8s.io", "storageclasses", "list"),
+}
+"""Rights for a shared volume, for other versions of kubectl, and for the names of other classes."""
+
+
+def requests_of_job() -> list[tuple[str, str, str]]:
+    """Group, resource and verb of each request of the Job's account that the cluster allowed."""
+    requests = []
+    log = RUN / "log" / "audit.log"
+    for line in log.read_text("utf-8").splitlines() if log.exists() else ():
+        event = json.loads(line)
+        is_allowed = event["annotations"]["authorization.k8s.io/decision"] == "allow"
+        if is_allowed and (item := event.get("objectRef")) and "resource" in item:
+            resource = "/".join(filter(None, (item["resource"], item.get("subresource"))))
+            requests.append((item.get("apiGroup", ""), resource, event["verb"]))
+    return requests
+
+
+def granted_rights() -> set[tuple[str, str, str]]:
+    """The same of all that its account may do."""
+    items = json.loads(kubectl("get", "role/iolab", "clusterrole/iolab", "--output=json"))["items"]
+    return {
+        (group, resource, verb)
+        for item in items
+        for rule in item["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_job_fails_with_the_exit_code_of_iolab(job_folder: Path) -> None:
+    code, log = run_job(job_folder, "--storage-class=fats")
+    assert code == 3, log
+    assert "no storage class 'fats'" in log
+    kubectl("wait", "--for=condition=Failed", "job/iolab", "--timeout=60s")

@@ -95,6 +95,18 @@ certificates() {
     done
 }
 
+# What the Job of deploy/base requests, so that its rights can be held against it.
+audit_policy() {
+    cat >"$RUN/audit.yaml" <<END
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+  - {level: Metadata, users: ["system:serviceaccount:iolab:iolab"]}
+  - {level: None}
+END
+}
+
 start_api() {
     start apiserver "$BIN/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --secure-port=443 \
         --bind-address=0.0.0.0 --advertise-address=10.99.0.1 --service-cluster-ip-range=10.96.0.0/16 \
@@ -103,7 +115,8 @@ start_api() {
         "--kubelet-certificate-authority=$PKI/ca.crt" --kubelet-preferred-address-types=InternalIP \
         "--service-account-key-file=$PKI/sa.pub" "--service-account-signing-key-file=$PKI/sa.key" \
         --service-account-issuer=https://kubernetes.default.svc --authorization-mode=Node,RBAC \
-        --enable-admission-plugins=NodeRestriction --allow-privileged=true
+        --enable-admission-plugins=NodeRestriction --allow-privileged=true \
+        "--audit-policy-file=$RUN/audit.yaml" "--audit-log-path=$LOG/audit.log"
     for _ in $(seq 300); do
         kubectl get --raw /readyz >/dev/null 2>&1 && return
         sleep .2
@@ -195,6 +208,7 @@ up() {
     trap down ERR
     network
     certificates
+    audit_policy
     disks
     start_plane
     for n in $(seq "$NODES"); do start_node "$n"; done
