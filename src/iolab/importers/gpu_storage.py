@@ -73,11 +73,13 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
     moved = int(match["moved"]) * KIB
     block = parse_number(match["block"])
     operation = "read" if match["type"].upper().endswith("READ") else "write"
+    count, seconds = int(match["count"]), parse_number(match["seconds"])
     figures = Figures(
         operation=operation,
-        count=int(match["count"]),
+        count=count,
         bytes=moved,
-        seconds=parse_number(match["seconds"]),
+        seconds=seconds,
+        rate_per_s=count / seconds if seconds else None,
         bw_bytes_per_s=scaled_number(match["rate"], GIB),
         lat_mean_ns=scaled_number(match["latency"], NS_PER_US),
         printed=printed_figures(
@@ -94,7 +96,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
         version="",
         files=(file.name,),
         buffered=TRANSFERS_BUFFERED.get(match["transfer"]),
-        notes=("rates are of all threads together",),
+        notes=("rates are of all threads together; operations a second are ops over total_time",),
     )
     threads = int(match["threads"])
     settings = {
@@ -175,10 +177,12 @@ def _nixl_run(
 ) -> ForeignRun:
     rate = row.get("Aggregate B/W (GB/Sec)", row.get("B/W (GB/Sec)"))
     block = parse_number(row["Block Size (B)"])
+    bytes_per_s = scaled_number(rate, 1e9)
     operation = settings.get("op_type", "").strip().lower()
     figures = Figures(
         operation=operation if operation in ("read", "write") else "mixed",
-        bw_bytes_per_s=scaled_number(rate, 1e9),
+        rate_per_s=bytes_per_s / block if bytes_per_s is not None and block else None,
+        bw_bytes_per_s=bytes_per_s,
         lat_mean_ns=scaled_number(row.get("Avg Lat. (us)"), NS_PER_US),
         printed=printed_figures(row),
     )
@@ -187,8 +191,8 @@ def _nixl_run(
         version="",
         files=(file.name,),
         notes=(
-            "the mean latency is the time of all transfers over their number; percentiles are of "
-            "a batch's phases and not read",
+            "the mean latency is the time of all transfers over their number, transfers a second "
+            "are bytes a second over a block; percentiles are of a batch's phases and not read",
         ),
     )
     own = {

@@ -104,11 +104,13 @@ def _run_of_totals(
     count = parse_number(totals.get(f"Total {operation}s made", ""))
     size = parse_number(totals.get(f"{operation.title()} size", ""))
     moved = None if count is None or size is None else round(count * size)
+    seconds = parse_number(totals.get("Total time run", ""))
     figures = Figures(
         operation=operation,
         count=None if count is None else round(count),
         bytes=moved,
-        seconds=parse_number(totals.get("Total time run", "")),
+        seconds=seconds,
+        rate_per_s=count / seconds if count is not None and seconds else None,
         bw_bytes_per_s=scaled_number(totals.get("Bandwidth (MB/sec)"), MIB),
         lat_min_ns=_latency_ns(totals, "min"),
         lat_mean_ns=_latency_ns(totals, "average"),
@@ -119,7 +121,10 @@ def _run_of_totals(
         tool="rados bench",
         version="",
         files=(file.name,),
-        notes=("MB are of 1,048,576 bytes", "objects are written and read whole, through librados"),
+        notes=(
+            "MB are of 1,048,576 bytes; operations a second are their number over the time, since "
+            "Average IOPS is cut to a whole number",
+        ),
     )
     in_flight = int(concurrent[1]) if concurrent else None
     settings = {
