@@ -501,7 +501,9 @@ mod tests {
     #[test]
     fn the_loaders_own_file_is_read_as_the_process_sees_it() {
         let (tree, roots) = process("", "HOME=/ LD_PRELOAD=a.so:/b.so");
-        tree.put("proc/7/root/etc/ld.so.preload", "# comment /no.so\n/c.so  /d.so # /e.so\n");
+        let root = "proc/7/root"; // what the process has as its root
+        let file = "# comment /no.so\n/c.so  /d.so # /e.so\n";
+        tree.put(&format!("{root}/etc/ld.so.preload"), file);
         let told: Vec<(String, Source)> =
             look(&roots).libraries.into_iter().map(|one| (one.path, one.source)).collect();
         let (variable, file) = (Source::Preload, Source::File);
