@@ -39,6 +39,7 @@ pub mod standstill;
 pub mod sys;
 pub mod token;
 pub mod trace;
+pub mod training;
 pub mod transfer;
 pub mod tree;
 pub mod watch;

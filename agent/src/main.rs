@@ -13,7 +13,7 @@ use iolab_agent::lease::Lease;
 use iolab_agent::serve::{CODE_FAULT, serve};
 use iolab_agent::sys::process::own_program;
 use iolab_agent::wire::Outbox;
-use iolab_agent::{checkpoint, error, guest, keeper, kvcache, native, s3};
+use iolab_agent::{checkpoint, error, guest, keeper, kvcache, native, s3, training};
 
 fn main() -> ExitCode {
     match env::args().nth(1).as_deref() {
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Some("objects-null-server") => {
             return s3::null_server::main(&env::args().skip(2).collect::<Vec<_>>());
         }
+        Some("training-read") => return training::main(),
         Some(other) => {
             eprintln!("iolab-agent: it takes no argument but --version or engine, not {other}");
             return ExitCode::from(2);

@@ -33,6 +33,7 @@ KINDS: Final = (
     "iolab.loads.kvcache.kind:KIND",
     "iolab.loads.checkpoint.kind:KIND",
     "iolab.loads.objects.kind:KIND",
+    "iolab.loads.training.kind:KIND",
     "iolab.importers.kind:KIND",
 )
 """iolab's own kinds of load, in the order shown; one line each."""

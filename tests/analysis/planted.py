@@ -79,6 +79,7 @@ from tests.loads.metadata.records import JOB as METADATA_JOB
 from tests.loads.metadata.records import Shape, made, mdtest_record, with_phase
 from tests.loads.metadata.test_checks import FOUR
 from tests.loads.objects import records as requests
+from tests.loads.training import records as training
 
 INDICATIVE, INVALID = Level.INDICATIVE, Level.INVALID
 SECONDS: Final = 30
@@ -231,6 +232,10 @@ CASSANDRA: Final = session(stores.served())
 KV_CACHE: Final = session(replays.replayed())
 CHECKPOINT: Final = session(checkpoints.saved_and_restored())
 OBJECTS: Final = session(requests.objects_run())
+TRAINING: Final = session(training.trained())
+BUFFERED_TRAINING: Final = session(
+    training.trained(job=replace(training.JOB, direct=False, files=100_000_000))
+)
 
 
 class Planted(Record):
@@ -768,6 +773,29 @@ PLANTED: Final = (
         "Half of a checkpoint was restored from the page cache.",
         CHECKPOINT,
         lambda s: s.but(checkpoints.saved_and_restored(restore=checkpoints.with_cached_half)),
+    ),
+    Planted(
+        "step-parts",
+        INVALID,
+        "The waits for the barrier were not counted.",
+        TRAINING,
+        lambda s: s.but(training.trained(parts={"barrier": 0})),
+    ),
+    Planted(
+        "first-epoch",
+        INVALID,
+        "After the first epoch samples came from a cache, and accelerators were half as slow.",
+        TRAINING,
+        lambda s: s.but(
+            training.trained(first_epoch=replace(training.EPOCH, step_ns=400 * training.STEP_NS))
+        ),
+    ),
+    Planted(
+        "below-memory",
+        INVALID,
+        "The files were smaller than the memory through which they were read.",
+        BUFFERED_TRAINING,
+        lambda s: s.but(training.trained(job=replace(training.JOB, direct=False))),
     ),
     Planted(
         "uneven-fleet",

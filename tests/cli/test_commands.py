@@ -108,6 +108,7 @@ def test_studies_are_listed() -> None:
         "rocksdb",
         "s3-objects",
         "ssd-cluster",
+        "training-read",
         "vm-fleet",
     ]
     assert all(study["scales"] == ["full", "small"] for study in listed)

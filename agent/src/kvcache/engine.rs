@@ -3,15 +3,14 @@
 use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::objects::{Buffer, Objects};
-use super::report;
 use super::spec::Spec;
 use super::store::{ReadTask, Store, WriteTask};
 use crate::error::io_error_text;
@@ -20,8 +19,8 @@ use crate::native::counts::{ArrivalMode, WorkerCounters};
 use crate::native::halt::{CHECK_INTERVAL_NS, Halt};
 use crate::native::lines;
 use crate::native::queue::IoKind;
-use crate::native::tsc::{Clock, ClockSource};
-use crate::sys::block::allowed_processors;
+use crate::native::timed::{self, Composite, Ended, TimedLoad};
+use crate::native::tsc::Clock;
 use crate::sys::signal;
 use crate::sys::thread::{allow_open_files, lock, set_min_timer_slack};
 use crate::sys::time::real_ns;
@@ -57,6 +56,9 @@ pub struct Replay {
     pub objects: Objects,
     /// What is held, read and written.
     pub store: Mutex<Store>,
+    held_at_start: usize,
+    /// Of the thread that hands requests out.
+    own_counters: ThreadCounters,
     has_reads: Condvar,
     has_writes: Condvar,
     is_over: AtomicBool,
@@ -80,21 +82,8 @@ pub struct RequestCounters {
 /// The bytes whose time the pace of a prefix is.
 const PACE_BYTES: u128 = 1 << 20;
 
-/// A thread's counters, as the report reads them.
-pub type ThreadCounters = (Arc<WorkerCounters>, Arc<RequestCounters>);
-
-/// A thread has ended, and this was its last act, in ticks.
-pub type Ended = u64;
-
-/// The threads that read and write, set up and waiting.
-pub struct Workers {
-    /// Of all threads; the first is that which hands requests out.
-    pub counters: Vec<ThreadCounters>,
-    /// Each tells its end here.
-    pub ended: Receiver<Ended>,
-    /// How many there are.
-    pub count: usize,
-}
+type ThreadCounters = timed::ThreadCounters<RequestCounters>;
+type Workers = timed::Workers<RequestCounters>;
 
 fn run_engine(spec: Spec) -> Result<(), String> {
     let (paths, blocks) = spec.paths()?;
@@ -121,6 +110,8 @@ fn run_engine(spec: Spec) -> Result<(), String> {
         clock,
         halt,
         store: Mutex::new(store),
+        held_at_start,
+        own_counters: (counters_of(&[IoKind::Read, IoKind::Write]), Arc::default()),
         has_reads: Condvar::new(),
         has_writes: Condvar::new(),
         is_over: AtomicBool::new(false),
@@ -128,26 +119,14 @@ fn run_engine(spec: Spec) -> Result<(), String> {
         spec,
     });
     let workers = start_workers(&replay)?;
-    lines::print_line(&json!({
-        "native": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "method": "sync",
-        "direct": replay.spec.direct,
-        "timed": true,
-        "clock": if clock.source() == ClockSource::Tsc { "tsc" } else { "clock_gettime" },
-        "threads": workers.count,
-        "cpus": allowed_processors(),
-        "probes": { "read": null },
-        "notes": [],
-    }));
-    report::report_run(&replay, &workers, lines::requested_start_real_ns(), held_at_start);
+    timed::print_head(&*replay, workers.count);
+    timed::report_run(&replay, &workers, lines::requested_start_real_ns());
     Ok(())
 }
 
 fn start_workers(replay: &Arc<Replay>) -> Result<Workers, String> {
     let (tell, ended) = channel();
-    let mut counters =
-        vec![(counters_of(&[IoKind::Read, IoKind::Write]), Arc::<RequestCounters>::default())];
+    let mut counters = vec![replay.own_counters.clone()];
     let spec = &replay.spec;
     let kinds = [(IoKind::Read, spec.reads_in_flight), (IoKind::Write, spec.writes_in_flight)];
     for (kind, threads) in kinds {
@@ -177,10 +156,76 @@ fn counters_of(kinds: &[IoKind]) -> Arc<WorkerCounters> {
     Arc::new(WorkerCounters::new(kinds, ArrivalMode::Scheduled))
 }
 
+impl TimedLoad for Replay {
+    type Counters = RequestCounters;
+    const COMPOSITES: &'static [Composite<RequestCounters>] = &[
+        ("prefix_load", |own| &own.prefix),
+        ("request", |own| &own.request),
+        ("prefix_pace", |own| &own.pace),
+    ];
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn halt(&self) -> &Halt {
+        &self.halt
+    }
+
+    fn runtime_s(&self) -> f64 {
+        self.spec.runtime_s
+    }
+
+    fn interval_ms(&self) -> u64 {
+        self.spec.interval_ms
+    }
+
+    fn is_direct(&self) -> bool {
+        self.spec.direct
+    }
+
+    fn begin(self: &Arc<Self>, start: u64, deadline: u64) -> Option<JoinHandle<()>> {
+        let shared = Arc::clone(self);
+        let work = move || shared.hand_out(start, deadline);
+        thread::Builder::new().name("requests".into()).spawn(work).ok()
+    }
+
+    fn end_submission(&self) -> (u64, Option<u64>) {
+        let mut store = lock(&self.store);
+        self.is_over.store(true, Ordering::Relaxed);
+        let waiting = store.drop_waiting();
+        drop(store);
+        self.has_reads.notify_all();
+        self.has_writes.notify_all();
+        waiting
+    }
+
+    fn interval_values(&self) -> Map<String, Value> {
+        let (_, writes) = lock(&self.store).queued();
+        Map::from_iter([
+            ("backlog".into(), self.backlog.load(Ordering::Relaxed).into()),
+            ("write_backlog".into(), writes.into()),
+        ])
+    }
+
+    fn end_values(&self) -> Map<String, Value> {
+        let store = lock(&self.store);
+        let mut requests = json!(store.counts);
+        requests["held_at_start"] = self.held_at_start.into();
+        requests["held_at_end"] = store.held_blocks().into();
+        requests["unloaded"] = self.backlog.load(Ordering::Relaxed).into();
+        Map::from_iter([
+            ("verify".into(), self.objects.verification()),
+            ("requests".into(), requests),
+        ])
+    }
+}
+
 impl Replay {
-    /// Hand each request out when it is due, until `deadline`; times are in ticks. How many came.
-    pub fn hand_out(&self, start: u64, deadline: u64, counters: &ThreadCounters) -> usize {
+    /// Hand each request out when it is due, until `deadline`; times are in ticks.
+    fn hand_out(&self, start: u64, deadline: u64) {
         set_min_timer_slack();
+        let counters = &self.own_counters;
         let requests = &self.spec.requests[self.spec.warm..];
         let mut due_ns = 0;
         for (nth, request) in requests.iter().enumerate() {
@@ -192,7 +237,7 @@ impl Replay {
             };
             let has_waited = self.clock.ticks() < due;
             if due >= deadline || !self.wait_until(due) {
-                return nth;
+                return;
             }
             let awake = self.clock.ticks();
             let mut store = lock(&self.store);
@@ -212,7 +257,6 @@ impl Replay {
                 counters.1.request.add(self.clock.ns(done.saturating_sub(due)));
             }
         }
-        requests.len()
     }
 
     /// Wait until threads have nothing left to do; now, or the deadline.
@@ -255,17 +299,6 @@ impl Replay {
             }
             self.clock.wait_until(now + step);
         }
-    }
-
-    /// Nothing more is begun: how many reads were never begun, and when the first of them was due.
-    pub fn end_submission(&self) -> (u64, Option<u64>) {
-        let mut store = lock(&self.store);
-        self.is_over.store(true, Ordering::Relaxed);
-        let waiting = store.drop_waiting();
-        drop(store);
-        self.has_reads.notify_all();
-        self.has_writes.notify_all();
-        waiting
     }
 
     fn read_until_over(&self, own: &ThreadCounters, mut buffer: Buffer, tell: &Sender<Ended>) {

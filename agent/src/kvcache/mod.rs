@@ -9,7 +9,6 @@
 mod engine;
 mod lru;
 mod objects;
-mod report;
 mod spec;
 mod store;
 

@@ -26,6 +26,7 @@ pub mod source;
 pub mod spec;
 pub mod target;
 pub mod threads;
+pub mod timed;
 pub mod trace;
 pub mod tsc;
 pub mod verify;

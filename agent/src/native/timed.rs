@@ -1,99 +1,143 @@
-//! The thread that tells: when the replay began, each interval, and the end with all sums.
+//! Load of blocking threads for a set time, as those engines make it whose operations are more than
+//! single I/Os: when it began, each interval, and the end with all sums.
 
 use std::collections::BTreeMap;
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::RecvTimeoutError;
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::engine::{Replay, RequestCounters, Workers};
+use super::counts::WorkerCounters;
+use super::halt::{CHECK_INTERVAL_NS, Halt};
+use super::lines::{CounterSnapshot, latency_since, print_line};
+use super::tsc::{Clock, ClockSource};
 use crate::latency::{LatencyCounters, LatencyCounts};
-use crate::native::counts::WorkerCounters;
-use crate::native::halt::CHECK_INTERVAL_NS;
-use crate::native::lines::{CounterSnapshot, latency_since, print_line};
-use crate::sys::thread::{Usage, lock, process_usage};
+use crate::sys::block::allowed_processors;
+use crate::sys::thread::{Usage, process_usage};
 use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
 
-/// The replay is set up so long before the start.
+/// The load is set up so long before the start.
 const START_LEAD_NS: u64 = 20_000_000;
-/// Latencies of requests as the lines name them.
-const PREFIX: &str = "prefix_load";
-const REQUEST: &str = "request";
-const PACE: &str = "prefix_pace";
 /// After the end nothing may end for so long before what is under way counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(10);
-/// The arrivals are behind where reads of so large a part of the time were never begun.
+/// The arrivals are behind where I/Os of so large a part of the time were never begun.
 const MAX_LAG_RATIO: f64 = 0.01;
 
+/// A thread has ended, and this was its last act, in ticks.
+pub type Ended = u64;
+
+/// A thread's counters: of its I/Os, and of the operations that are made of them.
+pub type ThreadCounters<C> = (Arc<WorkerCounters>, Arc<C>);
+
+/// An operation made of I/Os: its name in the lines, and where a thread counts it.
+pub type Composite<C> = (&'static str, fn(&C) -> &LatencyCounters);
+
+/// The threads of a load, set up and waiting.
+pub struct Workers<C> {
+    /// Of all threads.
+    pub counters: Vec<ThreadCounters<C>>,
+    /// Each that does I/O tells its end here.
+    pub ended: Receiver<Ended>,
+    /// How many do.
+    pub count: usize,
+}
+
+/// Load that goes on for a set time.
+pub trait TimedLoad: Send + Sync + 'static {
+    /// What a thread counts beside its I/Os.
+    type Counters: 'static;
+    /// The operations that are made of I/Os.
+    const COMPOSITES: &'static [Composite<Self::Counters>];
+
+    /// The clock of all times.
+    fn clock(&self) -> Clock;
+    /// The wish to end early.
+    fn halt(&self) -> &Halt;
+    /// How long it goes on.
+    fn runtime_s(&self) -> f64;
+    /// Between two intervals that are told.
+    fn interval_ms(&self) -> u64;
+    /// Whether I/Os go past the page cache.
+    fn is_direct(&self) -> bool;
+    /// Begin at `start` and go on until `deadline`, both in ticks; what ends when that is over.
+    fn begin(self: &Arc<Self>, start: u64, deadline: u64) -> Option<JoinHandle<()>>;
+    /// Nothing more is begun: how many I/Os never were, and when the first of them was due.
+    fn end_submission(&self) -> (u64, Option<u64>);
+    /// What else an interval tells.
+    fn interval_values(&self) -> Map<String, Value>;
+    /// What else the end tells.
+    fn end_values(&self) -> Map<String, Value>;
+}
+
+/// Tell what makes the load.
+pub fn print_head<L: TimedLoad>(load: &L, threads: usize) {
+    let has_counter = load.clock().source() == ClockSource::Tsc;
+    print_line(&json!({
+        "native": 1,
+        "version": env!("CARGO_PKG_VERSION"),
+        "method": "sync",
+        "direct": load.is_direct(),
+        "timed": true,
+        "clock": if has_counter { "tsc" } else { "clock_gettime" },
+        "threads": threads,
+        "cpus": allowed_processors(),
+        "probes": { "read": null },
+        "notes": [],
+    }));
+}
 /// What is told of a moment.
 struct Snapshot {
     ios: CounterSnapshot,
-    prefix: LatencyCounts,
-    request: LatencyCounts,
-    pace: LatencyCounts,
+    composites: Vec<(&'static str, LatencyCounts)>,
 }
 
 impl Snapshot {
-    fn of(workers: &Workers) -> Self {
+    fn of<L: TimedLoad>(workers: &Workers<L::Counters>) -> Self {
         let ios: Vec<Arc<WorkerCounters>> =
             workers.counters.iter().map(|(ios, _)| Arc::clone(ios)).collect();
-        let requests = |of: fn(&RequestCounters) -> &LatencyCounters| {
-            LatencyCounts::of(workers.counters.iter().map(|(_, requests)| of(requests)))
-        };
-        Self {
-            ios: CounterSnapshot::of(&ios),
-            prefix: requests(|one| &one.prefix),
-            request: requests(|one| &one.request),
-            pace: requests(|one| &one.pace),
-        }
+        let composites = L::COMPOSITES.iter().map(|&(name, of)| {
+            (name, LatencyCounts::of(workers.counters.iter().map(|(_, own)| of(own))))
+        });
+        Self { ios: CounterSnapshot::of(&ios), composites: composites.collect() }
     }
 
     /// What changed since an earlier moment, and how much ended.
     fn since(&self, earlier: &Self) -> (Map<String, Value>, u64) {
         let (mut all, mut ended) = self.ios.latency_since(&earlier.ios);
-        for (name, now, then) in [
-            (PREFIX, &self.prefix, &earlier.prefix),
-            (REQUEST, &self.request, &earlier.request),
-            (PACE, &self.pace, &earlier.pace),
-        ] {
+        for ((name, now), (_, then)) in self.composites.iter().zip(&earlier.composites) {
             let (counts, count) = latency_since(now, then);
-            all.insert(name.into(), counts);
+            all.insert((*name).into(), counts);
             ended += count;
         }
         (all, ended)
     }
 }
 
-/// Replay, and tell it. `start_real_ns` is when to start; at once when it is past or None.
-pub fn report_run(
-    replay: &Arc<Replay>,
-    workers: &Workers,
+/// Make the load, and tell it. `start_real_ns` is when to start; at once when it is past or None.
+pub fn report_run<L: TimedLoad>(
+    load: &Arc<L>,
+    workers: &Workers<L::Counters>,
     start_real_ns: Option<u64>,
-    held_at_start: usize,
 ) {
-    let none = Snapshot::of(workers);
-    let start_real_ns = wait_for_start(replay, start_real_ns);
-    let clock = replay.clock;
+    let none = Snapshot::of::<L>(workers);
+    let start_real_ns = wait_for_start(load.halt(), start_real_ns);
+    let clock = load.clock();
     let now = clock.ticks();
     let start = now + clock.ticks_of(start_real_ns.saturating_sub(real_ns()));
-    let runtime_ns = (replay.spec.runtime_s * SECOND_NS as f64) as u64;
+    let runtime_ns = (load.runtime_s() * SECOND_NS as f64) as u64;
     let deadline = start + clock.ticks_of(runtime_ns);
-    let (shared, counters) = (Arc::clone(replay), workers.counters[0].clone());
-    let handing_out = thread::Builder::new()
-        .name("requests".into())
-        .spawn(move || shared.hand_out(start, deadline, &counters));
+    let begun = load.begin(start, deadline);
     let before = process_usage();
     print_line(&json!({ "started_real_ns": start_real_ns, "late_ns": 0 }));
     let mut writer =
-        IntervalWriter { replay, workers, start_real_ns, seq: 0, told_ns: 0, told: none };
-    let interval_ns = replay.spec.interval_ms * (SECOND_NS / 1000);
+        IntervalWriter { load: &**load, workers, start_real_ns, seq: 0, told_ns: 0, told: none };
+    let interval_ns = load.interval_ms() * (SECOND_NS / 1000);
     loop {
         let now_ns = clock.ns(clock.ticks().saturating_sub(start));
-        let end_ns = clock.ns(replay.halt.at_ticks().min(deadline).saturating_sub(start));
+        let end_ns = clock.ns(load.halt().at_ticks().min(deadline).saturating_sub(start));
         if now_ns >= end_ns {
             break;
         }
@@ -105,26 +149,17 @@ pub fn report_run(
         thread::sleep(Duration::from_nanos(pause_ns));
     }
     let measured_ns = clock.ns(clock.ticks().min(deadline).saturating_sub(start)).max(1);
-    let (unsubmitted, oldest) = replay.end_submission();
+    let (unsubmitted, oldest) = load.end_submission();
     let used = process_usage().since(before);
     writer.write(measured_ns.max(writer.told_ns + 1));
-    let handed_out = handing_out.ok().and_then(|thread| thread.join().ok());
+    let is_broken = begun.is_none_or(|thread| thread.join().is_err());
     let (last, hung) = await_workers(workers);
     let last_ns = clock.ns(last.saturating_sub(start)).max(measured_ns);
     writer.write_rest(last_ns);
     let lag_ns = oldest.map(|due| measured_ns.saturating_sub(clock.ns(due.saturating_sub(start))));
-    let end = End {
-        start_real_ns,
-        last_ns,
-        measured_ns,
-        unsubmitted,
-        lag_ns,
-        hung,
-        used,
-        held_at_start,
-        is_broken: handed_out.is_none(),
-    };
-    end.print(replay, workers);
+    let end =
+        End { start_real_ns, last_ns, measured_ns, unsubmitted, lag_ns, hung, used, is_broken };
+    end.print(&**load, workers);
     if hung > 0 {
         // Threads that the kernel does not let go would be waited for in vain.
         process::exit(0);
@@ -132,17 +167,17 @@ pub fn report_run(
 }
 
 /// Sleep until shortly before the start, unless all is halted; when it is.
-fn wait_for_start(replay: &Replay, start_real_ns: Option<u64>) -> u64 {
+fn wait_for_start(halt: &Halt, start_real_ns: Option<u64>) -> u64 {
     let start_real_ns = start_real_ns.unwrap_or(0).max(real_ns() + START_LEAD_NS);
     let gate_ns = start_real_ns - START_LEAD_NS;
-    while real_ns() < gate_ns && !replay.halt.is_requested() {
+    while real_ns() < gate_ns && !halt.is_requested() {
         sleep_until_real(gate_ns.min(real_ns() + CHECK_INTERVAL_NS));
     }
     start_real_ns
 }
 
 /// Wait until all threads have ended: when the last I/O did, in ticks, and how many hang.
-fn await_workers(workers: &Workers) -> (u64, u64) {
+fn await_workers<C>(workers: &Workers<C>) -> (u64, u64) {
     let (mut last, mut ended) = (0, 0);
     while ended < workers.count {
         match workers.ended.recv_timeout(HANG_TIMEOUT) {
@@ -156,22 +191,20 @@ fn await_workers(workers: &Workers) -> (u64, u64) {
     (last, (workers.count - ended) as u64)
 }
 
-struct IntervalWriter<'a> {
-    replay: &'a Replay,
-    workers: &'a Workers,
+struct IntervalWriter<'a, L: TimedLoad> {
+    load: &'a L,
+    workers: &'a Workers<L::Counters>,
     start_real_ns: u64,
     seq: u64,
     told_ns: u64,
     told: Snapshot,
 }
 
-impl IntervalWriter<'_> {
+impl<L: TimedLoad> IntervalWriter<'_, L> {
     fn write(&mut self, now_ns: u64) {
-        let now = Snapshot::of(self.workers);
+        let now = Snapshot::of::<L>(self.workers);
         let (mut line, _) = now.since(&self.told);
-        let (_, writes) = lock(&self.replay.store).queued();
-        line.insert("backlog".into(), self.replay.backlog.load(Ordering::Relaxed).into());
-        line.insert("write_backlog".into(), writes.into());
+        line.extend(self.load.interval_values());
         line.insert("seq".into(), self.seq.into());
         line.insert("end_real_ns".into(), (self.start_real_ns + now_ns).into());
         line.insert("span_ns".into(), (now_ns - self.told_ns).into());
@@ -183,7 +216,7 @@ impl IntervalWriter<'_> {
 
     /// What ended after the end, if anything did.
     fn write_rest(&mut self, last_ns: u64) {
-        let (_, ended) = Snapshot::of(self.workers).since(&self.told);
+        let (_, ended) = Snapshot::of::<L>(self.workers).since(&self.told);
         if ended > 0 || last_ns > self.told_ns {
             self.write(last_ns.max(self.told_ns + 1));
         }
@@ -198,22 +231,15 @@ struct End {
     lag_ns: Option<u64>,
     hung: u64,
     used: Usage,
-    held_at_start: usize,
     is_broken: bool,
 }
 
 impl End {
-    fn print(&self, replay: &Replay, workers: &Workers) {
-        let whole = Snapshot::of(workers);
+    fn print<L: TimedLoad>(&self, load: &L, workers: &Workers<L::Counters>) {
+        let whole = Snapshot::of::<L>(workers);
         let mut end = whole.ios.totals();
         let broken: BTreeMap<&str, u64> =
             self.is_broken.then_some(("lost", 1)).into_iter().collect();
-        let store = lock(&replay.store);
-        let mut requests = json!(store.counts);
-        requests["held_at_start"] = self.held_at_start.into();
-        requests["held_at_end"] = store.held_blocks().into();
-        requests["unloaded"] = replay.backlog.load(Ordering::Relaxed).into();
-        drop(store);
         let rest = json!({
             "start_real_ns": self.start_real_ns,
             "end_real_ns": self.start_real_ns + self.last_ns,
@@ -234,17 +260,16 @@ impl End {
             "unreached": self.lag_ns.unwrap_or(0) as f64
                 > MAX_LAG_RATIO * self.measured_ns as f64,
             "unsubmitted": { "count": self.unsubmitted, "oldest_ns": self.lag_ns },
-            "verify": replay.objects.verification(),
             "depth": null,
             "context_switches": {
                 "voluntary": self.used.waits,
                 "involuntary": self.used.preemptions,
             },
             "steal_ticks": null,
-            "requests": requests,
         });
         if let Value::Object(rest) = rest {
             end.extend(rest);
+            end.extend(load.end_values());
         }
         print_line(&json!({ "end": end }));
     }

@@ -1,0 +1,1 @@
+"""Training-read load: accelerators that take batches of samples, read ahead of them."""

@@ -1,0 +1,72 @@
+"""How training-read load is made in a session: the agent's own engine on laid-out files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.core.run import PlannedRun
+from iolab.hosts.engine import Command
+from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.training.engine import TrainingReader, training_command
+from iolab.loads.training.workload import TRAINING_ENGINE, TrainingJob
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState
+from iolab.session.kinds import LoadSession
+from iolab.session.laid_out_files import drop_caches, prove_extents_written
+from iolab.session.process_driver import ProcessDriver
+from iolab.session.start import watch_idle
+from iolab.study.targets import hosts_making_load_of_point
+from iolab.targets.context import run_seed
+
+
+class TrainingDriver(ProcessDriver):
+    """One process of the agent on each host, for its accelerators."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, TrainingReader] = {}
+
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """Extents proved, caches dropped, devices watched idle."""
+        for phase in (prove_extents_written, drop_caches, watch_idle):
+            if not session.stop.is_requested:
+                await phase(session, run, shares)
+
+    async def measure(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostRunState],
+        counters: CounterCollector,
+    ) -> None:
+        """See `ProcessDriver`; then what each host did in its epochs."""
+        self._readers.clear()
+        try:
+            await super().measure(session, run, shares, counters)
+        finally:
+            for share in shares:
+                if share.name in self._readers:
+                    share.details = self._readers[share.name].details
+
+    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+        """See `ProcessDriver`."""
+        job = TrainingJob.require_type(run.point.job)
+        hosts = hosts_making_load_of_point(session.study, run.point)
+        accelerators = job.accelerators_of_host(hosts.index(share.name), len(hosts))
+        self._readers[share.name] = TrainingReader(accelerators)
+        return training_command(
+            job,
+            accelerators,
+            share.workdir.dir,
+            seconds=session.study.method.load_seconds_range[1],
+            seed=run_seed(session.study, run.point, share.name, run.repeat),
+        )
+
+    def reader(self, run: PlannedRun, share: HostRunState) -> TrainingReader:  # noqa: ARG002 - of all
+        """See `ProcessDriver`."""
+        return self._readers[share.name]
+
+
+SESSION: Final = LoadSession(drivers={TRAINING_ENGINE: TrainingDriver})

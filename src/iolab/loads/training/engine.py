@@ -1,0 +1,145 @@
+"""The agent's engine of training-read load: what it is told of a host, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from iolab.core.run import EngineTotals
+from iolab.core.workload import Direction
+from iolab.hosts.engine import Command
+from iolab.hosts.engine_lines import (
+    LineReader,
+    parse_operation_interval,
+    require_count,
+    require_part,
+)
+from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
+from iolab.hosts.intervals import DirectionInterval
+from iolab.loads.training.workload import EpochTotals, TrainingJob, TrainingOperation, TrainingRun
+
+FORMAT: Final = 1
+ARGV: Final = ("iolab-agent", "training-read")
+
+SIZES_SEED: Final = 1
+"""Samples have the same sizes in all runs; their order is another in each."""
+
+INTERVAL_MS: Final = 1000
+END_LIMIT_S: Final = 60.0
+"""From the end of submission: I/Os that hang are given up after ten seconds."""
+
+REPORT_LIMIT_BYTES: Final = 64 << 10
+SPARE_REPORTS: Final = 64
+"""A line an interval, of bins that are in use, and some more for the head and the end."""
+
+
+def training_command(
+    job: TrainingJob, accelerators: int, directory: str, *, seconds: float, seed: int
+) -> Command:
+    """The process of one host."""
+    spec: dict[str, Any] = {
+        "format": FORMAT,
+        "path": f"{job.data_set('').id}.0.",
+        "files": job.files,
+        "file_bytes": job.file_bytes,
+        "samples": _sample_sizes(job),
+        "samples_per_group": job.samples_per_file,
+        "accelerators": accelerators,
+        "loaders": job.loaders,
+        "prefetch": job.prefetch,
+        "batch": job.batch,
+        "compute_ns": job.compute_ns,
+        "read_bytes": job.read_bytes,
+        "barrier": job.barrier,
+        "direct": job.direct,
+        "runtime_s": seconds,
+        "interval_ms": INTERVAL_MS,
+        "seed": seed,
+    }
+    text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
+    limit_s = seconds + END_LIMIT_S
+    return Command(
+        argv=ARGV,
+        cwd=directory,
+        stdin=text.encode("ascii"),
+        job_file=text,
+        wall_limit_s=limit_s,
+        output_limit_bytes=(math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
+        waits_for_start=True,
+    )
+
+
+def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
+    if not job.sample_stdev:
+        return {"fixed": {"bytes": job.sample_bytes, "per_file": job.samples_per_file}}
+    sizes = {"mean": job.sample_bytes, "stdev": job.sample_stdev, "step": job.sample_step}
+    return {"normal": {**sizes, "seed": SIZES_SEED}}
+
+
+class TrainingReader(LineReader):
+    """Reads what the engine prints on one host; `details` when it has ended."""
+
+    head_key = "native"
+
+    def __init__(self, accelerators: int) -> None:
+        super().__init__()
+        self._accelerators = accelerators
+        self.details: TrainingRun | None = None
+
+    def version_text(self, head: dict[str, Any]) -> str:
+        """See `LineReader`."""
+        return super().version_text(head).replace("native", "training-read")
+
+    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+        """Reads, and the operations that are made of them."""
+        parts = list(
+            parse_direction_intervals(Direction.READ, require_part(document, Direction.READ.key))
+        )
+        parts += (
+            parse_operation_interval(operation, require_part(document, operation.key))
+            for operation in TrainingOperation
+        )
+        return tuple(parts)
+
+    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+        """See `LineReader`; with what was counted of epochs."""
+        self.details = self._details(require_part(end, "training"))
+        return parse_totals(head, end, (Direction.READ,), 1)
+
+    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
+        """A run of nothing but failures, or without any step."""
+        generator = totals.generator
+        failed = generator.failed_ios if generator else 0
+        if failed and not (totals.read and totals.read.ios):
+            self.faults.add_fault(f"all {failed} I/Os failed")
+        if not require_part(end, "training").get("steps_most"):
+            self.faults.add_fault(
+                "no accelerator ended a step: a batch takes longer than the run, or there are "
+                "fewer samples than one batch for each"
+            )
+
+    def _details(self, counts: Mapping[str, Any]) -> TrainingRun:
+        return TrainingRun(
+            accelerators=self._accelerators,
+            samples=require_count(counts, "samples"),
+            steps_per_epoch=require_count(counts, "steps_per_epoch"),
+            epochs=require_count(counts, "epochs"),
+            steps_least=require_count(counts, "steps_least"),
+            steps_most=require_count(counts, "steps_most"),
+            first_epoch=_epoch_totals(require_part(counts, "first_epoch")),
+            later_epochs=_epoch_totals(require_part(counts, "later_epochs")),
+        )
+
+
+def _epoch_totals(counts: Mapping[str, Any]) -> EpochTotals:
+    return EpochTotals(
+        steps=require_count(counts, "steps"),
+        step_ns=require_count(counts, "step_ns"),
+        storage_wait_ns=require_count(counts, "storage_wait_ns"),
+        first_step_ns=require_count(counts, "first_step_ns"),
+        batches=require_count(counts, "batches"),
+        load_ns=require_count(counts, "load_ns"),
+        bytes=require_count(counts, "bytes"),
+    )

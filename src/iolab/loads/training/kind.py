@@ -1,0 +1,19 @@
+"""Training-read load as a kind of load."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.loads.kind import LoadKind
+from iolab.loads.training.metric_specs import METRICS
+from iolab.loads.training.workload import TrainingJob
+
+KIND: Final = LoadKind(
+    "training-read",
+    (TrainingJob,),
+    session="iolab.loads.training.driver:SESSION",
+    study="iolab.loads.training.study:TrainingStudy",
+    analysis="iolab.loads.training.analysis:TrainingAnalysis",
+    report="iolab.loads.training.report:TrainingReport",
+    metrics=METRICS,
+)

@@ -1,0 +1,58 @@
+"""The metrics of training-read load that are no rates and latencies of operations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.core.metric_spec import Better, CombineRule, MetricSpec
+
+UTILISATION: Final = MetricSpec(
+    "accelerator_utilisation", "utilisation", "share", Better.HIGHER, CombineRule.MEAN
+)
+"""Computing, of all the time of steps, without the first of each epoch; of several hosts that of
+the lowest, for all of a training go as fast as its slowest."""
+
+STORAGE_WAIT: Final = MetricSpec(
+    "storage_wait_share", "storage wait", "share", Better.LOWER, CombineRule.MEAN
+)
+"""Waiting for a batch that was not read yet, of the same time and host."""
+
+BARRIER_WAIT: Final = MetricSpec(
+    "barrier_wait_share", "barrier wait", "share", Better.LOWER, CombineRule.MEAN
+)
+"""Waiting for other accelerators to end their step."""
+
+LATENESS: Final = MetricSpec(
+    "emulator_lateness_share", "emulator lateness", "share", Better.LOWER, CombineRule.MEAN
+)
+"""By how much the emulator ended computing too late. The four add up to 1."""
+
+PUBLISHED_UTILISATION: Final = MetricSpec(
+    "published_utilisation", "published formula", "share", Better.HIGHER, CombineRule.MEAN
+)
+"""Computing over the time of steps as the published benchmark has it: of the whole run, mean of
+hosts and epochs."""
+
+FIRST_EPOCH_UTILISATION: Final = MetricSpec(
+    "first_epoch_utilisation", "first epoch", "share", Better.HIGHER, CombineRule.MEAN
+)
+"""The same of the first epoch alone, when nothing can be in a cache."""
+
+SAMPLES: Final = MetricSpec(
+    "samples_per_s", "samples", "samples/s", Better.HIGHER, CombineRule.RATE
+)
+"""Samples of steps that ended, over the window that all hosts share."""
+
+CPU_PER_GB: Final = MetricSpec("cpu_s_per_gb", "CPU per GB", "s/GB", Better.LOWER, CombineRule.MEAN)
+"""Seconds of processors that the engine used for 10^9 bytes."""
+
+METRICS: Final = (
+    UTILISATION,
+    STORAGE_WAIT,
+    BARRIER_WAIT,
+    LATENESS,
+    PUBLISHED_UTILISATION,
+    FIRST_EPOCH_UTILISATION,
+    SAMPLES,
+    CPU_PER_GB,
+)

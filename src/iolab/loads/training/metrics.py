@@ -1,0 +1,229 @@
+"""What emulated training comes to: utilisation and its parts, samples, and how batches load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.analysis.metrics import (
+    latency_statistics,
+    metrics_from_values,
+    percentiles_with_intervals,
+)
+from iolab.analysis.sums import OperationSums, sum_operations
+from iolab.analysis.view import RunView
+from iolab.core.histogram import Histogram
+from iolab.core.metric import Metric
+from iolab.core.run import RunRecord
+from iolab.loads.training.metric_specs import (
+    BARRIER_WAIT,
+    CPU_PER_GB,
+    FIRST_EPOCH_UTILISATION,
+    LATENESS,
+    METRICS,
+    PUBLISHED_UTILISATION,
+    SAMPLES,
+    STORAGE_WAIT,
+    UTILISATION,
+)
+from iolab.loads.training.workload import (
+    EpochTotals,
+    TrainingJob,
+    TrainingOperation,
+    TrainingRun,
+    training_run_of_host,
+)
+from iolab.record import Record
+
+PERCENTILES: Final = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0))
+"""Of files, batches and steps: hundreds in a run, so that higher ones would have no value."""
+
+NAMES: Final = ("mean", *(name for name, _ in PERCENTILES), "max")
+TIMED: Final = (
+    TrainingOperation.FILE_READ,
+    TrainingOperation.BATCH_LOAD,
+    TrainingOperation.STEP,
+)
+"""Operations whose latencies are told."""
+
+LATENCY_KEYS: Final = tuple(operation.latency_key(name) for operation in TIMED for name in NAMES)
+
+
+class StepShares(Record):
+    """What the time of a host's steps consists of, as parts of it; steps in seconds."""
+
+    step_s: float
+    computing: float
+    storage_wait: float
+    barrier_wait: float
+    lateness: float
+
+    @property
+    def total(self) -> float:
+        """1 where every part was counted, and once."""
+        return self.computing + self.storage_wait + self.barrier_wait + self.lateness
+
+
+class TrainingView(RunView, Record, dict=True):
+    """A run with the sums of its steps; axis 1 of these is that of `TrainingOperation`."""
+
+    steps: OperationSums | None = None
+
+    @property
+    def training_job(self) -> TrainingJob:
+        """What the hosts were asked to do."""
+        return TrainingJob.require_type(self.job)
+
+    def training_run(self, index: int) -> TrainingRun | None:
+        """What a host did in the whole run."""
+        return training_run_of_host(self.hosts[index])
+
+    def count_and_seconds(self, index: int, operation: TrainingOperation) -> tuple[int, float]:
+        """How many of an operation a host did in the window, and their time together."""
+        if self.steps is None:
+            return 0, 0.0
+        place = operation - TrainingOperation.FILE_READ
+        seconds = float(self.steps.lat_sum_ns[index, place]) / 1e9
+        return int(self.steps.completed[index, place]), seconds
+
+    def step_shares(self, index: int) -> StepShares | None:
+        """The parts of a host's steps in the window; None where it ended none."""
+        count, step_s = self.count_and_seconds(index, TrainingOperation.STEP)
+        if not count or step_s <= 0:
+            return None
+        waits = [
+            self.count_and_seconds(index, operation)[1] / step_s
+            for operation in (
+                TrainingOperation.STORAGE_WAIT,
+                TrainingOperation.BARRIER_WAIT,
+                TrainingOperation.COMPUTE_LATENESS,
+            )
+        ]
+        return StepShares(step_s, count * self.training_job.compute_ns / 1e9 / step_s, *waits)
+
+
+def sum_steps(record: RunRecord, view: RunView) -> OperationSums:
+    """The sums of a run's steps in the window of its load."""
+    measured = view.load.measured_part
+    return sum_operations(
+        record,
+        list(TrainingOperation),
+        measured.intervals,
+        measured.parts.select_groups(measured.bins),
+    )
+
+
+def epoch_utilisation(job: TrainingJob, totals: EpochTotals) -> float | None:
+    """Computing over the time of steps in an epoch or several; None without steps."""
+    return totals.steps * job.compute_ns / totals.step_ns if totals.step_ns else None
+
+
+def training_metrics(view: TrainingView, hosts: Sequence[int]) -> dict[str, Metric]:
+    """The metrics of those hosts together; none where they had no window in common."""
+    values: dict[str, float | None] = {}
+    if hosts and view.steps is not None and float(view.load.seconds[list(hosts)].min()) > 0:
+        values = {
+            **_latency_values(view, hosts),
+            **_share_values(view, hosts),
+            **_whole_run_values(view, hosts),
+            SAMPLES.key: _samples_per_s(view, hosts),
+        }
+    own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in METRICS}
+    return metrics_from_values(LATENCY_KEYS, values) | own
+
+
+def training_metrics_with_intervals(view: TrainingView) -> dict[str, Metric]:
+    """The same of all hosts, percentiles with intervals where the run can tell them."""
+    hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
+    metrics = training_metrics(view, hosts)
+    for operation in TIMED:
+        metrics |= percentiles_with_intervals(
+            metrics,
+            f"{operation.key}_",
+            PERCENTILES,
+            view.record,
+            view.load.measured_part,
+            [operation],
+        )
+    return metrics
+
+
+def _latency_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+    sums, picked = view.steps, list(hosts)
+    if sums is None:
+        return {}
+    values: dict[str, float | None] = {}
+    for operation in TIMED:
+        place = operation - TrainingOperation.FILE_READ
+        statistics = latency_statistics(
+            Histogram(sums.bins[picked, place].sum(axis=0)),
+            float(sums.lat_sum_ns[picked, place].sum()),
+            int(sums.completed[picked, place].sum()),
+            PERCENTILES,
+        )
+        values |= {operation.latency_key(name): value for name, value in statistics.items()}
+    return values
+
+
+def _share_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+    """Those of the host with the lowest utilisation."""
+    shares = [found for index in hosts if (found := view.step_shares(index)) is not None]
+    if len(shares) < len(hosts):
+        return {}
+    lowest = min(shares, key=lambda found: found.computing)
+    return {
+        UTILISATION.key: lowest.computing,
+        STORAGE_WAIT.key: lowest.storage_wait,
+        BARRIER_WAIT.key: lowest.barrier_wait,
+        LATENESS.key: lowest.lateness,
+    }
+
+
+def _samples_per_s(view: TrainingView, hosts: Sequence[int]) -> float:
+    rates = (
+        sum(
+            view.count_and_seconds(index, operation)[0]
+            for operation in (TrainingOperation.STEP, TrainingOperation.FIRST_STEP)
+        )
+        * view.training_job.batch
+        / float(view.load.seconds[index])
+        for index in hosts
+    )
+    return sum(rates)
+
+
+def _whole_run_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+    job, runs = view.training_job, [view.training_run(index) for index in hosts]
+    published = [_published_utilisation(job, run) for run in runs if run is not None]
+    first = [epoch_utilisation(job, run.first_epoch) for run in runs if run is not None]
+    return {
+        PUBLISHED_UTILISATION.key: _mean(published),
+        FIRST_EPOCH_UTILISATION.key: _mean(first),
+        CPU_PER_GB.key: _cpu_s_per_gb(view, hosts),
+    }
+
+
+def _published_utilisation(job: TrainingJob, run: TrainingRun) -> float | None:
+    """The mean of epochs; of those after the first only their sum is known."""
+    first = epoch_utilisation(job, run.first_epoch)
+    later = epoch_utilisation(job, run.later_epochs)
+    if first is None or later is None:
+        return first
+    return (first + (run.epochs - 1) * later) / run.epochs
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _cpu_s_per_gb(view: TrainingView, hosts: Sequence[int]) -> float | None:
+    used_s = moved = 0.0
+    for index in hosts:
+        totals = view.hosts[index].totals
+        if totals is None or totals.generator is None or totals.read is None:
+            return None
+        percent = totals.user_cpu_percent + totals.system_cpu_percent
+        used_s += percent / 100 * totals.generator.measured_ns / 1e9
+        moved += totals.read.bytes
+    return used_s / (moved / 1e9) if moved else None

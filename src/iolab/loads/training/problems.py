@@ -1,0 +1,104 @@
+"""What training-read workloads are refused for: over several keys, and in their points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from iolab.core.configuration import Objective
+from iolab.core.study import Study
+from iolab.loads.training.datasets import CUSTOM
+from iolab.loads.training.table import TrainingTable
+from iolab.loads.training.workload import TrainingJob
+from iolab.study.checks import FILES_PER_HOST_MAX
+from iolab.study.document import StudyDocument
+from iolab.study.schedule import expand_points
+from iolab.study.tables import Problem, StudyTables, add_problems, table_name
+from iolab.study.targets import hosts_making_load_of_point
+from iolab.text import list_text
+
+THREADS_MAX: Final = 16_384
+"""Threads of one host that the engine starts."""
+
+SAMPLES_MAX: Final = 1 << 28
+"""Samples of one host whose order the engine keeps."""
+
+
+def add_training_faults(document: StudyDocument, tables: StudyTables) -> None:
+    """Add every fault of training-read workloads that no single key shows."""
+    for item, table in tables.items_of_table("workload", TrainingTable):
+        add_problems(document, item, _problems(table))
+
+
+def _problems(table: TrainingTable) -> Iterator[Problem]:
+    yield from _data_set_problems(table)
+    if table.objective is Objective.MAX_LOAD:
+        has = "objective = 'max-load', which searches a rate of I/Os"
+        yield Problem(("objective",), has, "List them: accelerators = [1, 2, 4, 8].")
+    if table.step is None or table.mean_sample_bytes is None:
+        return
+    job = table.build_job()
+    if job.sample_stdev and job.samples_per_file > 1:
+        has = "sample_stdev and samples_per_file > 1"
+        hint = "Leave one out: samples of several sizes have files of their own."
+        yield Problem(("sample_stdev",), has, hint)
+    if job.files > FILES_PER_HOST_MAX:
+        has = f"{job.files:,} files ({job.accelerators} accelerators, 500 steps of an epoch)"
+        yield Problem(("files",), has, f"Give files, at most {FILES_PER_HOST_MAX:,}.")
+    elif job.samples > SAMPLES_MAX:
+        has = f"{job.samples:,} samples on a host"
+        yield Problem(("files",), has, f"Give fewer files; {SAMPLES_MAX:,} samples are the most.")
+
+
+def _data_set_problems(table: TrainingTable) -> Iterator[Problem]:
+    own = table.sample_set
+    if own is None:
+        for key, example in (("sample_bytes", '"4m"'), ("batch", "8"), ("compute", '"250ms"')):
+            if getattr(table, key) is None:
+                hint = f"Write for example {key} = {example}."
+                yield Problem((key,), f"dataset = '{CUSTOM}' and no {key}", hint)
+        return
+    if table.accelerator is not None and table.accelerator not in own.steps and table.step is None:
+        has = (
+            f"accelerator = '{table.accelerator}', for which nothing was published with "
+            f"'{table.dataset}'"
+        )
+        hint = f"{list_text(own.steps)} have been; or give batch and compute."
+        yield Problem(("accelerator",), has, hint)
+
+
+def add_training_point_faults(document: StudyDocument, study: Study) -> None:
+    """Add the faults of points whose accelerators the hosts and their files cannot serve."""
+    places = {workload.id: index for index, workload in enumerate(study.workloads)}
+    for point in expand_points(study):
+        job = point.job
+        if not isinstance(job, TrainingJob):
+            continue
+        hosts = len(hosts_making_load_of_point(study, point))
+        where = ("workload", places[point.workload])
+        if fault := _sharing_fault(job, hosts):
+            key, message, hint = fault
+            message = f"{table_name(document, where)} has {message}"
+            document.add_fault((*where, key), message, hint, about=f"{key} {job.accelerators}")
+
+
+def _sharing_fault(job: TrainingJob, hosts: int) -> tuple[str, str, str] | None:
+    """The key, what is wrong, and what to do, of a job on so many hosts."""
+    if job.accelerators < hosts:
+        message = f"accelerators = {job.accelerators}, which {hosts} hosts cannot share."
+        return "accelerators", message, f"Give at least {hosts}, or fewer hosts."
+    most = job.accelerators_of_host(0, hosts)
+    threads = most * (job.loaders + 1)
+    if threads > THREADS_MAX:
+        message = (
+            f"{most} accelerators on a host with {job.loaders} loaders each: {threads} threads."
+        )
+        return "accelerators", message, f"{THREADS_MAX:,} are the most: take more hosts."
+    if job.steps_of_epoch(most) < 1:
+        message = (
+            f"files = {job.files} on a host, {job.samples:,} samples: less than a batch of "
+            f"{job.batch} for each of {most} accelerators."
+        )
+        groups = -(-job.batch // job.samples_per_file)
+        return "files", message, f"Give at least {groups * most} files."
+    return None
