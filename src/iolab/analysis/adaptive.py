@@ -25,7 +25,7 @@ from iolab.analysis.points import (
     sentinel_point,
 )
 from iolab.core.configuration import LatencyLimit, Objective
-from iolab.core.metric import Result
+from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveCurve
@@ -174,6 +174,8 @@ def _decision_group(study: Study, search: Search) -> DecisionGroup:
     match search.workload.search_goal.objective:
         case Objective.PEAK:
             return PeakSearchDecisionGroup(study, search)
+        case Objective.MAX_LOAD if search.axes:
+            return ListedLoadDecisionGroup(study, search)
         case Objective.MAX_LOAD:
             return MaxLoadDecisionGroup(study, search)
         case Objective.GRID:
@@ -351,6 +353,65 @@ class MaxLoadDecisionGroup:
         return build_point_at(
             self._study, base.configuration, base.workload, (*base.axis, (RATE, rate))
         )
+
+
+class ListedLoadDecisionGroup:
+    """The highest listed load within a limit, confirmed by repeats of it and of the next."""
+
+    def __init__(self, study: Study, search: Search) -> None:
+        self._search = search
+        self._repeats = RepeatCountRule(study)
+
+    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+        """The next load of the search; when it has ended, repeats of those beside the limit."""
+        progress = ListedLoadProgress(self._search, log)
+        if progress.wanted is not None:
+            point = self._search.points[(progress.wanted,)]
+            return () if log.has_failed_run(point.digest) else (point,)
+        beside = [load for load in (progress.highest, progress.exceeding) if load is not None]
+        points = [self._search.points[(load,)] for load in beside]
+        return self._repeats.points_to_repeat(log, points, min_repeats=CONFIRMING_RUNS)
+
+
+class ListedLoadProgress:
+    """A search among listed loads and how far it has come.
+
+    `highest` is the highest load within the limit below the first that exceeds it, `exceeding` that
+    one; None where there is none yet. `wanted` is to be measured next, None at the end.
+    """
+
+    def __init__(self, search: Search, log: ResultLog) -> None:
+        loads = search.axes[0]
+        kept: dict[int, bool] = {}
+        for place, load in enumerate(loads):
+            runs = log.runs_of_point(search.points[(load,)].digest)
+            done = [run for run in runs if _is_done(run)]
+            if done:
+                kept[place] = all(_is_within_limit(search, run) for run in done)
+        bad = min((place for place, good in kept.items() if not good), default=None)
+        end = len(loads) if bad is None else bad
+        good = max(
+            (place for place, is_kept in kept.items() if is_kept and place < end), default=-1
+        )
+        self.highest = loads[good] if good >= 0 else None
+        self.exceeding = None if bad is None else loads[bad]
+        self.runs = sum(len(log.runs_of_point(point.digest)) for point in search.points.values())
+        self.wanted: int | None = None
+        if end - good > 1:
+            place = min(2 * good + 1, end - 1) if bad is None else (good + end) // 2
+            self.wanted = loads[max(place, 0)]
+
+
+def _is_within_limit(search: Search, run: Result) -> bool:
+    """Whether a run keeps the limit; one that is worth nothing proves nothing."""
+    if run.verdict.level is Level.INVALID:
+        return False
+    limit = search.workload.search_goal.limit
+    if limit is not None:
+        latency_ns = finite_metric_value(run, limit.metric)
+        return latency_ns is not None and latency_ns <= limit.latency_ns
+    values = {key: metric.value for key, metric in run.metrics.items()}
+    return search.workload.job.keeps_own_limit(values)
 
 
 class MaxLoadProgress:

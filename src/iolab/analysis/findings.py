@@ -287,12 +287,28 @@ class SearchMaxLoad(Record):
     saturation: float
 
 
+class SearchListedLoad(Record):
+    """The highest listed load within a limit, and the next that exceeds it; None for none."""
+
+    search: Search
+    highest: int | None
+    exceeding: int | None
+    is_settled: bool
+    runs: int
+
+    @property
+    def axis(self) -> str:
+        """What rises."""
+        return self.search.axis_names[0]
+
+
 class LoadFindings(Record):
     """All that results say of load."""
 
     curves: tuple[LoadCurve, ...]
     peaks: tuple[SearchPeak, ...]
     loads: tuple[SearchMaxLoad, ...]
+    listed_loads: tuple[SearchListedLoad, ...] = ()
 
 
 def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[BestPointFinding]:

@@ -8,12 +8,20 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.adaptive import (
+    ListedLoadProgress,
     ResultLog,
     max_load_progress,
     measured_load_curve,
     measured_peak_search,
 )
-from iolab.analysis.findings import POINTS_MIN, LoadCurve, LoadFindings, SearchMaxLoad, SearchPeak
+from iolab.analysis.findings import (
+    POINTS_MIN,
+    LoadCurve,
+    LoadFindings,
+    SearchListedLoad,
+    SearchMaxLoad,
+    SearchPeak,
+)
 from iolab.analysis.points import positive_values
 from iolab.core.configuration import Objective
 from iolab.core.metric import Result
@@ -32,9 +40,9 @@ def fit_load_findings(
     log = ResultLog(study, results)
     log.update_sentinel_alarms()
     curves = (_fit_load_curve(study, search, log) for search in lines)
-    loads = (
-        _search_max_load(s, log) for s in _searches_with_objective(searches, Objective.MAX_LOAD)
-    )
+    max_loads = _searches_with_objective(searches, Objective.MAX_LOAD)
+    loads = (_search_max_load(s, log) for s in max_loads if not s.axes)
+    listed = (_search_listed_load(s, log) for s in max_loads if s.axes)
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
@@ -48,6 +56,7 @@ def fit_load_findings(
             )
         ),
         tuple(load for load in loads if load is not None),
+        tuple(load for load in listed if load is not None),
     )
 
 
@@ -96,3 +105,11 @@ def _search_max_load(search: Search, log: ResultLog) -> SearchMaxLoad | None:
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
     return SearchMaxLoad(search, limit, trail.confirmed_limit, trail.saturation)
+
+
+def _search_listed_load(search: Search, log: ResultLog) -> SearchListedLoad | None:
+    progress = ListedLoadProgress(search, log)
+    if not progress.runs:
+        return None
+    is_settled = progress.wanted is None
+    return SearchListedLoad(search, progress.highest, progress.exceeding, is_settled, progress.runs)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.core.configuration import Objective, latency_limit_label
+from iolab.core.configuration import Objective
 from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
 from iolab.report.numbers import axis_values_text
+from iolab.report.phrases import load_limit_text
 from iolab.report.table import Column
 from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
 from iolab.study.cost import is_on_device
@@ -22,7 +23,7 @@ from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of_study
 from iolab.study.writes import WriteForecast, forecast_writes
 from iolab.text import capitalised, counted_noun, list_text, one_line
-from iolab.units import format_bytes, format_duration_s, format_ns
+from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -330,9 +331,9 @@ def _search_text(workload: Workload) -> str:
     match aim.objective:
         case Objective.PEAK:
             return f"the best over {axes}; its corners and centre first"
-        case Objective.MAX_LOAD if aim.limit is not None:
-            name = latency_limit_label(aim.limit.metric)
-            return f"the highest load with {name} <= {format_ns(aim.limit.latency_ns)}"
+        case Objective.MAX_LOAD:
+            what = f"the highest of {axes}" if axes else "the highest load"
+            return f"{what} with {load_limit_text(workload)}"
         case _:
             return f"the curve over {axes}; the loads between are chosen by results, or predicted"
 

@@ -101,10 +101,10 @@ class AxisMode(StrEnum):
 
 
 def latency_limit_label(metric: str) -> str:
-    """A limit's metric as studies write it: `read p99`."""
+    """A limit's metric as studies write it: `read p99`, `prefix-load p99`."""
     way, start, key = metric.rpartition("lat_ns_")
     names = [name for name, limited in LATENCY_METRIC_KEYS.items() if limited == f"{start}{key}"]
-    return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
+    return " ".join([*([way.removesuffix("_").replace("_", "-")] if way else []), *names]) or metric
 
 
 class LatencyLimit(Record):

@@ -149,7 +149,10 @@ class AnyJob(TaggedRecord):
     for its runs. `can_end_by_rule` is whether it goes on alike for as long as the method says,
     which a stopping rule may decide. `load_axes` are those along which it rises. `indicators` are
     words for its headline, each with the key of the metric that it is, None where no single one is.
-    `is_measured_by_iolab` is whether sessions measure it: what another tool measured cannot go on.
+    A search for the highest load under a limit chooses among the listed values of `limit_axis`;
+    without one it chooses rates of I/Os. `limited_operations` are operations beside reads and
+    writes whose latency it may limit. `is_measured_by_iolab` is whether sessions measure it: what
+    another tool measured cannot go on.
 
     Of settings and options `path_options` are those that say where something lies: they may differ
     where results are compared, and are shown. `engine_settings` say what makes its I/Os, and how
@@ -164,6 +167,8 @@ class AnyJob(TaggedRecord):
     is_measured_by_iolab: ClassVar[bool] = True
     can_end_by_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
+    limit_axis: ClassVar[str] = ""
+    limited_operations: ClassVar[tuple[NamedOperation, ...]] = ()
     path_options: ClassVar[tuple[str, ...]] = ()
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
@@ -296,6 +301,15 @@ class AnyJob(TaggedRecord):
     def is_paced(self) -> bool:
         """Whether it asks for no more than a rate, so that what it comes to is no maximum."""
         return self.target_iops is not None
+
+    @property
+    def own_limit_text(self) -> str:
+        """What a search keeps to without a limit on a latency; empty for nothing."""
+        return ""
+
+    def keeps_own_limit(self, values: Mapping[str, float | None]) -> bool:  # noqa: ARG002
+        """Whether a run with these metrics keeps to it."""
+        return True
 
     def with_fleet_rate(self, jobs: int) -> Self:  # noqa: ARG002
         """The job where all clients together run so many, which share what the fleet is asked."""

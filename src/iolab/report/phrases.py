@@ -15,6 +15,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
+from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.report.numbers import (
     axis_name_text,
@@ -29,7 +30,13 @@ from iolab.text import counted_noun, percent_text
 from iolab.units import format_ns
 
 if TYPE_CHECKING:
-    from iolab.analysis.findings import LoadCurve, LoadFindings, SearchMaxLoad, SearchPeak
+    from iolab.analysis.findings import (
+        LoadCurve,
+        LoadFindings,
+        SearchListedLoad,
+        SearchMaxLoad,
+        SearchPeak,
+    )
     from iolab.stats.curve import CurvePoint, LoadEstimate
 
 NAMES_SHOWN: Final = 3
@@ -189,6 +196,8 @@ def load_finding_sentences(findings: LoadFindings) -> Iterator[str]:
         yield _peak_sentence(peak)
     for load in findings.loads:
         yield _max_load_sentence(load)
+    for listed in findings.listed_loads:
+        yield _listed_load_sentence(listed)
 
 
 def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
@@ -197,6 +206,7 @@ def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
         "curves": [_curve_document(curve) for curve in findings.curves],
         "peaks": [_peak_document(peak) for peak in findings.peaks],
         "max_loads": [_load_document(load) for load in findings.loads],
+        "listed_loads": [_listed_load_document(load) for load in findings.listed_loads],
     }
 
 
@@ -267,7 +277,7 @@ def _peak_point(search_peak: SearchPeak, indexes: tuple[int, ...]) -> Point:
 
 def _max_load_sentence(load: SearchMaxLoad) -> str:
     highest = load.highest_load
-    limit = f"{latency_limit_label(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
+    limit = load_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if not highest.is_bounded:
         beyond = highest.load >= load.saturation / 2
@@ -285,6 +295,29 @@ def _max_load_sentence(load: SearchMaxLoad) -> str:
     if highest.verified is not None:
         text += f"; verified at {metric_value_text(Metric(highest.verified, IOPS_UNIT))}"
     return f"{start}{text}; without a rate {metric_value_text(Metric(load.saturation, IOPS_UNIT))}."
+
+
+def _listed_load_sentence(load: SearchListedLoad) -> str:
+    limit = load_limit_text(load.search.workload)
+    start = f"{_search_title(load.search)}: "
+    if load.highest is None:
+        text = f"{limit} is not kept even at {load.axis} {load.exceeding}"
+    else:
+        text = f"{limit} is kept up to {load.axis} {load.highest}"
+        if load.exceeding is not None:
+            text += f", and no longer at {load.exceeding}"
+        elif load.is_settled:
+            text += ", the highest that is listed"
+    rest = "" if load.is_settled else " (the search ended before it was settled)"
+    return f"{start}{text}, by {counted_noun(load.runs, 'run')}{rest}."
+
+
+def load_limit_text(workload: Workload) -> str:
+    """What a search for the highest load keeps to: `read p99 <= 2 ms`."""
+    limit = workload.search_goal.limit
+    if limit is None:
+        return workload.job.own_limit_text
+    return f"{latency_limit_label(limit.metric)} <= {format_ns(limit.latency_ns)}"
 
 
 def _metric_interval_text(metric: Metric) -> str:
@@ -361,6 +394,18 @@ def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
         "bounded": highest.is_bounded,
         "settled": highest.is_settled,
         "runs": highest.runs,
+    }
+
+
+def _listed_load_document(load: SearchListedLoad) -> dict[str, Any]:
+    return {
+        **_search_document(load.search),
+        "axis": load.axis,
+        "limit": load_limit_text(load.search.workload),
+        "highest": load.highest,
+        "exceeding": load.exceeding,
+        "settled": load.is_settled,
+        "runs": load.runs,
     }
 
 

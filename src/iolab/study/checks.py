@@ -9,7 +9,7 @@ from typing import Any, Final
 from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
-from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, Direction
+from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import (
     HYPERVISOR_HINT_KEYS,
@@ -44,6 +44,9 @@ from iolab.text import counted_noun, list_text, quote_value, suggestion
 TARGET: Final = "target"
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
+
+LISTED_LOADS_MIN: Final = 2
+"""Of a single one there is nothing to choose."""
 
 FILES_PER_HOST_MAX: Final = 100_000
 """Files that one data set may have on a client: numjobs x files."""
@@ -120,18 +123,30 @@ def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
 
 
 def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
-    if workload.limit is None and "limit" not in item.written:
+    job = workload.build_job()
+    listed = job.limit_axis
+    if workload.limit is None and "limit" not in item.written and not job.own_limit_text:
         hint = "Write for example limit = 'p99 <= 2ms'."
         yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
+    if workload.limit is not None and job.own_limit_text:
+        has = f"limit = {quote_value(workload.limit)}, but keeps to {job.own_limit_text}"
+        yield Problem(("limit",), has, "Leave limit out.")
+    if listed and len(getattr(workload, listed) or ()) < LISTED_LOADS_MIN:
+        hint = f"Write for example {listed} = [1, 2, 4, 8, 16]: the search chooses among them."
+        yield Problem(("objective",), f"objective = 'max-load' but no list of {listed}", hint)
     for key in workload.rates:
-        if getattr(workload, key) is not None:
+        if key != listed and getattr(workload, key) is not None:
             hint = f"Leave {key} out: the search sets {RATE}."
             yield Problem((key,), f"objective = 'max-load' and {key}", hint)
-    limited, ways = (workload.limit or "").split()[:1], workload.build_job().data_directions
-    for way in Direction:
-        if way.key in limited and way not in ways:
-            has = f"a limit on {way.key} latency, which it has none of"
-            yield Problem(("limit",), has, "Limit a latency that the workload has.")
+    yield from _limited_operation_problems(workload, job)
+
+
+def _limited_operation_problems(workload: SearchTable, job: AnyJob) -> Iterator[Problem]:
+    words = (workload.limit or "").partition("<=")[0].split()
+    known = {way.display_name for way in (*job.data_directions, *job.limited_operations)}
+    if len(words) > 1 and words[0] not in known:
+        has = f"a limit on {words[0]} latency, which it has none of"
+        yield Problem(("limit",), has, "Limit a latency that the workload has.")
 
 
 def _several_axes_text(varied: list[str]) -> str:

@@ -55,7 +55,7 @@ HEADLINE_MAX: Final = 65536
 _UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 _LIMIT: Final = re.compile(
-    r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
+    r"\s*(?:(?P<operation>[a-z]+(?:-[a-z]+)*)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
     r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
 )
 
@@ -141,9 +141,9 @@ def parse_limit(text: str) -> LatencyLimit | None:
     match = _LIMIT.fullmatch(text)
     if match is None or match["name"] not in LATENCY_METRIC_KEYS or float(match["number"]) <= 0:
         return None
-    way = f"{match['way']}_" if match["way"] else ""
+    operation = f"{match['operation'].replace('-', '_')}_" if match["operation"] else ""
     return LatencyLimit(
-        f"{way}{LATENCY_METRIC_KEYS[match['name']]}",
+        f"{operation}{LATENCY_METRIC_KEYS[match['name']]}",
         float(match["number"]) * _UNITS_NS[match["unit"]],
     )
 

@@ -186,8 +186,8 @@ def _non_default_values(job: AnyJob) -> dict[str, object]:
 class Search(Record):
     """Points of one workload and configuration that differ in searched axes alone.
 
-    `axes` are the values of each searched axis, ascending; a max-load search has none, and the one
-    point of it is the load without a rate.
+    `axes` are the values of each searched axis, ascending; a max-load search for a rate of I/Os has
+    none, and the one point of it is the load without a rate.
     """
 
     workload: Workload
@@ -207,6 +207,8 @@ class Search(Record):
         """The points that are measured before any is chosen."""
         if not self.axes:
             return tuple(self.points.values())
+        if self.workload.search_goal.objective is Objective.MAX_LOAD:
+            return (self.points[(self.axes[0][0],)],)
         if self.workload.search_goal.objective is Objective.PEAK:
             return tuple(self.points[place] for place in initial_peak_points(self.axes))
         wanted = {*initial_loads(self.axes[0]), *self.workload.search_goal.headline}
@@ -257,9 +259,11 @@ def _build_search(
 
 
 def searched_axes(workload: Workload) -> tuple[str, ...]:
-    """The axes of a workload that its search chooses on; none for a max-load search."""
-    if workload.search_goal.objective is Objective.MAX_LOAD or not workload.search_goal.is_adaptive:
+    """The axes of a workload that its search chooses on; none where that chooses rates of I/Os."""
+    if not workload.search_goal.is_adaptive:
         return ()
+    if workload.search_goal.objective is Objective.MAX_LOAD:
+        return (workload.job.limit_axis,) if workload.job.limit_axis else ()
     return _varied_load_axes(workload)
 
 
@@ -283,6 +287,9 @@ def max_runs_of_search(study: Study, search: Search) -> int:
     """How many runs a search makes at most."""
     method = study.method
     confirming = CONFIRMED_MAX * method.repeats_max
+    if search.workload.search_goal.objective is Objective.MAX_LOAD and search.axes:
+        # Doubled until one is too much, then halved between both.
+        return min(len(search.points), 2 * len(search.points).bit_length()) + confirming
     if search.workload.search_goal.objective is Objective.MAX_LOAD:
         return 1 + LOAD_RUNS_MAX + method.repeats_max
     if search.workload.search_goal.objective is Objective.PEAK:

@@ -31,7 +31,16 @@ def test_a_replay_without_faults_is_accepted() -> None:
     [
         ('"1g"', '"16m"', ("247", "256 KiB")),
         ("requests_per_s = 8", "", ("requests_per_s",)),
-        ("requests_per_s = 8", 'objective = "max-load"\nlimit = "p99 <= 9ms"', ("max-load",)),
+        (
+            "requests_per_s = 8",
+            'requests_per_s = 8\nobjective = "max-load"\nlimit = "p99 <= 9ms"',
+            ("max-load", "requests_per_s"),
+        ),
+        (
+            "requests_per_s = 8",
+            'requests_per_s = [4, 8]\nobjective = "max-load"\nlimit = "step p99 <= 9ms"',
+            ("step",),
+        ),
         ("requests_per_s = 8", "requests_per_s = 8\nblock_tokens = 700", ("700", "512")),
         ('"1g"', '"1g"\ntrace = "/nowhere/trace.jsonl"', ("/nowhere/trace.jsonl",)),
         ('"1g"', '"1t"\nobjects = "files"', ("files",)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.core.configuration import Objective
 from iolab.loads.kvcache.generator import CONVERSATION
 from iolab.loads.kvcache.replay import GENERATED_STEP_S, largest_request_blocks, load_trace
 from iolab.loads.kvcache.table import KvCacheTable
@@ -37,11 +36,7 @@ def _problems(table: KvCacheTable) -> Iterator[Problem]:
         hint = "Give a file of one JSON object a line, or 'conversation'."
         yield Problem(("trace",), f"a trace that cannot be replayed: {fault}", hint)
         return
-    if table.objective is Objective.MAX_LOAD:
-        # A search sets the I/Os a second of each job, and a replay has requests.
-        has = "objective = 'max-load', which searches a rate of I/Os"
-        yield Problem(("objective",), has, "List the rates: requests_per_s = [4, 8, 16].")
-    elif table.requests_per_s is None:
+    if table.requests_per_s is None:
         hint = (
             "Write for example requests_per_s = [4, 8]; the trace's own rate is "
             f"{trace.requests_per_s:.3g}."

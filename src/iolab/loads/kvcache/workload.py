@@ -89,6 +89,8 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     has_warmup: ClassVar[bool] = True
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
+    limit_axis: ClassVar[str] = "requests_per_s"
+    limited_operations: ClassVar[tuple[NamedOperation, ...]] = (KvOperation.PREFIX_LOAD,)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
             BY_REQUESTS: "requests_per_s",

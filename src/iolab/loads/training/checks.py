@@ -83,8 +83,8 @@ def check_step_parts(view: TrainingView, index: int) -> CheckAnswer:
         )
     if view.training_job.barrier and step_difference > STEP_DIFFERENCE_MAX:
         return invalid_answer(
-            f"An accelerator{where} made {step_difference} steps more than another: they did not wait for "
-            "each other.",
+            f"An accelerator{where} made {step_difference} steps more than another: they did not "
+            "wait for each other.",
             **evidence,
         )
     return valid_answer(

@@ -38,6 +38,12 @@ FIRST_EPOCH_UTILISATION: Final = MetricSpec(
 )
 """The same of the first epoch alone, when nothing can be in a cache."""
 
+ACCELERATORS_FED: Final = MetricSpec(
+    "accelerators_fed", "accelerators", "accelerators", Better.HIGHER, CombineRule.MEAN
+)
+"""Accelerators that are kept at the data set's threshold of utilisation: those that were emulated,
+or where these fall below it as many fewer as they fall below it."""
+
 SAMPLES: Final = MetricSpec(
     "samples_per_s", "samples", "samples/s", Better.HIGHER, CombineRule.RATE
 )
@@ -47,6 +53,7 @@ CPU_PER_GB: Final = MetricSpec("cpu_s_per_gb", "CPU per GB", "s/GB", Better.LOWE
 """Seconds of processors that the engine used for 10^9 bytes."""
 
 METRICS: Final = (
+    ACCELERATORS_FED,
     UTILISATION,
     STORAGE_WAIT,
     BARRIER_WAIT,

@@ -16,6 +16,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.loads.training.metric_specs import (
+    ACCELERATORS_FED,
     BARRIER_WAIT,
     CPU_PER_GB,
     FIRST_EPOCH_UTILISATION,
@@ -171,7 +172,10 @@ def _share_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float |
     if len(shares) < len(hosts):
         return {}
     lowest = min(shares, key=lambda found: found.computing)
+    job = view.training_job
+    fed = job.accelerators * min(lowest.computing / job.threshold, 1.0)
     return {
+        ACCELERATORS_FED.key: fed if len(hosts) == len(view.hosts) else None,
         UTILISATION.key: lowest.computing,
         STORAGE_WAIT.key: lowest.storage_wait,
         BARRIER_WAIT.key: lowest.barrier_wait,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.core.configuration import Objective
 from iolab.core.study import Study
 from iolab.loads.training.datasets import CUSTOM
 from iolab.loads.training.table import TrainingTable
@@ -32,9 +31,6 @@ def add_training_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 def _problems(table: TrainingTable) -> Iterator[Problem]:
     yield from _data_set_problems(table)
-    if table.objective is Objective.MAX_LOAD:
-        has = "objective = 'max-load', which searches a rate of I/Os"
-        yield Problem(("objective",), has, "List them: accelerators = [1, 2, 4, 8].")
     if table.step is None or table.mean_sample_bytes is None:
         return
     job = table.build_job()

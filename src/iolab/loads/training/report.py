@@ -10,6 +10,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation
 from iolab.loads.training.datasets import CUSTOM, SAMPLE_SETS
 from iolab.loads.training.metric_specs import (
+    ACCELERATORS_FED,
     BARRIER_WAIT,
     CPU_PER_GB,
     FIRST_EPOCH_UTILISATION,
@@ -36,7 +37,7 @@ class TrainingReport(SingleFigureReport):
     uses_laid_out_files: ClassVar[bool] = True
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
-        """Of each workload its figure with what accelerators wait for."""
+        """Of each workload its figure with the utilisation, and how long storage is waited for."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(best_figure(headline, _wait_texts(headline)) for headline in headlines)
 
@@ -53,12 +54,13 @@ def _wait_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (spec.label, metric_value_text(metrics[spec.key]))
-        for spec in (STORAGE_WAIT, BARRIER_WAIT)
+        for spec in (UTILISATION, STORAGE_WAIT)
         if spec.key in metrics
     )
 
 
 RUN_COLUMNS = (
+    (ACCELERATORS_FED.key, "Accelerators fed"),
     (UTILISATION.key, "Utilisation"),
     (STORAGE_WAIT.key, "Storage wait"),
     (BARRIER_WAIT.key, "Barrier wait"),

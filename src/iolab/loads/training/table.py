@@ -18,6 +18,7 @@ from iolab.loads.training.datasets import (
     Step,
 )
 from iolab.loads.training.workload import (
+    BY_ACCELERATORS,
     BY_SAMPLES,
     BY_UTILISATION,
     FILE_ALIGNMENT,
@@ -101,10 +102,15 @@ class TrainingTable(SearchTable):
         Field(default=[2])
     )
     read_size: Annotated[list[ReadSize], Sizes] = Field(default=["1m"])
+    threshold: Annotated[float, values.share_value()] | None = None
     barrier: Flag = True
     direct: Flag = True
     indicator: (
-        Annotated[Indicator, values.word_value((BY_UTILISATION, BY_SAMPLES), "indicators")] | None
+        Annotated[
+            Indicator,
+            values.word_value((BY_ACCELERATORS, BY_UTILISATION, BY_SAMPLES), "indicators"),
+        ]
+        | None
     ) = None
 
     @property
@@ -156,7 +162,7 @@ class TrainingTable(SearchTable):
             **self._spread_of_sizes(),
         }
         if self.sample_set:
-            fields["threshold"] = self.sample_set.threshold
+            entries.setdefault("threshold", self.sample_set.threshold)
         return TrainingJob(**TrainingJob.fields_from_keys(entries.items()), **fields)
 
     def _usual_accelerator(self) -> str:
@@ -180,4 +186,4 @@ class TrainingTable(SearchTable):
     @property
     def headline_indicator(self) -> Indicator:
         """See `LoadTable`."""
-        return self.indicator or BY_UTILISATION
+        return self.indicator or BY_ACCELERATORS

@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun
 from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, NamedOperation
-from iolab.loads.training.metric_specs import SAMPLES, UTILISATION
+from iolab.loads.training.metric_specs import ACCELERATORS_FED, SAMPLES, UTILISATION
 from iolab.record import Record
+from iolab.text import percent_text
 
 TRAINING_ENGINE: Final = EngineName("training-read")
 """Built into the agent."""
@@ -18,6 +19,7 @@ TRAINING_ENGINE: Final = EngineName("training-read")
 LAYOUT_ENGINE: Final = EngineName("native")
 """What lays the files out: it is built into the agent, too."""
 
+BY_ACCELERATORS: Final = Indicator("accelerators")
 BY_UTILISATION: Final = Indicator("utilisation")
 BY_SAMPLES: Final = Indicator("samples")
 
@@ -56,9 +58,14 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
 
     has_warmup: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("accelerators",)
+    limit_axis: ClassVar[str] = "accelerators"
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
-        {BY_UTILISATION: UTILISATION.key, BY_SAMPLES: SAMPLES.key}
+        {
+            BY_ACCELERATORS: ACCELERATORS_FED.key,
+            BY_UTILISATION: UTILISATION.key,
+            BY_SAMPLES: SAMPLES.key,
+        }
     )
     keys: ClassVar[Mapping[str, str]] = MappingProxyType({"read_size": "read_bytes"})
 
@@ -139,6 +146,15 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
     def total_iodepth(self) -> int:
         """See `AnyJob`; of one client at most."""
         return self.accelerators * self.loaders
+
+    @property
+    def own_limit_text(self) -> str:
+        """See `AnyJob`."""
+        return f"utilisation >= {percent_text(self.threshold)}"
+
+    def keeps_own_limit(self, values: Mapping[str, float | None]) -> bool:
+        """See `AnyJob`."""
+        return (values.get(UTILISATION.key) or 0.0) >= self.threshold
 
     @property
     def is_paced(self) -> bool:
