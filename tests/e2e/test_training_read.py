@@ -1,4 +1,4 @@
-"""Training-read load of whole sessions with a real agent: bytes, epochs and steps against truths."""
+"""Training-read load of whole sessions with a real agent: bytes, epochs and steps are true."""
 
 from __future__ import annotations
 

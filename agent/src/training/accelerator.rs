@@ -224,6 +224,7 @@ impl Training {
 }
 
 /// What a step consists of beside the computation.
+#[allow(clippy::struct_field_names, reason = "units stand last")]
 pub struct StepParts {
     /// All of it.
     pub step_ns: u64,
@@ -258,7 +259,7 @@ mod tests {
     fn a_loader_is_so_many_batches_ahead_and_no_more() {
         let one = Accelerator::default();
         one.begin_epoch(0, 12);
-        let may = |batch| {
+        let may = |batch: u64| {
             let mut queue = lock(&one.queue);
             let taken = (queue.taken + 1).saturating_sub(batch % 2) / 2;
             queue.ready[0] = 1;

@@ -22,7 +22,7 @@ from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
-from iolab.core.run import RunRecord
+from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
 from iolab.stats.quantiles import bootstrap_block_count, has_few_stalls, run_quantiles
@@ -288,3 +288,16 @@ def _latency_counts_by_second(
     counts = np.zeros((seconds, bins.size), dtype=np.int64)
     record.bins.add_counts_to(counts, parts, at[parts.host * stride + parts.seq], columns)
     return bins, counts
+
+
+def cpu_s_per_gb(hosts: Sequence[HostRun]) -> float | None:
+    """Seconds of processors that engines used for 10^9 bytes; None where one did not tell."""
+    used_s = moved = 0.0
+    for host in hosts:
+        totals = host.totals
+        if totals is None or totals.generator is None:
+            return None
+        percent = totals.user_cpu_percent + totals.system_cpu_percent
+        used_s += percent / 100 * totals.generator.measured_ns / NS_PER_S
+        moved += sum(way.bytes for way in (totals.read, totals.write) if way is not None)
+    return used_s / (moved / 1e9) if moved else None

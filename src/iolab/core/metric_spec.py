@@ -80,6 +80,10 @@ class MetricSpec(Record):
     is_over_window: bool = True
 
 
+CPU_PER_GB: Final = MetricSpec("cpu_s_per_gb", "CPU per GB", "s/GB", Better.LOWER, CombineRule.MEAN)
+"""Seconds of processors that an engine used for 10^9 bytes; kinds declare it whose engine is part
+of the agent."""
+
 _COMBINED: Final = {MEAN: CombineRule.MEAN, "max": CombineRule.EXTREME}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from iolab.loads.kvcache.study import KvCacheStudy
+from tests.plans import make_plan
 from tests.study.studies import faults, load
 
 STUDY = """
@@ -59,3 +61,9 @@ def test_a_start_after_the_end_of_a_trace_is_refused(tmp_path: Path) -> None:
     trace.write_text("\n".join(line % (1000 * at, at) for at in range(5)), encoding="utf-8")
     found = faults(STUDY.replace('"1g"', f'"1g"\ntrace = "{trace}"\nstart = "9s"'))
     assert any("9 s" in fault.message and "4 s" in fault.message for fault in found)
+
+
+def test_more_requests_than_a_host_can_be_told_of_are_refused_in_the_plan() -> None:
+    study = load(STUDY.replace("requests_per_s = 8", "requests_per_s = [8, 2000]"))
+    (fault,) = KvCacheStudy().host_faults(study, make_plan(study), {}, {})
+    assert all(fact in fault.message for fact in ("2000", "60,000")), fault.message

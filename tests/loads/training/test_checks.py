@@ -60,11 +60,11 @@ def test_training_is_judged_by_where_its_time_went(
 
 
 def test_the_parts_of_steps_add_up_and_the_published_formula_stands_beside_them() -> None:
-    metrics = {key: metric.value for key, metric in result().metrics.items()}
+    metrics = {key: metric.value or 0.0 for key, metric in result().metrics.items()}
     parts = ("storage_wait_share", "barrier_wait_share", "emulator_lateness_share")
     utilisation = metrics["accelerator_utilisation"]
     assert utilisation == pytest.approx(0.92)
-    assert utilisation + sum(metrics[key] or 0 for key in parts) == pytest.approx(1)
+    assert utilisation + sum(metrics[key] for key in parts) == pytest.approx(1)
     assert metrics["published_utilisation"] == pytest.approx(0.92)
     assert metrics["samples_per_s"] == pytest.approx(600 * 7 / 30, rel=0.05)
 

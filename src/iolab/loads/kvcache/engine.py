@@ -34,6 +34,9 @@ ARGV: Final = ("iolab-agent", "kv-cache")
 SPEC_BYTES_MAX: Final = 1 << 20
 """What one message to the agent holds."""
 
+SPEC_HEAD_BYTES: Final = 1024
+"""Of it, beside the requests."""
+
 INTERVAL_MS: Final = 1000
 END_LIMIT_S: Final = 60.0
 """From the end of submission: I/Os that hang are given up after ten seconds."""
@@ -87,6 +90,12 @@ def kv_cache_command(
         output_limit_bytes=(math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
         waits_for_start=True,
     )
+
+
+def spec_bytes(replay: Replay, host: int) -> int:
+    """What a host is told of its requests, and somewhat more for all else."""
+    warm, requests = replay.of_host(host)
+    return len(_json_text(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
 def _json_text(value: object) -> str:

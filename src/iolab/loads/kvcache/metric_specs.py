@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.core.metric_spec import Better, CombineRule, MetricSpec
+from iolab.core.metric_spec import CPU_PER_GB, Better, CombineRule, MetricSpec
 
 REQUESTS: Final = MetricSpec(
     "requests_per_s", "requests", "requests/s", Better.HIGHER, CombineRule.RATE
@@ -64,4 +64,5 @@ METRICS: Final = (
     BREAK_EVEN,
     BREAK_EVEN_RATE,
     BACKLOG_MAX,
+    CPU_PER_GB,
 )

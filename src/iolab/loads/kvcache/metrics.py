@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.analysis.metrics import (
+    cpu_s_per_gb,
     latency_statistics,
     metrics_from_values,
     percentiles_with_intervals,
@@ -14,6 +15,7 @@ from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.run import RunRecord
 from iolab.loads.kvcache.metric_specs import (
     BACKLOG_MAX,
@@ -130,6 +132,7 @@ def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | N
         SLOW_PREFIX_RATE.key: slow,
         BREAK_EVEN.key: None if slow is None else slow / job.kv_bytes_per_token,
         BREAK_EVEN_RATE.key: prefill * job.kv_bytes_per_token if prefill else None,
+        CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
         BACKLOG_MAX.key: float(max((max(run.backlog, default=0) for run in runs), default=0)),
     }
 

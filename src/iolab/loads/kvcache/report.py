@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime
 from iolab.loads.kvcache.models import MODELS
@@ -65,6 +66,7 @@ RUN_COLUMNS = (
     ("read_bw_bytes_per_s", "Read"),
     ("write_bw_bytes_per_s", "Written"),
     ("read_lat_ns_p99", "Block read p99"),
+    (CPU_PER_GB.key, "CPU per GB"),
 )
 
 

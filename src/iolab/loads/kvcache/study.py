@@ -7,8 +7,11 @@ from functools import lru_cache
 from typing import Final
 
 from iolab.core.engine import EngineName
+from iolab.core.host import DeviceFacts, HostFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
+from iolab.errors import Fault
+from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, spec_bytes
 from iolab.loads.kvcache.problems import add_kv_cache_faults
 from iolab.loads.kvcache.replay import ideal_hits, plan_replay
 from iolab.loads.kvcache.table import KvCacheTable
@@ -26,6 +29,9 @@ from iolab.units import format_bytes, format_count, format_rate_bytes
 
 PLANNED_S_MAX: Final = 600.0
 """Of a run's requests, by which its reads and writes are told beforehand."""
+
+
+REQUESTS_HINT: Final = "Give fewer requests_per_s, a shorter method.runtime, or more hosts."
 
 
 class ReplayDemand(Record):
@@ -77,6 +83,17 @@ class KvCacheStudy(LoadStudy):
         """Add every fault of its workloads that no single key shows."""
         add_kv_cache_faults(document, tables)
 
+    def host_faults(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],  # noqa: ARG002 - it is the same of all
+        devices: Mapping[str, DeviceFacts],  # noqa: ARG002
+    ) -> list[Fault]:
+        """Runs with more requests than a host can be told of at once."""
+        found = (_requests_fault(study, p) for p in plan.points if isinstance(p.job, KvCacheJob))
+        return [fault for fault in found if fault is not None]
+
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
         """The blocks that its requests bring and the store has not."""
         job = KvCacheJob.require_type(point.job)
@@ -109,3 +126,23 @@ def _demand_of_point(study: Study, point: Point) -> ReplayDemand | None:
     makers = len(hosts_making_load_of_point(study, point))
     seconds = study.method.load_seconds_range[1]
     return replay_demand(job, seconds, makers, study.method.seed)
+
+
+def _requests_fault(study: Study, point: Point) -> Fault | None:
+    """Why a run cannot be told to its hosts; None where it can."""
+    job = KvCacheJob.require_type(point.job)
+    hosts = len(hosts_making_load_of_point(study, point))
+    seconds = study.method.load_seconds_range[1]
+    try:
+        replay = plan_replay(job, seconds, hosts, study.method.seed)
+    except TraceError as fault:
+        return Fault(f"The trace of {point.title_text}: {fault}.", REQUESTS_HINT)
+    most = max(spec_bytes(replay, host) for host in range(hosts))
+    if most <= SPEC_BYTES_MAX:
+        return None
+    requests = format_count(len(replay.requests) - replay.warm)
+    message = (
+        f"{point.title_text} replays {requests} requests, of which a host would be told "
+        f"{format_bytes(most)}; {format_bytes(SPEC_BYTES_MAX)} are the most."
+    )
+    return Fault(message, REQUESTS_HINT)

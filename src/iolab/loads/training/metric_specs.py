@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.core.metric_spec import Better, CombineRule, MetricSpec
+from iolab.core.metric_spec import CPU_PER_GB, Better, CombineRule, MetricSpec
 
 UTILISATION: Final = MetricSpec(
     "accelerator_utilisation", "utilisation", "share", Better.HIGHER, CombineRule.MEAN
@@ -48,9 +48,6 @@ SAMPLES: Final = MetricSpec(
     "samples_per_s", "samples", "samples/s", Better.HIGHER, CombineRule.RATE
 )
 """Samples of steps that ended, over the window that all hosts share."""
-
-CPU_PER_GB: Final = MetricSpec("cpu_s_per_gb", "CPU per GB", "s/GB", Better.LOWER, CombineRule.MEAN)
-"""Seconds of processors that the engine used for 10^9 bytes."""
 
 METRICS: Final = (
     ACCELERATORS_FED,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.analysis.metrics import (
+    cpu_s_per_gb,
     latency_statistics,
     metrics_from_values,
     percentiles_with_intervals,
@@ -14,11 +15,11 @@ from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.run import RunRecord
 from iolab.loads.training.metric_specs import (
     ACCELERATORS_FED,
     BARRIER_WAIT,
-    CPU_PER_GB,
     FIRST_EPOCH_UTILISATION,
     LATENESS,
     METRICS,
@@ -203,7 +204,7 @@ def _whole_run_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, flo
     return {
         PUBLISHED_UTILISATION.key: _mean(published),
         FIRST_EPOCH_UTILISATION.key: _mean(first),
-        CPU_PER_GB.key: _cpu_s_per_gb(view, hosts),
+        CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
     }
 
 
@@ -219,15 +220,3 @@ def _published_utilisation(job: TrainingJob, run: TrainingRun) -> float | None:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _cpu_s_per_gb(view: TrainingView, hosts: Sequence[int]) -> float | None:
-    used_s = moved = 0.0
-    for index in hosts:
-        totals = view.hosts[index].totals
-        if totals is None or totals.generator is None or totals.read is None:
-            return None
-        percent = totals.user_cpu_percent + totals.system_cpu_percent
-        used_s += percent / 100 * totals.generator.measured_ns / 1e9
-        moved += totals.read.bytes
-    return used_s / (moved / 1e9) if moved else None

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation
 from iolab.loads.training.datasets import CUSTOM, SAMPLE_SETS
 from iolab.loads.training.metric_specs import (
     ACCELERATORS_FED,
     BARRIER_WAIT,
-    CPU_PER_GB,
     FIRST_EPOCH_UTILISATION,
     LATENESS,
     PUBLISHED_UTILISATION,
