@@ -87,9 +87,9 @@ def objects_run(
     operation, request = ObjectOperation, ObjectRequest
     bursts = [
         Burst(ios=GETS, lat_ns=700_000),
-        Burst(ios=GETS, lat_ns=700_000, direction=operation.OBJECT_GET),  # type: ignore[arg-type]
-        Burst(ios=GETS, lat_ns=500_000, direction=operation.OBJECT_GET_FIRST_BYTE),  # type: ignore[arg-type]
-        Burst(ios=2000, lat_ns=head_ns, direction=request.OBJECT_HEAD),  # type: ignore[arg-type]
+        Burst(ios=GETS, lat_ns=700_000, direction=operation.OBJECT_GET),
+        Burst(ios=GETS, lat_ns=500_000, direction=operation.OBJECT_GET_FIRST_BYTE),
+        Burst(ios=2000, lat_ns=head_ns, direction=request.OBJECT_HEAD),
     ]
     record = bursts_record(bursts, job=job)
     hosts = tuple(
