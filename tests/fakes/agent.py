@@ -265,6 +265,9 @@ class FakeAgent:
             del self.files[path]
         return {"is": "done"}
 
+    async def _drive_logs(self, _: FakeRequest) -> dict[str, Any]:
+        return {"is": "drives", "drives": []}
+
     async def _purge(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "purged", "bytes": 1 << 40}
 
@@ -405,6 +408,7 @@ class FakeAgent:
         "filesystem_close": _filesystem_close,
         "ledger_open": opened_ledger,
         "ledger_close": _done,
+        "drive_logs": _drive_logs,
         "discard": _purge,
         "trim": _purge,
         "run": _run,

@@ -89,7 +89,7 @@ class HostTelemetry:
         target = facts.target if facts else None
         self._start_ns = host.start_real_ns or 0
         self._devices = frozenset(target.devices[:1] if target else ())
-        self._series = [one for one in series if one.host == host.host]
+        self._series = [counter for counter in series if counter.host == host.host]
         self._load = record.intervals
         self._index = record.host_names.index(host.host)
 
@@ -116,14 +116,14 @@ class HostTelemetry:
     def _other_io(self, span: tuple[int, int]) -> Iterator[str]:
         """I/O on the target's device beyond the load's, and on others."""
         for way, number in (("read", 0), ("write", 1)):
-            for one in self._series:
-                if one.scope != "disk" or one.metric != f"{way}_bytes_per_s":
+            for counter in self._series:
+                if counter.scope != "disk" or counter.metric != f"{way}_bytes_per_s":
                     continue
-                rate = _most_of(one, span)
-                if one.name in self._devices:
+                rate = _most_of(counter, span)
+                if counter.name in self._devices:
                     rate -= self._load_rate(number, span)
-                if rate >= OTHER_BYTES_PER_S_MIN and one.name in self._devices:
-                    yield f"other {way}s on {one.name}: {format_rate_bytes(rate)}"
+                if rate >= OTHER_BYTES_PER_S_MIN and counter.name in self._devices:
+                    yield f"other {way}s on {counter.name}: {format_rate_bytes(rate)}"
 
     def _load_rate(self, direction: int, span: tuple[int, int]) -> float:
         """Bytes a second of the load itself, the most of any interval then."""
@@ -139,8 +139,12 @@ class HostTelemetry:
         return float((table.bytes[chosen] / (table.span_ns[chosen] / NS_PER_S)).max())
 
     def _most(self, scope: str, metric: str, span: tuple[int, int]) -> float:
-        chosen = (one for one in self._series if one.scope == scope and one.metric == metric)
-        return max((_most_of(one, span) for one in chosen), default=0.0)
+        chosen = (
+            counter
+            for counter in self._series
+            if counter.scope == scope and counter.metric == metric
+        )
+        return max((_most_of(counter, span) for counter in chosen), default=0.0)
 
 
 def _most_of(series: CounterSeries, span: tuple[int, int]) -> float:

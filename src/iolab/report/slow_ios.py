@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.slow_ios import SlowIoContext
 from iolab.core.metric import Result
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from iolab.analysis.slow_ios import SlowIoContext
 
 _COLUMNS: Final = (
     *("configuration", "workload", "digest", "repeat", "host", "at_ns", "latency_ns"),

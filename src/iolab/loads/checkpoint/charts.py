@@ -120,7 +120,7 @@ def _rank_rows(
     phases: Sequence[PhaseTimes], hosts: Sequence[HostRun]
 ) -> Iterator[tuple[Cell, ...]]:
     for times in phases:
-        for rank in sorted(times.ranks, key=lambda one: -one.run.end_ns):
+        for rank in sorted(times.ranks, key=lambda rank: -rank.run.end_ns):
             run = rank.run
             spans = (
                 run.begin_ns,
