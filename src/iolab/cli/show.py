@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from iolab.analysis.points import PointSummary
     from iolab.analysis.slow_ios import SlowIoContext
+    from iolab.cli.session_screen import DetailPart
     from iolab.core.metric import Level, Result
     from iolab.core.study import Study
     from iolab.errors import ExitCode
@@ -178,10 +179,9 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise_points
-    from iolab.cli.details import session_details
     from iolab.cli.output import screen_height
     from iolab.cli.results import is_unfinished, session_heading_lines
-    from iolab.cli.session_screen import DetailPart, SessionScreen, session_screen_lines
+    from iolab.cli.session_screen import SessionScreen, session_screen_lines
     from iolab.registry import report_kinds
     from iolab.report.answer import session_answer
 
@@ -198,13 +198,19 @@ def print_session(
         has_details=details,
     )
     heading = session_heading_lines(reader, results, advise=advise)
+    parts = _detail_parts(reader, results) if details else ()
+    print_lines(session_screen_lines(screen, heading, parts, screen_height()))
+
+
+def _detail_parts(reader: SessionReader, results: Sequence[Result]) -> Iterator[DetailPart]:
+    """What --details adds; it reads runs, for which much more is imported."""
+    from iolab.cli.details import session_details
+    from iolab.cli.session_screen import DetailPart
+
     parts = session_details(
         results, _latency_curves_reader(reader, results), _slow_ios_reader(reader, results)
     )
-    detail_parts = (DetailPart(title, renderables) for title, renderables in parts)
-    print_lines(
-        session_screen_lines(screen, heading, detail_parts if details else (), screen_height())
-    )
+    return (DetailPart(title, renderables) for title, renderables in parts)
 
 
 def _latency_curves_reader(

@@ -55,6 +55,7 @@ FINAL_MESSAGES: Final[Mapping[str, str]] = {
     "leftovers": "leftovers",
     "discard": "purged",
     "trim": "purged",
+    "drive_logs": "drives",
     "metadata": "measured",
     "connect": "closed",
     "use": "use",
