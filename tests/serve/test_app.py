@@ -16,6 +16,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.loads.fileio.workload import Job
 from iolab.store.writer import SessionWriter
+from iolab.units import significant_digits_text
 from tests.cli.command_line import PLAN, SHAPE, STUDY, make_session
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
@@ -141,8 +142,9 @@ def test_two_sessions_are_compared_as_on_the_command_line(site: Site, root: Path
     page = site.get(f"/compare?baseline={slow}&candidate={fast}")
     told = json.loads(call("compare", root / "slow", root / "fast", "--json").stdout)
     for row in told["rows"]:
-        assert f"{row['ratio']:.3f}" in page.text
-        assert f"[{row['low']:.3f}, {row['high']:.3f}]" in page.text
+        low, high = (significant_digits_text(row[end]) for end in ("low", "high"))
+        assert significant_digits_text(row["ratio"]) in page.text
+        assert f"[{low}, {high}]" in page.text
     assert f"{told['verdicts']['better']} better" in page.text
 
 

@@ -70,7 +70,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of(*(anything(part) for part in parts))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return anything(arguments[0])  # Its bound is one of length, which none of these reaches.
+        return bounded(*arguments[:2])
     if origin in (types.UnionType, typing.Union):
         return st.one_of(*(anything(argument) for argument in arguments))
     if origin is Mapping:
@@ -78,6 +78,13 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
     if arguments[-1] is Ellipsis:
         return st.lists(anything(arguments[0]), max_size=2).map(tuple)
     return st.tuples(*(anything(argument) for argument in arguments))
+
+
+def bounded(kind: Any, bounds: Any) -> st.SearchStrategy[Any]:
+    """Values of an annotated type; a bound of length is one that none of these reaches."""
+    if kind is int:
+        return st.integers(bounds.ge or 0, bounds.le or COUNT_MAX)
+    return anything(kind)
 
 
 @st.composite

@@ -208,7 +208,7 @@ def test_points_of_an_axis_are_told_apart() -> None:
     points = point_statistics(swept.results())
     assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
     figure = iteration_rates_chart("Metadata", points, swept.study, series_styles(swept.study))
-    assert "Ranks 2: arithmetic mean of operations a second" in figure.finding
+    assert "ranks 2: arithmetic mean of operations a second" in figure.finding
     assert best_points(points)[0].axis == (("ranks", 4),)
     matrix = build_report_page(build_brief(swept)).answer.best_table
     assert all("ranks\xa04" in row[1].note for row in matrix.rows)

@@ -10,7 +10,6 @@ from iolab.core.configuration import Objective
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.io_trace import TraceError, read_trace
 from iolab.loads.fileio.options import (
     ADVICE,
     FIO_OPTIONS,
@@ -103,6 +102,8 @@ _TRACE_CONFLICTS: Final = (
 
 def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     """What a replay cannot do, and a trace that cannot be replayed."""
+    from iolab.loads.fileio.io_trace import TraceError, read_trace
+
     path = workload.trace or ""
     try:
         trace = read_trace(path)

@@ -17,7 +17,6 @@ from iolab.core.workload import (
     Indicator,
 )
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, LIBAIO
-from iolab.loads.fileio.io_trace import TraceError, read_trace
 from iolab.loads.fileio.workload import (
     BANDWIDTH_BLOCK_BYTES,
     IOENGINES,
@@ -150,6 +149,8 @@ class FileTable(SearchTable):
 
 
 def _keys_of_trace(path: str) -> dict[str, Any]:
+    from iolab.loads.fileio.io_trace import TraceError, read_trace
+
     try:
         trace = read_trace(path)
     except TraceError:
@@ -163,6 +164,8 @@ def _keys_of_trace(path: str) -> dict[str, Any]:
 
 
 def _with_trace(job: Job) -> Job:
+    from iolab.loads.fileio.io_trace import TraceError, read_trace
+
     try:
         trace = read_trace(job.trace)
     except TraceError:

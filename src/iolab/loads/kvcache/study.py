@@ -11,7 +11,6 @@ from iolab.core.host import DeviceFacts, HostFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, spec_bytes
 from iolab.loads.kvcache.problems import add_kv_cache_faults
 from iolab.loads.kvcache.replay import ideal_hits, plan_replay
 from iolab.loads.kvcache.table import KvCacheTable
@@ -130,6 +129,8 @@ def _demand_of_point(study: Study, point: Point) -> ReplayDemand | None:
 
 def _requests_fault(study: Study, point: Point) -> Fault | None:
     """Why a run cannot be told to its hosts; None where it can."""
+    from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, spec_bytes
+
     job = KvCacheJob.require_type(point.job)
     hosts = len(hosts_making_load_of_point(study, point))
     seconds = study.method.load_seconds_range[1]

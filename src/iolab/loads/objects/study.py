@@ -12,7 +12,6 @@ from iolab.core.study import Study
 from iolab.errors import Fault, HostError
 from iolab.loads.objects.data_set import ObjectDataSet, data_set_of
 from iolab.loads.objects.problems import add_objects_faults
-from iolab.loads.objects.store_tasks import open_store
 from iolab.loads.objects.table import ObjectsTable
 from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob
 from iolab.study.document import StudyDocument
@@ -93,6 +92,8 @@ class ObjectsStudy(LoadStudy):
         devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
     ) -> list[Fault]:
         """Why a store cannot be reached: no keys, or no authorities of its certificate."""
+        from iolab.loads.objects.store_tasks import open_store
+
         used = {run.point.configuration for run in self.runs_of_kind(plan.runs)}
         faults: list[Fault] = []
         for configuration in study.configurations:

@@ -91,7 +91,7 @@ def test_the_total_that_ycsb_reports_is_kept_apart() -> None:
 
 def test_keys_that_are_not_there_are_a_fault() -> None:
     (fault,) = faults("not-found", C, 2)
-    assert fault.startswith("6397 read operations found no record")
+    assert fault.startswith("6,397 read operations found no record")
     read = output("not-found").operation_counts[0]
     assert (read.completed, read.failed, read.absent) == (45_146, 6397, 6397)
 
@@ -112,7 +112,7 @@ def test_a_server_that_is_down_at_the_start() -> None:
 def test_a_server_that_dies_in_the_middle() -> None:
     told = faults("cql-server-killed", ON_CASSANDRA, 5)
     assert told[0].startswith("read failed: TransportException: [/127.0.0.1]")
-    assert "24281 read operations returned SERVICE_UNAVAILABLE" in told
+    assert "24,281 read operations returned SERVICE_UNAVAILABLE" in told
     assert "5 update operations returned ERROR" in told
     # YCSB counts what failed as throughput, four times what the store did before.
     assert output("cql-server-killed").reported_ops_per_s == pytest.approx(10046.75, abs=0.01)
