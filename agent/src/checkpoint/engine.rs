@@ -22,16 +22,14 @@ use crate::native::counts::{ArrivalMode, WorkerCounters};
 use crate::native::halt::Halt;
 use crate::native::lines;
 use crate::native::queue::IoKind;
-use crate::native::tsc::{Clock, ClockSource};
-use crate::sys::block::{allowed_processors, fsync};
+use crate::native::start::{STACK_BYTES, head, reserve_files, set_up_process, start_thread};
+use crate::native::tsc::Clock;
+use crate::sys::block::fsync;
 use crate::sys::file::close_checked;
-use crate::sys::signal;
-use crate::sys::thread::{allow_open_files, set_min_timer_slack};
+use crate::sys::thread::set_min_timer_slack;
 
 /// A thousand ranks with some files each fit.
 const MAX_SPEC_BYTES: u64 = 64 << 20;
-/// A thread only calls the kernel.
-const STACK_BYTES: usize = 256 << 10;
 /// Descriptors beside one for each rank.
 const RESERVED_FILES: u64 = 64;
 
@@ -111,29 +109,11 @@ fn run_engine(spec: Spec) -> Result<(), String> {
         return remove_files(&spec);
     }
     let files = spec.ranks.len() as u64 + RESERVED_FILES;
-    allow_open_files(files).map_err(|error| {
-        format!("{files} files cannot be open at a time: {}.", io_error_text(&error))
-    })?;
-    // Before there is any other thread, which would take the signals.
-    signal::block_handled();
-    signal::restore_sigpipe();
-    let clock = Clock::calibrated();
-    let halt = Halt::on_signals(clock)
-        .map_err(|error| format!("A thread cannot be started: {}.", io_error_text(&error)))?;
+    reserve_files(files)?;
+    let (clock, halt) = set_up_process()?;
     let checkpoint = Arc::new(Checkpoint { contents: Contents::new(&spec), clock, halt, spec });
     let ranks = start_ranks(&checkpoint)?;
-    lines::print_line(&json!({
-        "native": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "method": "sync",
-        "direct": checkpoint.spec.direct,
-        "timed": true,
-        "clock": if clock.source() == ClockSource::Tsc { "tsc" } else { "clock_gettime" },
-        "threads": ranks.counters.len(),
-        "cpus": allowed_processors(),
-        "probes": { "read": null },
-        "notes": [],
-    }));
+    lines::print_line(&head(clock, "sync", checkpoint.spec.direct, ranks.counters.len()));
     report::report_phase(&checkpoint, &ranks, lines::requested_start_real_ns());
     Ok(())
 }
@@ -171,11 +151,7 @@ fn start_ranks(checkpoint: &Arc<Checkpoint>) -> Result<Ranks, String> {
                 let _ = tell.send(shared.run_rank(&shared.spec.ranks[nth], &mut lanes, tick));
             }
         };
-        thread::Builder::new()
-            .name("rank".into())
-            .stack_size(STACK_BYTES)
-            .spawn(work)
-            .map_err(|error| format!("A thread cannot be started: {}.", io_error_text(&error)))?;
+        start_thread("rank", work)?;
     }
     Ok(Ranks { counters, outcomes, start })
 }

@@ -3,23 +3,19 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::spec::{ByteRange, FileSpec, Phase, Spec};
 use crate::native::contents::{
     BlockState, ContentsKind, ContentsSpec, ContentsWriter, ExpectedWrite, SECTOR_BYTES,
     verify_block,
 };
+use crate::native::findings::BlockFindings;
 use crate::native::random::split_mix;
 use crate::sys::block::{TargetOpenOptions, open_target, read_block, write_block};
 use crate::sys::buffer::{Block, Region};
-use crate::sys::thread::lock;
 
-/// Sentences about what was found; all are counted.
-const MAX_FAULTS_NAMED: usize = 8;
 /// What the names of files end with that are not yet published.
 const PART_SUFFIX: &str = ".part";
 
@@ -31,18 +27,7 @@ pub struct Contents {
     direct: bool,
     verifies: bool,
     request_bytes: usize,
-    found: Found,
-}
-
-/// What was found in what was read.
-#[derive(Debug, Default)]
-struct Found {
-    checked: AtomicU64,
-    torn: AtomicU64,
-    stale: AtomicU64,
-    misplaced: AtomicU64,
-    corrupt: AtomicU64,
-    first: Mutex<Vec<String>>,
+    findings: BlockFindings,
 }
 
 /// The memory of one thread.
@@ -63,7 +48,7 @@ impl Contents {
             direct: spec.direct,
             verifies: spec.verify,
             request_bytes: spec.request_bytes as usize,
-            found: Found::default(),
+            findings: BlockFindings::default(),
         }
     }
 
@@ -195,18 +180,9 @@ impl Contents {
             BlockState::Ok if !is_tail_whole => BlockState::Corrupt { offset: rest },
             state => state,
         };
-        self.found.checked.fetch_add(1, Ordering::Relaxed);
-        let count = match state {
-            BlockState::Ok => return,
-            BlockState::Torn { .. } => &self.found.torn,
-            BlockState::Stale { .. } => &self.found.stale,
-            BlockState::Misplaced { .. } => &self.found.misplaced,
-            BlockState::Corrupt { .. } => &self.found.corrupt,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        let mut first = lock(&self.found.first);
-        if first.len() < MAX_FAULTS_NAMED {
-            first.extend(state.message(&spec.path, offset, expected));
+        self.findings.add_checked();
+        if state != BlockState::Ok {
+            self.findings.record_fault(state, &spec.path, offset, expected);
         }
     }
 
@@ -215,15 +191,7 @@ impl Contents {
         if !self.verifies || phase != Phase::Restore {
             return Value::Null;
         }
-        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        json!({
-            "checked": count(&self.found.checked),
-            "torn": count(&self.found.torn),
-            "stale": count(&self.found.stale),
-            "misplaced": count(&self.found.misplaced),
-            "corrupt": count(&self.found.corrupt),
-            "first": *lock(&self.found.first),
-        })
+        self.findings.results()
     }
 }
 

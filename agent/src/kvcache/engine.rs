@@ -19,16 +19,14 @@ use crate::native::counts::{ArrivalMode, WorkerCounters};
 use crate::native::halt::{CHECK_INTERVAL_NS, Halt};
 use crate::native::lines;
 use crate::native::queue::IoKind;
+use crate::native::start::{reserve_files, set_up_process, start_thread};
 use crate::native::timed::{self, Composite, Ended, TimedLoad};
 use crate::native::tsc::Clock;
-use crate::sys::signal;
-use crate::sys::thread::{allow_open_files, lock, set_min_timer_slack};
+use crate::sys::thread::{lock, set_min_timer_slack};
 use crate::sys::time::real_ns;
 
 /// Requests of a million blocks fit.
 const MAX_SPEC_BYTES: u64 = 256 << 20;
-/// A thread only calls the kernel.
-const STACK_BYTES: usize = 256 << 10;
 /// Between two looks for room.
 const ROOM_PAUSE: Duration = Duration::from_micros(100);
 /// Descriptors beside one for each thread.
@@ -88,15 +86,8 @@ type Workers = timed::Workers<RequestCounters>;
 fn run_engine(spec: Spec) -> Result<(), String> {
     let (paths, blocks) = spec.paths()?;
     let files = u64::from(spec.reads_in_flight + spec.writes_in_flight) + RESERVED_FILES;
-    allow_open_files(files).map_err(|error| {
-        format!("{files} files cannot be open at a time: {}.", io_error_text(&error))
-    })?;
-    // Before there is any other thread, which would take the signals.
-    signal::block_handled();
-    signal::restore_sigpipe();
-    let clock = Clock::calibrated();
-    let halt = Halt::on_signals(clock)
-        .map_err(|error| format!("A thread cannot be started: {}.", io_error_text(&error)))?;
+    reserve_files(files)?;
+    let (clock, halt) = set_up_process()?;
     let mut store = Store::new(&spec, blocks, real_ns());
     for path in &paths[..spec.warm] {
         store.warm_up(path);
@@ -141,11 +132,7 @@ fn start_workers(replay: &Arc<Replay>) -> Result<Workers, String> {
                 IoKind::Read => shared.read_until_over(&own, buffer, &tell),
                 _ => shared.write_until_over(&own.0, buffer, &tell),
             };
-            let started =
-                thread::Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
-            started.map_err(|error| {
-                format!("A thread cannot be started: {}.", io_error_text(&error))
-            })?;
+            start_thread("engine", work)?;
         }
     }
     let count = counters.len() - 1;

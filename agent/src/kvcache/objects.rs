@@ -3,25 +3,21 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::spec::{Placement, Spec};
 use super::store::ObjectPlace;
 use crate::native::contents::{
     BlockState, ContentsKind, ContentsSpec, ContentsWriter, ExpectedWrite, verify_block,
 };
+use crate::native::findings::BlockFindings;
 use crate::sys::block::{TargetOpenOptions, fsync, open_target, read_block, write_block};
 use crate::sys::buffer::{Block, Region};
-use crate::sys::thread::lock;
 
 /// A piece of an object in one system call: large enough for any device, small enough that a
 /// thousand threads have one each.
 const MAX_PIECE_BYTES: u64 = 4 << 20;
-/// Sentences about what was found; all are counted.
-const MAX_FAULTS_NAMED: usize = 8;
 
 /// The target of all threads.
 pub struct Objects {
@@ -33,18 +29,7 @@ pub struct Objects {
     fsync: bool,
     verifies: bool,
     writer: ContentsWriter,
-    found: Found,
-}
-
-/// What was found in what was read.
-#[derive(Debug, Default)]
-struct Found {
-    checked: AtomicU64,
-    torn: AtomicU64,
-    stale: AtomicU64,
-    misplaced: AtomicU64,
-    corrupt: AtomicU64,
-    first: Mutex<Vec<String>>,
+    findings: BlockFindings,
 }
 
 /// The memory of one thread.
@@ -71,7 +56,7 @@ impl Objects {
             fsync: spec.fsync,
             verifies: spec.verify,
             writer: ContentsWriter::new(&contents, spec.seed),
-            found: Found::default(),
+            findings: BlockFindings::default(),
         })
     }
 
@@ -172,18 +157,9 @@ impl Objects {
             sequence => ExpectedWrite::AtLeast(sequence),
         };
         let state = verify_block(content, target, offset, expected);
-        self.found.checked.fetch_add(1, Ordering::Relaxed);
-        let count = match state {
-            BlockState::Ok => return,
-            BlockState::Torn { .. } => &self.found.torn,
-            BlockState::Stale { .. } => &self.found.stale,
-            BlockState::Misplaced { .. } => &self.found.misplaced,
-            BlockState::Corrupt { .. } => &self.found.corrupt,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        let mut first = lock(&self.found.first);
-        if first.len() < MAX_FAULTS_NAMED {
-            first.extend(state.message(&self.path, offset, expected));
+        self.findings.add_checked();
+        if state != BlockState::Ok {
+            self.findings.record_fault(state, &self.path, offset, expected);
         }
     }
 
@@ -192,15 +168,7 @@ impl Objects {
         if !self.verifies {
             return Value::Null;
         }
-        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        json!({
-            "checked": count(&self.found.checked),
-            "torn": count(&self.found.torn),
-            "stale": count(&self.found.stale),
-            "misplaced": count(&self.found.misplaced),
-            "corrupt": count(&self.found.corrupt),
-            "first": *lock(&self.found.first),
-        })
+        self.findings.results()
     }
 }
 

@@ -14,6 +14,7 @@ use super::counts::{IoCounters, RETRY_REASONS, WorkerCounters};
 use super::queue::IoKind;
 use crate::job::START_VARIABLE;
 use crate::latency::{LatencyCounters, LatencyCounts, SparseBins, lower_ns, middle_ns, upper_ns};
+use crate::sys::thread::Usage;
 
 /// Faults in one answer: what is wrong with a thousand jobs alike is told by some of them.
 const MAX_FAULTS: usize = 50;
@@ -115,6 +116,69 @@ struct Latency {
     min_ns: Option<u64>,
     max_ns: Option<u64>,
     bins: SparseBins,
+}
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// The intervals that an engine tells one after the other.
+#[derive(Debug)]
+pub struct IntervalLines {
+    start_real_ns: u64,
+    interval_ns: u64,
+    count: u64,
+    /// Where the last one ended, from the start.
+    reported_ns: u64,
+}
+
+impl IntervalLines {
+    /// Of load that starts then; so long is between two of them.
+    #[must_use]
+    pub fn new(start_real_ns: u64, interval_ms: u64) -> Self {
+        Self { start_real_ns, interval_ns: interval_ms * NS_PER_MS, count: 0, reported_ns: 0 }
+    }
+
+    /// When the next one is to end, from the start.
+    #[must_use]
+    pub fn next_ns(&self) -> u64 {
+        (self.reported_ns / self.interval_ns + 1) * self.interval_ns
+    }
+
+    /// Whether an interval is over at that moment.
+    #[must_use]
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.reported_ns + self.interval_ns
+    }
+
+    /// Whether the load was told up to that moment, in one interval at least.
+    #[must_use]
+    pub fn covers(&self, now_ns: u64) -> bool {
+        self.count > 0 && now_ns <= self.reported_ns
+    }
+
+    /// Where an interval ends that ends at `now_ns`: behind the one before.
+    #[must_use]
+    pub fn end_ns(&self, now_ns: u64) -> u64 {
+        now_ns.max(self.reported_ns + 1)
+    }
+
+    /// Tell what was done up to `now_ns` from the start, and since the one before.
+    pub fn print(&mut self, mut values: Map<String, Value>, now_ns: u64) {
+        values.insert("seq".into(), self.count.into());
+        values.insert("end_real_ns".into(), (self.start_real_ns + now_ns).into());
+        values.insert("span_ns".into(), (now_ns - self.reported_ns).into());
+        print_line(&Value::Object(values));
+        self.reported_ns = now_ns;
+        self.count += 1;
+    }
+}
+
+/// What the process used, as the end tells it.
+pub fn insert_usage(end: &mut Map<String, Value>, used: &Usage) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let cpu = json!({ "user_s": seconds(used.user_ns), "system_s": seconds(used.system_ns) });
+    let switches = json!({ "voluntary": used.waits, "involuntary": used.preemptions });
+    end.insert("cpu".into(), cpu);
+    end.insert("context_switches".into(), switches);
 }
 
 impl CounterSnapshot {

@@ -9,6 +9,7 @@ pub mod aio;
 pub mod contents;
 pub mod counts;
 mod faults;
+pub mod findings;
 pub mod halt;
 mod lane;
 pub mod ledger;
@@ -24,6 +25,7 @@ mod slot;
 pub mod slowest;
 pub mod source;
 pub mod spec;
+pub mod start;
 pub mod target;
 pub mod threads;
 pub mod timed;
@@ -33,22 +35,17 @@ pub mod verify;
 pub mod watch;
 pub mod worker;
 
-use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::error::io_error_text;
 use crate::sys::block::allowed_processors;
-use crate::sys::signal;
-use halt::Halt;
 use plan::Plan;
 use probe::ChosenMethods;
 use spec::Spec;
 use target::Targets;
 use threads::{EngineContext, Threads};
-use tsc::{Clock, ClockSource};
 use verify::Verification;
 
 /// Of a spec; ten thousand jobs of a file each fit.
@@ -68,13 +65,8 @@ fn run_engine(spec: Spec) -> Result<(), Vec<String>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    // Before there is any other thread, which would take the signals.
-    signal::block_handled();
-    signal::restore_sigpipe();
+    let (clock, halt) = start::set_up_process().map_err(|fault| vec![fault])?;
     let mut notes = Vec::new();
-    let clock = Clock::calibrated();
-    let halt = Halt::on_signals(clock)
-        .map_err(|error| vec![format!("A thread cannot be started: {}.", io_error_text(&error))])?;
     let processors = allowed_processors();
     let threads = thread_count(&spec, processors, &mut notes);
     let targets = Targets::open(&spec, threads, &mut notes)?;
@@ -97,20 +89,12 @@ fn run_engine(spec: Spec) -> Result<(), Vec<String>> {
     if !shared.spec.timed {
         notes.push("No latencies were taken: I/Os are only counted, as timed is false.".into());
     }
-    lines::print_line(&json!({
-        "native": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "method": methods.iter().min(),
-        "direct": is_direct,
-        "timed": shared.spec.timed,
-        "clock": if clock.source() == ClockSource::Tsc { "tsc" } else { "clock_gettime" },
-        "threads": threads.count(),
-        "cpus": processors,
-        "probes": { "read": reads },
-        "notes": notes,
-    }));
-    let start = lines::requested_start_real_ns();
-    watch::report_run(&shared, &threads, start, &depth);
+    let mut head = start::head(clock, methods.iter().min(), is_direct, threads.count());
+    head["timed"] = shared.spec.timed.into();
+    head["probes"]["read"] = json!(reads);
+    head["notes"] = notes.into();
+    lines::print_line(&head);
+    watch::report_run(&shared, &threads, lines::requested_start_real_ns(), &depth);
     Ok(())
 }
 

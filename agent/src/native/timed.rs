@@ -12,15 +12,13 @@ use serde_json::{Map, Value, json};
 
 use super::counts::WorkerCounters;
 use super::halt::{CHECK_INTERVAL_NS, Halt};
-use super::lines::{CounterSnapshot, latency_since, print_line};
-use super::tsc::{Clock, ClockSource};
+use super::lines::{CounterSnapshot, IntervalLines, insert_usage, latency_since, print_line};
+use super::start::{head, wait_for_start};
+use super::tsc::Clock;
 use crate::latency::{LatencyCounters, LatencyCounts};
-use crate::sys::block::allowed_processors;
 use crate::sys::thread::{Usage, process_usage};
-use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
+use crate::sys::time::{SECOND_NS, real_ns};
 
-/// The load is set up so long before the start.
-const START_LEAD_NS: u64 = 20_000_000;
 /// After the end nothing may end for so long before what is under way counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(10);
 /// The arrivals are behind where I/Os of so large a part of the time were never begun.
@@ -74,20 +72,9 @@ pub trait TimedLoad: Send + Sync + 'static {
 
 /// Tell what makes the load.
 pub fn print_head<L: TimedLoad>(load: &L, threads: usize) {
-    let has_counter = load.clock().source() == ClockSource::Tsc;
-    print_line(&json!({
-        "native": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "method": "sync",
-        "direct": load.is_direct(),
-        "timed": true,
-        "clock": if has_counter { "tsc" } else { "clock_gettime" },
-        "threads": threads,
-        "cpus": allowed_processors(),
-        "probes": { "read": null },
-        "notes": [],
-    }));
+    print_line(&head(load.clock(), "sync", load.is_direct(), threads));
 }
+
 /// What is told of a moment.
 struct Snapshot {
     ios: CounterSnapshot,
@@ -132,26 +119,25 @@ pub fn report_run<L: TimedLoad>(
     let begun = load.begin(start, deadline);
     let before = process_usage();
     print_line(&json!({ "started_real_ns": start_real_ns, "late_ns": 0 }));
-    let mut writer =
-        IntervalWriter { load: &**load, workers, start_real_ns, seq: 0, told_ns: 0, told: none };
-    let interval_ns = load.interval_ms() * (SECOND_NS / 1000);
+    let lines = IntervalLines::new(start_real_ns, load.interval_ms());
+    let mut writer = IntervalWriter { load: &**load, workers, lines, reported: none };
     loop {
         let now_ns = clock.ns(clock.ticks().saturating_sub(start));
         let end_ns = clock.ns(load.halt().at_ticks().min(deadline).saturating_sub(start));
         if now_ns >= end_ns {
             break;
         }
-        if now_ns >= writer.told_ns + interval_ns {
+        if writer.lines.is_due(now_ns) {
             writer.write(now_ns);
         }
-        let next_ns = (writer.told_ns / interval_ns + 1) * interval_ns;
-        let pause_ns = next_ns.min(end_ns).saturating_sub(now_ns).clamp(1, CHECK_INTERVAL_NS);
+        let pause_ns =
+            writer.lines.next_ns().min(end_ns).saturating_sub(now_ns).clamp(1, CHECK_INTERVAL_NS);
         thread::sleep(Duration::from_nanos(pause_ns));
     }
     let measured_ns = clock.ns(clock.ticks().min(deadline).saturating_sub(start)).max(1);
     let (unsubmitted, oldest) = load.end_submission();
     let used = process_usage().since(before);
-    writer.write(measured_ns.max(writer.told_ns + 1));
+    writer.write(measured_ns);
     let is_broken = begun.is_none_or(|thread| thread.join().is_err());
     let (last, hung) = await_workers(workers);
     let last_ns = clock.ns(last.saturating_sub(start)).max(measured_ns);
@@ -164,16 +150,6 @@ pub fn report_run<L: TimedLoad>(
         // Threads that the kernel does not let go would be waited for in vain.
         process::exit(0);
     }
-}
-
-/// Sleep until shortly before the start, unless all is halted; when it is.
-fn wait_for_start(halt: &Halt, start_real_ns: Option<u64>) -> u64 {
-    let start_real_ns = start_real_ns.unwrap_or(0).max(real_ns() + START_LEAD_NS);
-    let gate_ns = start_real_ns - START_LEAD_NS;
-    while real_ns() < gate_ns && !halt.is_requested() {
-        sleep_until_real(gate_ns.min(real_ns() + CHECK_INTERVAL_NS));
-    }
-    start_real_ns
 }
 
 /// Wait until all threads have ended: when the last I/O did, in ticks, and how many hang.
@@ -194,31 +170,25 @@ fn await_workers<C>(workers: &Workers<C>) -> (u64, u64) {
 struct IntervalWriter<'a, L: TimedLoad> {
     load: &'a L,
     workers: &'a Workers<L::Counters>,
-    start_real_ns: u64,
-    seq: u64,
-    told_ns: u64,
-    told: Snapshot,
+    lines: IntervalLines,
+    reported: Snapshot,
 }
 
 impl<L: TimedLoad> IntervalWriter<'_, L> {
     fn write(&mut self, now_ns: u64) {
         let now = Snapshot::of::<L>(self.workers);
-        let (mut line, _) = now.since(&self.told);
-        line.extend(self.load.interval_values());
-        line.insert("seq".into(), self.seq.into());
-        line.insert("end_real_ns".into(), (self.start_real_ns + now_ns).into());
-        line.insert("span_ns".into(), (now_ns - self.told_ns).into());
-        print_line(&Value::Object(line));
-        self.told = now;
-        self.told_ns = now_ns;
-        self.seq += 1;
+        let (mut values, _) = now.since(&self.reported);
+        values.extend(self.load.interval_values());
+        let end_ns = self.lines.end_ns(now_ns);
+        self.lines.print(values, end_ns);
+        self.reported = now;
     }
 
     /// What ended after the end, if anything did.
     fn write_rest(&mut self, last_ns: u64) {
-        let (_, ended) = Snapshot::of::<L>(self.workers).since(&self.told);
-        if ended > 0 || last_ns > self.told_ns {
-            self.write(last_ns.max(self.told_ns + 1));
+        let (_, ended) = Snapshot::of::<L>(self.workers).since(&self.reported);
+        if ended > 0 || !self.lines.covers(last_ns) {
+            self.write(last_ns);
         }
     }
 }
@@ -248,10 +218,6 @@ impl End {
             "broken": broken,
             "hung": self.hung,
             "gave_up": false,
-            "cpu": {
-                "user_s": self.used.user_ns as f64 / 1e9,
-                "system_s": self.used.system_ns as f64 / 1e9,
-            },
             "measured_ns": self.measured_ns,
             "drain_ns": self.last_ns - self.measured_ns,
             "drained_ios": whole.ios.drained(),
@@ -261,12 +227,9 @@ impl End {
                 > MAX_LAG_RATIO * self.measured_ns as f64,
             "unsubmitted": { "count": self.unsubmitted, "oldest_ns": self.lag_ns },
             "depth": null,
-            "context_switches": {
-                "voluntary": self.used.waits,
-                "involuntary": self.used.preemptions,
-            },
             "steal_ticks": null,
         });
+        insert_usage(&mut end, &self.used);
         if let Value::Object(rest) = rest {
             end.extend(rest);
             end.extend(load.end_values());

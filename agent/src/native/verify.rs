@@ -2,22 +2,19 @@
 
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::contents::{BlockState, ExpectedWrite, verify_block};
+use super::findings::BlockFindings;
 use super::ledger::{Ledger, LedgerShape, TargetShape};
 use super::queue::IoKind;
 use super::source::IoOp;
 use super::spec::{JobSpec, Spec};
 use super::target::Targets;
-use crate::sys::thread::lock;
 use crate::sys::time::real_ns;
-
-/// Sentences about what was found; all are counted.
-const MAX_FAULTS_NAMED: usize = 8;
 
 /// What all workers have in common.
 #[derive(Debug)]
@@ -30,13 +27,8 @@ pub struct Verification {
     /// How many of these a block has.
     units_per_block: usize,
     names: Vec<String>,
-    checked: AtomicU64,
-    fault_counts: [AtomicU64; FAULT_KINDS.len()],
-    first_faults: Mutex<Vec<String>>,
+    findings: BlockFindings,
 }
-
-/// What can be wrong with a block, in the order of the counters.
-const FAULT_KINDS: [&str; 4] = ["torn", "stale", "misplaced", "corrupt"];
 
 /// One worker's verification.
 #[derive(Debug)]
@@ -99,23 +91,14 @@ impl Verification {
             unit_bytes: u64::from(unit_bytes),
             units_per_block: (block_bytes / unit_bytes) as usize,
             names: targets.all.iter().map(|target| target.path.display().to_string()).collect(),
-            checked: AtomicU64::new(0),
-            fault_counts: Default::default(),
-            first_faults: Mutex::new(Vec::new()),
+            findings: BlockFindings::default(),
         }))
     }
 
     /// What was found, as the end tells it.
     #[must_use]
     pub fn results(&self) -> Value {
-        let mut results = json!({
-            "checked": self.checked.load(Ordering::Relaxed),
-            "first": *lock(&self.first_faults),
-        });
-        for (kind, count) in FAULT_KINDS.iter().zip(&self.fault_counts) {
-            results[kind] = count.load(Ordering::Relaxed).into();
-        }
-        results
+        self.findings.results()
     }
 
     /// Have the ledger outlive the host.
@@ -138,19 +121,8 @@ impl Verification {
 
     #[cold]
     fn record_fault(&self, found: BlockState, target: u32, offset: u64, expected: ExpectedWrite) {
-        let kind = match found {
-            BlockState::Ok => return,
-            BlockState::Torn { .. } => 0,
-            BlockState::Stale { .. } => 1,
-            BlockState::Misplaced { .. } => 2,
-            BlockState::Corrupt { .. } => 3,
-        };
-        self.fault_counts[kind].fetch_add(1, Ordering::Relaxed);
-        let mut first = lock(&self.first_faults);
-        if first.len() < MAX_FAULTS_NAMED {
-            let name = self.names.get(target as usize).map_or("", String::as_str);
-            first.extend(found.message(name, offset, expected));
-        }
+        let name = self.names.get(target as usize).map_or("", String::as_str);
+        self.findings.record_fault(found, name, offset, expected);
     }
 }
 
@@ -243,7 +215,7 @@ impl Verifier {
 
     /// A read has ended with these bytes. A block is blamed once, for the first of its units.
     pub fn end_read(&self, slot: u32, target: u32, offset: u64, bytes: &[u8]) {
-        self.verification.checked.fetch_add(1, Ordering::Relaxed);
+        self.verification.findings.add_checked();
         let expected = &self.expected[slot as usize * self.verification.units_per_block..];
         let places = (offset..).step_by(self.verification.unit_bytes as usize);
         let units = bytes.chunks(self.verification.unit_bytes as usize).zip(expected).zip(places);
@@ -291,6 +263,7 @@ mod tests {
 
     use super::*;
     use crate::native::contents::ContentsWriter;
+    use crate::native::findings::FAULT_KINDS;
     use crate::native::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run};
     use crate::native::spec::{Method, Pattern};
 

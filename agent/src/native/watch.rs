@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::counts::WorkerCounters;
 use super::halt::CHECK_INTERVAL_NS;
-use super::lines::{CounterSnapshot, kind_name, print_line};
+use super::lines::{CounterSnapshot, IntervalLines, insert_usage, kind_name, print_line};
 use super::slowest::slowest_of_all;
 use super::spec::JobSpec;
 use super::threads::{EngineContext, Threads};
@@ -197,14 +197,13 @@ impl<'a> RunReport<'a> {
     /// Tell each interval until all threads have ended, or are given up; how they did.
     fn report_until_end(&self, threads: &Threads, mut reported: CounterSnapshot) -> RunOutcome {
         let clock = self.shared.clock;
-        let interval_ns = self.shared.spec.interval_ms * (SECOND_NS / 1000);
         let mut all = Vec::with_capacity(threads.count());
-        let mut writer = IntervalWriter { report: self, seq: 0, reported_ns: 0 };
+        let mut lines = IntervalLines::new(self.start_real_ns, self.shared.spec.interval_ms);
         let (mut stopped, mut hang_watch, mut hung) = (None, HangDetector::default(), None);
         let (mut fail_watch, mut gave_up) = (FailureDetector::default(), false);
         while all.len() < threads.count() && hung.is_none() {
             let planned_ns = self.planned_ns();
-            let tick_ns = (writer.reported_ns / interval_ns + 1) * interval_ns;
+            let tick_ns = lines.next_ns();
             let now_ns = self.since_start_ns(clock.ticks());
             let look_ns = match stopped {
                 None => planned_ns.min(now_ns + HALT_CHECK_NS),
@@ -225,7 +224,9 @@ impl<'a> RunReport<'a> {
                     }
                     // It may have been halted before it began, which is no interval.
                     if now_ns > 0 && (stops || now_ns >= tick_ns) {
-                        reported = writer.write_interval(threads, &reported, now_ns);
+                        let now = CounterSnapshot::of(&threads.scores);
+                        lines.print(now.latency_since(&reported).0, now_ns);
+                        reported = now;
                         if stopped.is_none() && fail_watch.check(&reported, now_ns) {
                             gave_up = true;
                             self.shared.halt.request(clock.ticks());
@@ -242,7 +243,12 @@ impl<'a> RunReport<'a> {
             gave_up,
         };
         let last_ns = self.last_ns(&followed).max(self.measured_ns(&followed));
-        writer.write_last(threads, &reported, last_ns);
+        // Time without I/Os too: rates of intervals would be too high without it.
+        let (rest, ios) = CounterSnapshot::of(&threads.scores).latency_since(&reported);
+        if ios > 0 || !lines.covers(last_ns) {
+            let end_ns = lines.end_ns(last_ns);
+            lines.print(rest, end_ns);
+        }
         followed
     }
 
@@ -273,10 +279,6 @@ impl<'a> RunReport<'a> {
             "broken": broken_threads(all, if followed.hung > 0 { all.len() } else { threads.count() }),
             "hung": hung,
             "gave_up": followed.gave_up,
-            "cpu": {
-                "user_s": used.user_ns as f64 / 1e9,
-                "system_s": used.system_ns as f64 / 1e9,
-            },
             "measured_ns": measured_ns,
             "drain_ns": last_ns.saturating_sub(measured_ns),
             "drained_ios": whole.drained(),
@@ -286,14 +288,11 @@ impl<'a> RunReport<'a> {
             "unsubmitted": self.unsubmitted(all, hung, measured_ns),
             "verify": self.shared.verification.as_ref().map(|verification| verification.results()),
             "depth": depth,
-            "context_switches": {
-                "voluntary": used.waits,
-                "involuntary": used.preemptions,
-            },
             "steal_ticks": followed.stopped.stolen_ticks.saturating_sub(before.stolen_ticks),
             "end_fsync_ns": kept_ns,
             "slow_ios": self.slow_ios(all),
         });
+        insert_usage(&mut end, &used);
         if let Value::Object(rest) = rest {
             end.extend(rest);
         }
@@ -355,45 +354,6 @@ impl<'a> RunReport<'a> {
         }
         let count: u64 = all.iter().map(|ended| ended.unsubmitted).sum();
         json!({ "count": count, "oldest_ns": self.lag_ns(all, measured_ns) })
-    }
-}
-
-/// Says the intervals.
-struct IntervalWriter<'a> {
-    report: &'a RunReport<'a>,
-    seq: u64,
-    reported_ns: u64,
-}
-
-impl IntervalWriter<'_> {
-    fn write_interval(
-        &mut self,
-        threads: &Threads,
-        reported: &CounterSnapshot,
-        now_ns: u64,
-    ) -> CounterSnapshot {
-        let now = CounterSnapshot::of(&threads.scores);
-        let (directions, _) = now.latency_since(reported);
-        self.write_line(directions, now_ns);
-        now
-    }
-
-    /// What was after the last interval up to `end_ns`, time without I/Os too: rates of intervals
-    /// would be too high without it. Nothing when there was neither time nor any I/O.
-    fn write_last(&mut self, threads: &Threads, reported: &CounterSnapshot, end_ns: u64) {
-        let (directions, ios) = CounterSnapshot::of(&threads.scores).latency_since(reported);
-        if ios > 0 || self.seq == 0 || end_ns > self.reported_ns {
-            self.write_line(directions, end_ns.max(self.reported_ns + 1));
-        }
-    }
-
-    fn write_line(&mut self, mut directions: serde_json::Map<String, Value>, now_ns: u64) {
-        directions.insert("seq".into(), self.seq.into());
-        directions.insert("end_real_ns".into(), (self.report.start_real_ns + now_ns).into());
-        directions.insert("span_ns".into(), (now_ns - self.reported_ns).into());
-        print_line(&Value::Object(directions));
-        self.seq += 1;
-        self.reported_ns = now_ns;
     }
 }
 

@@ -15,17 +15,14 @@ use super::endpoint::{Server, find_servers};
 use super::error_class::ErrorCounts;
 use super::listing::{ListQuery, PAGE_KEYS, list_page};
 use super::load::{Load, MissingObjects};
-use super::report::{Workers, report_load, wait_for_start};
+use super::report::{Workers, report_load};
 use super::spec::{OperationKind, OperationShare, PutKeys, Retries, Spec};
 use super::tasks::sentences;
 use super::worker::Worker;
-use crate::error::io_error_text;
-use crate::native::halt::Halt;
 use crate::native::lines::{KindCounts, print_line, requested_start_real_ns};
-use crate::native::tsc::{Clock, ClockSource};
+use crate::native::start::{head, no_thread, reserve_files, set_up_process, wait_for_start};
 use crate::sys::block::allowed_processors;
-use crate::sys::signal;
-use crate::sys::thread::{allow_open_files, lock};
+use crate::sys::thread::lock;
 use crate::sys::time::{SECOND_NS, real_ns};
 
 /// Descriptors beside one for each connection.
@@ -54,22 +51,13 @@ pub fn run_load(spec: &Spec) -> Result<(), Vec<String>> {
     let connections: usize = prepared.workers.iter().map(Worker::connections).sum();
     let addresses: usize = load.servers.iter().map(|server| server.addresses.len()).sum();
     let facts = prepared.workers.first().and_then(Worker::tls_facts);
-    print_line(&json!({
-        "native": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "method": "epoll",
-        "direct": false,
-        "timed": true,
-        "clock": if clock.source() == ClockSource::Tsc { "tsc" } else { "clock_gettime" },
-        "threads": prepared.workers.len(),
-        "cpus": allowed_processors(),
-        "probes": { "read": null },
-        "notes": [],
-        "connections": connections,
-        "addresses": addresses,
-        "tls": facts.map(|facts| json!({ "version": facts.version, "cipher": facts.cipher })),
-    }));
-    let start_real_ns = wait_for_start(&load, requested_start_real_ns());
+    let mut head = head(clock, "epoll", false, prepared.workers.len());
+    head["connections"] = connections.into();
+    head["addresses"] = addresses.into();
+    head["tls"] =
+        json!(facts.map(|facts| json!({ "version": facts.version, "cipher": facts.cipher })));
+    print_line(&head);
+    let start_real_ns = wait_for_start(&load.halt, requested_start_real_ns());
     let now = clock.ticks();
     let start = now + clock.ticks_of(start_real_ns.saturating_sub(real_ns()));
     let deadline = start + clock.ticks_of((load.spec.runtime_s * SECOND_NS as f64) as u64);
@@ -87,16 +75,8 @@ fn prepare(
     let one_fault = |fault: String| vec![fault];
     let connections = u64::from(spec.concurrency) * u64::from(spec.parts_in_flight);
     let files = connections + RESERVED_FILES;
-    allow_open_files(files).map_err(|error| {
-        one_fault(format!("{files} files cannot be open at a time: {}.", io_error_text(&error)))
-    })?;
-    // Before there is any other thread, which would take the signals.
-    signal::block_handled();
-    signal::restore_sigpipe();
-    let clock = Clock::calibrated();
-    let halt = Halt::on_signals(clock).map_err(|error| {
-        one_fault(format!("A thread cannot be started: {}.", io_error_text(&error)))
-    })?;
+    reserve_files(files).map_err(one_fault)?;
+    let (clock, halt) = set_up_process().map_err(one_fault)?;
     let threads = spec.threads.map_or_else(allowed_processors, |threads| threads as usize);
     let threads = threads.min(spec.concurrency as usize).max(1);
     let load = Arc::new(Load::new(spec, set, servers, missing, halt, clock));
@@ -121,9 +101,7 @@ fn start_workers(
         thread::Builder::new()
             .name("objects".into())
             .spawn(move || tell.send(worker.run(start, deadline)))
-            .map_err(|error| {
-                vec![format!("A thread cannot be started: {}.", io_error_text(&error))]
-            })?;
+            .map_err(|error| vec![no_thread(&error)])?;
     }
     Ok(Workers { counters, ended })
 }

@@ -18,12 +18,10 @@ use super::error_class::{ErrorCounters, ErrorCounts};
 use super::load::Load;
 use crate::latency::LatencyCounts;
 use crate::native::halt::CHECK_INTERVAL_NS;
-use crate::native::lines::{KindCounts, print_line, quantiles_json};
+use crate::native::lines::{IntervalLines, KindCounts, insert_usage, print_line, quantiles_json};
 use crate::sys::thread::{Usage, process_usage};
-use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
+use crate::sys::time::SECOND_NS;
 
-/// The load is set up so long before the start.
-const START_LEAD_NS: u64 = 20_000_000;
 /// After the end of all attempts nothing may end for so long before threads count as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(10);
 /// The arrivals are behind where operations of so large a part of the time never began.
@@ -104,17 +102,6 @@ fn errors_of(
     sums
 }
 
-/// When the load starts; sleeps until shortly before, unless all is halted.
-#[must_use]
-pub fn wait_for_start(load: &Load, start_real_ns: Option<u64>) -> u64 {
-    let start_real_ns = start_real_ns.unwrap_or(0).max(real_ns() + START_LEAD_NS);
-    let gate_ns = start_real_ns - START_LEAD_NS;
-    while real_ns() < gate_ns && !load.halt.is_requested() {
-        sleep_until_real(gate_ns.min(real_ns() + CHECK_INTERVAL_NS));
-    }
-    start_real_ns
-}
-
 /// Tell a load that starts at `start`, in ticks, which is `start_real_ns` by the time of the day.
 pub fn report_load(load: &Arc<Load>, workers: &Workers, start: u64, start_real_ns: u64) {
     let clock = load.clock;
@@ -122,9 +109,8 @@ pub fn report_load(load: &Arc<Load>, workers: &Workers, start: u64, start_real_n
     let before = process_usage();
     print_line(&json!({ "started_real_ns": start_real_ns, "late_ns": 0 }));
     let threads = &workers.counters;
-    let told = Snapshot::of(threads);
-    let mut writer = IntervalWriter { threads, start_real_ns, seq: 0, told_ns: 0, told };
-    let interval_ns = load.spec.interval_ms * (SECOND_NS / 1000);
+    let lines = IntervalLines::new(start_real_ns, load.spec.interval_ms);
+    let mut writer = IntervalWriter { threads, lines, reported: Snapshot::of(threads) };
     let (mut last, mut ended) = (start, 0);
     loop {
         let now_ns = clock.ns(clock.ticks().saturating_sub(start));
@@ -132,11 +118,11 @@ pub fn report_load(load: &Arc<Load>, workers: &Workers, start: u64, start_real_n
         if now_ns >= end_ns || ended == threads.len() {
             break;
         }
-        if now_ns >= writer.told_ns + interval_ns {
+        if writer.lines.is_due(now_ns) {
             writer.write(now_ns);
         }
-        let next_ns = (writer.told_ns / interval_ns + 1) * interval_ns;
-        let pause_ns = next_ns.min(end_ns).saturating_sub(now_ns).clamp(1, CHECK_INTERVAL_NS);
+        let pause_ns =
+            writer.lines.next_ns().min(end_ns).saturating_sub(now_ns).clamp(1, CHECK_INTERVAL_NS);
         thread::sleep(Duration::from_nanos(pause_ns));
         while let Ok(at) = workers.ended.try_recv() {
             last = last.max(at);
@@ -148,7 +134,7 @@ pub fn report_load(load: &Arc<Load>, workers: &Workers, start: u64, start_real_n
     let end = if is_early { last.max(start) } else { clock.ticks().min(end) };
     let measured_ns = clock.ns(end.saturating_sub(start)).max(1);
     let used = process_usage().since(before);
-    writer.write(measured_ns.max(writer.told_ns + 1));
+    writer.write(measured_ns);
     let patience = load.spec.timeout() * 2 + HANG_TIMEOUT;
     while ended < threads.len() {
         match workers.ended.recv_timeout(patience) {
@@ -171,39 +157,33 @@ pub fn report_load(load: &Arc<Load>, workers: &Workers, start: u64, start_real_n
 
 struct IntervalWriter<'a> {
     threads: &'a [Arc<ThreadCounters>],
-    start_real_ns: u64,
-    seq: u64,
-    told_ns: u64,
-    told: Snapshot,
+    lines: IntervalLines,
+    reported: Snapshot,
 }
 
 impl IntervalWriter<'_> {
     fn write(&mut self, now_ns: u64) {
         let now = Snapshot::of(self.threads);
-        let (mut line, _) = now.since(&self.told);
+        let (mut values, _) = now.since(&self.reported);
         for (name, value) in [
             ("in_flight", sum_of(self.threads, |thread| &thread.in_flight)),
             ("backlog", sum_of(self.threads, |thread| &thread.backlog)),
-            ("connections_opened", now.opened - self.told.opened),
-            ("failed", now.failed - self.told.failed),
-            ("retried", now.retried - self.told.retried),
-            ("seq", self.seq),
-            ("end_real_ns", self.start_real_ns + now_ns),
-            ("span_ns", now_ns - self.told_ns),
+            ("connections_opened", now.opened - self.reported.opened),
+            ("failed", now.failed - self.reported.failed),
+            ("retried", now.retried - self.reported.retried),
         ] {
-            line.insert(name.to_owned(), value.into());
+            values.insert(name.to_owned(), value.into());
         }
-        print_line(&Value::Object(line));
-        self.told = now;
-        self.told_ns = now_ns;
-        self.seq += 1;
+        let end_ns = self.lines.end_ns(now_ns);
+        self.lines.print(values, end_ns);
+        self.reported = now;
     }
 
     /// What ended after the end, if anything did.
     fn write_rest(&mut self, last_ns: u64) {
-        let (_, ended) = Snapshot::of(self.threads).since(&self.told);
-        if ended > 0 || last_ns > self.told_ns {
-            self.write(last_ns.max(self.told_ns + 1));
+        let (_, ended) = Snapshot::of(self.threads).since(&self.reported);
+        if ended > 0 || !self.lines.covers(last_ns) {
+            self.write(last_ns);
         }
     }
 }
@@ -254,10 +234,6 @@ fn print_end(load: &Load, threads: &[Arc<ThreadCounters>], end: &End) {
         "broken": {},
         "hung": if end.is_hung { hung.max(1) } else { hung },
         "gave_up": false,
-        "cpu": {
-            "user_s": end.used.user_ns as f64 / 1e9,
-            "system_s": end.used.system_ns as f64 / 1e9,
-        },
         "measured_ns": end.measured_ns,
         "drain_ns": end.last_ns - end.measured_ns,
         "drained_ios": sum(|thread| &thread.drained),
@@ -267,13 +243,10 @@ fn print_end(load: &Load, threads: &[Arc<ThreadCounters>], end: &End) {
         "unsubmitted": { "count": unsubmitted, "oldest_ns": oldest_ns },
         "verify": verification,
         "depth": null,
-        "context_switches": {
-            "voluntary": end.used.waits,
-            "involuntary": end.used.preemptions,
-        },
         "steal_ticks": null,
         "objects": object_counts(load, threads, &examples),
     });
+    insert_usage(&mut line, &end.used);
     if let Value::Object(rest) = rest {
         line.extend(rest);
     }

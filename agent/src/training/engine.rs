@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use serde_json::{Map, Value, json};
 
@@ -18,15 +18,13 @@ use crate::native::counts::{ArrivalMode, WorkerCounters};
 use crate::native::halt::Halt;
 use crate::native::lines;
 use crate::native::queue::IoKind;
+use crate::native::start::{reserve_files, set_up_process, start_thread};
 use crate::native::timed::{self, Composite, ThreadCounters, TimedLoad, Workers};
 use crate::native::tsc::Clock;
-use crate::sys::signal;
-use crate::sys::thread::{allow_open_files, lock};
+use crate::sys::thread::lock;
 
 /// Some hundred bytes, whatever is read.
 const MAX_SPEC_BYTES: u64 = 1 << 20;
-/// A thread only calls the kernel, and has the list of a batch on the heap.
-const STACK_BYTES: usize = 256 << 10;
 /// Descriptors beside one for each loader.
 const RESERVED_FILES: u64 = 64;
 
@@ -64,13 +62,8 @@ pub struct Training {
 fn run_engine(spec: Spec) -> Result<(), String> {
     let samples = Samples::of(&spec)?;
     let files = u64::from(spec.accelerators) * u64::from(spec.loaders) + RESERVED_FILES;
-    allow_open_files(files).map_err(|error| {
-        format!("{files} files cannot be open at a time: {}.", io_error_text(&error))
-    })?;
-    // Before there is any other thread, which would take the signals.
-    signal::block_handled();
-    signal::restore_sigpipe();
-    let clock = Clock::calibrated();
+    reserve_files(files)?;
+    let (clock, halt) = set_up_process()?;
     let training = Arc::new(Training {
         steps: samples.steps(&spec),
         accelerators: (0..spec.accelerators).map(|_| Accelerator::default()).collect(),
@@ -79,7 +72,7 @@ fn run_engine(spec: Spec) -> Result<(), String> {
             .collect(),
         barrier: Barrier::default(),
         epochs: Epochs::default(),
-        halt: Halt::on_signals(clock).map_err(no_thread)?,
+        halt,
         is_over: AtomicBool::new(false),
         order: Mutex::new(None),
         samples,
@@ -109,18 +102,6 @@ fn start_loaders(training: &Arc<Training>) -> Result<Workers<StepCounters>, Stri
     }
     let count = counters.len() - training.step_counters.len();
     Ok(Workers { counters, ended, count })
-}
-
-fn start_thread(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, String> {
-    thread::Builder::new().name(name.into()).stack_size(STACK_BYTES).spawn(work).map_err(no_thread)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
-fn no_thread(error: std::io::Error) -> String {
-    format!("A thread cannot be started: {}.", io_error_text(&error))
 }
 
 impl Training {
