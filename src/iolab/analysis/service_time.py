@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.metrics import latency_statistics, metric_scopes, metrics_from_values
-from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations
+from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations_in_window
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
@@ -55,8 +55,7 @@ def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    measured = load.measured_part.parts.select_groups(load.measured_part.bins)
-    return sum_operations(record, list(ServiceTime), load.measured_part.intervals, measured)
+    return sum_operations_in_window(record, list(ServiceTime), load.measured_part)
 
 
 def service_latency_metrics(

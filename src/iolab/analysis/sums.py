@@ -69,6 +69,14 @@ def sum_operations(
     return sums
 
 
+def sum_operations_in_window(
+    record: RunRecord, operations: Sequence[int], measured: MeasuredPart
+) -> OperationSums:
+    """The sums of these operations over what was measured of a run."""
+    parts = measured.parts.select_groups(measured.bins)
+    return sum_operations(record, operations, measured.intervals, parts)
+
+
 class LoadSums(Record):
     """Sums over the measured intervals; H hosts, axis 1 is read, write, trim.
 
@@ -114,9 +122,7 @@ class LoadSums(Record):
 def sum_measured_window(record: RunRecord, window: Window | None = None) -> LoadSums:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window)
-    sums = sum_operations(
-        record, DIRECTIONS, measured.intervals, measured.parts.select_groups(measured.bins)
-    )
+    sums = sum_operations_in_window(record, DIRECTIONS, measured)
     lows, highs = _engine_latency_extremes(record.hosts)
     covered_ns = record.intervals.covered_ns_by_host(
         len(record.hosts), np.flatnonzero(measured.intervals)

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.run import EngineTotals
+from iolab.core.run import EngineTotals, HostDetails
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
@@ -59,7 +59,8 @@ class EngineReading(Record):
 
     Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come
     from the engine's last complete report, None without one. `faults` are sentences that say why
-    the run is not what was requested; a reading without fault is complete.
+    the run is not what was requested; a reading without fault is complete. `details` are what only
+    the kind of load knows, None where the output tells nothing of that.
     """
 
     version: str
@@ -68,6 +69,7 @@ class EngineReading(Record):
     intervals: Sequence[Interval]
     totals: EngineTotals | None
     faults: tuple[str, ...]
+    details: HostDetails | None = None
 
 
 class ReadingFaults(list[str]):

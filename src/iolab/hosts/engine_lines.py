@@ -11,12 +11,15 @@ import numpy as np
 
 from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
-from iolab.core.run import EngineTotals
+from iolab.core.run import EngineTotals, HostDetails
 from iolab.core.samples import Ints, SignedInts
 from iolab.core.workload import NamedOperation
 from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.text import excerpt
+
+HEAD_KEY: Final = "native"
+"""Of the first line, whose value is the version of the lines."""
 
 _NO_BINS: Final = "it told bins that are none"
 
@@ -98,13 +101,15 @@ def optional_number(table: Mapping[str, Any], key: str) -> float:
 class LineReader(ABC):
     """Reads what one process of an engine of the agent prints; see `OutputReader`.
 
-    The lines are a head (with the key `head_key`), when the engine started, intervals, and an end
-    with the sums of the whole run; or faults.
+    The lines are a head (with the key `HEAD_KEY`), when the engine started, intervals, and an end
+    with the sums of the whole run; or faults. `engine_title` is what its version is given with, and
+    `details` are what only its kind of load knows, once the output has ended.
     """
 
-    head_key: ClassVar[str]
+    engine_title: ClassVar[str]
 
     def __init__(self) -> None:
+        self.details: HostDetails | None = None
         self._rest = b""
         self._faults = ReadingFaults()
         self._log = IntervalLog()
@@ -128,7 +133,7 @@ class LineReader(ABC):
     def version_text(self, head: dict[str, Any]) -> str:
         """The engine's version, with what else makes hosts unlike."""
         version = head.get("version")
-        text = f"{self.head_key}-{version}" if isinstance(version, str) else ""
+        text = f"{self.engine_title}-{version}" if isinstance(version, str) else ""
         return excerpt(text, limits.SENTENCE_CHARACTERS_MAX)
 
     def feed(self, piece: bytes) -> list[Interval]:
@@ -152,6 +157,7 @@ class LineReader(ABC):
             intervals=self._log,
             totals=totals,
             faults=tuple(self._faults),
+            details=self.details,
         )
 
     def _start_and_end_ns(self) -> tuple[int | None, int | None]:
@@ -206,7 +212,7 @@ class LineReader(ABC):
                 self._faults.add_fault(
                     excerpt(str(fault), limits.SENTENCE_CHARACTERS_MAX).rstrip(".")
                 )
-        elif self.head_key in document:
+        elif HEAD_KEY in document:
             self._head = document
         elif "started_real_ns" in document:
             self._start_ns = require_count(document, "started_real_ns")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
@@ -193,8 +193,16 @@ def _hint_after_exit(exited: ExitedAnswer) -> str:
     return "Use fewer intervals: a shorter method.runtime."
 
 
+PreparationPhase: TypeAlias = Callable[
+    [SessionContext, PlannedRun, Sequence[HostRunState]], Awaitable[None]
+]
+
+
 class ProcessDriver(Driver):
     """Makes the load of an engine that runs as one process on each host."""
+
+    phases_before_load: Sequence[PreparationPhase] = (watch_idle,)
+    """What is done before each run, one after the other, until the user wishes to stop."""
 
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine = engine
@@ -202,8 +210,10 @@ class ProcessDriver(Driver):
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
-        """The devices are watched idle."""
-        await watch_idle(session, run, shares)
+        """The phases before the load: without more, the devices are watched idle."""
+        for phase in self.phases_before_load:
+            if not session.stop.is_requested:
+                await phase(session, run, shares)
 
     async def measure(
         self,
@@ -302,5 +312,6 @@ class _OutputListener:
     def finish(self) -> None:
         """The output has ended, well or not."""
         self.share.output = self._packer.finish()
-        self.share.reading = self._reader.finish()
+        reading = self.share.reading = self._reader.finish()
+        self.share.details = reading.details or self.share.details
         self.share.intervals = IntervalLog.from_intervals(self.share.reading.intervals)

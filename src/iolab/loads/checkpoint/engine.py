@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.errors import EngineError
+from iolab.hosts.agent_engine import compact_json
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineError,
@@ -73,7 +73,7 @@ def phase_command(
         argv=ARGV,
         cwd=folders[client],
         stdin=_spec_bytes(spec),
-        job_file=_json_text({**spec, "ranks": len(works)}),
+        job_file=compact_json({**spec, "ranks": len(works)}),
         wall_limit_s=limit_s,
         output_limit_bytes=math.ceil(limit_s) * REPORT_LIMIT_BYTES + SPARE_BYTES,
         waits_for_start=True,
@@ -143,31 +143,23 @@ def _common_spec(
 
 
 def _spec_bytes(spec: Mapping[str, Any]) -> bytes:
-    text = _json_text(spec)
+    text = compact_json(spec)
     if len(text) > SPEC_BYTES_MAX:
         message = f"A host's files take {len(text):,} bytes, a message to the agent holds 1 MiB."
         raise EngineError(message, "Give more hosts, or fewer ranks.")
     return text.encode("ascii")
 
 
-def _json_text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
-
-
 class CheckpointReader(LineReader):
     """Reads what the engine prints of one phase on one host; `ranks` when it has ended."""
 
-    head_key = "native"
+    engine_title = "checkpoint"
 
     def __init__(self, phase: PhaseName, rank_numbers: range) -> None:
         super().__init__()
         self._direction = phase.direction
         self._rank_numbers = rank_numbers
         self.ranks: tuple[RankRun, ...] = ()
-
-    def version_text(self, head: dict[str, Any]) -> str:
-        """See `LineReader`."""
-        return super().version_text(head).replace("native", "checkpoint")
 
     def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Writes of a save, reads of a restore."""

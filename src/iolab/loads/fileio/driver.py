@@ -47,16 +47,15 @@ class IoDriver(ProcessDriver):
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
         self._ceilings = GeneratorCeilings()
+        before_load = (prove_extents_written, send_trace, drop_caches, watch_idle)
+        self.phases_before_load = (*before_load, record_file_identities)
 
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
-        """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
+        """The generator's ceiling known; then as `ProcessDriver` does."""
         await self._ceilings.set_ceilings(session, run, shares)
-        before_load = (prove_extents_written, send_trace, drop_caches, watch_idle)
-        for phase in (*before_load, record_file_identities):
-            if not session.stop.is_requested:
-                await phase(session, run, shares)
+        await super().prepare(session, run, shares)
 
     async def measure(
         self,

@@ -27,7 +27,7 @@ from iolab.analysis.metrics import (
     rate_with_interval,
 )
 from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, Weights
-from iolab.analysis.sums import sum_operations
+from iolab.analysis.sums import sum_operations_in_window
 from iolab.analysis.view import RunView
 from iolab.analysis.window import (
     EDGE_SLACK_NS,
@@ -279,8 +279,7 @@ def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyVa
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(latency.operation) for each in binned for latency in each}
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
-    parts = measured.parts.select_groups(measured.bins)
-    sums = sum_operations(record, operations, measured.intervals, parts)
+    sums = sum_operations_in_window(record, operations, measured)
     counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
         measured_part=measured,

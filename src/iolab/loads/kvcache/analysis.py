@@ -24,6 +24,7 @@ from iolab.analysis.checks.time import (
     check_wide_interval,
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.sums import sum_operations_in_window
 from iolab.analysis.view import HostKindAnswers
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
@@ -40,8 +41,8 @@ from iolab.loads.kvcache.metrics import (
     KvCacheView,
     request_metrics,
     request_metrics_with_intervals,
-    sum_requests,
 )
+from iolab.loads.kvcache.workload import KvOperation
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -81,7 +82,8 @@ class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
     ) -> KvCacheView:
         """With what its requests did."""
         view = super().build_view(record, facts, telemetry, host_kinds)
-        return KvCacheView(**{**asdict(view), "requests": sum_requests(record, view)})
+        own = sum_operations_in_window(record, list(KvOperation), view.load.measured_part)
+        return KvCacheView(**{**asdict(view), "requests": own})
 
     def fleet_metrics(self, view: KvCacheView) -> dict[str, Metric]:
         """With those of its requests."""

@@ -8,7 +8,6 @@ from typing import Final
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
-from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.kvcache.engine import KvCacheReader, kv_cache_command
 from iolab.loads.kvcache.replay import Replay, plan_replay
 from iolab.loads.kvcache.trace import TraceError
@@ -26,6 +25,8 @@ from iolab.targets.context import run_seed
 class KvCacheDriver(ProcessDriver):
     """One process of the agent on each host, on its own part of the requests."""
 
+    phases_before_load = (prove_extents_written, drop_caches, watch_idle)
+
     def __init__(self) -> None:
         self._readers: dict[str, KvCacheReader] = {}
         self._replay: Replay | None = None
@@ -33,27 +34,9 @@ class KvCacheDriver(ProcessDriver):
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
-        """The requests drawn, extents proved, caches dropped, devices watched idle."""
+        """The requests drawn; then as `ProcessDriver` does."""
         self._replay = _replay_of_run(session, run)
-        for phase in (prove_extents_written, drop_caches, watch_idle):
-            if not session.stop.is_requested:
-                await phase(session, run, shares)
-
-    async def measure(
-        self,
-        session: SessionContext,
-        run: PlannedRun,
-        shares: Sequence[HostRunState],
-        counters: CounterCollector,
-    ) -> None:
-        """See `ProcessDriver`; then what each host did with its requests."""
-        self._readers.clear()
-        try:
-            await super().measure(session, run, shares, counters)
-        finally:
-            for share in shares:
-                if share.name in self._readers:
-                    share.details = self._readers[share.name].details
+        await super().prepare(session, run, shares)
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.errors import EngineError
+from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_json, timed_engine_command
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineReader,
@@ -37,14 +36,6 @@ SPEC_BYTES_MAX: Final = 1 << 20
 SPEC_HEAD_BYTES: Final = 1024
 """Of it, beside the requests."""
 
-INTERVAL_MS: Final = 1000
-END_LIMIT_S: Final = 60.0
-"""From the end of submission: I/Os that hang are given up after ten seconds."""
-
-REPORT_LIMIT_BYTES: Final = 64 << 10
-SPARE_REPORTS: Final = 64
-"""A line an interval, of bins that are in use, and some more for the head and the end."""
-
 
 def kv_cache_command(
     job: KvCacheJob, replay: Replay, host: int, directory: str, *, seconds: float, seed: int
@@ -69,43 +60,30 @@ def kv_cache_command(
         "writes_in_flight": job.writes_in_flight,
         "closed": job.requests_per_s is None,
         "runtime_s": seconds,
-        "interval_ms": INTERVAL_MS,
+        "interval_ms": TIMED_INTERVAL_MS,
         "seed": seed,
         "warm": len(warm),
     }
-    encoded = _json_text(encode_requests((*warm, *requests)))
-    text = _json_text({**spec, "requests": []}).replace('"requests":[]', f'"requests":{encoded}')
+    encoded = compact_json(encode_requests((*warm, *requests)))
+    text = compact_json({**spec, "requests": []}).replace('"requests":[]', f'"requests":{encoded}')
     if len(text) > SPEC_BYTES_MAX:
         message = f"A host's requests take {len(text):,} bytes, a message to the agent holds 1 MiB."
         raise EngineError(message, "Give fewer requests_per_s, or a shorter method.runtime.")
     # The requests follow from the study; their checksum says what they were.
     recorded = {**spec, "requests_sha256": hashlib.sha256(encoded.encode()).hexdigest()}
-    limit_s = seconds + END_LIMIT_S
-    return Command(
-        argv=ARGV,
-        cwd=directory,
-        stdin=text.encode("ascii"),
-        job_file=_json_text(recorded),
-        wall_limit_s=limit_s,
-        output_limit_bytes=(math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
-        waits_for_start=True,
-    )
+    return timed_engine_command(ARGV, directory, text, seconds, recorded=compact_json(recorded))
 
 
 def spec_bytes(replay: Replay, host: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
     warm, requests = replay.of_host(host)
-    return len(_json_text(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
-
-
-def _json_text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+    return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
 class KvCacheReader(LineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
-    head_key = "native"
+    engine_title = "kv-cache"
 
     def __init__(self, job: KvCacheJob, replay: Replay, host: int) -> None:
         super().__init__()
@@ -115,10 +93,6 @@ class KvCacheReader(LineReader):
         self._backlog: list[int] = []
         self._write_backlog: list[int] = []
         self.details: KvCacheRun | None = None
-
-    def version_text(self, head: dict[str, Any]) -> str:
-        """See `LineReader`."""
-        return super().version_text(head).replace("native", "kv-cache")
 
     def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads and writes of objects, and the operations that are made of them."""

@@ -11,12 +11,11 @@ from iolab.analysis.metrics import (
     metrics_from_values,
     percentiles_with_intervals,
 )
-from iolab.analysis.sums import OperationSums, sum_operations
+from iolab.analysis.sums import OperationSums
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
-from iolab.core.run import RunRecord
 from iolab.loads.kvcache.metric_specs import (
     BACKLOG_MAX,
     BREAK_EVEN,
@@ -63,14 +62,6 @@ class KvCacheView(RunView, Record, dict=True):
             raise ValueError("a view without requests")
         place = operation - KvOperation.PREFIX_LOAD
         return Histogram(self.requests.bins[list(hosts), place].sum(axis=0))
-
-
-def sum_requests(record: RunRecord, view: RunView) -> OperationSums:
-    """The sums of a run's requests in the window of its load."""
-    measured = view.load.measured_part
-    return sum_operations(
-        record, list(KvOperation), measured.intervals, measured.parts.select_groups(measured.bins)
-    )
 
 
 def request_metrics(view: KvCacheView, hosts: Sequence[int]) -> dict[str, Metric]:

@@ -16,6 +16,7 @@ from iolab.analysis.checks.fleet import check_shared_target
 from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.run import check_engine_errors
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.sums import sum_operations_in_window
 from iolab.analysis.view import HostKindAnswers
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
@@ -31,11 +32,11 @@ from iolab.loads.objects.checks import (
     check_server_clock,
 )
 from iolab.loads.objects.metrics import (
+    ALL_OPERATIONS,
     OBJECT_KEYS,
     ObjectsView,
     object_metrics,
     object_metrics_with_intervals,
-    sum_object_operations,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
     ) -> ObjectsView:
         """With what its operations did."""
         view = super().build_view(record, facts, telemetry, host_kinds)
-        return ObjectsView(**{**asdict(view), "operations": sum_object_operations(record, view)})
+        own = sum_operations_in_window(record, list(ALL_OPERATIONS), view.load.measured_part)
+        return ObjectsView(**{**asdict(view), "operations": own})
 
     def fleet_metrics(self, view: ObjectsView) -> dict[str, Metric]:
         """With those of its operations."""

@@ -31,7 +31,7 @@ from iolab.loads.objects.store_tasks import (
     remove_objects,
     run_store_task,
 )
-from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob
+from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob, ObjectsRun
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
@@ -110,9 +110,9 @@ class ObjectsDriver(ProcessDriver):
             data_set = described_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
             for share in shares:
-                reader = self._readers.get(share.name)
-                if reader is not None and reader.details is not None:
-                    share.details = replace(reader.details, data_set_bytes=size)
+                if share.details is not None:
+                    run_details = ObjectsRun.require_type(share.details)
+                    share.details = replace(run_details, data_set_bytes=size)
             if ObjectsJob.require_type(run.point.job).put:
                 await self._remove(session, run.point.configuration, _run_prefix(session, run))
 

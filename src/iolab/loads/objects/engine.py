@@ -11,6 +11,7 @@ from iolab.core import limits
 from iolab.core.object_store import ObjectStore
 from iolab.core.run import EngineTotals
 from iolab.core.workload import NamedOperation
+from iolab.hosts.agent_engine import compact_json
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineError,
@@ -88,12 +89,12 @@ def engine_command(
     waits_for_start: bool = False,
 ) -> Command:
     """A process of the engine; the keys are in its standard input alone."""
-    recorded = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    recorded = compact_json(document)
     with_secret = {**document, "secret": access.credentials.secret_document()}
     return Command(
         argv=ARGV,
         cwd=directory,
-        stdin=json.dumps(with_secret, separators=(",", ":"), sort_keys=True).encode("ascii"),
+        stdin=compact_json(with_secret).encode("ascii"),
         job_file=recorded,
         wall_limit_s=limit_s,
         output_limit_bytes=output_limit_bytes,
@@ -140,17 +141,13 @@ def load_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
 class ObjectsReader(LineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
-    head_key = "native"
+    engine_title = "s3"
 
     def __init__(self, job: ObjectsJob) -> None:
         super().__init__()
         self._job = job
         self._backlog: list[int] = []
         self.details: ObjectsRun | None = None
-
-    def version_text(self, head: Document) -> str:
-        """See `LineReader`."""
-        return super().version_text(head).replace("native", "s3")
 
     def interval_parts(self, document: Document) -> tuple[DirectionInterval, ...]:
         """Reads and writes of contents, the operations on objects, and their parts."""

@@ -10,12 +10,11 @@ from iolab.analysis.metrics import (
     metrics_from_values,
     percentiles_with_intervals,
 )
-from iolab.analysis.sums import OperationSums, sum_operations
+from iolab.analysis.sums import OperationSums
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import rate_key
-from iolab.core.run import RunRecord
 from iolab.core.workload import NamedOperation
 from iolab.loads.objects.metric_specs import (
     ATTEMPTS,
@@ -92,17 +91,6 @@ class ObjectsView(RunView, Record, dict=True):
             raise ValueError("a view without operations")
         place = ALL_OPERATIONS.index(operation)
         return Histogram(self.operations.bins[list(hosts), place].sum(axis=0))
-
-
-def sum_object_operations(record: RunRecord, view: RunView) -> OperationSums:
-    """The sums of a run's operations in the window of its load."""
-    measured = view.load.measured_part
-    return sum_operations(
-        record,
-        list(ALL_OPERATIONS),
-        measured.intervals,
-        measured.parts.select_groups(measured.bins),
-    )
 
 
 def object_metrics(view: ObjectsView, hosts: Sequence[int]) -> dict[str, Metric]:

@@ -20,6 +20,7 @@ from iolab.analysis.checks.time import (
     check_wide_interval,
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.sums import sum_operations_in_window
 from iolab.analysis.view import HostKindAnswers
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
@@ -33,10 +34,10 @@ from iolab.loads.training.checks import (
 from iolab.loads.training.metrics import (
     LATENCY_KEYS,
     TrainingView,
-    sum_steps,
     training_metrics,
     training_metrics_with_intervals,
 )
+from iolab.loads.training.workload import TrainingOperation
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -71,7 +72,8 @@ class TrainingAnalysis(LoadAnalysis[TrainingView]):
     ) -> TrainingView:
         """With what its steps consist of."""
         view = super().build_view(record, facts, telemetry, host_kinds)
-        return TrainingView(**{**asdict(view), "steps": sum_steps(record, view)})
+        own = sum_operations_in_window(record, list(TrainingOperation), view.load.measured_part)
+        return TrainingView(**{**asdict(view), "steps": own})
 
     def fleet_metrics(self, view: TrainingView) -> dict[str, Metric]:
         """With those of its steps."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from iolab.core.run import PlannedRun
 from iolab.hosts.engine import Command
-from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.training.engine import TrainingReader, training_command
 from iolab.loads.training.workload import TRAINING_ENGINE, TrainingJob
 from iolab.session.context import SessionContext
@@ -23,32 +21,10 @@ from iolab.targets.context import run_seed
 class TrainingDriver(ProcessDriver):
     """One process of the agent on each host, for its accelerators."""
 
+    phases_before_load = (prove_extents_written, drop_caches, watch_idle)
+
     def __init__(self) -> None:
         self._readers: dict[str, TrainingReader] = {}
-
-    async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
-    ) -> None:
-        """Extents proved, caches dropped, devices watched idle."""
-        for phase in (prove_extents_written, drop_caches, watch_idle):
-            if not session.stop.is_requested:
-                await phase(session, run, shares)
-
-    async def measure(
-        self,
-        session: SessionContext,
-        run: PlannedRun,
-        shares: Sequence[HostRunState],
-        counters: CounterCollector,
-    ) -> None:
-        """See `ProcessDriver`; then what each host did in its epochs."""
-        self._readers.clear()
-        try:
-            await super().measure(session, run, shares, counters)
-        finally:
-            for share in shares:
-                if share.name in self._readers:
-                    share.details = self._readers[share.name].details
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
+from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_json, timed_engine_command
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineReader,
@@ -25,14 +24,6 @@ ARGV: Final = ("iolab-agent", "training-read")
 
 SIZES_SEED: Final = 1
 """Samples have the same sizes in all runs; their order is another in each."""
-
-INTERVAL_MS: Final = 1000
-END_LIMIT_S: Final = 60.0
-"""From the end of submission: I/Os that hang are given up after ten seconds."""
-
-REPORT_LIMIT_BYTES: Final = 64 << 10
-SPARE_REPORTS: Final = 64
-"""A line an interval, of bins that are in use, and some more for the head and the end."""
 
 
 def training_command(
@@ -55,20 +46,11 @@ def training_command(
         "barrier": job.barrier,
         "direct": job.direct,
         "runtime_s": seconds,
-        "interval_ms": INTERVAL_MS,
+        "interval_ms": TIMED_INTERVAL_MS,
         "seed": seed,
     }
-    text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
-    limit_s = seconds + END_LIMIT_S
-    return Command(
-        argv=ARGV,
-        cwd=directory,
-        stdin=text.encode("ascii"),
-        job_file=text,
-        wall_limit_s=limit_s,
-        output_limit_bytes=(math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
-        waits_for_start=True,
-    )
+    text = compact_json(spec)
+    return timed_engine_command(ARGV, directory, text, seconds, recorded=text)
 
 
 def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
@@ -81,16 +63,12 @@ def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
 class TrainingReader(LineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
-    head_key = "native"
+    engine_title = "training-read"
 
     def __init__(self, accelerators: int) -> None:
         super().__init__()
         self._accelerators = accelerators
         self.details: TrainingRun | None = None
-
-    def version_text(self, head: dict[str, Any]) -> str:
-        """See `LineReader`."""
-        return super().version_text(head).replace("native", "training-read")
 
     def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads, and the operations that are made of them."""

@@ -11,12 +11,11 @@ from iolab.analysis.metrics import (
     metrics_from_values,
     percentiles_with_intervals,
 )
-from iolab.analysis.sums import OperationSums, sum_operations
+from iolab.analysis.sums import OperationSums
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
-from iolab.core.run import RunRecord
 from iolab.loads.training.metric_specs import (
     ACCELERATORS_FED,
     BARRIER_WAIT,
@@ -102,17 +101,6 @@ class TrainingView(RunView, Record, dict=True):
             )
         ]
         return StepShares(step_s, count * self.training_job.compute_ns / 1e9 / step_s, *waits)
-
-
-def sum_steps(record: RunRecord, view: RunView) -> OperationSums:
-    """The sums of a run's steps in the window of its load."""
-    measured = view.load.measured_part
-    return sum_operations(
-        record,
-        list(TrainingOperation),
-        measured.intervals,
-        measured.parts.select_groups(measured.bins),
-    )
 
 
 def epoch_utilisation(job: TrainingJob, totals: EpochTotals) -> float | None:

@@ -24,7 +24,7 @@ class NativeReader(LineReader):
     line's sums and says what they lack, None if nothing.
     """
 
-    head_key = "native"
+    engine_title = "native"
 
     def __init__(
         self,
