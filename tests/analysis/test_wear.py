@@ -22,7 +22,7 @@ from iolab.analysis.drive_pages import (
     smart_counters,
 )
 from iolab.analysis.steady import judge_steadiness
-from iolab.analysis.wear import run_wear
+from iolab.analysis.wear import media_step_bytes, run_wear, write_amplification
 from iolab.core.drive import DriveReading, DriveReadings, LogPage
 from iolab.core.metric import DriveWear, MediaCounter
 from iolab.core.run import DeviceDelta, RunRecord
@@ -51,7 +51,7 @@ def wear_of(delta: DeviceDelta, readings: DriveReadings) -> DriveWear:
 
 
 def recorded_wear(first: str, last: str) -> DriveWear:
-    """Of QEMU's drive between two steps; what it wrote is little, so the least is lowered."""
+    """Of QEMU's drive between two steps."""
     written = STEPS[last]["block_bytes"] - STEPS[first]["block_bytes"]
     delta = DeviceDelta("nvme0n1", 0, written, 0, 1)
     return wear_of(delta, DriveReadings(recorded_reading(first), recorded_reading(last)))
@@ -60,20 +60,24 @@ def recorded_wear(first: str, last: str) -> DriveWear:
 @pytest.mark.parametrize(
     ("last", "expected"), [("reclaim-unit-closed", 3.88), ("written-and-closed", 5.23)]
 )
-def test_the_amplification_of_the_emulated_drive_is_found(
-    last: str, expected: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("iolab.analysis.wear.STEPS_MIN", 10)
-    wear = recorded_wear("new", last)
-    assert wear.media_counter is MediaCounter.FDP
-    assert wear.is_emulated
-    found = wear.write_amplification
-    assert found is not None
+def test_the_amplification_of_the_emulated_drive_is_found(last: str, expected: float) -> None:
+    """By its recorded pages; a run that wrote as little would be told to last longer."""
+    before, after = media_bytes(recorded_reading("new")), media_bytes(recorded_reading(last))
+    assert before is not None
+    assert after is not None
+    assert after.counter is MediaCounter.FDP
+    written = STEPS[last]["block_bytes"] - STEPS["new"]["block_bytes"]
+    grown = after.written_bytes - before.written_bytes
+    found = write_amplification(written, grown, media_step_bytes(before, after))
     assert found.low is not None
     assert found.high is not None
     assert found.low <= expected + 0.005
     assert found.high >= expected - 0.005
     assert found.value == pytest.approx(expected, abs=0.005)
+    wear = recorded_wear("new", last)
+    assert wear.is_emulated
+    assert wear.media_bytes is not None
+    assert wear.media_bytes.value == grown
 
 
 def test_so_few_units_tell_no_amplification_but_how_long_a_run_would() -> None:

@@ -14,6 +14,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import read_answer, read_facts
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
 from iolab.hosts.connect import CommandHost, LocalHost
+from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, HostLostError
 
@@ -42,6 +43,17 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_log_pages_of_drives_are_read_and_those_that_are_not_there_said() -> None:
+    async def work(host: Host) -> None:
+        assert await read_drive_logs(host, ["sda", "nvme4095n1p1"]) == ()
+        (drive,) = await read_drive_logs(host, ["sda", "nvme4095n1"])
+        assert drive.device == "nvme4095n1"
+        assert drive.fault
+        assert drive.pages == ()
+
+    with_host(local(), work)
 
 
 def test_facts_and_probe_fit_the_model(tmp_path: Path) -> None:

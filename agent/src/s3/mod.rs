@@ -47,7 +47,7 @@ fn run_task(spec: &Spec) -> Result<(), Vec<String>> {
     match spec.task {
         Task::Check => tasks::check(spec),
         Task::CreateBucket => tasks::create_bucket(spec),
-        Task::List => tasks::list(spec),
+        Task::List => tasks::list_objects(spec),
         Task::ListPrefixes => tasks::list_prefixes(spec),
         Task::Delete => tasks::delete(spec),
         Task::PlanBytes => tasks::plan_bytes(spec),

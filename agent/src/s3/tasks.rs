@@ -115,7 +115,7 @@ pub fn create_bucket(spec: &Spec) -> Result<(), Vec<String>> {
 }
 
 /// Sum what lies below the prefix.
-pub fn list(spec: &Spec) -> Result<(), Vec<String>> {
+pub fn list_objects(spec: &Spec) -> Result<(), Vec<String>> {
     let mut client = first_client(spec)?;
     let (mut objects, mut bytes, mut keys) = (0_u64, 0_u64, Vec::new());
     let query = ListQuery { prefix: &spec.prefix, ..ListQuery::default() };

@@ -153,18 +153,23 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     before, after = media_bytes(change.before), media_bytes(change.after)
     if before is None or after is None or before.counter is not after.counter:
         return replace(wear, reason="the drive has no counter of what its flash wrote")
-    grown, step = after.written_bytes - before.written_bytes, _step_bytes(before, after)
+    grown, step = after.written_bytes - before.written_bytes, media_step_bytes(before, after)
     if grown < 0:
         return replace(wear, reason="the counter of what the flash wrote fell")
     wear = replace(wear, media_bytes=_difference(grown, step), media_counter=before.counter)
     if reason := _refusal(view, change, grown, step):
         return replace(wear, reason=reason)
-    written = change.block_bytes
-    low, high = (grown - step) / written, (grown + step) / written
-    return replace(wear, write_amplification=Metric(grown / written, "", low, high))
+    return replace(wear, write_amplification=write_amplification(change.block_bytes, grown, step))
 
 
-def _step_bytes(before: MediaBytes, after: MediaBytes) -> int:
+def write_amplification(block_bytes: int, media_bytes: int, step_bytes: int) -> Metric:
+    """What the flash wrote over what the block layer did, with what the counter's step leaves."""
+    low, high = (media_bytes - step_bytes) / block_bytes, (media_bytes + step_bytes) / block_bytes
+    return Metric(media_bytes / block_bytes, "", low, high)
+
+
+def media_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
+    """What the counter counts in: as specified, else the largest step that both readings allow."""
     return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
 
 

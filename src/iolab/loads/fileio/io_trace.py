@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator
 from functools import lru_cache
@@ -135,7 +136,7 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
     return found.finish(hashlib.sha256(content).hexdigest())
 
 
-class _Recorder:
+class _TraceParser(ABC):
     """The I/Os of a trace while it is read."""
 
     def __init__(self) -> None:
@@ -148,9 +149,9 @@ class _Recorder:
         self.trims = 0
         self._last_ns = 0
 
+    @abstractmethod
     def add_line(self, line: bytes) -> None:
         """Take the next line. TraceError where it is none of such a file."""
-        raise NotImplementedError
 
     def add_io(self, due_ns: int, kind: int, place: int, offset: int, size: int) -> None:
         """Take an I/O; TraceError for one that goes back in time, or cannot be."""
@@ -198,8 +199,8 @@ FILES_MAX: Final = 10_000
 """Files or devices of one trace."""
 
 
-class _Places:
-    """The files of a trace by their names."""
+class _FileNumbers:
+    """The files of a trace, numbered in the order in which they come."""
 
     def __init__(self, ends: list[int]) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -217,10 +218,10 @@ class _Places:
         return number
 
 
-class _IoLog(_Recorder):
+class _IoLog(_TraceParser):
     def __init__(self, version: int) -> None:
         super().__init__()
-        self._files = _Places(self.ends)
+        self._files = _FileNumbers(self.ends)
         self._version = version
         self._now_ns = 0
 
@@ -246,10 +247,10 @@ class _IoLog(_Recorder):
             raise TraceError(f"has the action {excerpt(action, 30)}")
 
 
-class _BlockTrace(_Recorder):
+class _BlockTrace(_TraceParser):
     def __init__(self) -> None:
         super().__init__()
-        self._devices = _Places(self.ends)
+        self._devices = _FileNumbers(self.ends)
         self._issued: _BlockTrace | None = None
         self._ended = False
 
