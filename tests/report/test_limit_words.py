@@ -12,7 +12,7 @@ from iolab.analysis.bottleneck.decision import (
     decide_bottleneck,
 )
 from iolab.analysis.findings import BottleneckFinding
-from iolab.core.host import Role
+from iolab.core.host import IoLimit, Role
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import bottleneck_sentence, recommended_step_text
@@ -65,6 +65,11 @@ def jobs_busy() -> RunResources:
     return watched(replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=jobs),)))
 
 
+def held(limit: IoLimit) -> RunResources:
+    """A client whose control group is held to so much of its device."""
+    return watched(record(QUIET), {"c1": replace(facts(), io_limits=(limit,))})
+
+
 def one_at_a_time() -> RunResources:
     slow = {**QUIET, **disk(0.9, ios=1250)}
     return watched(record(slow, job=replace(JOB, iodepth=1, numjobs=1), burst=Burst(ios=1250)))
@@ -88,6 +93,16 @@ def one_at_a_time() -> RunResources:
         (watched(record(FULL)), None, (*BUSY, "97 %", "not measured")),
         (watched(record(FULL)), PAYING, ("not saturated", "iodepth 4 to 8", *RISES_MUCH, *BUSY)),
         (ALL_BUSY, None, ("limited", "processors of c1", "97 %")),
+        (
+            held(IoLimit("nvme0n1", read_iops=40_000)),
+            None,
+            ("limited", "control group of c1", "40 k", "reads", "nvme0n1", "100 %"),
+        ),
+        (
+            held(IoLimit("nvme0n1", read_bytes_per_s=170_000_000)),
+            None,
+            ("limited", "control group of c1", "170 MB/s", "read", "nvme0n1", "96 %"),
+        ),
         (
             replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], is_own_load=0.021),)),
             None,

@@ -22,7 +22,12 @@ ALWAYS_BUSY: Final = 0.95
 """A device is full from this share of time with an I/O in flight: the kernel counts busy time in
 ticks, and short gaps between I/Os cost a per cent or two."""
 
+FULL_IO_LIMIT: Final = 0.95
+"""A control group's limit is used up from this share: it is kept over slices of time, and the I/Os
+of the first and the last may miss the window."""
+
 _FULL: Final = {
+    Resource.IO_LIMIT: FULL_IO_LIMIT,
     Resource.PORT: FULL_PORT,
     Resource.JOB: FULL_CORE,
     Resource.PROCESSORS: FULL_PROCESSORS,

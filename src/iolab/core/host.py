@@ -414,6 +414,13 @@ class DeviceFacts(Record):
     hidden: bool = False
 
 
+READS: Final = "reads"
+WRITES: Final = "writes"
+BYTES_READ: Final = "bytes read"
+BYTES_WRITTEN: Final = "bytes written"
+"""What control groups count of a device in a second."""
+
+
 class IoLimit(Record):
     """What control groups allow a load to ask of one device in a second; None without a limit."""
 
@@ -422,6 +429,16 @@ class IoLimit(Record):
     write_iops: int | None = None
     read_bytes_per_s: int | None = None
     write_bytes_per_s: int | None = None
+
+    @property
+    def rates(self) -> tuple[tuple[str, int | None], ...]:
+        """What is counted, with the most of it in a second."""
+        return (
+            (READS, self.read_iops),
+            (WRITES, self.write_iops),
+            (BYTES_READ, self.read_bytes_per_s),
+            (BYTES_WRITTEN, self.write_bytes_per_s),
+        )
 
     @property
     def text(self) -> str:

@@ -20,14 +20,17 @@ class Resource(StrEnum):
     """The jobs of the engine, each of which has one core at most."""
     PORT = "port"
     """A network port, one way."""
+    IO_LIMIT = "io-limit"
+    """What control groups allow of a device in a second, as `io.max` does."""
 
 
 class ResourceUse(Record):
     """How much of a resource was used over the measured window.
 
-    `name` is the device, core or port, empty for what a host has one of; a port's ends in its way.
-    `share` is of the time, of a port's speed or of a core; None for a port of unknown speed. `rate`
-    is what passed a second (a device's I/Os, a port's bytes), `queue` a device's I/Os in flight.
+    `name` is the device, core or port, empty for what a host has one of; a port's ends in its way,
+    an I/O limit's in what it counts. `share` is of the time, of a port's speed, of a limit or of a
+    core; None for a port of unknown speed. `rate` is what passed a second (a device's I/Os, a
+    port's bytes, what a limit counts), `queue` a device's I/Os in flight.
     `is_own_load` is how much of a client's processors the load's jobs used by themselves, as a
     share of all of them: the rest is the kernel's work for them, or others'.
     """

@@ -56,6 +56,7 @@ _RESOURCE_COLUMNS: Final = (
     (Resource.CORE, "One core", "busiest core {share}"),
     (Resource.JOB, "Each job", "each job {share} of a core"),
     (Resource.PORT, "Port", "port {name} {share} full"),
+    (Resource.IO_LIMIT, "I/O limit", "I/O limit of {name} {share} used"),
 )
 """Resources in the order named, each with the head of its column and how its use is told."""
 
@@ -70,10 +71,10 @@ _LAWS_NOTE: Final = (
 _SHARES_NOTE: Final = (
     "Means over the measured window of one run of each best point: the share of the time that the "
     "busiest device, all cores and the busiest core were busy, the share of a core that each job "
-    "used, and of its speed that the fullest port carried. A device that serves many I/Os "
-    "at once may be busy all the time and still have more to give: it counts as the limit only "
-    "where more load no longer raised the rate. Latency at the device is the share that "
-    "its own I/Os took of the engine's."
+    "used, of its speed that the fullest port carried, and of what control groups allow. A device "
+    "that serves many I/Os at once may be busy all the time and still have more to give: it counts "
+    "as the limit only where more load no longer raised the rate. Latency at the device is the "
+    "share that its own I/Os took of the engine's."
 )
 
 _NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
@@ -83,6 +84,7 @@ _CAUSES_WITH_DEVICE_NAME: Final = (
     BottleneckCause.DEVICE_OPEN,
     BottleneckCause.CORE,
     BottleneckCause.PORT,
+    BottleneckCause.IO_LIMIT,
 )
 """Limits of which there may be several on a host."""
 
@@ -93,6 +95,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.CORE: "core",
     BottleneckCause.JOB: "a core for each job",
     BottleneckCause.PORT: "port",
+    BottleneckCause.IO_LIMIT: "I/O limit of",
     BottleneckCause.RATE: "requested rate",
     BottleneckCause.PACE: "pauses of the load",
     BottleneckCause.ONE_AT_A_TIME: "one I/O at a time",
@@ -142,6 +145,7 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
     BottleneckCause.CORE: Resource.CORE,
     BottleneckCause.JOB: Resource.JOB,
     BottleneckCause.PORT: Resource.PORT,
+    BottleneckCause.IO_LIMIT: Resource.IO_LIMIT,
 }
 """The resource that a limit names."""
 
@@ -164,6 +168,7 @@ def resource_text(resource_use: ResourceUse) -> str:
     named = {
         Resource.DEVICE: f"the device {resource_use.name}{of}",
         Resource.PORT: f"the network port {resource_use.name.rpartition(' ')[0]}{of}",
+        Resource.IO_LIMIT: f"the I/O limit of a control group{of}",
         Resource.CORE: f"one core{of}",
         Resource.JOB: f"what one core gives each job{of}",
         Resource.PROCESSORS: f"the processors{of}",
@@ -279,6 +284,21 @@ def _port_text(finding: BottleneckFinding) -> str:
     return f"is limited by {resource_text(use)}: it {way} {rate}, {_share_text(use)} of its speed"
 
 
+def _io_limit_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
+    if use is None or use.rate is None or not use.share:
+        return _no_bottleneck_text(finding)
+    device, _, counted = use.name.partition(" ")
+    allowed = use.rate / use.share
+    noun, _, verb = counted.partition(" ")
+    unit = "bytes/s" if verb else "1/s"
+    what = f"to be {verb}" if verb else f"of {noun}"
+    return (
+        f"is limited by {resource_text(use)}, which allows {value_text(allowed, unit)} {what} at "
+        f"{device}: {_share_text(use)} of that was used"
+    )
+
+
 def _target_rate_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None or flight.target_rate is None:
@@ -369,6 +389,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.CORE: _core_text,
     BottleneckCause.JOB: _job_processor_limit_text,
     BottleneckCause.PORT: _port_text,
+    BottleneckCause.IO_LIMIT: _io_limit_text,
     BottleneckCause.RATE: _target_rate_text,
     BottleneckCause.PACE: _think_time_text,
     BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_text,
@@ -628,6 +649,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.CORE: "Spread the load over more jobs; move interrupts off that core.",
         BottleneckCause.JOB: "Raise numjobs: each job has one core and no more.",
         BottleneckCause.PORT: "Add clients, or a faster network port.",
+        BottleneckCause.IO_LIMIT: "Raise the limit of the control group (io.max), or take the "
+        "figures for those of the limit.",
         BottleneckCause.RATE: "Raise the rate, or leave it out.",
         BottleneckCause.PACE: "Leave out the pauses (thinktime).",
         BottleneckCause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
@@ -781,13 +804,14 @@ def best_point_limits_table(
 ) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
-    shares = tuple(name for _, name, _ in _RESOURCE_COLUMNS)
+    columns = _resource_columns(limits)
+    shares = tuple(name for _, name in columns)
     rows = tuple(
         (
             *_workload_cells(study, limit),
             Cell(axis_values_phrase(limit.axis) or DASH),
             Cell(_cause_text(limit)),
-            *(Cell(_resource_share_text(limit, resource)) for resource, _, _ in _RESOURCE_COLUMNS),
+            *(Cell(_resource_share_text(limit, resource)) for resource, _ in columns),
             Cell(_device_latency_share_cell_text(limit)),
             Cell(_in_flight_text(limit)),
             verdict_cell(limit.level, anchors.get(limit.runs[0])),
@@ -799,6 +823,16 @@ def best_point_limits_table(
         (*_workload_headings(with_configuration=several), "At", "Limit"), numbers, ("Verdict",)
     )
     return Table("Bottleneck of each best point", heads, rows)
+
+
+def _resource_columns(limits: Sequence[BottleneckFinding]) -> tuple[tuple[Resource, str], ...]:
+    """The resources of a table with their heads; limits of control groups only where there are."""
+    has_io_limit = any(limit.resources.busiest_use(Resource.IO_LIMIT) for limit in limits)
+    return tuple(
+        (resource, name)
+        for resource, name, _ in _RESOURCE_COLUMNS
+        if has_io_limit or resource is not Resource.IO_LIMIT
+    )
 
 
 def busiest_resources_table(study: Study, limits: Sequence[BottleneckFinding]) -> Table:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep, decide_bottleneck
+from iolab.core.host import IoLimit
 from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
     QUIET,
@@ -213,3 +214,47 @@ def test_a_busy_device_is_the_limit_where_nobody_knows_its_part_of_the_latency()
     buffered = record(FULL_DISK, job=replace(JOB, direct=False))
     found = decide_bottleneck(watched(buffered), BENT)
     assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE, True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "name", "share"),
+    [
+        (IoLimit("nvme0n1", read_iops=40_000), "nvme0n1 reads", 1.0),
+        (IoLimit("nvme0n1", read_bytes_per_s=160_000_000), "nvme0n1 bytes read", 1.024),
+        (IoLimit("nvme0n1", read_iops=42_000, write_iops=10), "nvme0n1 reads", 0.952),
+    ],
+)
+def test_a_limit_of_a_control_group_that_is_used_up_is_the_limit(
+    limit: IoLimit, name: str, share: float
+) -> None:
+    """The client reads 40,000 blocks of 4 KiB a second, whatever else its device would give."""
+    known = {"c1": replace(facts(), io_limits=(limit,))}
+    for growth in (QUIET, {**QUIET, **cores(1.0, 0.1)}):
+        found = decide_bottleneck(watched(record(growth), known), None)
+        assert (found.cause, found.is_certain) == (BottleneckCause.IO_LIMIT, True)
+        assert found.use is not None
+        assert found.use.name == name
+        assert found.use.share == pytest.approx(share, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        IoLimit("nvme0n1", read_iops=60_000, write_iops=1),
+        IoLimit("nvme1n1", read_iops=40_000),
+        IoLimit("nvme0n1"),
+    ],
+)
+def test_a_limit_that_is_not_used_up_or_of_another_device_is_none(limit: IoLimit) -> None:
+    known = {"c1": replace(facts(), io_limits=(limit,))}
+    found = decide_bottleneck(watched(record(FULL_DISK), known), BENT)
+    assert found.cause is BottleneckCause.DEVICE
+
+
+def test_reads_that_a_cache_answers_use_no_limit() -> None:
+    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=40_000),))}
+    cached = watched(record({**QUIET, **disk(0.1, ios=400.0)}), known)
+    use = cached.busiest_use(Resource.IO_LIMIT)
+    assert use is not None
+    assert use.share == pytest.approx(0.01)
+    assert decide_bottleneck(cached, BENT).cause is not BottleneckCause.IO_LIMIT

@@ -124,6 +124,8 @@ class BottleneckCause(StrEnum):
     CORE = "core"
     JOB = "job"
     PORT = "port"
+    IO_LIMIT = "io-limit"
+    """What control groups allow of the device."""
     RATE = "rate"
     """The rate that was requested, and was kept."""
     PACE = "pace"
@@ -167,8 +169,9 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
     full, aside = _full_resources(resources, step)
     device = _busy_device(resources)
     if full:
-        # A core that is full with all others is nothing more; beside a port they are.
-        also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
+        # A core that is full with all others is nothing more; beside a port or a limit they are.
+        is_outside = full[0].resource in (Resource.PORT, Resource.IO_LIMIT)
+        also = (*full[1:], *aside)[:1] if is_outside else ()
         sure = not _is_mostly_other_load(full[0])
         return BottleneckDecision(
             _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
@@ -314,6 +317,7 @@ def _full_resources(
 
 
 _CAUSES: Final = {
+    Resource.IO_LIMIT: BottleneckCause.IO_LIMIT,
     Resource.PORT: BottleneckCause.PORT,
     Resource.JOB: BottleneckCause.JOB,
     Resource.PROCESSORS: BottleneckCause.PROCESSORS,

@@ -13,9 +13,10 @@ from iolab.analysis.storage_bytes import LOOPBACK, deltas_of_lowest_devices, low
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, RunView, io_time_in_window
 from iolab.analysis.window import Window
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import BYTES_READ, BYTES_WRITTEN, READS, WRITES, HostFacts, Role
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import HostRun, RunRecord
+from iolab.core.workload import Direction
 from iolab.hosts.rates import ALL_CORES, derive_series
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         if target is not None and target.devices:
             facts = view.facts_of_host(host)
             yield from device_resource_uses(view, host.host, target.devices, facts, window)
+            yield from _io_limit_uses(view, index, facts, window)
         moved = float(view.load.bytes[index].sum())
         seconds = float(view.load.seconds[index])
         flow = moved / seconds if moved > 0 and seconds > 0 else None
@@ -294,6 +296,39 @@ def device_resource_uses(
     ]
     if uses:
         yield _most_waited_for_device(uses, max(len(lowest_device_names(stack, facts)), 1))
+
+
+_LIMITED_RATES: Final = {
+    READS: ("read_iops", Direction.READ),
+    WRITES: ("write_iops", Direction.WRITE),
+    BYTES_READ: ("read_bytes_per_s", Direction.READ),
+    BYTES_WRITTEN: ("write_bytes_per_s", Direction.WRITE),
+}
+"""Of what a control group counts: the device's metric, and the direction of the load's I/Os."""
+
+
+def _io_limit_uses(
+    view: RunView, index: int, facts: HostFacts | None, window: Window
+) -> Iterator[ResourceUse]:
+    """How much of each limit of its control groups a client's own I/Os at its device used.
+
+    Others may use the device, too, and a cache may answer the load: of the two rates the lower.
+    """
+    seconds = float(view.load.seconds[index])
+    if facts is None or seconds <= 0:
+        return
+    host = view.hosts[index].host
+    for limit in facts.target_io_limits:
+        for counted, allowed in limit.rates:
+            metric, direction = _LIMITED_RATES[counted]
+            done = view.load.ios if counted in (READS, WRITES) else view.load.bytes
+            own = float(done[index, DIRECTIONS.index(direction)]) / seconds
+            at_device = device_means(view, host, "disk", metric, window).get(limit.device)
+            if not allowed or own <= 0 or at_device is None:
+                continue
+            rate = min(own, at_device)
+            name = f"{limit.device} {counted}"
+            yield ResourceUse(Resource.IO_LIMIT, host, Role.CLIENT, name, rate / allowed, rate=rate)
 
 
 def _most_waited_for_device(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
