@@ -251,15 +251,16 @@ kubernetes: ## start a real Kubernetes on this machine (root), built from Go mod
 	@tools/packages.sh required "containerd:containerd:to run pods" "runc:runc:to run pods" \
 	    "buildah:buildah:to build images" "debootstrap:debootstrap:to build images" \
 	    "ip:iproute2:to connect nodes" "/usr/lib/cni/bridge:containernetworking-plugins:to connect pods"
-	@ls dist/*.whl >/dev/null 2>&1 || IOLAB_MACHINES=$$(uname -m) $(UV) build --quiet --wheel --out-dir dist
+	@wheel=$$(ls dist/*.whl 2>/dev/null | head -1); \
+	    { [ -n "$$wheel" ] && [ -z "$$(find src -type f ! -name '*.pyc' -newer "$$wheel" -print -quit)" ]; } || \
+	    { rm -f dist/*.whl && IOLAB_MACHINES=$$(uname -m) $(UV) build --quiet --wheel --out-dir dist; }
 	@tools/kubernetes/cluster.sh up
 
 kubernetes-down: ## remove that Kubernetes completely; what was built stays in the cache
 	@tools/kubernetes/cluster.sh down
 
 kubernetes-lint: .venv/.synced $(filter .tools/%,$(UV)) ## lint deploy/ by kustomize, kubeconform and kube-score, built at the first time
-	@tools/kubernetes/lint.sh "$$($(UV) run --frozen --quiet --isolated --only-group release python -c \
-	    'import kubernetes_validate as k; print(k.__path__[0] + "/kubernetes-json-schema")')"
+	@$(UV) run --frozen --quiet --isolated --only-group release tools/kubernetes/lint.sh
 
 kubernetes-test: setup kubernetes-lint ## the tests in that Kubernetes, after make kubernetes
 	@$(BIN)/python -m pytest -n 0 -v --durations 10 -m kubernetes tests/kubernetes

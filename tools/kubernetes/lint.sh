@@ -1,7 +1,7 @@
 #!/bin/bash
 # Lint deploy/ as the ecosystem does: kustomize builds the base, kubeconform holds it against the schemas of
 # the API, and kube-score against good practice. The three are built from Go modules into the cache, once.
-#   lint.sh FOLDER_OF_SCHEMAS, as the Python package kubernetes-validate has one
+# Runs where the Python package kubernetes-validate is installed, which has the schemas.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 export PATH=$PATH:/usr/local/go/bin CGO_ENABLED=0 GOFLAGS=-mod=mod GOBIN=$BIN
@@ -20,7 +20,8 @@ tool kube-score "github.com/zegl/kube-score/cmd/kube-score@v$KUBE_SCORE"
 version=${KUBERNETES%.*}.0
 schemas=$CACHE/schemas
 rm -rf "$schemas"
-cp -r "$1/v$version-local-strict" "$schemas"
+packaged=$(python -c 'import kubernetes_validate as k; print(k.__path__[0])')/kubernetes-json-schema
+cp -r "$packaged/v$version-local-strict" "$schemas"
 sed -i 's#"/api/_definitions#"_definitions#; s#"$id":#"$comment":#' "$schemas"/*.json
 {
     "$BIN/kustomize" build "$ROOT/deploy/base"
