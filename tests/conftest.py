@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
 import iolab.registry  # noqa: F401 - stored sessions have parts of every kind
+from tests.accused import StoredRuns
 from tests.lanes import lane_of, turn_of
 from tests.needs import record_skips, require, require_of_file
 
@@ -27,6 +28,7 @@ settings.register_profile("free", UNTIMED, max_examples=500, print_blob=True)
 settings.load_profile("repeatable")
 
 CHROMIUM: Final = "chromium"
+STORED_RUNS: Final = pytest.StashKey[StoredRuns]()
 # A shell starts what it runs in the background with SIGINT ignored, and so would be all that tests
 # start, among which are commands that are to be ended by it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -57,6 +59,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before any fixture is made: what all end-to-end tests of the file use is there."""
     if item.get_closest_marker("e2e"):
         require_of_file(item.nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """After an end-to-end test: no run that it stored is accused of a library it does not have."""
+    if item.get_closest_marker("e2e"):
+        folders = item.config.stash.setdefault(
+            STORED_RUNS,
+            StoredRuns(item.config._tmp_path_factory.getbasetemp()),  # type: ignore[attr-defined]
+        )
+        accused = folders.new_accused_libraries()
+        assert not accused, accused
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
