@@ -89,6 +89,15 @@ def test_the_schema_finds_what_the_loader_finds(line: str) -> None:
     assert not validator.is_valid(tomllib.loads(workload(line)))
 
 
+def test_the_schema_requires_a_pattern_or_a_trace() -> None:
+    validator = jsonschema.Draft202012Validator(study_schema())
+    table = {"id": "a", "engine": "native", "filesize": "8m"}
+    study = {"format": 1, "id": "s", "workload": [table]}
+    assert not validator.is_valid(study)
+    for keys in ({"trace": "a.iolog"}, {"rw": "read", "bs": "4k"}):
+        assert validator.is_valid({**study, "workload": [{**table, **keys}]})
+
+
 @pytest.mark.parametrize(("page", "heading"), HEADINGS)
 def test_every_key_is_documented_and_no_other(page: str, heading: str) -> None:
     assert set(rows(page, heading)) == set(HEADINGS[page, heading].model_fields)

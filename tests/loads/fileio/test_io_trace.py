@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from iolab.loads.fileio.io_trace import (
     PART_RECORDS,
@@ -18,6 +19,7 @@ from iolab.loads.fileio.io_trace import (
     trace_part_count,
     trace_parts,
 )
+from tests.cli.in_process import call
 
 RECORD = np.dtype(
     [("due_ns", "<u8"), ("offset", "<u8"), ("bytes", "<u4"), ("kind", "u1"), ("zero", "u1", 3)]
@@ -112,6 +114,42 @@ def test_offsets_are_mapped_on_the_target_and_times_are_scaled(tmp_path: Path) -
     assert records["due_ns"].tolist() == [0, 500_000, 1_000_000]
     assert records["offset"].tolist() == [0, (1 << 20) - 8192, 0]
     assert records["kind"].tolist() == [READ, READ, WRITE]
+
+
+def test_a_compressed_trace_is_read_as_it_is(tmp_path: Path) -> None:
+    text = "fio version 3 iolog\n0 f read 0 4096\n9 f read 0 4096\n"
+    path = tmp_path / "trace.zst"
+    path.write_bytes(zstandard.compress(text.encode()))
+    assert read_trace(str(path)).ios == 2
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(TraceError, match="cut off"):
+        read_trace(str(path))
+
+
+def test_the_plan_names_what_is_not_replayed_as_it_was_recorded(tmp_path: Path) -> None:
+    lines = "0 f read 0 4096\n5 f trim 0 4096\n9000000 f write 8388608 4096\n"
+    trace, study = tmp_path / "log", tmp_path / "study.toml"
+    trace.write_text(f"fio version 3 iolog\n{lines}", encoding="utf-8")
+    text = f"""
+        format = 1
+        id = "replayed"
+
+        [[workload]]
+        id = "replay"
+        engine = "native"
+        trace = "{trace}"
+        filesize = "4m"
+
+        [method]
+        warmup = 0
+        runtime = 2
+    """
+    study.write_text(text, encoding="utf-8")
+    told = call("plan", str(study), "--path", str(tmp_path))
+    printed = told.stdout + told.stderr
+    assert told.returncode == 0, printed
+    assert "1 trim left out" in printed
+    assert "recorded on 9 MiB, replayed on 4 MiB" in printed
 
 
 def test_a_long_trace_is_sent_in_pieces_that_a_message_holds(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from iolab.core.compressed import ZSTD_MAGIC, unpack_frames
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -116,8 +117,10 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
         raise TraceError("cannot be read: it is no file")
     try:
         content = Path(path).read_bytes()[: TRACE_BYTES_MAX + 1]
+        if content.startswith(ZSTD_MAGIC):
+            content = unpack_frames(content, TRACE_BYTES_MAX)
     except OSError as fault:
-        raise TraceError(f"cannot be read: {fault.strerror}") from None
+        raise TraceError(f"cannot be read: {fault.strerror or fault}") from None
     if not content.strip():
         raise TraceError("is empty")
     if not content.endswith(b"\n"):

@@ -20,7 +20,7 @@ from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import Target, hosts_making_load_of_point
 from iolab.study.writes import RunWrites
-from iolab.text import quote_value
+from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_count, format_duration_s, format_rate_bytes
 
 
@@ -121,6 +121,30 @@ class FileIoStudy(LoadStudy):
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
         if study.telemetry.slow_ios and FIO_ENGINE in engines:
             yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
+        yield from dict.fromkeys(_trace_notes(plan))
+
+
+def _trace_notes(plan: Plan) -> Iterator[str]:
+    """What of a trace is replayed otherwise than it was recorded."""
+    from iolab.loads.fileio.io_trace import TraceError, read_trace
+
+    for point in plan.points:
+        if not isinstance(point.job, Job) or not point.job.trace:
+            continue
+        name = f"trace {quote_value(point.job.trace)}"
+        try:
+            trace = read_trace(point.job.trace)
+        except TraceError:
+            continue  # the run refuses it
+        if trace.trims:
+            trims = counted_noun(trace.trims, "trim")
+            yield f"{name}: {trims} left out, since files in a directory do not take them"
+        file_bytes = plan.data_set(point.data_set).file_bytes
+        if trace.span_bytes > file_bytes:
+            yield (
+                f"{name}: recorded on {format_bytes(trace.span_bytes)}, replayed on "
+                f"{format_bytes(file_bytes)}, so that places that were apart can meet"
+            )
 
 
 def _job_text(job: Job) -> str:

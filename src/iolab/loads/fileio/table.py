@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Final
 
 from msgspec.structs import replace
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import (
@@ -67,6 +67,9 @@ TRACE_IODEPTH: Final = 256
 TRACE_BLOCK_BYTES: Final = 4096
 """What stands for the block of a trace that cannot be read, which is told elsewhere."""
 
+_KEYS_OF_TRACE: Final = ("rw", "bs")
+"""Keys without a default that are left out where a trace is named."""
+
 DEFAULT_READ_PERCENT: Final = 50
 """fio's own rwmixread."""
 
@@ -83,8 +86,17 @@ RateBytes = Annotated[int | str, values.size_value(1, RATE_BYTES_MAX, multiple=1
 FleetRate = Annotated[int, values.integer_value(1, FLEET_RATE_MAX)]
 
 
+def _require_pattern_or_trace(schema: dict[str, Any]) -> None:
+    """In the schema: what a trace decides is required only where there is none."""
+    required = [key for key in schema["required"] if key not in _KEYS_OF_TRACE]
+    schema["required"] = required
+    schema["anyOf"] = [{"required": list(_KEYS_OF_TRACE)}, {"required": ["trace"]}]
+
+
 class FileTable(SearchTable):
     """`[[workload]]` of I/O on files or a device."""
+
+    model_config = ConfigDict(json_schema_extra=_require_pattern_or_trace)
 
     job_type: ClassVar[type[AnyJob]] = Job
     rates: ClassVar[tuple[str, ...]] = ("rate_iops", "rate", "fleet_rate_iops")
