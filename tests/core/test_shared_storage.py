@@ -52,3 +52,17 @@ def test_pods_of_one_claim_share_it_on_purpose() -> None:
 def test_hosts_that_are_no_pods_are_not_asked() -> None:
     facts = {name: facts_of("n1") for name in ("a", "b")}
     assert shared_pod_storage(facts) == ()
+
+
+def test_scratch_space_of_one_node_is_on_one_disk() -> None:
+    scratch = ("emptyDir", "on disk")
+    a, b = (replace(pod(name, "n1", volume=scratch), target=None) for name in ("a", "b"))
+    (group,) = shared_pod_storage({"a": a, "b": b})
+    assert group.storage == "emptyDir on disk of n1"
+    assert not group.is_one_claim
+
+
+def test_nodes_of_one_kernel_are_not_named_by_the_first() -> None:
+    a, b = (pod(name, f"n-{name}", kernel="k") for name in ("a", "b"))
+    (group,) = shared_pod_storage({"a": a, "b": b})
+    assert "n-" not in group.storage

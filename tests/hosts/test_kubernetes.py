@@ -14,7 +14,7 @@ from iolab.core.kubernetes import ClassPods, PodFleet, VolumeAccess, VolumeMode
 from iolab.hosts.kubernetes.facts import pod_facts, pod_of_command
 from iolab.hosts.kubernetes.fleet import holder_identity, is_alive, remove_fleet
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
-from iolab.hosts.kubernetes.objects import fleet_text, lease, owned_objects, sample_objects
+from iolab.hosts.kubernetes.objects import fleet_text, lease_object, owned_objects, sample_objects
 from iolab.hosts.kubernetes.waiting import WaitReason, pod_snapshot, reasons_text
 
 FLEET = PodFleet(
@@ -89,7 +89,7 @@ def test_a_block_volume_is_a_device_of_a_pod_that_is_root() -> None:
 def test_kept_pods_are_the_same_whatever_they_are_kept_or_waited_for() -> None:
     assert fleet_text(FLEET) == fleet_text(replace(FLEET, keep=True, wait_s=1.0))
     assert fleet_text(FLEET) != fleet_text(replace(FLEET, image="iolab:2"))
-    stored = lease(FLEET, "host/1/2", "2026-01-01T00:00:00.000000Z")
+    stored = lease_object(FLEET, "host/1/2", "2026-01-01T00:00:00.000000Z")
     assert stored["metadata"]["annotations"] == {"iolab-fleet": fleet_text(FLEET)}
 
 
@@ -103,7 +103,7 @@ def pod(name: str, phase: str = "Pending", **status: Any) -> dict[str, Any]:
     }
 
 
-def claim(name: str, phase: str) -> dict[str, Any]:
+def claim_object(name: str, phase: str) -> dict[str, Any]:
     return {
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name},
@@ -166,7 +166,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
             WaitReason("p-0", "ErrImagePull"),
         ),
         (
-            [pod("p-0"), claim("data-p-0", "Pending")],
+            [pod("p-0"), claim_object("data-p-0", "Pending")],
             [
                 event("PersistentVolumeClaim", "data-p-0", "ProvisioningFailed", "old", "1"),
                 event("PersistentVolumeClaim", "data-p-0", "ProvisioningFailed", "no space.", "2"),
@@ -174,7 +174,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
             WaitReason("claim data-p-0", "no space"),
         ),
         (
-            [pod("p-0", **waiting("ContainerCreating")), claim("data-p-0", "Bound")],
+            [pod("p-0", **waiting("ContainerCreating")), claim_object("data-p-0", "Bound")],
             [event("Pod", "p-0", "FailedMount", "mount failed")],
             WaitReason("p-0", "mount failed"),
         ),
@@ -312,7 +312,7 @@ def test_what_stands_behind_the_volume_is_in_the_facts() -> None:
 
 @pytest.mark.parametrize(
     ("path", "kind", "which"),
-    [("/tmp/x", "emptyDir", "Memory of u1"), ("/elsewhere", "hostPath", "/srv")],
+    [("/tmp/x", "emptyDir", "in memory"), ("/elsewhere", "hostPath", "/srv")],
 )
 def test_a_volume_of_the_node_is_told_as_such(path: str, kind: str, which: str) -> None:
     facts = pod_facts(MEASURED, "load", path, None, None, None)

@@ -236,9 +236,9 @@ def plan(
     is_offline = offline or reader is not None or read.kubernetes is not None
     facts, refusal = (None, None) if is_offline else _facts_and_refusal(read, plan)
     if reader is None and read.kubernetes is not None:
-        from iolab.cli.pods import room_fault
+        from iolab.cli.pods import volume_size_fault
 
-        refusal = room_fault(read, plan)
+        refusal = volume_size_fault(read, plan)
     if output is not OutputFormat.TABLE:
         if refusal is not None:
             raise refusal

@@ -19,11 +19,11 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Fault, HostError, Interrupted, StudyError
 from iolab.hosts.kubernetes.fleet import (
-    RENEW_S,
+    LEASE_RENEWAL_S,
     acquire_lease,
-    cluster_of,
     create_pods,
     current_context,
+    kubectl_for_fleet,
     list_leases,
     remove_fleet,
     renew_lease,
@@ -55,7 +55,7 @@ async def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
     return tuple(assignments)
 
 
-def room_fault(study: Study, plan: Plan) -> StudyError | None:
+def volume_size_fault(study: Study, plan: Plan) -> StudyError | None:
     """The fault of a plan whose files do not fit into the volumes that are asked for."""
     fleet = study.kubernetes
     if fleet is None:
@@ -92,17 +92,17 @@ async def session_pods(
     if fleet is None:
         yield study
         return
-    if (fault := room_fault(study, plan)) is not None:
+    if (fault := volume_size_fault(study, plan)) is not None:
         raise fault
     with _cancelled_by_signals(notify):
         await require_acceptable(fleet)
         # Until there is a Lease of ours, whatever has its name belongs to another session.
         acquisition = asyncio.ensure_future(acquire_lease(fleet))
         is_kept = False
-        renewal = asyncio.create_task(_renew_for_ever(fleet))
+        renewal = asyncio.create_task(_renew_lease_periodically(fleet))
         try:
-            await _make(fleet, await asyncio.shield(acquisition), notify)
-            yield await _with_serials(study, fleet)
+            await _create_and_wait(fleet, await asyncio.shield(acquisition), notify)
+            yield await _with_device_serials(study, fleet)
             if fleet.keep:
                 await renew_lease(fleet, keep=True)
                 is_kept = True
@@ -110,7 +110,7 @@ async def session_pods(
             renewal.cancel()
             await asyncio.wait([acquisition])
             if not is_kept and acquisition.exception() is None:
-                await _remove(fleet, notify)
+                await _remove_pods(fleet, notify)
 
 
 def kept_pods_texts(fleet: PodFleet) -> Iterator[str]:
@@ -120,9 +120,9 @@ def kept_pods_texts(fleet: PodFleet) -> Iterator[str]:
     yield f"To remove them: iolab clean --hosts k8s:{fleet.namespace}"
 
 
-async def _renew_for_ever(fleet: PodFleet) -> None:
+async def _renew_lease_periodically(fleet: PodFleet) -> None:
     while True:
-        await asyncio.sleep(RENEW_S)
+        await asyncio.sleep(LEASE_RENEWAL_S)
         await renew_lease(fleet)
 
 
@@ -148,7 +148,9 @@ def _cancelled_by_signals(show_text: Callable[[str], None]) -> Iterator[None]:
             raise Interrupted("Stopped while no run was measured.", "Run again.") from None
 
 
-async def _make(fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], None]) -> None:
+async def _create_and_wait(
+    fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], None]
+) -> None:
     pods = counted_noun(fleet.pod_count, "pod")
     where = f"in namespace {fleet.namespace} as {fleet.name}"
     if owner_uid is None:
@@ -160,7 +162,7 @@ async def _make(fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], 
     await wait_until_ready(fleet, notify)
 
 
-async def _with_serials(study: Study, fleet: PodFleet) -> Study:
+async def _with_device_serials(study: Study, fleet: PodFleet) -> Study:
     """The study with the serials of the pods' devices, which running pods tell."""
     if fleet.volume_mode is not VolumeMode.BLOCK:
         return study
@@ -180,12 +182,12 @@ async def _with_serials(study: Study, fleet: PodFleet) -> Study:
     return replace(study, hosts=hosts, configurations=configurations)
 
 
-async def _remove(fleet: PodFleet, notify: Callable[[str], None]) -> None:
+async def _remove_pods(fleet: PodFleet, notify: Callable[[str], None]) -> None:
     """Remove all that was made; no signal stops it: the rest would have to be removed by hand."""
     notify("Removing the pods and their volumes.")
     with stop_on_signals(lambda: "The pods are being removed, which ends by itself.", notify):
         try:
-            removal = remove_fleet(cluster_of(fleet), fleet.name)
+            removal = remove_fleet(kubectl_for_fleet(fleet), fleet.name)
             for sentence in await asyncio.shield(removal):
                 notify(sentence)
         except HostError as error:

@@ -65,7 +65,9 @@ def _storage_text(facts: Mapping[str, HostFacts], names: list[str]) -> str:
     first, second = facts[names[0]], facts[names[1]]
     common = _common_devices(first, second)
     pod = first.pod
-    node = f" of {pod.node}" if pod and pod.node else ""
+    nodes = {host.pod.node if (host := facts[name]).pod else "" for name in names}
+    # Nodes of one kernel are one machine, whatever each is called.
+    node = f" of {pod.node}" if pod and pod.node and len(nodes) == 1 else ""
     if common:
         return f"{common[-1]}{node}"
     return f"{pod.volume_kind} {pod.volume_id}{node}" if pod else ""

@@ -12,10 +12,10 @@ from iolab.text import excerpt
 
 Object = Mapping[str, Any]
 
-TEXT_CHARACTERS: Final = 200
+TEXT_CHARACTERS_MAX: Final = 200
 PARAMETERS_MAX: Final = 20
 
-SECRET_PARTS: Final = ("secret", "password", "token", "key")
+SECRET_NAME_PARTS: Final = ("secret", "password", "token", "key")
 """Parts of the names of parameters whose values are not stored."""
 
 
@@ -49,16 +49,24 @@ def pod_of_command(command: Sequence[str]) -> PodReference | None:
 async def read_pod_facts(pod: PodReference, path: str | None) -> PodFacts | None:
     """What is known of the pod and of the volume at `path`; None where it may not be asked."""
     kubectl = pod.kubectl
-    found = await _read(kubectl, "pod", pod.pod)
+    found = await _read_object_or_none(kubectl, "pod", pod.pod)
     if found is None:
         return None
     claim_name = claim_at(found, pod.container, path)
-    claim = await _read(kubectl, "persistentvolumeclaim", claim_name) if claim_name else None
-    volume_name = _text(claim, "spec", "volumeName")
-    volume = await _read(kubectl, "persistentvolume", volume_name) if volume_name else None
-    class_name = _text(claim, "spec", "storageClassName")
-    class_ = await _read(kubectl, "storageclass", class_name) if class_name else None
-    others = await _pods_on_node(kubectl, _text(found, "spec", "nodeName"))
+    claim = (
+        await _read_object_or_none(kubectl, "persistentvolumeclaim", claim_name)
+        if claim_name
+        else None
+    )
+    volume_name = _excerpt_at(claim, "spec", "volumeName")
+    volume = (
+        await _read_object_or_none(kubectl, "persistentvolume", volume_name)
+        if volume_name
+        else None
+    )
+    class_name = _excerpt_at(claim, "spec", "storageClassName")
+    class_ = await _read_object_or_none(kubectl, "storageclass", class_name) if class_name else None
+    others = await _count_other_pods_on_node(kubectl, _excerpt_at(found, "spec", "nodeName"))
     return pod_facts(found, pod.container, path, claim, volume, class_, others)
 
 
@@ -72,28 +80,31 @@ def pod_facts(
     pods_on_node: int | None = None,
 ) -> PodFacts:
     """The facts of these objects; None for what could not be read."""
-    limits = _limits(pod, container)
-    kind, volume_id = _volume_source(volume) if volume else _inline_source(pod, container, path)
-    parameters = _mapping(storage_class, "parameters")
+    limits = _container_limits(pod, container)
+    kind, volume_id = (
+        _volume_source(volume) if volume else _inline_volume_source(pod, container, path)
+    )
+    parameters = _mapping_at(storage_class, "parameters")
     modes = value_at(claim, "status", "accessModes") or value_at(claim, "spec", "accessModes")
     return PodFacts(
-        namespace=_text(pod, "metadata", "namespace"),
-        name=_text(pod, "metadata", "name"),
-        node=_text(pod, "spec", "nodeName"),
-        qos=_text(pod, "status", "qosClass"),
+        namespace=_excerpt_at(pod, "metadata", "namespace"),
+        name=_excerpt_at(pod, "metadata", "name"),
+        node=_excerpt_at(pod, "spec", "nodeName"),
+        qos=_excerpt_at(pod, "status", "qosClass"),
         cpu_limit=str(limits.get("cpu") or ""),
         memory_limit=str(limits.get("memory") or ""),
-        claim=_text(claim, "metadata", "name"),
-        storage_class=_text(claim, "spec", "storageClassName"),
-        provisioner=_text(storage_class, "provisioner"),
+        claim=_excerpt_at(claim, "metadata", "name"),
+        storage_class=_excerpt_at(claim, "spec", "storageClassName"),
+        provisioner=_excerpt_at(storage_class, "provisioner"),
         parameters=tuple(
-            (excerpt(str(key), TEXT_CHARACTERS), _parameter_text(str(key), value))
+            (excerpt(str(key), TEXT_CHARACTERS_MAX), _parameter_text(str(key), value))
             for key, value in sorted(parameters.items())[:PARAMETERS_MAX]
         ),
-        volume=_text(volume, "metadata", "name"),
+        volume=_excerpt_at(volume, "metadata", "name"),
         volume_kind=kind,
         volume_id=volume_id,
-        volume_mode=_text(volume, "spec", "volumeMode") or _text(claim, "spec", "volumeMode"),
+        volume_mode=_excerpt_at(volume, "spec", "volumeMode")
+        or _excerpt_at(claim, "spec", "volumeMode"),
         access_modes=tuple(str(mode) for mode in modes) if isinstance(modes, list) else (),
         pods_on_node=pods_on_node,
     )
@@ -101,7 +112,7 @@ def pod_facts(
 
 def claim_at(pod: Object, container: str, path: str | None) -> str:
     """The claim whose volume a path of the container is on, or that a device is; "" for none."""
-    return _text(_volume_at(pod, container, path), "persistentVolumeClaim", "claimName")
+    return _excerpt_at(_volume_at(pod, container, path), "persistentVolumeClaim", "claimName")
 
 
 def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
@@ -109,33 +120,34 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
     if path is None:
         return None
     best, name = -1, ""
-    for item in _containers(pod):
-        if container and _text(item, "name") != container:
+    for item in _all_containers(pod):
+        if container and _excerpt_at(item, "name") != container:
             continue
         for device in list_at(item, "volumeDevices"):
-            if _text(device, "devicePath") == path:
-                best, name = len(path), _text(device, "name")
+            if _excerpt_at(device, "devicePath") == path:
+                best, name = len(path), _excerpt_at(device, "name")
         for mount in list_at(item, "volumeMounts"):
-            at = _text(mount, "mountPath").rstrip("/")
+            at = _excerpt_at(mount, "mountPath").rstrip("/")
             if len(at) > best and (path == at or path.startswith(f"{at}/")):
-                best, name = len(at), _text(mount, "name")
+                best, name = len(at), _excerpt_at(mount, "name")
     return next(
-        (item for item in list_at(pod, "spec", "volumes") if _text(item, "name") == name), None
+        (item for item in list_at(pod, "spec", "volumes") if _excerpt_at(item, "name") == name),
+        None,
     )
 
 
-def _containers(pod: Object) -> list[Any]:
+def _all_containers(pod: Object) -> list[Any]:
     return [*list_at(pod, "spec", "containers"), *list_at(pod, "spec", "ephemeralContainers")]
 
 
-def _limits(pod: Object, container: str) -> Mapping[str, Any]:
-    for item in _containers(pod):
-        if not container or _text(item, "name") == container:
-            return _mapping(item, "resources", "limits")
+def _container_limits(pod: Object, container: str) -> Mapping[str, Any]:
+    for item in _all_containers(pod):
+        if not container or _excerpt_at(item, "name") == container:
+            return _mapping_at(item, "resources", "limits")
     return {}
 
 
-_SOURCES: Final = {
+_VOLUME_SOURCE_KEYS: Final = {
     "csi": ("driver", "volumeHandle"),
     "local": ("", "path"),
     "hostPath": ("", "path"),
@@ -150,33 +162,33 @@ _SOURCES: Final = {
 
 
 def _volume_source(volume: Object) -> tuple[str, str]:
-    spec = _mapping(volume, "spec")
-    for kind, (server, name) in _SOURCES.items():
+    spec = _mapping_at(volume, "spec")
+    for kind, (server, name) in _VOLUME_SOURCE_KEYS.items():
         source = spec.get(kind)
         if isinstance(source, Mapping):
-            where = _shown(source.get(server)) if server else ""
-            which = _shown(source.get(name))
+            where = _excerpt_of(source.get(server)) if server else ""
+            which = _excerpt_of(source.get(name))
             if kind == "csi":
                 return where or kind, which
             return kind, f"{where}:{which}" if where else which
     return "", ""
 
 
-def _inline_source(pod: Object, container: str, path: str | None) -> tuple[str, str]:
+def _inline_volume_source(pod: Object, container: str, path: str | None) -> tuple[str, str]:
     """Of a volume that is written in the pod itself: `emptyDir`, `hostPath`, `nfs`."""
     item = _volume_at(pod, container, path) or {}
     if isinstance(item.get("emptyDir"), Mapping):
-        medium = _text(item, "emptyDir", "medium")
-        return "emptyDir", f"{medium or 'the disk of the node'} of {_text(pod, 'metadata', 'uid')}"
+        is_memory = _excerpt_at(item, "emptyDir", "medium") == "Memory"
+        return "emptyDir", "in memory" if is_memory else "on disk"
     return _volume_source({"spec": item})
 
 
 def _parameter_text(key: str, value: object) -> str:
-    hidden = any(part in key.lower() for part in SECRET_PARTS)
-    return "(not stored)" if hidden else excerpt(str(value), TEXT_CHARACTERS)
+    hidden = any(part in key.lower() for part in SECRET_NAME_PARTS)
+    return "(not stored)" if hidden else excerpt(str(value), TEXT_CHARACTERS_MAX)
 
 
-async def _pods_on_node(kubectl: Kubectl, node: str) -> int | None:
+async def _count_other_pods_on_node(kubectl: Kubectl, node: str) -> int | None:
     """Other pods that run on a node, over all namespaces; None where they may not be listed."""
     if not node:
         return None
@@ -188,21 +200,21 @@ async def _pods_on_node(kubectl: Kubectl, node: str) -> int | None:
         return None
 
 
-async def _read(kubectl: Kubectl, kind: str, name: str) -> Object | None:
+async def _read_object_or_none(kubectl: Kubectl, kind: str, name: str) -> Object | None:
     try:
         return await kubectl.read("get", kind, name)
     except KubectlError:
         return None
 
 
-def _shown(value: object) -> str:
-    return excerpt(str(value), TEXT_CHARACTERS) if value else ""
+def _excerpt_of(value: object) -> str:
+    return excerpt(str(value), TEXT_CHARACTERS_MAX) if value else ""
 
 
-def _text(item: object, *keys: str) -> str:
-    return excerpt(text_at(item, *keys), TEXT_CHARACTERS)
+def _excerpt_at(item: object, *keys: str) -> str:
+    return excerpt(text_at(item, *keys), TEXT_CHARACTERS_MAX)
 
 
-def _mapping(item: object, *keys: str) -> Mapping[str, Any]:
+def _mapping_at(item: object, *keys: str) -> Mapping[str, Any]:
     found = value_at(item, *keys)
     return found if isinstance(found, Mapping) else {}

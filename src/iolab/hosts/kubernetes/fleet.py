@@ -17,15 +17,15 @@ from iolab.core.kubernetes import PodFleet
 from iolab.errors import Fault, HostError
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError
 from iolab.hosts.kubernetes.objects import (
-    FLEET,
-    KEPT,
-    LEASE_S,
-    MANAGED,
-    MANAGER,
-    SESSION,
+    FLEET_ANNOTATION,
+    KEPT_LABEL,
+    LEASE_DURATION_S,
+    MANAGED_BY_LABEL,
+    MANAGER_NAME,
+    SESSION_LABEL,
     Object,
     fleet_text,
-    lease,
+    lease_object,
     owned_objects,
     sample_objects,
 )
@@ -38,22 +38,22 @@ from iolab.hosts.kubernetes.waiting import (
 from iolab.record import Record
 from iolab.text import counted_noun, excerpt, list_text, quote_value
 
-LOOK_S: Final = 1.0
+POLL_INTERVAL_S: Final = 1.0
 """Between two looks at pods that are not ready."""
 
-RENEW_S: Final = 30.0
+LEASE_RENEWAL_S: Final = 30.0
 """Between two renewals of the Lease, four in the time that it lasts."""
 
-REMOVAL_S: Final = 120.0
+REMOVAL_TIMEOUT_S: Final = 120.0
 """For pods to end, volumes to be detached and claims to go."""
 
-SUBJECTS_SHOWN: Final = 3
+SUBJECTS_LISTED_MAX: Final = 3
 """Pods or claims named with one reason; more are counted."""
 
-_KINDS: Final = "statefulsets,pods,persistentvolumeclaims"
-_OWN: Final = f"{MANAGED}={MANAGER}"
-_LABEL_HINT: Final = "Correct it, or choose other values."
-_POD_HINT: Final = "See 'kubectl describe pod'."
+_SESSION_KINDS: Final = "statefulsets,pods,persistentvolumeclaims"
+_MANAGED_SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGER_NAME}"
+_REJECTED_OBJECT_HINT: Final = "Correct it, or choose other values."
+_UNREADY_POD_HINT: Final = "See 'kubectl describe pod'."
 
 Notify = Callable[[str], None]
 Answer = TypeVar("Answer")
@@ -81,7 +81,7 @@ class FleetLease(Record):
         return f"{self.name} ({kept}{pods}, {claims}, since {self.since}, by {self.holder})"
 
 
-def cluster_of(fleet: PodFleet) -> Kubectl:
+def kubectl_for_fleet(fleet: PodFleet) -> Kubectl:
     """The way to the fleet's namespace."""
     return Kubectl(fleet.namespace, fleet.context)
 
@@ -98,13 +98,13 @@ async def current_context() -> str:
 
 async def require_acceptable(fleet: PodFleet) -> None:
     """Try all objects of the fleet on the cluster; HostError with every fault, nothing is made."""
-    kubectl = cluster_of(fleet)
+    kubectl = kubectl_for_fleet(fleet)
     await kubectl.run("version", what="The cluster cannot be reached")
-    trials = [lease(fleet, holder_identity(), _now()), *sample_objects(fleet)]
+    trials = [lease_object(fleet, holder_identity(), _utc_timestamp()), *sample_objects(fleet)]
     classes = [item.storage_class for item in fleet.classes]
     found = await asyncio.gather(
-        *(_class_fault(kubectl, name) for name in classes),
-        *(_trial_faults(kubectl, item) for item in trials),
+        *(_storage_class_faults(kubectl, name) for name in classes),
+        *(_dry_run_faults(kubectl, item) for item in trials),
     )
     faults = tuple(dict.fromkeys(fault for faults in found for fault in faults))
     if faults:
@@ -119,14 +119,14 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
     What a dead session of that name left is removed first. HostError where the session of that name
     is alive or other pods were kept: whatever is there then is not ours.
     """
-    kubectl = cluster_of(fleet)
+    kubectl = kubectl_for_fleet(fleet)
     leases = {found.name: found for found in await list_leases(kubectl)}
     if (found := leases.get(fleet.name)) is not None:
         if found.is_alive:
             message = f"The session {found} is alive."
             raise HostError(message, "Wait for its end, or choose another kubernetes.name.")
         if found.is_kept and found.fleet_text == fleet_text(fleet):
-            await _patch_lease(fleet, _holding(holder_identity(), LEASE_S, kept=None))
+            await _patch_lease(fleet, _holder_patch(holder_identity(), LEASE_DURATION_S, kept=None))
             return None
         if found.is_kept:
             message = f"The pods that were kept as {found.name} are not those of this study."
@@ -137,7 +137,7 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
         await remove_fleet(kubectl, fleet.name)
     made = await kubectl.read(
         *("create", "--filename=-"),
-        stdin=json.dumps(lease(fleet, holder_identity(), _now())),
+        stdin=json.dumps(lease_object(fleet, holder_identity(), _utc_timestamp())),
         what="The session's Lease cannot be made",
     )
     return str(made.get("metadata", {}).get("uid", ""))
@@ -146,7 +146,7 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
 async def create_pods(fleet: PodFleet, owner_uid: str) -> None:
     """Make all that the Lease owns. Raises HostError."""
     document = {"apiVersion": "v1", "kind": "List", "items": owned_objects(fleet, owner_uid)}
-    await cluster_of(fleet).run(
+    await kubectl_for_fleet(fleet).run(
         "create", "--filename=-", stdin=json.dumps(document), what="The pods cannot be made"
     )
 
@@ -160,43 +160,51 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
     clock = asyncio.get_running_loop().time
     deadline, shown_text = clock() + fleet.wait_s, ""
     while True:
-        snapshot = await _with_patience(lambda: _look(fleet, names), deadline)
+        snapshot = await _retry_while_unreachable(
+            lambda: _read_pod_snapshot(fleet, names), deadline
+        )
         missing = len(names) - len(snapshot.ready)
         if not missing:
             return
         final = [reason for reason in snapshot.reasons if reason.is_final]
         if final or clock() > deadline:
-            raise _not_ready(fleet, missing, snapshot, is_final=bool(final))
+            raise _unready_pods_error(fleet, missing, snapshot, is_final=bool(final))
         text = f"Waiting for {missing} of {len(names)} pods: {reasons_text(snapshot.reasons)}"
         if text != shown_text:
             notify(f"{text}.")
         shown_text = text
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def renew_lease(fleet: PodFleet, *, keep: bool = False) -> None:
     """Say that the session lives, or with `keep` that its pods stay without it."""
     if keep:
-        await _patch_lease(fleet, _holding("", 1, kept="true"))
+        await _patch_lease(fleet, _holder_patch("", 1, kept="true"))
         return
     with suppress(KubectlError):
-        await _patch_lease(fleet, {"spec": {"renewTime": _now()}})
+        await _patch_lease(fleet, {"spec": {"renewTime": _utc_timestamp()}})
 
 
-def _holding(holder: str, seconds: int, *, kept: str | None) -> Object:
+def _holder_patch(holder: str, seconds: int, *, kept: str | None) -> Object:
     return {
-        "metadata": {"labels": {KEPT: kept}},
-        "spec": {"renewTime": _now(), "holderIdentity": holder, "leaseDurationSeconds": seconds},
+        "metadata": {"labels": {KEPT_LABEL: kept}},
+        "spec": {
+            "renewTime": _utc_timestamp(),
+            "holderIdentity": holder,
+            "leaseDurationSeconds": seconds,
+        },
     }
 
 
 async def _patch_lease(fleet: PodFleet, patch: Object) -> None:
-    await cluster_of(fleet).run(
+    await kubectl_for_fleet(fleet).run(
         "patch", "lease", fleet.name, "--type=merge", f"--patch={json.dumps(patch)}"
     )
 
 
-async def remove_fleet(kubectl: Kubectl, name: str, limit_s: float = REMOVAL_S) -> tuple[str, ...]:
+async def remove_fleet(
+    kubectl: Kubectl, name: str, limit_s: float = REMOVAL_TIMEOUT_S
+) -> tuple[str, ...]:
     """Delete a session's Lease and wait until all that it owned is gone.
 
     A sentence for each volume that its class keeps. HostError where objects are still there, or the
@@ -205,33 +213,35 @@ async def remove_fleet(kubectl: Kubectl, name: str, limit_s: float = REMOVAL_S) 
     clock = asyncio.get_running_loop().time
     deadline = clock() + limit_s
     delete = ("delete", "lease", name, "--ignore-not-found", "--wait=false")
-    volumes = await _with_patience(lambda: _volumes_of_claims(kubectl, name), deadline)
-    await _with_patience(lambda: kubectl.run(*delete), deadline)
-    while left := await _with_patience(lambda: _labelled(kubectl, name), deadline):
+    volumes = await _retry_while_unreachable(lambda: _volumes_of_claims(kubectl, name), deadline)
+    await _retry_while_unreachable(lambda: kubectl.run(*delete), deadline)
+    while left := await _retry_while_unreachable(lambda: _session_objects(kubectl, name), deadline):
         if clock() > deadline:
-            names = ", ".join(f"{item.get('kind')} {_name(item)}" for item in left[:5])
+            names = ", ".join(f"{item.get('kind')} {_object_name(item)}" for item in left[:5])
             message = f"After {limit_s:g} s the namespace {kubectl.namespace} still has {names}."
             hint = f"See 'kubectl describe' of them; 'iolab clean --hosts k8s:{kubectl.namespace}' "
             raise HostError(message, hint + "looks again.")
-        await asyncio.sleep(LOOK_S)
-    return await _kept_volumes(kubectl, volumes)
+        await asyncio.sleep(POLL_INTERVAL_S)
+    return await _retained_volume_texts(kubectl, volumes)
 
 
 async def list_leases(kubectl: Kubectl) -> tuple[FleetLease, ...]:
     """Every session of iolab that has objects in the namespace."""
     leases = await kubectl.items(
-        "get", "leases", f"--selector={_OWN}", what="The sessions cannot be listed"
+        "get", "leases", f"--selector={_MANAGED_SELECTOR}", what="The sessions cannot be listed"
     )
     if not leases:
         return ()
-    objects = await kubectl.items("get", "pods,persistentvolumeclaims", f"--selector={_OWN}")
+    objects = await kubectl.items(
+        "get", "pods,persistentvolumeclaims", f"--selector={_MANAGED_SELECTOR}"
+    )
     return tuple(_fleet_lease(item, objects) for item in leases)
 
 
 def holder_identity() -> str:
     """This process as the Lease names it: host, process, and when it started."""
     pid = os.getpid()
-    return f"{platform.node()}/{pid}/{_start_of(pid)}"
+    return f"{platform.node()}/{pid}/{_process_start_ticks(pid)}"
 
 
 def is_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
@@ -239,7 +249,7 @@ def is_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
     host, _, rest = holder.partition("/")
     pid, _, start = rest.partition("/")
     if host == platform.node() and pid.isdecimal():
-        return _start_of(int(pid)) == start and start != ""
+        return _process_start_ticks(int(pid)) == start and start != ""
     try:
         end = datetime.fromisoformat(renewed.replace("Z", "+00:00")) + timedelta(seconds=seconds)
     except ValueError:
@@ -249,11 +259,11 @@ def is_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
 
 def _fleet_lease(item: Object, objects: Iterable[Object]) -> FleetLease:
     spec, labels = item.get("spec", {}), item.get("metadata", {}).get("labels", {})
-    name = _name(item)
+    name = _object_name(item)
     own = [
-        item_of_session.get("kind")
-        for item_of_session in objects
-        if item_of_session["metadata"].get("labels", {}).get(SESSION) == name
+        labelled.get("kind")
+        for labelled in objects
+        if labelled["metadata"].get("labels", {}).get(SESSION_LABEL) == name
     ]
     holder = str(spec.get("holderIdentity") or "")
     renewed = str(spec.get("renewTime") or "")
@@ -262,15 +272,17 @@ def _fleet_lease(item: Object, objects: Iterable[Object]) -> FleetLease:
         name,
         excerpt(holder) or "nobody",
         excerpt(str(spec.get("acquireTime") or ""))[:19],
-        is_alive(holder, renewed, seconds if isinstance(seconds, int) else LEASE_S, _utc()),
-        KEPT in labels,
+        is_alive(
+            holder, renewed, seconds if isinstance(seconds, int) else LEASE_DURATION_S, _utc_now()
+        ),
+        KEPT_LABEL in labels,
         own.count("Pod"),
         own.count("PersistentVolumeClaim"),
-        str(item.get("metadata", {}).get("annotations", {}).get(FLEET, "")),
+        str(item.get("metadata", {}).get("annotations", {}).get(FLEET_ANNOTATION, "")),
     )
 
 
-async def _class_fault(kubectl: Kubectl, name: str) -> tuple[Fault, ...]:
+async def _storage_class_faults(kubectl: Kubectl, name: str) -> tuple[Fault, ...]:
     """A fault for a storage class that is not there; a user who may not look is not told."""
     try:
         await kubectl.read("get", "storageclass", name)
@@ -278,24 +290,24 @@ async def _class_fault(kubectl: Kubectl, name: str) -> tuple[Fault, ...]:
         if error.is_forbidden:
             return ()
         if any("not found" in line for line in error.errors):
-            there = await _class_names(kubectl)
+            there = await _storage_class_names_text(kubectl)
             hint = f"The cluster has {there}." if there else "See 'kubectl get storageclass'."
             return (Fault(f"There is no storage class {quote_value(name)}.", hint),)
         return (Fault(error.message, error.hint),)
     return ()
 
 
-async def _class_names(kubectl: Kubectl) -> str:
+async def _storage_class_names_text(kubectl: Kubectl) -> str:
     try:
-        return ", ".join(_name(item) for item in await kubectl.items("get", "storageclass"))
+        return ", ".join(_object_name(item) for item in await kubectl.items("get", "storageclass"))
     except KubectlError:
         return ""
 
 
-_NO_NAMESPACE: Final = re.compile(r'namespaces "(.*)" not found')
+_NAMESPACE_NOT_FOUND: Final = re.compile(r'namespaces "(.*)" not found')
 
 
-async def _trial_faults(kubectl: Kubectl, item: Object) -> tuple[Fault, ...]:
+async def _dry_run_faults(kubectl: Kubectl, item: Object) -> tuple[Fault, ...]:
     """What the cluster has against an object.
 
     A session makes StatefulSets, and claims and pods only through them: it needs no right to those.
@@ -308,20 +320,20 @@ async def _trial_faults(kubectl: Kubectl, item: Object) -> tuple[Fault, ...]:
         is_made_by_others = item["kind"] in ("Pod", "PersistentVolumeClaim")
         if is_made_by_others and error.is_forbidden:
             return ()
-        return tuple(_trial_fault(line) for line in error.errors)
+        return tuple(_dry_run_fault(line) for line in error.errors)
     return ()
 
 
-def _trial_fault(error: str) -> Fault:
-    if match := _NO_NAMESPACE.fullmatch(error):
+def _dry_run_fault(error: str) -> Fault:
+    if match := _NAMESPACE_NOT_FOUND.fullmatch(error):
         hint = (
             f"Create it by 'kubectl create namespace {match[1]}', or name another by --namespace."
         )
         return Fault(f"There is no namespace {quote_value(match[1])}.", hint)
-    return Fault(f"{error.rstrip('.')}.", _hint(error, _LABEL_HINT))
+    return Fault(f"{error.rstrip('.')}.", _hint_for_message(error, _REJECTED_OBJECT_HINT))
 
 
-def _not_ready(
+def _unready_pods_error(
     fleet: PodFleet, missing: int, snapshot: PodSnapshot, *, is_final: bool
 ) -> HostError:
     when = "" if is_final else f" after {fleet.wait_s:g} s"
@@ -330,13 +342,16 @@ def _not_ready(
     if not is_final:
         hint = "Correct it and run again, or wait longer (kubernetes.wait)."
     faults = tuple(
-        Fault(f"{list_text(subjects, SUBJECTS_SHOWN)}: {text.rstrip('.')}.", _hint(text, _POD_HINT))
+        Fault(
+            f"{list_text(subjects, SUBJECTS_LISTED_MAX)}: {text.rstrip('.')}.",
+            _hint_for_message(text, _UNREADY_POD_HINT),
+        )
         for text, subjects in subjects_by_message(snapshot.reasons).items()
     )
     return HostError(message, hint, faults)
 
 
-_HINTS: Final = (
+_HINTS_BY_MESSAGE_PART: Final = (
     ("exceeded quota", "Ask for fewer or smaller pods, or have the quota raised."),
     (
         "PodSecurity",
@@ -357,11 +372,13 @@ _HINTS: Final = (
 """By a part of what the cluster says, what to do."""
 
 
-def _hint(message: str, default: str) -> str:
-    return next((hint for part, hint in _HINTS if part in message), default)
+def _hint_for_message(message: str, default: str) -> str:
+    return next((hint for part, hint in _HINTS_BY_MESSAGE_PART if part in message), default)
 
 
-async def _with_patience(request: Callable[[], Awaitable[Answer]], deadline: float) -> Answer:
+async def _retry_while_unreachable(
+    request: Callable[[], Awaitable[Answer]], deadline: float
+) -> Answer:
     """What a request gives, made again while the cluster does not answer."""
     while True:
         try:
@@ -369,12 +386,12 @@ async def _with_patience(request: Callable[[], Awaitable[Answer]], deadline: flo
         except KubectlError as error:
             if not error.is_unreachable or asyncio.get_running_loop().time() > deadline:
                 raise
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def _look(fleet: PodFleet, names: list[str]) -> PodSnapshot:
-    kubectl = cluster_of(fleet)
-    objects = await _labelled(kubectl, fleet.name)
+async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
+    kubectl = kubectl_for_fleet(fleet)
+    objects = await _session_objects(kubectl, fleet.name)
     snapshot = pod_snapshot(names, objects, ())
     if len(snapshot.ready) == len(names):
         return snapshot
@@ -385,15 +402,16 @@ async def _look(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     return pod_snapshot(names, objects, events)
 
 
-async def _labelled(kubectl: Kubectl, name: str) -> list[Object]:
+async def _session_objects(kubectl: Kubectl, name: str) -> list[Object]:
     return await kubectl.items(
-        *("get", _KINDS, f"--selector={_OWN},{SESSION}={name}"), what="The pods cannot be listed"
+        *("get", _SESSION_KINDS, f"--selector={_MANAGED_SELECTOR},{SESSION_LABEL}={name}"),
+        what="The pods cannot be listed",
     )
 
 
 async def _volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
     try:
-        items = await _labelled(kubectl, name)
+        items = await _session_objects(kubectl, name)
     except KubectlError as error:
         if error.is_unreachable:
             raise
@@ -403,7 +421,7 @@ async def _volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
     return tuple(volume for volume in volumes if volume)
 
 
-async def _kept_volumes(kubectl: Kubectl, volumes: Iterable[str]) -> tuple[str, ...]:
+async def _retained_volume_texts(kubectl: Kubectl, volumes: Iterable[str]) -> tuple[str, ...]:
     """The volumes that are still there since their class keeps them."""
     kept = []
     for volume in volumes:
@@ -419,11 +437,11 @@ async def _kept_volumes(kubectl: Kubectl, volumes: Iterable[str]) -> tuple[str, 
     return (f"{len(kept)} {noun} in the cluster, since the class retains them: {', '.join(kept)}.",)
 
 
-def _name(item: Object) -> str:
+def _object_name(item: Object) -> str:
     return excerpt(str(item.get("metadata", {}).get("name", "")), 253)
 
 
-def _start_of(pid: int) -> str:
+def _process_start_ticks(pid: int) -> str:
     """When a process of this machine started, in ticks of its clock; "" where there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
@@ -432,9 +450,9 @@ def _start_of(pid: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
-def _utc() -> datetime:
+def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _now() -> str:
-    return _utc().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _utc_timestamp() -> str:
+    return _utc_now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -12,22 +12,22 @@ from iolab.hosts.process import run_local_process
 from iolab.record import Record
 from iolab.text import excerpt
 
-ANSWER_LIMIT_S: Final = 30.0
+ANSWER_TIMEOUT_S: Final = 30.0
 """A cluster that answers takes a second; a plugin that asks for a password waits for ever."""
 
-ANSWER_BYTES: Final = 64 << 20
+ANSWER_BYTES_MAX: Final = 64 << 20
 """A pod is described in about 10 kB, so thousands fit."""
 
-HINT: Final = "Try the same with kubectl by hand."
+DEFAULT_HINT: Final = "Try the same with kubectl by hand."
 
-_ERROR: Final = re.compile(
+_ERROR_PREFIX: Final = re.compile(
     r"^(?:Error from server(?: \(\w+\))?: |error: )?(?:error when creating \"STDIN\": )?"
 )
-_WARNING: Final = re.compile(r"^Warning: ")
-_KLOG: Final = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ ")
+_WARNING_PREFIX: Final = re.compile(r"^Warning: ")
+_LOG_PREFIX: Final = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
-_UNREACHABLE: Final = (
+_UNREACHABLE_MESSAGES: Final = (
     "connection refused",
     "connection reset",
     "connection to the server",
@@ -42,7 +42,7 @@ _UNREACHABLE: Final = (
 class KubectlError(HostError):
     """A request that kubectl did not carry out; `errors` are the cluster's own sentences."""
 
-    def __init__(self, what: str, errors: tuple[str, ...], hint: str = HINT) -> None:
+    def __init__(self, what: str, errors: tuple[str, ...], hint: str = DEFAULT_HINT) -> None:
         self.errors = errors
         super().__init__(f"{what}: {'; '.join(errors).rstrip('.')}.", hint)
 
@@ -54,7 +54,7 @@ class KubectlError(HostError):
     @property
     def is_unreachable(self) -> bool:
         """Whether the cluster did not answer, which may pass."""
-        return any(part in error for error in self.errors for part in _UNREACHABLE)
+        return any(part in error for error in self.errors for part in _UNREACHABLE_MESSAGES)
 
 
 class Kubectl(Record):
@@ -75,11 +75,11 @@ class Kubectl(Record):
             code, output, stderr = await run_local_process(
                 ["kubectl", *context, *namespace, *words],
                 stdin=None if stdin is None else stdin.encode(),
-                limit_s=ANSWER_LIMIT_S,
-                output_bytes=ANSWER_BYTES + 1,
+                limit_s=ANSWER_TIMEOUT_S,
+                output_bytes=ANSWER_BYTES_MAX + 1,
             )
         except TimeoutError:
-            raise KubectlError(what, (f"no answer within {ANSWER_LIMIT_S:g} s",)) from None
+            raise KubectlError(what, (f"no answer within {ANSWER_TIMEOUT_S:g} s",)) from None
         except OSError as error:
             hint = "Install kubectl, or add it to PATH."
             raise KubectlError(
@@ -87,8 +87,8 @@ class Kubectl(Record):
             ) from None
         if code != 0:
             raise KubectlError(what, error_lines(stderr) or (f"exit code {code}",))
-        if len(output) > ANSWER_BYTES:
-            raise KubectlError(what, (f"the answer has more than {ANSWER_BYTES} bytes",))
+        if len(output) > ANSWER_BYTES_MAX:
+            raise KubectlError(what, (f"the answer has more than {ANSWER_BYTES_MAX} bytes",))
         return output.decode("utf-8", "replace")
 
     async def read(self, *words: str, what: str = "", stdin: str | None = None) -> dict[str, Any]:
@@ -113,9 +113,9 @@ class Kubectl(Record):
 def error_lines(stderr: bytes) -> tuple[str, ...]:
     """Its errors as sentences, each once; without log lines and warnings."""
     lines = stderr.decode("utf-8", "replace").splitlines()
-    kept = [line for line in lines if line.strip() and not _WARNING.match(line)]
-    errors = [line for line in kept if not _KLOG.match(line)] or kept[-1:]
-    return tuple(dict.fromkeys(excerpt(_ERROR.sub("", line)) for line in errors))
+    kept = [line for line in lines if line.strip() and not _WARNING_PREFIX.match(line)]
+    errors = [line for line in kept if not _LOG_PREFIX.match(line)] or kept[-1:]
+    return tuple(dict.fromkeys(excerpt(_ERROR_PREFIX.sub("", line)) for line in errors))
 
 
 def value_at(item: object, *keys: str) -> object:

@@ -14,25 +14,25 @@ from msgspec.structs import replace
 
 from iolab.core.kubernetes import CONTAINER, ClassPods, PodFleet, VolumeAccess, VolumeMode
 
-MANAGED: Final = "app.kubernetes.io/managed-by"
-SESSION: Final = "iolab-session"
-CLASS: Final = "iolab-group"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+SESSION_LABEL: Final = "iolab-session"
+CLASS_LABEL: Final = "iolab-group"
 """Labels of all that iolab makes: who made it, for which session, of which storage class."""
 
-MANAGER: Final = "iolab"
-KEPT: Final = "iolab-kept"
+MANAGER_NAME: Final = "iolab"
+KEPT_LABEL: Final = "iolab-kept"
 """Label of the Lease of pods that are to outlive their session."""
 
-USER: Final = 10001
+USER_ID: Final = 10001
 """The user of the image, and the group of its volumes; no such user need be there."""
 
-REQUESTS: Final = {"cpu": "500m", "memory": "512Mi"}
+DEFAULT_REQUESTS: Final = {"cpu": "500m", "memory": "512Mi"}
 """What a pod asks for whose study sets nothing: enough for the agent and one engine to start."""
 
-LEASE_S: Final = 120
+LEASE_DURATION_S: Final = 120
 """After this long without a word its session counts as dead: some failed requests are no death."""
 
-FLEET: Final = "iolab-fleet"
+FLEET_ANNOTATION: Final = "iolab-fleet"
 """Annotation of the Lease: what the pods are, so that kept ones are known for the same."""
 
 Object = dict[str, Any]
@@ -43,19 +43,19 @@ def fleet_text(fleet: PodFleet) -> str:
     return encode(replace(fleet, keep=False, wait_s=0.0, prices=())).decode()
 
 
-def lease(fleet: PodFleet, holder: str, now: str) -> Object:
+def lease_object(fleet: PodFleet, holder: str, now: str) -> Object:
     """The owner of all, which says who made it and until when it is alive."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
             "name": fleet.name,
-            "labels": _labels(fleet),
-            "annotations": {FLEET: fleet_text(fleet)},
+            "labels": _object_labels(fleet),
+            "annotations": {FLEET_ANNOTATION: fleet_text(fleet)},
         },
         "spec": {
             "holderIdentity": holder,
-            "leaseDurationSeconds": LEASE_S,
+            "leaseDurationSeconds": LEASE_DURATION_S,
             "acquireTime": now,
             "renewTime": now,
         },
@@ -73,41 +73,41 @@ def owned_objects(fleet: PodFleet, owner_uid: str) -> list[Object]:
     made = []
     for item in fleet.classes:
         if fleet.access is VolumeAccess.RWX:
-            made.append(_with_owner(claim(fleet, item), owner))
-        made.append(_with_owner(stateful_set(fleet, item), owner))
+            made.append(_with_owner_reference(claim_object(fleet, item), owner))
+        made.append(_with_owner_reference(stateful_set_object(fleet, item), owner))
     return made
 
 
 def sample_objects(fleet: PodFleet) -> Iterator[Object]:
     """What the cluster would make of the fleet's objects, to try whether it takes them."""
     for item in fleet.classes:
-        yield claim(fleet, item)
+        yield claim_object(fleet, item)
         yield {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": f"{fleet.object_name(item.group)}-0",
-                "labels": _labels(fleet, item),
+                "labels": _object_labels(fleet, item),
             },
             "spec": {
                 **_pod_spec(fleet, item),
                 "volumes": [_temporary_volume(), _claim_volume(fleet, item)],
             },
         }
-        yield stateful_set(fleet, item)
+        yield stateful_set_object(fleet, item)
 
 
-def claim(fleet: PodFleet, item: ClassPods) -> Object:
+def claim_object(fleet: PodFleet, item: ClassPods) -> Object:
     """A claim for a volume of the class."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": fleet.object_name(item.group), "labels": _labels(fleet, item)},
+        "metadata": {"name": fleet.object_name(item.group), "labels": _object_labels(fleet, item)},
         "spec": _claim_spec(fleet, item),
     }
 
 
-def stateful_set(fleet: PodFleet, item: ClassPods) -> Object:
+def stateful_set_object(fleet: PodFleet, item: ClassPods) -> Object:
     """The pods of a class: one that is lost is made again, on the same volume."""
     shared = fleet.access is VolumeAccess.RWX
     name = fleet.object_name(item.group)
@@ -115,11 +115,11 @@ def stateful_set(fleet: PodFleet, item: ClassPods) -> Object:
         "serviceName": name,
         "replicas": len(item.host_names),
         "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": {SESSION: fleet.name, CLASS: item.group}},
+        "selector": {"matchLabels": {SESSION_LABEL: fleet.name, CLASS_LABEL: item.group}},
         # The claims go with the StatefulSet, so that one delete takes them, too.
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
         "template": {
-            "metadata": {"labels": _labels(fleet, item)},
+            "metadata": {"labels": _object_labels(fleet, item)},
             "spec": {
                 **_pod_spec(fleet, item),
                 "volumes": [
@@ -132,24 +132,24 @@ def stateful_set(fleet: PodFleet, item: ClassPods) -> Object:
     if not shared:
         spec["volumeClaimTemplates"] = [
             {
-                "metadata": {"name": "data", "labels": _labels(fleet, item)},
+                "metadata": {"name": "data", "labels": _object_labels(fleet, item)},
                 "spec": _claim_spec(fleet, item),
             }
         ]
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": name, "labels": _labels(fleet, item)},
+        "metadata": {"name": name, "labels": _object_labels(fleet, item)},
         "spec": spec,
     }
 
 
-def _labels(fleet: PodFleet, item: ClassPods | None = None) -> dict[str, str]:
-    labels = {MANAGED: MANAGER, SESSION: fleet.name}
-    return labels if item is None else {**labels, CLASS: item.group}
+def _object_labels(fleet: PodFleet, item: ClassPods | None = None) -> dict[str, str]:
+    labels = {MANAGED_BY_LABEL: MANAGER_NAME, SESSION_LABEL: fleet.name}
+    return labels if item is None else {**labels, CLASS_LABEL: item.group}
 
 
-def _with_owner(made: Object, owner: dict[str, str]) -> Object:
+def _with_owner_reference(made: Object, owner: dict[str, str]) -> Object:
     return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
 
@@ -185,7 +185,7 @@ def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
     user = (
         {"runAsUser": 0}
         if is_block
-        else {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER}
+        else {"runAsNonRoot": True, "runAsUser": USER_ID, "runAsGroup": USER_ID}
     )
     spec: Object = {
         "automountServiceAccountToken": False,
@@ -194,7 +194,7 @@ def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
         "terminationGracePeriodSeconds": 1,
         "securityContext": {
             **user,
-            **({} if is_block else {"fsGroup": USER}),
+            **({} if is_block else {"fsGroup": USER_ID}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [
@@ -217,7 +217,7 @@ def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
     if fleet.node_selector:
         spec["nodeSelector"] = dict(fleet.node_selector)
     if fleet.one_per_node:
-        selector = {"matchLabels": {SESSION: fleet.name, CLASS: item.group}}
+        selector = {"matchLabels": {SESSION_LABEL: fleet.name, CLASS_LABEL: item.group}}
         term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         spec["affinity"] = {"podAntiAffinity": affinity}
@@ -228,4 +228,4 @@ def _resources(fleet: PodFleet) -> Object:
     """Requests as limits where the study sets them: then the pod is guaranteed what it has."""
     written = {"cpu": fleet.cpu, "memory": fleet.memory}
     limits = {key: value for key, value in written.items() if value}
-    return {"requests": {**REQUESTS, **limits}, **({"limits": limits} if limits else {})}
+    return {"requests": {**DEFAULT_REQUESTS, **limits}, **({"limits": limits} if limits else {})}

@@ -21,11 +21,11 @@ FINAL_REASONS: Final = (
 )
 """Why a container waits that no waiting mends: kubelet has tried, and says so."""
 
-REFUSALS: Final = ("FailedCreate",)
+REFUSAL_EVENTS: Final = ("FailedCreate",)
 """Events by which the controller of a StatefulSet says that its pods are refused."""
 
-_EVENTS: Final = (
-    *REFUSALS,
+_WAITING_EVENTS: Final = (
+    *REFUSAL_EVENTS,
     "FailedAttachVolume",
     "FailedBinding",
     "FailedCreatePodSandBox",
@@ -36,9 +36,11 @@ _EVENTS: Final = (
 )
 """Events that tell why something waits."""
 
-_MESSAGES_KEPT: Final = 3
-_PREEMPTION: Final = re.compile(r"[,.] (?:preemption: |no new claims to deallocate).*$", re.DOTALL)
-_CREATE: Final = re.compile(r"^create Pod \S+ in StatefulSet \S+ failed error: ")
+_MESSAGES_PER_OBJECT_MAX: Final = 3
+_PREEMPTION_SUFFIX: Final = re.compile(
+    r"[,.] (?:preemption: |no new claims to deallocate).*$", re.DOTALL
+)
+_CREATE_PREFIX: Final = re.compile(r"^create Pod \S+ in StatefulSet \S+ failed error: ")
 
 
 class WaitReason(Record):
@@ -92,7 +94,7 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
         or text_at(pod, "status", "phase") != "Running"
     ):
         return False
-    return _condition(pod, "Ready").get("status") == "True"
+    return _condition_of_pod(pod, "Ready").get("status") == "True"
 
 
 def reasons_text(reasons: Iterable[WaitReason]) -> str:
@@ -118,7 +120,7 @@ def _pod_reasons(
     if pod is None:
         refused = messages.get(("StatefulSet", name.rpartition("-")[0]), ())
         # The last refusal names what is wrong now.
-        message = _CREATE.sub("", refused[-1]) if refused else "the pod is not made yet"
+        message = _CREATE_PREFIX.sub("", refused[-1]) if refused else "the pod is not made yet"
         is_final = bool(refused) and "forbidden" in message
         yield WaitReason(name, message, is_final)
         return
@@ -130,9 +132,11 @@ def _pod_reasons(
         return
     unbound = list(_claim_reasons(pod, claims, messages))
     yield from unbound
-    scheduled = _condition(pod, "PodScheduled")
+    scheduled = _condition_of_pod(pod, "PodScheduled")
     if scheduled.get("status") == "False":
-        message = excerpt(_PREEMPTION.sub("", str(scheduled.get("message") or "not scheduled yet")))
+        message = excerpt(
+            _PREEMPTION_SUFFIX.sub("", str(scheduled.get("message") or "not scheduled yet"))
+        )
         yield WaitReason(name, message.rstrip("."))
         return
     if not waiting and not unbound:
@@ -170,11 +174,11 @@ def _messages_by_object(
     """What events say of each object, the latest last."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for event in sorted(events, key=_event_time):
-        if event.get("reason") not in _EVENTS:
+        if event.get("reason") not in _WAITING_EVENTS:
             continue
         key = (text_at(event, "involvedObject", "kind"), text_at(event, "involvedObject", "name"))
-        message = excerpt(_PREEMPTION.sub("", text_at(event, "message"))).rstrip(".")
-        found[key] = (*found.get(key, ()), message)[-_MESSAGES_KEPT:]
+        message = excerpt(_PREEMPTION_SUFFIX.sub("", text_at(event, "message"))).rstrip(".")
+        found[key] = (*found.get(key, ()), message)[-_MESSAGES_PER_OBJECT_MAX:]
     return found
 
 
@@ -183,7 +187,7 @@ def _event_time(event: Mapping[str, Any]) -> str:
     return series or text_at(event, "lastTimestamp") or text_at(event, "eventTime")
 
 
-def _condition(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+def _condition_of_pod(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     for condition in list_at(pod, "status", "conditions"):
         if isinstance(condition, dict) and condition.get("type") == kind:
             return condition
