@@ -19,6 +19,9 @@ ENVIRONMENT = {
     "PATH": f"{CACHE / 'bin'}:{os.environ['PATH']}",
 }
 IMAGE = "--image=localhost/iolab:test"
+STORAGE_CLASS = os.environ.get("IOLAB_KUBERNETES_CLASS", "fast")
+"""That of sessions which do without another: several series at a time take one each."""
+
 NAMESPACE = os.environ.get("IOLAB_KUBERNETES_NAMESPACE", "iolab")
 
 STUDY = f"""\
@@ -97,12 +100,17 @@ def iolab(*words: str | Path, limit_s: float = 400) -> subprocess.CompletedProce
 
 
 def begin(study: Path, out: Path, *words: str) -> subprocess.Popen[str]:
-    """A session in pods of the class fast; returns when it measures."""
+    """A session in pods that it makes; returns when it measures."""
+    pods = (f"--storage-class={STORAGE_CLASS}", "--volume=1Gi", IMAGE)
+    return begin_session(
+        *("run", str(study), *pods, "--runtime=60s", "--repeats=1", f"--out={out}", *words)
+    )
+
+
+def begin_session(*words: str) -> subprocess.Popen[str]:
+    """A command of iolab; returns when it measures."""
     process = subprocess.Popen(
-        [
-            *(IOLAB, "run", str(study), "--storage-class=fast", "--volume=1Gi", IMAGE),
-            *("--runtime=60s", "--repeats=1", f"--out={out}", *words),
-        ],
+        [IOLAB, *words],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,5 +1,8 @@
 """What sessions in pods survive, each case ten times: `python -m tests.kubernetes.hard_cases`.
 
+Cases that hit pods alone may run at the same time in namespaces of their own
+(`IOLAB_KUBERNETES_NAMESPACE`), each on a class of its own (`IOLAB_KUBERNETES_CLASS`).
+
 Prints a row for each case: runs lost, trials in which the cause was told, trials that were whole at
 the end (by a retry or by `iolab resume`), and trials after which anything was left.
 """
@@ -20,6 +23,7 @@ from tests.kubernetes.cluster import (
     IMAGE,
     NAMESPACE,
     RUN,
+    STORAGE_CLASS,
     STUDY,
     begin,
     cluster,
@@ -119,7 +123,9 @@ def try_fault(fault: Fault, *, names_pod: bool, number: int, folder: Path) -> Tr
     statuses = [run["status"] for run in shown_session(out)["results"]]
     lost = len(list(out.glob("points/*/run-*.attempt-*"))) + len(statuses) - statuses.count("done")
     is_whole = statuses.count("done") == REPEATS
-    is_told = (pod.removeprefix("iolab-").partition("-")[2] if names_pod else "fast-") in output
+    is_told = (
+        pod.removeprefix("iolab-").partition("-")[2] if names_pod else f"{STORAGE_CLASS}-"
+    ) in output
     if not (is_whole and is_told and lost <= 1):
         print(f"{statuses} {output[-3000:]}", flush=True)
     return Trial(lost, is_told=is_told, is_whole=is_whole, left=left_over())
@@ -280,8 +286,10 @@ def main() -> None:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="iolab-hard-cases-"))
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
-    if BENCH not in kubectl("get", "namespaces", "--output=name"):
-        kubectl("create", "namespace", BENCH)
+    there = kubectl("get", "namespaces", "--output=name").split()
+    for name in (NAMESPACE, BENCH):
+        if f"namespace/{name}" not in there:
+            kubectl("create", "namespace", name)
     print("| case | tried | runs lost | told | whole | left |", flush=True)
     print("|---|--:|--:|--:|--:|--:|", flush=True)
     for case in options.cases:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from tests.kubernetes.cluster import (
     RUN,
     STUDY,
     begin,
+    begin_session,
     cluster,
     iolab,
     kubectl,
@@ -65,6 +66,7 @@ def test_two_classes_are_compared_at_their_known_ratio(study: Path, tmp_path: Pa
     assert told is not None, done.stdout
     assert float(told[1]) <= 4 <= float(told[2])
     assert "for the same money fast gives" in done.stdout
+    assert re.search(r"Limit +I/O limit of loop\d+ reads", done.stdout), done.stdout
     stored = (out / "hosts.json").read_text("utf-8")
     assert len(set(re.findall(r'"node": ?"(node\d)"', stored))) > 1
     assert re.search(r'"volume_kind": ?"local"', stored)
@@ -193,35 +195,78 @@ def test_a_taint_is_told(study: Path) -> None:
     assert "--node-selector" in done.stderr
 
 
-def test_a_volume_in_memory_is_refused(study: Path, tmp_path: Path) -> None:
-    """Of another's pod: iolab makes none on memory."""
+def make_pod(**volume: object) -> None:
+    """A pod of somebody else, `own` by name and label, with this volume at /data."""
     container = {
         "name": "load",
         "image": IMAGE.partition("=")[2],
         "imagePullPolicy": "Never",
         "command": ["sleep", "infinity"],
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "securityContext": {"runAsUser": 0},
     }
-    volumes = [{"name": "data", "emptyDir": {"medium": "Memory"}}]
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "memory", "labels": {"app": "memory"}},
+        "metadata": {"name": "own", "labels": {"app": "own"}},
         "spec": {
             "terminationGracePeriodSeconds": 0,
-            "volumes": volumes,
+            "volumes": [{"name": "data", **volume}],
             "containers": [container],
         },
     }
     kubectl("create", "--filename=-", stdin=json.dumps(pod))
-    try:
-        kubectl("wait", "--for=condition=Ready", "pod/memory", "--timeout=120s")
-        words = (f"--hosts=k8s:{NAMESPACE}/app=memory", "--path=/data", *SHORT)
-        done = iolab("run", study, *words, "--out", tmp_path / "session")
-    finally:
-        kubectl("delete", "pod", "memory", "--wait")
+    kubectl("wait", "--for=condition=Ready", "pod/own", "--timeout=120s")
+
+
+@pytest.fixture
+def own_pod() -> Iterator[Callable[..., None]]:
+    """Makes such a pod; after the test there is none."""
+    yield make_pod
+    kubectl("delete", "pod", "own", "--ignore-not-found", "--wait")
+
+
+IN_OWN_POD = (f"--hosts=k8s:{NAMESPACE}/app=own", "--path=/data")
+
+
+def test_a_volume_in_memory_is_refused(
+    study: Path, tmp_path: Path, own_pod: Callable[..., None]
+) -> None:
+    """Of another's pod: iolab makes none on memory."""
+    own_pod(emptyDir={"medium": "Memory"})
+    done = iolab("run", study, *IN_OWN_POD, *SHORT, "--out", tmp_path / "session")
     assert done.returncode == 3
     assert "tmpfs" in done.stderr
+
+
+def test_a_directory_of_the_node_is_told(
+    study: Path, tmp_path: Path, own_pod: Callable[..., None]
+) -> None:
+    folder = tmp_path / "of-the-node"
+    folder.mkdir(mode=0o777)
+    own_pod(hostPath={"path": str(folder)})
+    done = iolab("doctor", *IN_OWN_POD)
+    assert f"hostPath {folder} (a directory of the node)" in re.sub(r"\s+", " ", done.stdout)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_session_in_own_pods_is_resumed_when_they_are_there_again(
+    study: Path, tmp_path: Path, own_pod: Callable[..., None]
+) -> None:
+    own_pod(emptyDir={})
+    out = tmp_path / "session"
+    words = ("--runtime=15s", "--repeats=2", "--set=method.on_failure=stop", f"--out={out}")
+    process = begin_session("run", str(study), *IN_OWN_POD, *words)
+    kubectl("delete", "pod", "own", "--force", "--grace-period=0")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 3, output
+    refused = iolab("resume", out)
+    assert refused.returncode == 3
+    assert 'pods "own" not found' in refused.stderr
+    own_pod(emptyDir={})
+    done = iolab("resume", out)
+    assert done.returncode == 0, done.stderr
+    assert lost_and_done(out) == (1, 2)
 
 
 def test_exec_brings_back_every_byte(study: Path) -> None:

@@ -167,6 +167,8 @@ disks() {
 
 # Make every volume that was released available again, and those that are missing.
 volumes() {
+    exec 9>"$RUN/volumes.lock"
+    flock 9
     for name in $(kubectl get pv -o jsonpath='{range .items[?(@.status.phase=="Released")]}{.metadata.name}{"\n"}{end}'); do
         kubectl delete pv "$name" --ignore-not-found >/dev/null
     done
