@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -282,6 +283,7 @@ def try_device(*, number: int, folder: Path) -> Trial:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=600.0, help="no trial of a case after it")
     parser.add_argument("cases", nargs="*", default=[*PODS, "block volume", *FAULTS])
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="iolab-hard-cases-"))
@@ -293,8 +295,11 @@ def main() -> None:
     print("| case | tried | runs lost | told | whole | left |", flush=True)
     print("|---|--:|--:|--:|--:|--:|", flush=True)
     for case in options.cases:
-        trials = []
+        trials: list[Trial] = []
+        deadline = time.monotonic() + options.minutes * 60
         for number in range(options.times):
+            if trials and time.monotonic() > deadline:
+                break
             if case in FAULTS:
                 fault, names_pod = FAULTS[case]
                 place = folder / case.replace(" ", "-")
@@ -312,6 +317,7 @@ def main() -> None:
             if trial.left:
                 print(f"left after {case}: {trial.left}", flush=True)
             trials.append(trial)
+            print(f"{case} {number + 1}", file=sys.stderr, flush=True)
         lost = sum(trial.lost for trial in trials)
         worst = max(trial.lost for trial in trials)
         told = sum(trial.is_told for trial in trials)
