@@ -140,12 +140,12 @@ def distinct_parts(names: Sequence[str], breaks: str = " ") -> tuple[list[str], 
 def percent_text(share: float, *, signed: bool = False) -> str:
     """A share in per cent: two digits, and no fewer than stand before the point.
 
-    A share below 1 is never shown as 100 %, one above 0 never as 0 %.
+    A share below 1 is never shown as 100 %, one above 0 never as 0 %: 99.6 %, 99.98 %.
     """
     percent = 100 * share + 0.0  # of -0.0 makes 0.0
     sign = "+" if signed else ""
     if 99 < percent < 100:
-        return f"{sign}{100 - float(f'{100 - percent:.2g}'):.10g} %"
+        return f"{sign}{100 - float(f'{100 - percent:.1g}'):.10g} %"
     if abs(percent) >= 9.95:
         return f"{percent:{sign}.0f} %"
     return f"{float(f'{percent:.2g}'):{sign}.10f}".rstrip("0").rstrip(".") + " %"

@@ -181,6 +181,34 @@ def test_leads_that_are_open_for_several_reasons_are_told_together_once() -> Non
     )
 
 
+def test_what_weakens_the_leads_of_several_is_said_once() -> None:
+    found = (
+        figure("one", 3000.0, None, n=1, title="a"),
+        figure("two", 1000.0, None, n=1, title="a"),
+        figure("one", 1000.0, None, n=1, title="b"),
+        figure("two", 2000.0, None, n=1, title="b"),
+    )
+    text = answer_sentence(study("one", "two"), found, RUNS, ())
+    assert text == (
+        "One leads in 1 of 2 workloads (3.00× the next best) and Two leads in 1 (2.00× the next "
+        "best); no lead is certain: too few repeats."
+    )
+    sure = (figure("one", 3000.0, title="c"), figure("two", 1000.0, title="c"))
+    text = answer_sentence(study("one", "two"), (*found, *sure), RUNS, ())
+    assert text.endswith("; the leads are not certain: too few repeats.")
+
+
+def test_a_latency_of_too_few_ios_is_left_out_and_told_below() -> None:
+    known, lacking = figure("one", 1000.0), figure("two", 2000.0)
+    known = replace(known, latencies=(("mean", "1 ms"), ("p99", "2 ms")))
+    lacking = replace(lacking, latencies=(("mean", "1 ms"), ("p99", DASH)))
+    (row,) = told(known, lacking)
+    assert "p99" in row[1].note
+    assert "p99" not in row[2].note
+    assert "Figures without p99 had too few I/Os for it." in noted(known, lacking)
+    assert "too few I/Os" not in noted(known)
+
+
 def test_the_largest_figure_is_told_with_what_weakens_it() -> None:
     large = figure("one", 9000.0, title="writes", level=Level.INDICATIVE)
     text = answer_sentence(study("one"), (figure("one", 1000.0), large), RUNS, ())

@@ -173,7 +173,7 @@ class SessionRecorder:
         self._view.on_result(result)
         forecast = self._writes.add_result(result) if self._writes is not None else None
         if forecast is not None:
-            self._view.show_message(f"Writes {forecast.text}.")
+            self._view.show_message(f"New estimate: writes {forecast.text}.")
 
     def record_failure(self, reason: str) -> None:
         """Say in the session why it ended, if even that can be written."""

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 WANTED: Final = "p99_99"
 """The percentile that published briefs of fleets show."""
 
-MEDIAN: Final = "p50"
-"""It is no tail, and all that a run of a few hundred I/Os supports."""
+TAILS: Final = tuple(name for name, _ in PERCENTILES if name != "p50")
+"""Beside a mean the median says nothing of the tail."""
 
 NEIGHBOURS_SHOWN: Final = 3
 """Nodes of the same machine that are named; the others are counted."""
@@ -127,8 +127,11 @@ def _group_curve_figures(
 ) -> Iterator[Figure]:
     lines = group_chart_lines(group, styles, curves)
     name, note = highest_common_percentile_and_note(group.points)
-    words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
-    tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
+    tail = (
+        ChartQuantity(f"lat_ns_{name}", f"tail latency ({_WORDS[name]})", _WORDS[name])
+        if name
+        else None
+    )
     figure = load_chart(group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
     several = len({point.key.configuration for point in group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
@@ -136,12 +139,17 @@ def _group_curve_figures(
 
 
 def highest_common_percentile_and_note(points: Sequence[PointSummary]) -> tuple[str, str]:
-    """The highest percentile that all points with a latency have, and why it is none higher."""
+    """The highest percentile that all points with a latency have, and why it is none higher.
+
+    Empty where they have none of a tail.
+    """
     measured = [point for point in points if _has_latency(point, "mean")]
-    names = [name for name, _ in PERCENTILES]
     drawn = next(
-        (n for n in reversed(names) if all(_has_latency(point, n) for point in measured)), names[0]
+        (n for n in reversed(TAILS) if all(_has_latency(point, n) for point in measured)), ""
     )
+    if not drawn:
+        needed = ios_needed_for_percentile(dict(PERCENTILES)[TAILS[0]])
+        return "", f"No {_WORDS[TAILS[0]]}, which takes {needed:,} I/Os: not every point has them."
     if drawn == WANTED:
         return drawn, ""
     having = sum(_has_latency(point, WANTED) for point in measured)

@@ -384,7 +384,10 @@ def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[s
     parts = _leaders_texts(clear, titles, "is the best", of)
     undecided = [row for row in compared if row.open_reason]
     reasons = " or ".join(dict.fromkeys(row.open_reason for row in undecided))
-    parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, reasons)
+    leaders = {row.best.configuration for row in undecided if row.best is not None}
+    # What weakens several leads is said once.
+    doubt = reasons if len(leaders) == 1 else ""
+    parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, doubt)
     if ties := sum(bool(row.indistinguishable) for row in compared):
         parts.append(f"in {ties}{'' if parts else of} the best cannot be told from others")
     if lone := len(rows) - len(compared):
@@ -392,6 +395,8 @@ def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[s
             f"in {lone}{'' if parts else of} at most one configuration has a usable figure"
         )
     text = list_text(parts)
+    if len(leaders) > 1:
+        text += f"; {'the leads are not' if clear else 'no lead is'} certain: {reasons}"
     bests = [row.best for row in compared if row.best is not None]
     if bests and all(best.level is Level.INDICATIVE for best in bests):
         text += "; all figures are indicative"

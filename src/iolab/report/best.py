@@ -19,7 +19,7 @@ from iolab.core.metric_spec import Better, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
-from iolab.report.numbers import axis_name_text, axis_values_text
+from iolab.report.numbers import DASH, axis_name_text, axis_values_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -89,6 +89,11 @@ class BestFigure(Record):
     is_paced: bool = False
     operation: str = ""
     sufficient_axis: Axis = ()
+
+    @property
+    def unknown_latency_names(self) -> list[str]:
+        """The latencies that its I/Os were too few for."""
+        return [name for name, text in self.latencies if text == DASH]
 
     @property
     def is_mixed(self) -> bool:

@@ -176,7 +176,7 @@ def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _section_blocks(page.sections, in_brief=True)
     yield Heading(HARDWARE_TITLE, 1, "configuration")
     yield from _without_titles(HARDWARE_TITLE, page.hardware_tables)
-    if page.topology and page.has_small_topology:
+    if page.topology and page.has_topology_in_brief:
         yield TopologyBlock(page.topology.alt_text)
     elif page.topology is None:
         yield Paragraph("No host was reached yet.")

@@ -39,7 +39,7 @@ OWN_JOBS_MAJORITY: Final = 0.5
 """Of busy processors the load's own jobs use at least this share, or most of it is of others."""
 
 NEAR_LIMIT_SHARE: Final = 0.9
-"""A resource that was used so much is near its limit, though not at it."""
+"""A resource that was used so much is near its limit, though not shown to be at it."""
 
 BUSY_SHARE_SHOWN: Final = 0.05
 """A resource that was used less has no part in what limits."""
@@ -131,7 +131,6 @@ _OTHER_LOAD_REMEDY: Final = (
 
 
 _CAUSES_WITHOUT_RESOURCE: Final = (
-    BottleneckCause.LOAD,
     BottleneckCause.SOFTWARE,
     BottleneckCause.BEYOND,
     BottleneckCause.PACE,
@@ -141,13 +140,14 @@ _CAUSES_WITHOUT_RESOURCE: Final = (
 _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
     BottleneckCause.DEVICE: Resource.DEVICE,
     BottleneckCause.DEVICE_OPEN: Resource.DEVICE,
+    BottleneckCause.LOAD: Resource.DEVICE,
     BottleneckCause.PROCESSORS: Resource.PROCESSORS,
     BottleneckCause.CORE: Resource.CORE,
     BottleneckCause.JOB: Resource.JOB,
     BottleneckCause.PORT: Resource.PORT,
     BottleneckCause.IO_LIMIT: Resource.IO_LIMIT,
 }
-"""The resource that a limit names."""
+"""The resource that a limit names; of a load that may be raised the one nearest to its limit."""
 
 
 def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -> str:
@@ -550,7 +550,7 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    return _bottlenecks_line(study, limits, limits)
+    return _causes_text(study, limits, limits)
 
 
 def _bottlenecks_line(
@@ -592,9 +592,11 @@ def _causes_text(
     line = _bottlenecks_line(study, shown, limits)
     if len(line) <= SENTENCE_CHARACTERS_MAX:
         return line
-    return "; ".join(
-        f"{cause} in {len(alike)} of {counted_noun(len(limits), 'best point')}"
-        for cause, alike in _findings_by(shown, _cause_text).items()
+    groups = sorted(_findings_by(shown, _cause_text).items(), key=lambda item: -len(item[1]))
+    several = f" of {counted_noun(len(limits), 'best point')}"
+    return ", ".join(
+        f"{cause} in {len(alike)}{'' if place else several}"
+        for place, (cause, alike) in enumerate(groups)
     )
 
 
@@ -766,7 +768,7 @@ def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
         return DASH
     share, text = max(every)
     if share >= NEAR_LIMIT_SHARE:
-        return f"{text}: near its limit, not at it"
+        return f"{text}: near its limit, not shown to be at it"
     return f"no resource near its limit; the busiest: {text}"
 
 

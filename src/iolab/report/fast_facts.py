@@ -198,7 +198,7 @@ def _latency_fact(
         f"{titles.get(other.point.key.configuration, '')} {metric_value_text(other.metric)}"
         for other in others[:1]
     ]
-    owner = titles.get(best.point.key.configuration, "") if who else ""
+    owner = titles.get(best.point.key.configuration, "") if len(titles) > 1 else ""
     label = f"{name} at {at}" if at else name
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
@@ -233,8 +233,12 @@ def _value_facts(costs: Sequence[ValueRow], titles: Mapping[str, str]) -> Iterat
         value = best.text if is_money else ratio_text(ratio)
         name = titles.get(best.configuration, best.configuration)
         beside = [f"{titles.get(other.configuration, '')} {other.text}" for other in others]
-        own = name if is_money else f"{name} {best.text}"
-        note = f"{own}, against {list_text(beside, VALUES_SHOWN)}"
+        second = titles.get(others[0].configuration, others[0].configuration)
+        note = (
+            f"{name}, against {list_text(beside, VALUES_SHOWN)}"
+            if is_money
+            else f"{name} against {second}, the next best; {row.scope}"
+        )
         yield FastFact(value, row.title, f"{note}, not distinguishable" if row.is_open else note)
 
 

@@ -234,10 +234,13 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     )
     shown = [(name, texts) for name, *texts in every if any(text != DASH for text in texts)]
     if len(owners) <= COLUMNS_MAX:
-        heads = ("What", *(owner.title for owner in owners))
+        titles = [owner.title for owner in owners] if len(owners) > 1 else ["As stated and found"]
+        heads = ("What", *titles)
         rows = tuple(row_of_cells(name, *texts) for name, texts in shown)
         found_at = sum(name in stated for name, _ in shown)
-        groups = ((0, STATED_TITLE), (found_at, FOUND_TITLE)) if 0 < found_at < len(rows) else ()
+        # The names of clients alone need no title.
+        has_both = 1 < found_at < len(rows)
+        groups = ((0, STATED_TITLE), (found_at, FOUND_TITLE)) if has_both else ()
         return _tables_with_rows(
             Table("Hardware", text_and_number_columns(heads), rows, groups, merges_equal=True)
         )

@@ -19,6 +19,7 @@ from iolab.record import Record
 from iolab.report.best import BestFigure
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
+    DASH,
     TOO_FEW_REPEATS,
     axis_name_text,
     metric_value_text,
@@ -178,10 +179,8 @@ def matrix_table(
 
 
 def marks_note(rows: Sequence[WorkloadRow]) -> str:
-    """What the marks of the matrix say, and what keeps all its leads open."""
+    """What the marks of the matrix say, what keeps all its leads open, and what is not known."""
     several = [row for row in rows if len(row.cells) > 1]
-    if not several:
-        return ""
     notes = []
     if any(row.is_decided for row in several):
         notes.append("Bold: the best of its row.")
@@ -191,6 +190,10 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
         notes.append("≈: not distinguishable from the best.")
     if reason := _shared_open_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
+    unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]
+    if unknown:
+        names = " or ".join(dict.fromkeys(unknown))
+        notes.append(f"Figures without {names} had too few I/Os for it.")
     return " ".join(notes)
 
 
@@ -268,7 +271,10 @@ def _configuration_columns_table(
         for row in rows
     ]
     cells += [
-        (Cell(row.title), *(_value_cell(row, name, styles) for name in titles))
+        (
+            Cell(row.title, note=f"{row.scope}; best = 1×" if row.scope else ""),
+            *(_value_cell(row, name, styles) for name in titles),
+        )
         for row in value_rows
     ]
     return Table(TITLE, heads, tuple(cells), _row_groups(rows, value_rows), has_bars=True)
@@ -354,7 +360,7 @@ def _figure_cell(
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
     under = [
-        *(f"{name} {text}" for name, text in figure.latencies),
+        *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
         figure.axis_text,
         _sufficient_load_text(figure),
         half_width_text(figure.value),

@@ -72,7 +72,7 @@ class ReportPage(Record):
     hardware_caveat: str
     answer: Answer
     topology: TopologyDrawing | None
-    has_small_topology: bool
+    has_topology_in_brief: bool
     gain_tables: tuple[tuple[Table, str], ...]
     findings: tuple[LinkedSentence, ...]
     further_findings: tuple[LinkedSentence, ...]
@@ -140,6 +140,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     hidden = len(failures) - MAX_FAILURES
     more = f"{counted_noun(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
     study = study_with_workload_versions(brief)
+    topology = topology_drawing(brief)
     return ReportPage(
         facts=session_fact_rows(brief),
         alerts=session_alerts(brief),
@@ -147,8 +148,10 @@ def build_report_page(brief: Brief) -> ReportPage:
         answer=build_answer(
             brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
         ),
-        topology=topology_drawing(brief),
-        has_small_topology=len(brief.study.configurations) <= DRAWN_BESIDE_MAX,
+        topology=topology,
+        has_topology_in_brief=topology is not None
+        and not topology.is_one_host
+        and len(brief.study.configurations) <= DRAWN_BESIDE_MAX,
         gain_tables=gains,
         findings=sentences[:SENTENCES_SHOWN],
         further_findings=sentences[SENTENCES_SHOWN:],

@@ -158,18 +158,13 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     latencies = []
     for name, key in _LATENCY_METRICS:
         parts = [
-            (way, _percentile_text(best.metrics[of_way]))
+            (way, metric_value_text(best.metrics[of_way]))
             for way in ways
             if (of_way := f"{way}_{key}") in best.metrics
         ]
         if mixed and parts:
-            latencies.append((name, operation_latencies_text(parts)))
+            known = [(way, text) for way, text in parts if text != DASH]
+            latencies.append((name, operation_latencies_text(known) or DASH))
         elif key in best.metrics and key != headline.workload.headline_metric:
-            latencies.append((name, _percentile_text(best.metrics[key])))
+            latencies.append((name, metric_value_text(best.metrics[key])))
     return tuple(latencies)
-
-
-def _percentile_text(metric: Metric) -> str:
-    """A latency, or that the I/Os were too few for it."""
-    text = metric_value_text(metric)
-    return f"{DASH} (too few I/Os)" if text == DASH else text

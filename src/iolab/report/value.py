@@ -44,13 +44,14 @@ class ValueFigure(Record):
 class ValueRow(Record, dict=True):
     """A figure of each configuration; `is_open` where intervals do not tell the best.
 
-    `better` is None where none is the best of the row.
+    `better` is None where none is the best of the row. `scope` says of what the figures are.
     """
 
     title: str
     figures: tuple[ValueFigure, ...]
     better: Better | None = None
     is_open: bool = False
+    scope: str = ""
 
     @cached_property
     def ranked(self) -> list[ValueFigure]:
@@ -109,11 +110,10 @@ def value_for_money_row(
         for owner in configurations
         if owner.id in scores
     )
-    title = (
-        f"Performance per {MONEY:g} {currency} ({counted_noun(workloads, 'workload')}; best = 1×)"
-    )
+    title = f"Performance per {MONEY:g} {currency}"
     is_open = any(top.low <= other.high for other in others)
-    return ValueRow(title, figures, Better.HIGHER, is_open)
+    scope = f"over {counted_noun(workloads, 'workload')}"
+    return ValueRow(title, figures, Better.HIGHER, is_open, scope)
 
 
 def value_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[ValueRow, ...]:

@@ -197,12 +197,11 @@ class WriteForecaster:
         return forecast_writes(self._study, self._plan, self._kinds, self._results)
 
     def add_result(self, result: Result) -> WriteForecast | None:
-        """Add a finished run; returns the new forecast where less of it is open."""
+        """Add a finished run; returns the new forecast where nothing of it is open any more."""
         if not self._is_new_group_after_adding(result) or not self._last.is_open:
             return None
-        now = self.forecast()
-        earlier, self._last = self._last, now
-        return now if now.open_seconds < earlier.open_seconds else None
+        self._last = self.forecast()
+        return None if self._last.is_open else self._last
 
     def _is_new_group_after_adding(self, result: Result) -> bool:
         """Add the result; returns whether it is the first of points like its own."""

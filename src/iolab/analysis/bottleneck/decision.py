@@ -180,7 +180,7 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
     if (
         device is not None
         and not alone
-        and not _is_worthwhile_step(step)
+        and not _is_still_rising(step)
         and _can_devices_explain_latency(resources)
     ):
         return _decide_device_limit(device, step, aside)
@@ -233,15 +233,18 @@ def _decide_without_full_resource(
         return _decide_device_limit(nearest, None, full_processors)
     if step is None:
         return BottleneckDecision(BottleneckCause.NONE, is_certain=False, use=device)
-    if step.is_worthwhile:
+    are_ios_at_device = nearest is not None and _do_devices_explain_latency(resources)
+    # Waiting grows, but so does the rate: a limit that nobody has seen is none.
+    is_known_rise = step.is_worthwhile or step.is_certain or are_ios_at_device
+    if is_known_rise and _is_still_rising(step):
         return BottleneckDecision(
             BottleneckCause.LOAD,
-            is_certain=step.is_certain,
+            is_certain=step.is_worthwhile and step.is_certain,
             use=device,
             step=step,
             other_full_resources=full_processors,
         )
-    if nearest is not None and _do_devices_explain_latency(resources):
+    if are_ios_at_device:
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
         return BottleneckDecision(
             BottleneckCause.DEVICE,
@@ -250,18 +253,8 @@ def _decide_without_full_resource(
             step=step,
             other_full_resources=full_processors,
         )
-    return _decide_by_step(resources, step, device)
-
-
-def _decide_by_step(
-    resources: RunResources, step: LoadStep, device: ResourceUse | None
-) -> BottleneckDecision:
-    """Where more load gives little and nothing is busy: an unseen limit, or none yet."""
     if not step.is_certain:
         return BottleneckDecision(BottleneckCause.NONE, is_certain=False, step=step)
-    if step.rate_gain_share >= STILL_RISING_GAIN:
-        # Waiting grows, but so does the rate: a limit that nobody has seen is none.
-        return BottleneckDecision(BottleneckCause.LOAD, is_certain=False, use=device, step=step)
     return BottleneckDecision(
         BottleneckCause.SOFTWARE if resources.is_storage_monitored else BottleneckCause.BEYOND,
         is_certain=True,
@@ -346,6 +339,10 @@ def _can_devices_explain_latency(resources: RunResources) -> bool:
         None if resources.concurrency is None else resources.concurrency.device_latency_share
     )
     return at_device is None or at_device >= MOST_OF_LATENCY
+
+
+def _is_still_rising(step: LoadStep | None) -> bool:
+    return step is not None and (step.is_worthwhile or step.rate_gain_share >= STILL_RISING_GAIN)
 
 
 def _is_worthwhile_step(step: LoadStep | None) -> bool:

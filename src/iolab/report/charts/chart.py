@@ -344,15 +344,11 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOT
 def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
     found = set(levels)
-    hatched = "Hatched or hollow" if has_bars else "Hollow"
-    crossed = "Hatched or crossed" if has_bars else "Crossed"
+    is_doubted = not found.isdisjoint({Level.INDICATIVE, Level.INVALID})
     return [
-        *(
-            [f"{hatched}: indicative, shows the direction only."]
-            if Level.INDICATIVE in found
-            else []
-        ),
-        *([f"{crossed}: invalid, not what was asked."] if Level.INVALID in found else []),
+        *(["Hatched: not valid."] if has_bars and is_doubted else []),
+        *(["Hollow: indicative, shows the direction only."] if Level.INDICATIVE in found else []),
+        *(["Crossed: invalid, not what was asked."] if Level.INVALID in found else []),
     ]
 
 

@@ -190,13 +190,16 @@ def load_chart(
     lines: Sequence[ChartLine],
     rate: ChartQuantity,
     mean: ChartQuantity = MEAN,
-    tail: ChartQuantity = TAIL,
+    tail: ChartQuantity | None = TAIL,
 ) -> Figure:
     """What is done a second, and under it what that takes: rate and two latencies.
 
+    Without a `tail` the mean stands alone.
+
     Its title is the workload's: charts of several workloads stand side by side.
     """
-    return replace(line_chart(subject, axis, lines, ((rate,), (mean, tail))), title=subject)
+    latencies = (mean,) if tail is None else (mean, tail)
+    return replace(line_chart(subject, axis, lines, ((rate,), latencies)), title=subject)
 
 
 def line_chart(

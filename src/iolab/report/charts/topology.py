@@ -8,6 +8,8 @@ from html import escape
 from textwrap import wrap
 from typing import Final
 
+from msgspec.structs import replace
+
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.study import Study
@@ -41,11 +43,16 @@ _LINK: Final = 26
 
 
 class TopologyDrawing(Record):
-    """The drawing as an SVG element, the same for a narrow screen, and the same in words."""
+    """The drawing as an SVG element, the same for a narrow screen, and the same in words.
+
+    `is_one_host` where each load comes from one host with storage of its own: the drawing shows
+    no more than the table of hardware.
+    """
 
     svg: str
     narrow_svg: str
     alt_text: str
+    is_one_host: bool = False
 
 
 class _TopologyBox(Record):
@@ -80,7 +87,11 @@ def topology_drawing(brief: Brief) -> TopologyDrawing | None:
                 _storage_box(configuration, facts),
             )
             rows.setdefault(drawn, []).append(configuration.title)
-    return _draw_topology(rows) if rows else None
+    if not rows:
+        return None
+    has_fleet = any(len(owner.hosts) > 1 for owner in brief.study.configurations)
+    has_network = any(network for _, network, _ in rows)
+    return replace(_draw_topology(rows), is_one_host=not has_fleet and not has_network)
 
 
 def _clients_box(

@@ -86,6 +86,8 @@ RUNS_WITH_CHARTS: Final = 12
 
 LOGO: Final = "logo"
 DRAWING: Final = "topology.svg"
+NARROW_DRAWING: Final = "topology-narrow.svg"
+"""The drawing below a table of hardware, and beside a narrow one."""
 _SVG: Final = "http://www.w3.org/2000/svg"
 
 NAME_MAX: Final = 80
@@ -172,9 +174,13 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     """The same of a brief that is arranged already."""
     figures = _FigureFiles()
-    if page.topology:
-        drawing = page.topology.svg.replace("currentColor", INK.light)
-        figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
+    if page.topology and page.has_topology_in_brief:
+        for name, svg in (
+            (DRAWING, page.topology.svg),
+            (NARROW_DRAWING, page.topology.narrow_svg),
+        ):
+            drawing = svg.replace("currentColor", INK.light)
+            figures.files[name] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
     if brief.user_text.logo:
         figures.files[LOGO] = brief.user_text.logo
     logo = LOGO if brief.user_text.logo else ""
@@ -220,7 +226,12 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
             found = figures.add_figures(block.figures, is_detailed=block.is_detailed)
             yield {"kind": "charts", "figures": found, "detailed": block.is_detailed}
         case TopologyBlock():
-            yield {"kind": "drawing", "alt": block.alt_text, "file": DRAWING}
+            yield {
+                "kind": "drawing",
+                "alt": block.alt_text,
+                "file": DRAWING,
+                "narrow": NARROW_DRAWING,
+            }
         case Landscape() | FastFacts() | Columns():
             yield _layout_data(block, figures)
 
