@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,20 @@ def test_nixlbench_in_a_log_of_ci_and_of_an_older_version(tmp_path: Path) -> Non
     assert not found.left_out
 
 
+def test_nixlbench_with_fewer_columns_and_indented(tmp_path: Path) -> None:
+    path = tmp_path / "guide.txt"
+    path.write_text(
+        "    Block Size (B)      Batch Size     B/W (GB/Sec)   Avg Lat. (us)  P99 Tx (us)\n"
+        f"    {'-' * 80}\n"
+        "    4096                1              0.670064       6.1            47.0\n"
+    )
+    found = read_foreign_files([path], IMPORTERS)
+    ((_, run),) = found.runs
+    assert only_figures(run).bw_bytes_per_s == pytest.approx(0.670064e9)
+    assert only_figures(run).lat_mean_ns == pytest.approx(6100)
+    assert not found.left_out
+
+
 def test_rados_bench_writes_and_reads(tmp_path: Path) -> None:
     write, read = runs_of(tmp_path, "import/ceph/output.0.c1")
     figures = only_figures(write)
@@ -85,6 +100,58 @@ def test_rados_bench_writes_and_reads(tmp_path: Path) -> None:
     ):
         judged = results(tmp_path, name)
         assert {LEVELS[one.verdict.level] for one in judged.values()} == {"indicative"}, name
+
+
+RADOS_BEFORE_JEWEL = """\
+    11      16        80        64   23.2657         4   3.54682   2.15723
+    12      15        80        65   21.6604         4   3.15252   2.17254
+ Total time run:         12.499256
+Total writes made:      80
+Write size:             4194304
+Bandwidth (MB/sec):     25.602\x20
+
+Stddev Bandwidth:       16.0831
+Average Latency:        2.48922
+Max latency:            6.14039
+Min latency:            0.088134
+"""
+
+
+def test_rados_bench_as_it_printed_before_jewel(tmp_path: Path) -> None:
+    path = tmp_path / "bench.log"
+    path.write_text(RADOS_BEFORE_JEWEL)
+    found = read_foreign_files([path], IMPORTERS)
+    ((_, run),) = found.runs
+    figures = only_figures(run)
+    assert (figures.count, figures.seconds) == (80, 12.499256)
+    assert figures.bw_bytes_per_s == pytest.approx(25.602 * MIB)
+    assert (figures.lat_mean_ns, figures.lat_max_ns) == (2_489_220_000, 6_140_390_000)
+    assert not found.left_out
+
+
+def test_rados_bench_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "write.json"
+    document = {
+        "concurrent_ios": "16",
+        "op_size": "4194304",
+        "datas": [{"sec": "0"}],
+        "total_time_run": "10.320000",
+        "total_writes_made": "544",
+        "write_size": "4194304",
+        "object_size": "4194304",
+        "bandwidth": "210.854000",
+        "average_iops": "52",
+        "average_latency": "0.300001",
+        "max_latency": "0.862328",
+    }
+    path.write_text(json.dumps(document))
+    found = read_foreign_files([path], IMPORTERS)
+    ((_, run),) = found.runs
+    figures = only_figures(run)
+    assert (figures.count, figures.bytes, figures.seconds) == (544, 544 << 22, 10.32)
+    assert (figures.lat_mean_ns, figures.lat_max_ns) == (300_001_000, 862_328_000)
+    assert run.in_flight == 16
+    assert not found.left_out
 
 
 def test_the_json_of_cbt_counts_once_beside_its_text(tmp_path: Path) -> None:

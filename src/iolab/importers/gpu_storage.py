@@ -126,7 +126,7 @@ class NixlbenchImporter:
     def recognises(self, file: ForeignFile) -> bool:
         """By the heading of its table."""
         return b"Block Size (B)" in file.utf8_bytes and any(
-            _NIXL_HEADING.match(LOG_PREFIX.sub("", line)) for line in file.lines
+            _NIXL_HEADING.match(LOG_PREFIX.sub("", line).strip()) for line in file.lines
         )
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
@@ -142,9 +142,9 @@ def _nixl_runs(file: ForeignFile) -> Iterator[ForeignRun]:
     settings: dict[str, str] = {}
     columns: list[str] = []
     for number, raw in enumerate(file.lines, start=1):
-        line = LOG_PREFIX.sub("", raw)
+        line = LOG_PREFIX.sub("", raw).strip()
         if _NIXL_HEADING.match(line):
-            columns = re.split(r"\s{2,}", line.strip())
+            columns = re.split(r"\s{2,}", line)
             if "B/W (GB/Sec)" not in columns:
                 # Columns are 15 characters wide, and a long name leaves one blank.
                 columns = [column for column in _COLUMNS.findall(line) if column]

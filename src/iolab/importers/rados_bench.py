@@ -15,8 +15,7 @@ from iolab.importers.summaries import printed_figures, run_of_summary, scaled_nu
 from iolab.record import DECODE_ERRORS
 from iolab.units import MIB, NS_PER_S
 
-_BEGIN: Final = re.compile(r"^(?:Maintaining \d+ concurrent|hints = \d|Total time run: )")
-_TOTAL: Final = re.compile(r"^Total time run: ", re.MULTILINE)
+_BEGIN: Final = re.compile(r"^\s*(?:Maintaining \d+ concurrent|hints = \d|Total time run: )")
 _FIGURE: Final = re.compile(r"^([A-Z][\w ]{2,40}(?:\([A-Za-z/]+\))?):?\s{1,40}([\d.e+-]{1,40})\s*$")
 _CONCURRENT: Final = re.compile(
     r"Maintaining (\d{1,9}) concurrent (\w+) of (\d{1,18}) bytes to objects of size (\d{1,18})"
@@ -27,6 +26,28 @@ _KNOWN: Final = re.compile(
     r"Clean up completed .*|(?:\$ *)?rados .*bench .*)$"
 )
 _DATED: Final = re.compile(r"^\d{4}-\d\d-\d\d[ T][\d:.+]+ ")
+_JSON_NAMES: Final = {
+    "total_time_run": "Total time run",
+    "total_writes_made": "Total writes made",
+    "total_reads_made": "Total reads made",
+    "write_size": "Write size",
+    "read_size": "Read size",
+    "object_size": "Object size",
+    "bandwidth": "Bandwidth (MB/sec)",
+    "stddev_bandwidth": "Stddev Bandwidth",
+    "max_bandwidth": "Max bandwidth (MB/sec)",
+    "min_bandwidth": "Min bandwidth (MB/sec)",
+    "average_iops": "Average IOPS",
+    "stddev_iops": "Stddev IOPS",
+    "max_iops": "Max IOPS",
+    "min_iops": "Min IOPS",
+    "average_latency": "Average Latency(s)",
+    "stddev_latency": "Stddev Latency(s)",
+    "max_latency": "Max latency(s)",
+    "min_latency": "Min latency(s)",
+}
+"""What `--format json` calls the figures of the text."""
+
 _LEFT_OUT: Final = "These are the results of {0} once more."
 
 
@@ -38,8 +59,8 @@ class RadosBenchImporter:
     def recognises(self, file: ForeignFile) -> bool:
         """By the line of its time, and one of its operations."""
         head = file.utf8_bytes
-        return b"Total time run" in head and (
-            b"Total writes made" in head or b"Total reads made" in head
+        return _has_names(head, b"Total time run", (b"Total writes made", b"Total reads made")) or (
+            _has_names(head, b'"total_time_run"', (b'"total_writes_made"', b'"total_reads_made"'))
         )
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
@@ -47,24 +68,35 @@ class RadosBenchImporter:
         if file.first_bytes.lstrip().startswith(b"{"):
             return _runs_of_json(file, folder)
         runs = []
+        _mark_progress_lines(file)
         for section in split_into_sections(file, _BEGIN):
             totals, line = {}, section.first
             for number, raw in section.numbered_lines:
                 text = _DATED.sub("", raw)
-                figure = _FIGURE.match(text)
+                figure = _FIGURE.match(text.strip())
                 if figure:
                     if figure[1] == "Total time run":
                         line = number
                     totals[figure[1]] = figure[2]
-                if figure or _KNOWN.match(text):
                     file.line_account.mark_read(number)
             # What stands before the totals of this section is in the one before it.
             concurrent = _CONCURRENT.search(_text_before(file, line))
             if "Total time run" in totals:
-                runs.append(_run_of_totals(file, line, totals, concurrent))
+                runs.append(_run_of_totals(file, line, totals, concurrent[1] if concurrent else ""))
         if not runs:
             raise ForeignFileError("rados bench printed no totals: it was cut short.")
         return runs
+
+
+def _mark_progress_lines(file: ForeignFile) -> None:
+    """Count what stands between the totals as read."""
+    for number, raw in enumerate(file.lines, start=1):
+        if _KNOWN.match(_DATED.sub("", raw)):
+            file.line_account.mark_read(number)
+
+
+def _has_names(content: bytes, time: bytes, counts: Sequence[bytes]) -> bool:
+    return time in content and any(count in content for count in counts)
 
 
 def _text_before(file: ForeignFile, line: int) -> str:
@@ -74,7 +106,7 @@ def _text_before(file: ForeignFile, line: int) -> str:
         (
             place + 1
             for place in range(len(lines) - 1, -1, -1)
-            if lines[place].startswith(("Min latency", "Total time run"))
+            if lines[place].lstrip().startswith(("Min latency", "Total time run"))
         ),
         0,
     )
@@ -82,7 +114,10 @@ def _text_before(file: ForeignFile, line: int) -> str:
 
 
 def _runs_of_json(file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
-    """CBT writes `json_output.N.HOST` beside `output.N.HOST`, which tells more."""
+    """What `--format json` prints, or CBT's `json_output.N.HOST`.
+
+    Beside that lies `output.N.HOST`, which tells more.
+    """
     name = file.path.name
     for other in folder.files:
         if other.path.parent == file.path.parent and f"json_{other.path.name}" == name:
@@ -92,13 +127,17 @@ def _runs_of_json(file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRu
         document: Any = msgspec.json.decode(file.utf8_bytes)
     except DECODE_ERRORS as error:
         raise ForeignFileError("it is no JSON object.") from error
-    totals = {str(key): str(value) for key, value in document.items()}
+    totals = {
+        _JSON_NAMES.get(key, key): str(value)
+        for key, value in document.items()
+        if not isinstance(value, list | dict)
+    }
     file.line_account.mark_all_read()
-    return [_run_of_totals(file, 1, totals, None)]
+    return [_run_of_totals(file, 1, totals, totals.get("concurrent_ios", ""))]
 
 
 def _run_of_totals(
-    file: ForeignFile, line: int, totals: Mapping[str, str], concurrent: re.Match[str] | None
+    file: ForeignFile, line: int, totals: Mapping[str, str], concurrent: str
 ) -> ForeignRun:
     operation = "write" if "Total writes made" in totals else "read"
     count = parse_number(totals.get(f"Total {operation}s made", ""))
@@ -126,11 +165,11 @@ def _run_of_totals(
             "Average IOPS is cut to a whole number",
         ),
     )
-    in_flight = int(concurrent[1]) if concurrent else None
+    in_flight = parse_number(concurrent)
     settings = {
         "op size": totals.get(f"{operation.title()} size", ""),
         "object size": totals.get("Object size", ""),
-        "concurrent ops": concurrent[1] if concurrent else "",
+        "concurrent ops": concurrent,
     }
     return run_of_summary(
         details,
@@ -138,7 +177,7 @@ def _run_of_totals(
         (file, line),
         (figures,),
         settings,
-        in_flight=in_flight,
+        in_flight=None if in_flight is None else round(in_flight),
         headline=headline_for_block_size(size),
         client="all operations",
     )
