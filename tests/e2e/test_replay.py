@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from iolab.loads.fileio.io_trace import read_trace, trace_parts
+from iolab.loads.fileio.io_trace import IoTrace, read_trace, trace_parts
 from tests.cli.command_line import iolab
 from tests.e2e.native_engine import MIB, Outcome, ended, job, spec, started
 
@@ -136,3 +137,95 @@ def test_a_trace_that_is_too_short_or_for_another_engine_is_refused(tmp_path: Pa
     said = done.stderr + done.stdout
     assert done.returncode == 2
     assert all(part in said for part in ("engine = 'native'", "rate_iops", "warm-up")), said
+
+
+RECORDED = """
+format = 1
+id = "recorded"
+
+[[workload]]
+id = "load"
+engine = "native"
+rw = "randrw"
+rwmixread = 70
+bs = "4k"
+iodepth = 32
+rate_iops = 400
+arrivals = "poisson"
+fio = { bssplit = "4k/75:16k/25", norandommap = true }
+filesize = "8m"
+
+[telemetry]
+recorded_ios = 5000
+
+[method]
+warmup = 0
+runtime = 3
+settle = 0
+idle_watch = 0
+generator_limit = false
+"""
+
+
+def gap_distance(first: IoTrace, second: IoTrace) -> float:
+    """The largest distance of the distributions of the times between two I/Os (Kolmogorov)."""
+    gaps = [np.sort(np.diff(trace.due_ns)) for trace in (first, second)]
+    places = np.concatenate(gaps)
+    shares = [np.searchsorted(each, places, side="right") / len(each) for each in gaps]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def recorded_session(folder: Path, study_text: str) -> tuple[IoTrace, dict[str, Any]]:
+    """The I/Os that a session recorded, and its result; their file is `folder.iolog`."""
+    study, target, log = folder / "study.toml", folder / "t", folder.with_suffix(".iolog")
+    target.mkdir(parents=True)
+    study.write_text(study_text, encoding="utf-8")
+    session = folder / "S"
+    done = iolab("run", str(study), "--path", str(target), "--out", str(session))
+    assert done.returncode in (0, 1), done.stderr
+    written = iolab("export", str(session), "--format", "iolog", "--out", str(log))
+    assert written.returncode == 0, written.stderr
+    (result,) = json.loads(iolab("show", str(session), "--json").stdout)["results"]
+    assert not list(target.rglob("*.iolog"))
+    return read_trace(str(log)), result
+
+
+def test_a_recorded_run_of_ours_is_replayed_as_it_was(tmp_path: Path) -> None:
+    recorded, result = recorded_session(tmp_path / "first", RECORDED)
+    again = STUDY.format(trace=tmp_path / "first.iolog") + "[telemetry]\nrecorded_ios = 5000\n"
+    replayed_trace, replay = recorded_session(
+        tmp_path / "second", again.replace("runtime = 2", "runtime = 2.5")
+    )
+    # Each I/O at its place and of its size, in the recorded order; the replay ends half a second
+    # before the recording does.
+    count = replayed_trace.ios
+    assert count >= 0.8 * recorded.ios >= 800
+    for name in ("offsets", "sizes", "kinds"):
+        assert (getattr(replayed_trace, name) == getattr(recorded, name)[:count]).all()
+    assert set(recorded.sizes) == {4096, 16384}
+    assert gap_distance(recorded, replayed_trace) < 0.2
+    for way in ("read_iops", "write_iops"):
+        rates = [one["metrics"][way]["value"] for one in (result, replay)]
+        assert rates[1] == pytest.approx(rates[0], rel=0.15)
+
+
+def test_a_recording_ends_with_its_last_io_and_without_one_there_is_none(tmp_path: Path) -> None:
+    target, log = tmp_path / "target", tmp_path / "log"
+    target.write_bytes(b"x" * SIZE)
+    record = {"path": str(log), "ios": 100}
+    end = ended(started(spec(job(target, SIZE), direct=False, record=record))).end
+    assert end["recorded"] == {"ios": end["recorded"]["ios"], "fault": None}
+    assert 50 <= end["recorded"]["ios"] <= 100 + 64  # the threads' parts
+    assert read_trace(str(log)).ios == end["recorded"]["ios"]
+    record = {"path": str(tmp_path / "gone" / "log"), "ios": 100}
+    end = ended(started(spec(job(target, SIZE), direct=False, record=record))).end
+    assert "ENOENT" in end["recorded"]["fault"]
+    refused = ended(started(spec(job(target, SIZE), record={"path": str(log), "ios": 0})))
+    assert "record of 0 I/Os" in refused.faults
+    study, session = tmp_path / "study.toml", tmp_path / "S"
+    study.write_text(RECORDED.replace("recorded_ios = 5000", ""), encoding="utf-8")
+    done = iolab("run", str(study), "--path", str(tmp_path), "--out", str(session))
+    assert done.returncode in (0, 1), done.stderr
+    none = iolab("export", str(session), "--format", "iolog")
+    assert none.returncode == 2
+    assert "recorded_ios" in none.stderr

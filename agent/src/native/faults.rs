@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::plan::MAX_LANES;
+use super::recording::MAX_RECORDED;
 use super::slowest::MAX_SLOWEST;
 use super::spec::{JobSpec, MethodChoice, Spec};
 
@@ -92,6 +93,15 @@ impl Spec {
         faults.require(
             self.slow_ios == 0 || self.timed,
             "slow_ios without timed, which takes no times; leave one of them out.".to_owned(),
+        );
+        let recorded = self.record.as_ref().map_or(1, |record| record.ios);
+        faults.require(
+            (1..=MAX_RECORDED).contains(&recorded),
+            format!("record of {recorded} I/Os; give 1 to {MAX_RECORDED}."),
+        );
+        faults.require(
+            self.record.is_none() || self.timed,
+            "record without timed, which takes no times; leave one of them out.".to_owned(),
         );
         let is_plain = |job: &&JobSpec| self.method == MethodChoice::Sync || job.rw.trims();
         let plain = self.jobs.iter().filter(is_plain).count();

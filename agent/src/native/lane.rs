@@ -199,6 +199,12 @@ impl LaneState {
         }
     }
 
+    /// The slots that were pushed in this turn, in their order.
+    #[inline]
+    pub fn submitted_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.free_slots[self.free_count..self.free_before].iter().rev().copied()
+    }
+
     /// What was due by then, in ticks since the start, and was not submitted; told by the rate
     /// where that is more than so many.
     pub fn unsubmitted(&mut self, until: u64, draws: u64) -> Backlog {

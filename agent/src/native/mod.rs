@@ -20,6 +20,7 @@ pub mod plan;
 pub mod probe;
 pub mod queue;
 pub mod random;
+pub mod recording;
 pub mod ring;
 mod slot;
 pub mod slowest;

@@ -5,6 +5,7 @@ use std::io;
 use super::counts::{RetryReason, Timing, WorkerCounters};
 use super::lane::{Lane, LaneState};
 use super::queue::{FIRST_RETRY_PAUSE_NS, IoKind, IoRequest};
+use super::recording::RecordedIo;
 use super::slowest::SlowIo;
 use super::source::IoOp;
 use super::tsc::Clock;
@@ -177,6 +178,18 @@ impl Slot {
             ended: now,
             offset: self.offset,
             bytes: self.bytes + self.moved,
+            target: self.target,
+            kind: self.kind,
+        }
+    }
+
+    /// It, as it was submitted.
+    #[inline]
+    pub fn as_recorded(&self) -> RecordedIo {
+        RecordedIo {
+            submitted: self.started,
+            offset: self.offset,
+            bytes: self.bytes,
             target: self.target,
             kind: self.kind,
         }

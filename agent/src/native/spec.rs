@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::contents::{ContentsKind, ContentsSpec};
 use super::offsets::Distribution;
 use super::pace::ArrivalKind;
+use super::recording::RecordingSpec;
 use super::trace::TraceSpec;
 
 /// All that one engine does.
@@ -52,6 +53,9 @@ pub struct Spec {
     /// So many of the slowest I/Os are told one by one.
     #[serde(default)]
     pub slow_ios: u32,
+    /// I/Os are recorded one by one, to be replayed.
+    #[serde(default)]
+    pub record: Option<RecordingSpec>,
     /// What a word of the ledger stands for, where later runs have smaller blocks; null: the block.
     #[serde(default)]
     pub ledger_block: Option<u32>,

@@ -77,6 +77,8 @@ impl Threads {
         let (ready, readiness) = channel();
         let (tell, ended) = channel();
         let gate = Arc::new(StartGate::default());
+        let recorded_ios = shared.spec.record.as_ref().map_or(0, |record| record.ios as usize);
+        let recorded_ios = recorded_ios.div_ceil(plan.threads.len().max(1));
         let mut handles = Vec::with_capacity(plan.threads.len());
         let mut scores = Vec::with_capacity(plan.threads.len());
         for (nth, thread) in plan.threads.into_iter().enumerate() {
@@ -88,7 +90,12 @@ impl Threads {
                 ready: ready.clone(),
                 ended: tell.clone(),
             };
-            let seat = ThreadWork { plan: thread, scores: own, samples_start_usage: nth == 0 };
+            let seat = ThreadWork {
+                plan: thread,
+                scores: own,
+                samples_start_usage: nth == 0,
+                recorded_ios,
+            };
             let work = move || run_thread(&shared, seat, line);
             let handle = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
             handles.push(handle.map_err(|error| {
@@ -140,6 +147,8 @@ struct ThreadWork {
     plan: ThreadPlan,
     scores: Arc<WorkerCounters>,
     samples_start_usage: bool,
+    /// I/Os that it has room to record.
+    recorded_ios: usize,
 }
 
 /// What a thread says of its set-up: notes, or why it cannot begin.
@@ -192,7 +201,7 @@ impl ThreadChannels {
     fn run_queue<Q: Queue>(
         self,
         shared: &EngineContext,
-        ThreadWork { plan: thread, scores, samples_start_usage: leads }: ThreadWork,
+        ThreadWork { plan: thread, scores, samples_start_usage: leads, recorded_ios }: ThreadWork,
         memory: SlotMemory,
         queue: io::Result<Q>,
         notes: Vec<String>,
@@ -204,7 +213,8 @@ impl ThreadChannels {
         let worker = Worker::new(queue, thread.lanes, memory, shared.clock, scores)
             .with_verification(shared.verification.clone())
             .with_halt(Arc::clone(&shared.halt))
-            .with_slowest(shared.spec.slow_ios);
+            .with_slowest(shared.spec.slow_ios)
+            .with_recorder(recorded_ios);
         let worker = if leads { worker.with_start_usage() } else { worker };
         set_min_timer_slack();
         let _ = self.ready.send(Ok(notes));

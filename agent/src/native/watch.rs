@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -12,11 +13,12 @@ use serde_json::{Value, json};
 use super::counts::WorkerCounters;
 use super::halt::CHECK_INTERVAL_NS;
 use super::lines::{CounterSnapshot, IntervalLines, insert_usage, kind_name, print_line};
+use super::recording::{recorded_by_all, write_iolog};
 use super::slowest::slowest_of_all;
 use super::spec::JobSpec;
 use super::threads::{EngineContext, Threads};
 use super::worker::{WorkerResult, WorkerTimes};
-use crate::error::errno_name;
+use crate::error::{errno_name, io_error_text};
 use crate::sys::block::fsync;
 use crate::sys::thread::{Usage, process_usage};
 use crate::sys::time::{SECOND_NS, real_ns, sleep_until_real};
@@ -291,6 +293,7 @@ impl<'a> RunReport<'a> {
             "steal_ticks": followed.stopped.stolen_ticks.saturating_sub(before.stolen_ticks),
             "end_fsync_ns": kept_ns,
             "slow_ios": self.slow_ios(all),
+            "recorded": self.write_recording(all),
         });
         insert_usage(&mut end, &used);
         if let Value::Object(rest) = rest {
@@ -318,6 +321,21 @@ impl<'a> RunReport<'a> {
             })
         });
         told.collect()
+    }
+
+    /// Write what was recorded: how many I/Os, and why the file is not there; null where nothing
+    /// was to be recorded.
+    fn write_recording(&self, all: &[WorkerResult]) -> Value {
+        let Some(record) = &self.shared.spec.record else { return Value::Null };
+        let ios = recorded_by_all(all.iter().map(|ended| &ended.recording));
+        let targets: Vec<&Path> =
+            self.shared.targets.iter().map(|target| target.path.as_path()).collect();
+        let clock = (self.shared.clock, self.times.start);
+        let failed = write_iolog(&record.path, &ios, &targets, clock).err();
+        if failed.is_some() {
+            let _ = fs::remove_file(&record.path);
+        }
+        json!({ "ios": ios.len(), "fault": failed.map(|error| io_error_text(&error)) })
     }
 
     /// When the first and the last thread began, nanoseconds after the start; null where none told.

@@ -12,6 +12,7 @@ use super::counts::{Timing, WorkerCounters};
 use super::halt::{CHECK_INTERVAL_NS, Halt};
 use super::lane::{Lane, LaneState, NEVER, Submitter};
 use super::queue::{Queue, Wait};
+use super::recording::{Recorder, Recording};
 use super::slot::{CompletionBatch, RetryDecision, Slot, SlotMemory};
 use super::slowest::{SlowIo, SlowestIos};
 use super::tsc::Clock;
@@ -57,6 +58,8 @@ pub struct WorkerResult {
     pub error: Option<i32>,
     /// Its slowest I/Os, where they were asked for.
     pub slowest: Vec<SlowIo>,
+    /// What it submitted, where that was to be recorded.
+    pub recording: Recording,
 }
 
 /// The thread's state.
@@ -80,6 +83,7 @@ pub struct Worker<Q> {
     halt: Arc<Halt>,
     samples_start_usage: bool,
     slowest: SlowestIos,
+    recorder: Recorder,
 }
 
 impl<Q: Queue> Worker<Q> {
@@ -116,6 +120,7 @@ impl<Q: Queue> Worker<Q> {
             halt: Arc::default(),
             samples_start_usage: false,
             slowest: SlowestIos::default(),
+            recorder: Recorder::default(),
         }
     }
 
@@ -138,6 +143,13 @@ impl<Q: Queue> Worker<Q> {
     #[must_use]
     pub fn with_slowest(mut self, most: u32) -> Self {
         self.slowest = SlowestIos::new(most);
+        self
+    }
+
+    /// Have it record so many I/Os.
+    #[must_use]
+    pub fn with_recorder(mut self, most: usize) -> Self {
+        self.recorder = Recorder::new(most);
         self
     }
 
@@ -207,6 +219,7 @@ impl<Q: Queue> Worker<Q> {
             ended.oldest_due = [ended.oldest_due, left.oldest].into_iter().flatten().min();
         }
         ended.slowest = self.slowest.take();
+        ended.recording = self.recorder.take();
         ended
     }
 
@@ -282,6 +295,13 @@ impl<Q: Queue> Worker<Q> {
                         clock,
                         scores,
                     );
+                }
+                if self.recorder.has_room() {
+                    for &lane in listed.iter() {
+                        for number in tracks[lane as usize].submitted_slots() {
+                            self.recorder.record(submitter.slots[number as usize].as_recorded());
+                        }
+                    }
                 }
             }
         }

@@ -25,7 +25,7 @@ from iolab.cli.output import (
     require_valid_output_path,
 )
 from iolab.errors import ReportError, StoreError, UsageError
-from iolab.text import list_text
+from iolab.text import counted_noun, list_text, quote_value
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -176,6 +176,7 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
     MARKDOWN = "markdown"
     OPENMETRICS = "openmetrics"
+    IOLOG = "iolog"
 
 
 class RowKind(StrEnum):
@@ -239,6 +240,7 @@ def export(
     if out is not None:
         require_valid_output_path(out)
     rows = _choose_row_kind(kind, points=points, nodes=nodes, seconds=seconds, slow_ios=slow_ios)
+    written = rows.value
     reader = open_session(session)
     if kind is ExportFormat.PARQUET and out is None:
         raise UsageError("Parquet is no text for a terminal or a pipe.", "Name a file by --out.")
@@ -253,12 +255,40 @@ def export(
                 raise ReportError(error.message, WRITABLE_PLACE_HINT) from error
         else:
             _print_or_write(columns_csv(columns), out)
+    elif kind is ExportFormat.IOLOG:
+        text = _recorded_iolog(reader)
+        number, written = text.count("\n"), "lines"
+        _print_or_write(text, out)
     else:
         number = len(reader.results())
         _print_or_write(_export_text(reader, kind), out)
     if out is not None:
         print_result(str(out))
-        print_message(f"{number} {rows.value} written as {kind.value}.")
+        print_message(f"{number} {written} written as {kind.value}.")
+
+
+def _recorded_iolog(reader: SessionReader) -> str:
+    """The I/Os that the first host of the first run recorded; UsageError where none did."""
+    from iolab.core.generator import RECORDED_FILE
+
+    recordings = [
+        (result, output)
+        for result in reader.results()
+        for output in reader.record(*result.key).outputs
+        if output.name == RECORDED_FILE
+    ]
+    if not recordings:
+        raise UsageError(
+            f"{quote_value(str(reader.directory))} has no recorded I/Os.",
+            "Run a study of the native engine with --set telemetry.recorded_ios=1000000.",
+        )
+    result, output = recordings[0]
+    if more := len(recordings) - 1:
+        print_message(
+            f"Of {output.host}, repeat {result.repeat} of {quote_value(result.workload)}; "
+            f"{counted_noun(more, 'other recording')} stay in the session."
+        )
+    return output.content.decompress().decode("ascii", "replace")
 
 
 def _print_or_write(text: str, out: Path | None) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from iolab.record import Record
+
+RECORDED_FILE: Final = "recorded.iolog"
+"""The file of the I/Os that an engine recorded: in its folder on the host, and in the session."""
 
 
 class Lateness(Record):

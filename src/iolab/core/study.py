@@ -121,10 +121,14 @@ class Method(Record):
 
 
 class TelemetrySettings(Record):
-    """How often the hosts are watched, and how many of the slowest I/Os are told one by one."""
+    """How often the hosts are watched, and how many I/Os are told one by one.
+
+    Of each host `slow_ios` are its slowest; `recorded_ios` are its first, to be replayed.
+    """
 
     interval_ms: int
     slow_ios: int = 0
+    recorded_ios: int = 0
 
 
 class TargetSettings(Record):

@@ -90,7 +90,9 @@ def build_study(
         ),
         method=_method_settings(method),
         telemetry=TelemetrySettings(
-            round(tables.telemetry.interval * 1000), slow_ios=tables.telemetry.slow_ios
+            round(tables.telemetry.interval * 1000),
+            slow_ios=tables.telemetry.slow_ios,
+            recorded_ios=tables.telemetry.recorded_ios,
         ),
         target=_target_settings(tables.target),
         scale=scale,

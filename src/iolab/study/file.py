@@ -122,6 +122,9 @@ HYPERVISOR_HINT_MAX: Final = 65536
 
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
+RECORDED_IOS_MAX: Final = 1_000_000
+"""I/Os of a host that the native engine records, at some 45 bytes each."""
+
 NODES_MAX: Final = 100_000
 
 WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
@@ -369,6 +372,7 @@ class TelemetryTable(StudyTable):
 
     interval: Annotated[float, values.seconds_value(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
     slow_ios: Annotated[int, values.integer_value(0, SLOW_IOS_MAX)] = 0
+    recorded_ios: Annotated[int, values.integer_value(0, RECORDED_IOS_MAX)] = 0
 
 
 class HeadingTable(StudyTable):

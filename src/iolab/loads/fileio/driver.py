@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from iolab.core.compressed import CompressedBytes
 from iolab.core.events import Phase
+from iolab.core.generator import RECORDED_FILE
+from iolab.core.limits import FILE_BYTES_MAX
 from iolab.core.run import EngineTotals, FileIdentityCheck, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
-from iolab.hosts.remote_process import run_process
+from iolab.hosts.message import AgentRefusalError
+from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
@@ -28,7 +32,7 @@ from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle, watch_idle_during
 from iolab.targets.context import poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import check_file_identities, prove_extents
-from iolab.text import excerpt
+from iolab.text import excerpt, quote_value
 from iolab.units import NS_PER_S
 
 WORDS_LIMIT: Final = 200
@@ -66,6 +70,8 @@ class IoDriver(ProcessDriver):
     ) -> None:
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, shares, counters)
+        if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
+            await run_on_each_host(shares, fetch_recording)
 
         async def check_files(share: HostRunState) -> None:
             if share.file_identity_check is not None:
@@ -91,14 +97,36 @@ class IoDriver(ProcessDriver):
         )
         ledger = session.ledgers.ledger_for(share.workdir, data_set) if job.verify else None
         command = with_ledger(self._files, command, ledger)
-        slow_ios = session.study.telemetry.slow_ios
-        if slow_ios and isinstance(self._files, NativeEngine):
-            return self._files.with_slow_ios(command, slow_ios)
+        telemetry = session.study.telemetry
+        if isinstance(self._files, NativeEngine):
+            if telemetry.slow_ios:
+                command = self._files.with_slow_ios(command, telemetry.slow_ios)
+            if telemetry.recorded_ios:
+                command = self._files.with_recording(command, telemetry.recorded_ios)
         return command
 
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on(share.name)))
+
+
+async def fetch_recording(share: HostRunState) -> None:
+    """Bring the I/Os that a host recorded into its share; EngineError where it has no file."""
+    path = f"{share.workdir.dir}/{RECORDED_FILE}"
+    try:
+        content = await fetch_file(share.workdir.host, path, FILE_BYTES_MAX)
+    except AgentRefusalError as refusal:
+        raise _no_recording_error(share.name, refusal.message) from None
+    if content is None:
+        raise _no_recording_error(share.name, "it was not written")
+    share.files[RECORDED_FILE] = CompressedBytes.compress(content)
+
+
+def _no_recording_error(host: str, reason: str) -> EngineError:
+    return EngineError(
+        f"The recorded I/Os of host {quote_value(host)} cannot be had: {reason}.",
+        "See that the target has 64 MiB of room, or leave telemetry.recorded_ios out.",
+    )
 
 
 TRACE_PART_LIMIT_S: Final = 60.0

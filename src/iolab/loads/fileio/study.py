@@ -121,6 +121,8 @@ class FileIoStudy(LoadStudy):
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
         if study.telemetry.slow_ios and FIO_ENGINE in engines:
             yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
+        if study.telemetry.recorded_ios and FIO_ENGINE in engines:
+            yield "telemetry.recorded_ios: give fio write_iolog; only the native engine is recorded"
         yield from dict.fromkeys(_trace_notes(plan))
 
 

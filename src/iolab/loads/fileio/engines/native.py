@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
+from iolab.core.generator import RECORDED_FILE
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals
 from iolab.core.workload import DataSet, Direction
@@ -396,6 +397,12 @@ class NativeEngine:
     def with_slow_ios(self, command: Command, most: int) -> Command:
         """The same command, which also tells so many of its slowest I/Os one by one."""
         text = spec_text({**json.loads(command.job_file), "slow_ios": most})
+        return replace(command, stdin=text.encode("ascii"), job_file=text)
+
+    def with_recording(self, command: Command, most: int) -> Command:
+        """The same command, which also records so many of its I/Os in a file of its folder."""
+        spec = {**json.loads(command.job_file), "record": {"path": RECORDED_FILE, "ios": most}}
+        text = spec_text(spec)
         return replace(command, stdin=text.encode("ascii"), job_file=text)
 
     def layout_command(
