@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,17 @@ def with_fast_loads(root: Path) -> None:
             if name in document["1"]:
                 document["1"][name]["duration"] = 5.0
         file.write_text(json.dumps(document))
+
+
+def with_slow_start(root: Path) -> None:
+    """The ranks of the second command took a minute to start, so its summary begins later."""
+    write_checkpoint(root)
+    path = max(root.rglob("summary.json"))
+    document = json.loads(path.read_text())
+    document["start"] = (
+        datetime.fromisoformat(document["start"]) + timedelta(minutes=1)
+    ).isoformat()
+    path.write_text(json.dumps(document))
 
 
 CLAIMED = FILES * EPOCHS * SAMPLE_BYTES
@@ -256,6 +268,7 @@ HONEST: dict[str, Write] = {
     "checkpointing, times of rank 0 whose starts leave no room": (
         lambda root: write_checkpoint(root, ranks=1)
     ),
+    "checkpointing whose ranks took a minute to start": with_slow_start,
     "KV cache": write_kv_cache,
     "KV cache within its line rate": write_described,
 }

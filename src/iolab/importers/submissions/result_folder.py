@@ -170,6 +170,14 @@ class ResultFolder(Record, dict=True):
         return None if first is None or last is None else (first, last)
 
     @property
+    def command_began(self) -> datetime | None:
+        """When its command began, by its folder's name; None where that is no moment."""
+        try:
+            return datetime.strptime(self.path.name, "%Y%m%d_%H%M%S")  # noqa: DTZ007 - no zone
+        except ValueError:
+            return None
+
+    @property
     def pruned_files(self) -> list[str]:
         """Files whose content was taken out before the tree was published."""
         return [
