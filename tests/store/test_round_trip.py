@@ -81,9 +81,11 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def bounded(kind: Any, bounds: Any) -> st.SearchStrategy[Any]:
-    """Values of an annotated type; a bound of length is one that none of these reaches."""
+    """Values of an annotated type; a greatest length is one that none of these reaches."""
     if kind is int:
         return st.integers(bounds.ge or 0, bounds.le or COUNT_MAX)
+    if kind is str and bounds.min_length:
+        return st.text(min_size=bounds.min_length, max_size=bounds.min_length + 20)
     return anything(kind)
 
 

@@ -82,10 +82,10 @@ def test_java_is_asked_for_its_version_once(program: Path, target: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "does", "words"),
     [
-        ("load", {"inserts": RECORDS - 1}, "inserted 999 records, and 1000 were requested"),
+        ("load", {"inserts": RECORDS - 1}, "inserted 999 records, and 1,000 were requested"),
         ("load", {"exit": 1, "message": "No space left on device\n"}, "No space left on device"),
-        ("load", {"swap": ["Return=OK", "Return=ERROR"]}, "1000 insert operations returned ERROR"),
-        ("shape", {"swap": ["keys 1000", "keys 999"]}, "holds 999 records, and 1000 were loaded"),
+        ("load", {"swap": ["Return=OK", "Return=ERROR"]}, "1,000 insert operations returned ERROR"),
+        ("shape", {"swap": ["keys 1000", "keys 999"]}, "holds 999 records, and 1,000 were loaded"),
         ("shape", {"swap": ["end 0", ""]}, "does not tell what it holds"),
         ("shape", {"exit": 1, "message": "iolab: Corruption\n"}, "Corruption"),
     ],

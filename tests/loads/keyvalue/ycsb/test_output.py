@@ -175,7 +175,7 @@ def test_operations_that_returned_nothing_are_not_ok() -> None:
 def test_a_load_is_counted() -> None:
     assert load_faults(output("load"), 20_000) == ()
     (fault,) = load_faults(output("load"), 20_001)
-    assert fault.startswith("YCSB inserted 20000 records, and 20001")
+    assert fault.startswith("YCSB inserted 20,000 records, and 20,001")
     error = "Error inserting, not retrying any more. x"
     told = load_faults(parse_ycsb_output(b"", f"{error}\n".encode()), 5)
     assert told == (error, "YCSB printed no result")
@@ -185,7 +185,7 @@ def test_a_disk_that_is_full_while_loading() -> None:
     full, _, failed, inserted = load_faults(output("disk-full"), 20_000)
     assert full.endswith("/scratch/db/000004.log: No space left on device")
     assert failed == "4 insert operations returned ERROR"
-    assert inserted.startswith("YCSB inserted 8998 records, and 20000")
+    assert inserted.startswith("YCSB inserted 8,998 records, and 20,000")
 
 
 @given(st.binary(max_size=400), st.binary(max_size=400))

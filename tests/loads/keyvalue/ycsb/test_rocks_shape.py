@@ -23,7 +23,7 @@ def test_what_speaks_against_a_database() -> None:
     assert found is not None
     levels = (LevelShape(0, 3, 5), LevelShape(1, 2, 9))
     unsettled = replace(found, memtable_entries=7, shape=StoreShape(levels, None, 11))
-    message = ("20000 records, and 20001", "7 entries", "11 bytes", "0 has 3 files")
+    message = ("20,000 records, and 20,001", "7 entries", "11 bytes", "0 has 3 files")
     for fault, value in zip(database_shape_faults(unsettled, 20_001), message, strict=True):
         assert value in fault
 

@@ -83,7 +83,7 @@ from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.process_driver import out_of_memory_error, process_ending_error
 from iolab.session.start import HostStartTime, run_process_then_snapshot, start_load_together
 from iolab.targets.work_directory import WorkDirectory
-from iolab.text import excerpt
+from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S
 
 KEPT_BYTES: Final = 16 << 20
@@ -503,7 +503,10 @@ def database_shape_faults(database: RocksShape | None, records: int) -> tuple[st
         return ("the database did not tell what it holds",)
     faults = []
     if database.keys != records:
-        faults.append(f"the database holds {database.keys} records, and {records} were loaded")
+        faults.append(
+            f"the database holds {counted_noun(database.keys, 'record')}, "
+            f"and {records:,} were loaded"
+        )
     if database.memtable_entries:
         faults.append(f"{database.memtable_entries} entries of the database are still in memory")
     if database.shape.pending_bytes:

@@ -176,7 +176,7 @@ def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
     section = output.section("INSERT")
     done = section.ok_count if section else 0
     if done != count:
-        faults.append(f"YCSB inserted {done} records, and {count} were requested")
+        faults.append(f"YCSB inserted {counted_noun(done, 'record')}, and {count:,} were requested")
     return tuple(faults)
 
 
