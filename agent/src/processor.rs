@@ -24,13 +24,14 @@ use crate::standstill::{
     AgentGap, Cause, FreezerGroups, Pulse, Span, Standstill, ThreadStandstills, merge_spans,
 };
 use crate::sys::process::{Pid, pid_in_proc};
-use crate::sys::time::{boot_ns, mono_ns, real_ns};
+use crate::sys::time::{boot_ns, mono_ns, real_ns, thread_cpu_ns};
 use crate::tree;
 
 /// Between two looks: what a thread did since the last one is lost when it ends, and a standstill
 /// between them is not seen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// A look that takes long is followed by a pause so many times as long: it must not be a load.
+/// A look is followed by a pause so many times as long as the processor time it took: it must not
+/// be a load. Time without a processor is not counted: a busy host needs looks most of all.
 const PAUSE_FACTOR: u32 = 100;
 /// Threads that are looked at; the kernel's limit for a process is mostly below.
 const MAX_THREADS: usize = 20_000;
@@ -181,14 +182,18 @@ impl ProcessorWatcher {
         if Instant::now() < self.next_look {
             return;
         }
-        let begun = Instant::now();
-        if real_ns() >= self.begins_real_ns {
-            self.look();
+        let begun_ns = thread_cpu_ns();
+        let processes = if real_ns() >= self.begins_real_ns { self.look() } else { Vec::new() };
+        let spent = Duration::from_nanos(thread_cpu_ns().saturating_sub(begun_ns));
+        self.next_look = Instant::now() + LOOK_INTERVAL.max(spent * PAUSE_FACTOR);
+        if !processes.is_empty() {
+            // Three times a run, and long: after it the threads must be looked at as before.
+            self.libraries.look_if_due(&self.roots, &processes);
         }
-        self.next_look = Instant::now() + LOOK_INTERVAL.max(begun.elapsed() * PAUSE_FACTOR);
     }
 
-    fn look(&mut self) {
+    /// Returns the load's processes.
+    fn look(&mut self) -> Vec<Pid> {
         let now_ns = mono_ns();
         let slept_ns = boot_ns().saturating_sub(now_ns);
         if self.first_look_ns.is_none() {
@@ -205,8 +210,7 @@ impl ProcessorWatcher {
         let frozen = frozen.then_some(Cause::Frozen);
         let mut demand_ns = 0;
         let processes = self.processes();
-        self.libraries.look_if_due(&self.roots, &processes);
-        for pid in processes {
+        for &pid in &processes {
             let tasks = self.roots.proc.join(pid.to_string()).join("task");
             for name in list_names(&tasks) {
                 if self.threads.len() < MAX_THREADS {
@@ -222,6 +226,7 @@ impl ProcessorWatcher {
             let from_ns = now_ns.saturating_sub(since_ns);
             self.sleeps.push(Span { cause: Cause::Suspended, from_ns, to_ns: now_ns });
         }
+        processes
     }
 
     /// When the agent stood since the last look, with what the load used between the two.

@@ -49,6 +49,12 @@ pub fn own_cpu_ns() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Processor time of the calling thread in nanoseconds.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Sleep until `CLOCK_REALTIME` shows `until_ns`; returns at once when that is in the past.
 pub fn sleep_until_real(until_ns: u64) {
     let until =
