@@ -39,8 +39,9 @@ GONE_LIMIT_S, GONE_AFTER_LINK_S = 20.0, 80.0
 SILENCE_S = 20.0
 """An agent that hears nothing of its controller for 15 s ends what it started."""
 
-SITTING_LIMIT_S = 300.0
-"""A lost host is tried for two minutes, and that may be twice."""
+SITTING_LIMIT_S = 600.0
+"""A lost host is tried for two minutes, and that may be twice. One whose agent is slow on each new
+connection is lost anew, half a minute each time: thrice while files are laid out, twice a run."""
 
 ALLOWED_EXITS = {0, 1, 2, 3, 4, 5, 6, 130}
 COPY = "campaign-copy"

@@ -11,7 +11,7 @@ from tests.campaign.campaign import campaign
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_dozen_faults_lose_nothing_and_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     failed = campaign(seed=20, faults=12, minutes=1.5, lanes=2, only=None)
     said = capsys.readouterr().out
