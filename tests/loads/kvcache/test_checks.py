@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.bottleneck.decision import BottleneckCause, decide_bottleneck
 from iolab.analysis.kinds import judge_run
 from iolab.core.generator import GeneratorTotals, Lateness
-from iolab.core.metric import Level
+from iolab.core.metric import CheckResult, Level
 from iolab.loads.kvcache.checks import backlog_growth
 from iolab.loads.kvcache.workload import WritePolicy
 from iolab.registry import analysis_kinds
@@ -21,10 +21,14 @@ from tests.loads.kvcache.records import GENERATOR, JOB, replayed
 RISING = tuple(range(0, 60, 2))
 
 
-def level(code: str, **changes: Any) -> Level | None:
+def answer(code: str, **changes: Any) -> CheckResult:
     record = replayed(**changes)
     result = judge_run(record, {host.host: facts_of(host.host) for host in record.hosts}, KINDS)
-    return {check.code: check.level for check in result.verdict.checks}[code]
+    return {check.code: check for check in result.verdict.checks}[code]
+
+
+def level(code: str, **changes: Any) -> Level | None:
+    return answer(code, **changes).level
 
 
 KINDS = analysis_kinds()
@@ -66,6 +70,11 @@ def test_a_replay_is_judged_by_what_it_was_asked(
     code: str, changes: dict[str, Any], expected: Level | None
 ) -> None:
     assert level(code, **changes) is expected
+
+
+def test_a_rate_that_is_not_kept_is_no_queue_that_grew_by_nothing() -> None:
+    text = answer("queue-grows", generator=generator(unreached=True)).message
+    assert text.startswith("The last requests began ever later than they were due")
 
 
 @pytest.mark.parametrize("seed", range(20))

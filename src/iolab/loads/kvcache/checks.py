@@ -115,10 +115,16 @@ def check_queue_grows(view: KvCacheView, index: int) -> CheckAnswer:
         "unreached": unreached,
         "unwritten_share": unwritten,
     }
-    if growth > 0 or unreached:
+    if growth > 0:
         return invalid_answer(
             f"The requests under way{where} grew by {growth:.3g} over the run: the store does not "
             "keep up, and latencies say how long the run was.",
+            **evidence,
+        )
+    if unreached:
+        return invalid_answer(
+            f"The last requests{where} began ever later than they were due: their rate was not "
+            "kept, and latencies say how long the run was.",
             **evidence,
         )
     if write_growth > 0:
