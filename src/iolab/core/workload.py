@@ -151,8 +151,8 @@ class AnyJob(TaggedRecord):
     words for its headline, each with the key of the metric that it is, None where no single one is.
     A search for the highest load under a limit chooses among the listed values of `limit_axis`;
     without one it chooses rates of I/Os. `limited_operations` are operations beside reads and
-    writes whose latency it may limit. `is_measured_by_iolab` is whether sessions measure it: what
-    another tool measured cannot go on.
+    writes whose latency it may limit, each with the names of the latencies it has.
+    `is_measured_by_iolab` is whether sessions measure it: what another tool measured cannot go on.
 
     Of settings and options `path_options` are those that say where something lies: they may differ
     where results are compared, and are shown. `engine_settings` say what makes its I/Os, and how
@@ -168,7 +168,7 @@ class AnyJob(TaggedRecord):
     can_end_by_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
     limit_axis: ClassVar[str] = ""
-    limited_operations: ClassVar[tuple[NamedOperation, ...]] = ()
+    limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType({})
     path_options: ClassVar[tuple[str, ...]] = ()
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(

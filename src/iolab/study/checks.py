@@ -144,9 +144,15 @@ def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Probl
 def _limited_operation_problems(workload: SearchTable, job: AnyJob) -> Iterator[Problem]:
     words = (workload.limit or "").partition("<=")[0].split()
     known = {way.display_name for way in (*job.data_directions, *job.limited_operations)}
-    if len(words) > 1 and words[0] not in known:
+    if len(words) < 2:
+        return
+    if words[0] not in known:
         has = f"a limit on {words[0]} latency, which it has none of"
         yield Problem(("limit",), has, "Limit a latency that the workload has.")
+    for operation, names in job.limited_operations.items():
+        if words[0] == operation.display_name and words[1] not in names:
+            has = f"a limit on {words[1]} of {words[0]} latency, which a run cannot tell"
+            yield Problem(("limit",), has, f"Limit one of {', '.join(names)}.")
 
 
 def _several_axes_text(varied: list[str]) -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from iolab.loads.kvcache.metrics import PREFIX_PERCENTILES
 from iolab.loads.kvcache.study import KvCacheStudy
+from iolab.loads.kvcache.workload import KvCacheJob
 from tests.plans import make_plan
 from tests.study.studies import faults, load
 
@@ -43,6 +45,11 @@ def test_a_replay_without_faults_is_accepted() -> None:
             'requests_per_s = [4, 8]\nobjective = "max-load"\nlimit = "step p99 <= 9ms"',
             ("step",),
         ),
+        (
+            "requests_per_s = 8",
+            'requests_per_s = [4, 8]\nobjective = "max-load"\nlimit = "prefix-load p99.99 <= 1s"',
+            ("p99.99", "p99.9"),
+        ),
         ("requests_per_s = 8", "requests_per_s = 8\nblock_tokens = 700", ("700", "512")),
         ('"1g"', '"1g"\ntrace = "/nowhere/trace.jsonl"', ("/nowhere/trace.jsonl",)),
         ('"1g"', '"1t"\nobjects = "files"', ("files",)),
@@ -67,3 +74,9 @@ def test_more_requests_than_a_host_can_be_told_of_are_refused_in_the_plan() -> N
     study = load(STUDY.replace("requests_per_s = 8", "requests_per_s = [8, 2000]"))
     (fault,) = KvCacheStudy().host_faults(study, make_plan(study), {}, {})
     assert all(fact in fault.message for fact in ("2000", "60,000")), fault.message
+
+
+def test_a_limit_may_be_set_to_every_latency_that_a_run_tells_of_prefixes() -> None:
+    told = {name.replace("_", ".") for name, _ in PREFIX_PERCENTILES}
+    (limited,) = KvCacheJob.limited_operations.values()
+    assert {*limited} == {"mean", *told}

@@ -90,7 +90,9 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
     limit_axis: ClassVar[str] = "requests_per_s"
-    limited_operations: ClassVar[tuple[NamedOperation, ...]] = (KvOperation.PREFIX_LOAD,)
+    limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType(
+        {KvOperation.PREFIX_LOAD: ("mean", "p50", "p95", "p99", "p99.9")}
+    )
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
             BY_REQUESTS: "requests_per_s",
