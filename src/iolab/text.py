@@ -131,10 +131,13 @@ def distinct_parts(names: Sequence[str], breaks: str = " ") -> tuple[list[str], 
 
     least = min(map(len, parts)) - 1
     head = next((place for place in range(least) if differ(place)), least)
+    # `tensors / 64` is not parted at its stroke.
+    while head and not any(map(str.isalnum, parts[0][head - 1])):
+        head = max(head - 2, 0)
     tail = next((place for place in range(least - head) if differ(-1 - place)), least - head)
     common = (*parts[0][:head], *parts[0][len(parts[0]) - tail :])
     kept = ["".join(part[head : len(part) - tail]).rstrip(breaks) for part in parts]
-    return kept, "".join(common).strip(breaks)
+    return kept, "".join(common).strip(breaks).rstrip(",;:")
 
 
 def percent_text(share: float, *, signed: bool = False) -> str:

@@ -22,7 +22,7 @@ from iolab.report.best import (
     best_point_headlines,
     gravest_objection_code_and_text,
 )
-from iolab.report.blocks import FigureGroup, Paragraph, brief_blocks
+from iolab.report.blocks import FigureGroup, Paragraph, brief_blocks, with_figure_numbers
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
@@ -366,6 +366,15 @@ def test_a_question_for_machines_is_answered_with_their_number() -> None:
     assert tells(growing_on, "at least 4 hosts"), growing_on
     too_few = answer({1: (1e4,) * 3, 2: (2e4,) * 3})
     assert tells(too_few, "not known", "40 k IOPS"), too_few
+
+
+def test_figures_of_one_title_have_their_subjects() -> None:
+    blocks = brief_blocks(shared.brief("two"), shared.page("two"))
+    first = next(block for block in blocks if isinstance(block, FigureGroup))
+    alike = [replace(first.figures[0], subject=name, title="Ranks") for name in ("a", "b")]
+    (group,) = with_figure_numbers([FigureGroup(tuple(alike))])
+    assert isinstance(group, FigureGroup)
+    assert [figure.title for figure in group.figures] == ["Fig 1a. a: Ranks", "Fig 1b. b: Ranks"]
 
 
 def test_one_configuration_has_no_order() -> None:

@@ -10,6 +10,7 @@ from iolab.core.metric import Metric
 from iolab.report.numbers import DASH, axis_value_as_number, metric_value_text
 from iolab.text import (
     counted_noun,
+    distinct_parts,
     escape_invisible,
     excerpt,
     list_text,
@@ -64,6 +65,12 @@ def test_names_beyond_the_limit_are_counted() -> None:
     assert (counted_noun(1, "run"), counted_noun(2, "run")) == ("1 run", "2 runs")
 
 
+def test_names_are_parted_at_words() -> None:
+    names = ["8B model, tensors / 64", "8B model, tensors / 64, by half"]
+    assert distinct_parts(names) == (["tensors / 64", "tensors / 64, by half"], "8B model")
+    assert distinct_parts(["Random reads", "Random writes"]) == (["reads", "writes"], "Random")
+
+
 @pytest.mark.parametrize(
     ("share", "shown"),
     [
@@ -73,6 +80,7 @@ def test_names_beyond_the_limit_are_counted() -> None:
         (0.04, "4 %"),
         (0.934, "93 %"),
         (0.9996, "99.96 %"),
+        (0.99651, "99.7 %"),
         (1.0, "100 %"),
     ],
 )

@@ -6,6 +6,7 @@ Every form walks the brief; pages have an appendix of their own, with runs that 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from string import ascii_lowercase
@@ -147,17 +148,25 @@ def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
 
 
 def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks, each group of figures with a number, and a letter for each of several."""
+    """The blocks, each group of figures with a number, and a letter for each of several.
+
+    Figures of one title have their subjects before it.
+    """
     number = 0
     for block in blocks:
         if isinstance(block, FigureGroup):
             number += 1
             letters = ascii_lowercase if len(block.figures) > 1 else ""
+            titles = Counter(figure.title for figure in block.figures)
+            names = [
+                figure.heading if titles[figure.title] > 1 else figure.title
+                for figure in block.figures
+            ]
             yield replace(
                 block,
                 figures=tuple(
-                    replace(figure, title=f"Fig {number}{letters[at : at + 1]}. {figure.title}")
-                    for at, figure in enumerate(block.figures)
+                    replace(figure, title=f"Fig {number}{letters[at : at + 1]}. {name}")
+                    for at, (figure, name) in enumerate(zip(block.figures, names, strict=True))
                 ),
             )
         else:
@@ -259,7 +268,8 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     if not groups:
         return
     yield Heading("Load and latency", 1, "charts")
-    if any(group.figures for group in groups):
+    # A chart of rate over latency has the title of its workload.
+    if any(figure.title == figure.subject for group in groups for figure in group.figures):
         reference = _figure_reference(page, is_load=True)
         yield from _note_paragraphs(
             f"{reference}: the rate of each load, and the latency below it."
