@@ -39,7 +39,7 @@ BENCH = "bench"
 """The namespace of pods that iolab does not make."""
 
 REPEATS = 2
-SHORT = ("--runtime=4s", f"--repeats={REPEATS}", "--pods=2")
+SHORT = ("--runtime=10s", f"--repeats={REPEATS}", "--pods=2")
 AWAY_S = 25.0
 """How long a node is gone: longer than the cluster takes to notice it."""
 
@@ -105,7 +105,7 @@ FAULTS: dict[str, tuple[Fault, bool]] = {
     "API server restarted": (restart_api, False),
     "node gone": (lose_node, True),
 }
-"""Each with whether it hits one pod, whose name is to be told."""
+"""Each with whether it hits one pod, which is to be named where a run is lost."""
 
 
 def try_fault(fault: Fault, *, names_pod: bool, number: int, folder: Path) -> Trial:
@@ -124,9 +124,8 @@ def try_fault(fault: Fault, *, names_pod: bool, number: int, folder: Path) -> Tr
     statuses = [run["status"] for run in shown_session(out)["results"]]
     lost = len(list(out.glob("points/*/run-*.attempt-*"))) + len(statuses) - statuses.count("done")
     is_whole = statuses.count("done") == REPEATS
-    is_told = (
-        pod.removeprefix("iolab-").partition("-")[2] if names_pod else f"{STORAGE_CLASS}-"
-    ) in output
+    host = pod.removeprefix("iolab-").partition("-")[2] if names_pod else STORAGE_CLASS
+    is_told = not lost or f"Host '{host}" in output
     if not (is_whole and is_told and lost <= 1):
         print(f"{statuses} {output[-3000:]}", flush=True)
     return Trial(lost, is_told=is_told, is_whole=is_whole, left=left_over())
