@@ -9,6 +9,7 @@ import itertools
 import re
 import socket
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from tests.needs import require
+
 ACCESS_KEY = "IOLABTESTKEY"
 SECRET_KEY = "iolab/test+secret"
 BUCKET = "bucket"
@@ -26,6 +29,20 @@ REGION = "us-east-1"
 SIGNED = re.compile(
     r"Credential=([^/]+)/(\d{8})/([^/]+)/s3/aws4_request, ?SignedHeaders=([^,]+), ?Signature=(\w+)"
 )
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for this host and a bucket of it that is its own authority, and its key."""
+    require("openssl")
+    files = (folder / "certificate.pem", folder / "key.pem")
+    names = f"subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:{BUCKET}.localhost"
+    command: list[str | Path] = [
+        *("openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-days", "2", "-subj", "/CN=iolab"),
+        *("-pkeyopt", "ec_paramgen_curve:prime256v1", "-addext", names),
+        *("-addext", "basicConstraints=critical,CA:FALSE", "-out", files[0], "-keyout", files[1]),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return files
 
 
 class Cut(Exception):
@@ -55,6 +72,8 @@ class ObjectServer:
     keeps_alive: bool = True
     connections: int = 0
     tls: tuple[Path, Path] | None = None
+    is_virtual_hosted: bool = False
+    host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         self.lock = threading.Lock()
@@ -100,7 +119,7 @@ class ObjectServer:
 
     @property
     def url(self) -> str:
-        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.server.server_address[1]}"
+        return f"http{'s' if self.tls else ''}://{self.host}:{self.server.server_address[1]}"
 
     def count(self, kind: str) -> int:
         with self.lock:
@@ -133,7 +152,10 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server_state
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         parts = urlsplit(self.path)
-        _, bucket, *rest = parts.path.split("/", 2)
+        if state.is_virtual_hosted:
+            bucket, rest = self.headers["host"].partition(".")[0], [parts.path[1:]]
+        else:
+            _, bucket, *rest = parts.path.split("/", 2)
         self.key = unquote(rest[0]) if rest else ""
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         kind = self.command if self.key else f"{self.command} bucket"
@@ -142,6 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise Cut
         if effect == "slow":
             time.sleep(0.4)
+        if refusal := re.fullmatch(r"(\d{3}) (\w+)", effect):
+            return self._error(int(refusal[1]), refusal[2], "As the test wants it.")
         if effect.isdigit():
             code = {"503": "SlowDown", "500": "InternalError"}.get(effect, "Other")
             return self._error(int(effect), code, "As the test wants it.")

@@ -18,8 +18,8 @@ from tests.agent.object_server import (
     SECRET_KEY,
     ObjectServer,
     Request,
+    make_certificate,
 )
-from tests.needs import require
 
 LIMIT_S = 60
 COUNT = 40
@@ -414,17 +414,8 @@ def test_a_load_that_is_ended_leaves_no_upload(program: Path, server: ObjectServ
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that is its own authority, and its key."""
-    require("openssl")
-    folder = tmp_path_factory.mktemp("certificate")
-    files = (folder / "certificate.pem", folder / "key.pem")
-    command: list[str | Path] = [
-        *("openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-days", "2", "-subj", "/CN=iolab"),
-        *("-pkeyopt", "ec_paramgen_curve:prime256v1", "-addext", "subjectAltName=IP:127.0.0.1"),
-        *("-addext", "basicConstraints=critical,CA:FALSE", "-out", files[0], "-keyout", files[1]),
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=LIMIT_S)
-    return files
+    """A certificate that is its own authority, and its key."""
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 def test_tls_carries_all_of_it(program: Path, certificate: tuple[Path, Path]) -> None:
@@ -443,6 +434,40 @@ def test_tls_carries_all_of_it(program: Path, certificate: tuple[Path, Path]) ->
     assert found["tls"]["version"] == "TLSv1_3"
     assert "(tls)" in stranger[0]
     assert fresh["objects"]["connections"]["opened"] > 0
+
+
+def test_a_bucket_may_be_part_of_the_hosts_name(
+    program: Path, certificate: tuple[Path, Path]
+) -> None:
+    target = {"style": "virtual", "ca_pem": certificate[0].read_text()}
+    with ObjectServer(tls=certificate, is_virtual_hosted=True, host="localhost") as server:
+        lay_out(program, server, target=target)
+        end = load(program, server, ("get", 1), verify_every=1, target=target)
+        (found,) = run(program, spec(server, "check", target=target))[-1]["check"]["endpoints"]
+        assert len(server.objects) == COUNT
+    assert end["errors"] == {}
+    assert found["bucket"] is True
+
+
+def test_a_check_tries_the_rights_of_the_keys(program: Path, server: ObjectServer) -> None:
+    checked = spec(server, "check", prefix="iolab-test/")
+    (found,) = run(program, checked)[-1]["check"]["endpoints"]
+    assert found["error_class"] is None
+    assert server.methods("PUT") == [200]
+    assert not server.objects
+    server.rule = lambda one: "403 AccessDenied" if one.method == "PUT" else None
+    (found,) = run(program, checked)[-1]["check"]["endpoints"]
+    assert (found["error_class"], found["bucket"]) == ("AccessDenied", True)
+    foreign = run(program, spec(server, "check", prefix="mine/"))[-1]["fault"]
+    assert "mine/" in foreign[0]
+
+
+def test_the_clock_of_a_server_that_refuses_is_read(program: Path, server: ObjectServer) -> None:
+    server.clock_offset_s = 1200.0
+    server.rule = lambda _: "403 RequestTimeTooSkewed"
+    (found,) = run(program, spec(server, "check"))[-1]["check"]["endpoints"]
+    assert found["error_class"] == "RequestTimeTooSkewed"
+    assert 1_198_000 < found["ahead_ms"] < 1_202_000
 
 
 def test_the_null_server_answers_everything(program: Path) -> None:

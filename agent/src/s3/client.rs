@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+use super::date::parse_http_date;
 use super::endpoint::{Server, bucket_path};
 use super::error_class::{ErrorClass, code_and_message};
 use super::http::{BodyLength, ChunkedBody, Head, parse_head};
@@ -57,6 +58,14 @@ impl Answer {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
+
+    /// By how much the server's clock is ahead of ours, by the answer's date. That has whole
+    /// seconds, so its middle is meant.
+    #[must_use]
+    pub fn clock_ahead_ms(&self) -> Option<i64> {
+        let second = parse_http_date(&self.head_text[self.head.date.clone()])?;
+        Some((second * 1000 + 500) as i64 - (self.real_ns / (SECOND_NS / 1000)) as i64)
+    }
 }
 
 /// Why a request was not done.
@@ -66,6 +75,8 @@ pub struct RequestFault {
     pub class: ErrorClass,
     /// What happened, without a full stop.
     pub message: String,
+    /// By how much the clock of the server that refused it is ahead of ours.
+    pub clock_ahead_ms: Option<i64>,
 }
 
 impl fmt::Display for RequestFault {
@@ -138,7 +149,7 @@ impl Client {
                     if is_fresh || !may_retry || attempt >= CONNECTION_ATTEMPTS {
                         let url = &self.server.endpoint.url;
                         let message = format!("{method} {place} at {url}: {message}");
-                        return Err(RequestFault { class, message });
+                        return Err(RequestFault { class, message, clock_ahead_ms: None });
                     }
                 }
             }
@@ -153,7 +164,11 @@ impl Client {
             format!(" {code}: {}", redacted(&message, &self.access_key))
         });
         let message = format!("{method} {place}: {}{words}", answer.head.status);
-        Err(RequestFault { class, message: message.trim_end_matches('.').to_owned() })
+        Err(RequestFault {
+            class,
+            message: message.trim_end_matches('.').to_owned(),
+            clock_ahead_ms: answer.clock_ahead_ms(),
+        })
     }
 
     /// What was agreed on with TLS.

@@ -167,7 +167,7 @@ pub fn abort_upload(client: &mut Client, upload: &Upload) -> Result<(), RequestF
 
 fn no_list(prefix: &str) -> RequestFault {
     let message = format!("the answer to a list below {prefix:?} is no list");
-    RequestFault { class: ErrorClass::BadResponse, message }
+    RequestFault { class: ErrorClass::BadResponse, message, clock_ahead_ms: None }
 }
 
 #[cfg(test)]

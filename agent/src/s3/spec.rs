@@ -362,6 +362,10 @@ impl Spec {
         match self.task {
             Task::Load => self.add_load_faults(&mut faults),
             Task::Delete => Self::add_prefix_fault("prefix", &self.prefix, &mut faults),
+            // Without one nothing is written.
+            Task::Check if !self.prefix.is_empty() => {
+                Self::add_prefix_fault("prefix", &self.prefix, &mut faults);
+            }
             _ => {}
         }
         let needs_objects = matches!(self.task, Task::Load | Task::Layout | Task::PlanBytes);

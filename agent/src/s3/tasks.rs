@@ -5,16 +5,16 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::client::{Answer, Call, Client, RequestFault};
-use super::date::parse_http_date;
 use super::endpoint::{Server, find_servers};
 use super::error_class::ErrorClass;
 use super::listing::{ListQuery, abort_upload, list_all, list_page, list_uploads};
 use super::spec::Spec;
 use crate::native::lines::print_line;
-use crate::sys::time::SECOND_NS;
 
 /// Requests by which a server is looked at.
 const CHECK_REQUESTS: usize = 8;
+/// The object below the prefix by which rights are tried.
+const RIGHTS_KEY: &str = "rights";
 /// Sentences on what could not be removed.
 const MAX_EXAMPLES: usize = 5;
 /// Prefixes that are told.
@@ -40,6 +40,7 @@ fn check_server(spec: &Spec, server: &Server) -> Value {
     let connect_ns = client.connect_time.as_nanos() as u64;
     let tls = client.tls_facts();
     let answers: Vec<Answer> = (0..CHECK_REQUESTS).map_while(|_| client.call(&head).ok()).collect();
+    let keeps_alive = client.connections <= 1 && !answers.is_empty();
     let bucket = match first.as_ref().map_err(|fault| fault.class) {
         Ok(_) => Some(true),
         Err(ErrorClass::NoSuchBucket) => Some(false),
@@ -53,7 +54,13 @@ fn check_server(spec: &Spec, server: &Server) -> Value {
         let wrong = Spec { secret: spec.secret.with_wrong_key(), ..spec.clone() };
         Client::new(&wrong, server, 0).call(&list).is_err()
     });
-    let fault = first.as_ref().err();
+    let refused = (first.is_ok() && !spec.prefix.is_empty())
+        .then(|| refused_right(&mut client, &spec.prefix))
+        .flatten();
+    let fault = first.as_ref().err().or(refused.as_ref());
+    let clock_ahead_ms = answer
+        .and_then(Answer::clock_ahead_ms)
+        .or_else(|| fault.and_then(|fault| fault.clock_ahead_ms));
     let reached = fault.is_none_or(|fault| {
         !matches!(
             fault.class,
@@ -72,18 +79,23 @@ fn check_server(spec: &Spec, server: &Server) -> Value {
         "server": server_name.filter(|name| !name.is_empty()),
         "connect_ns": connect_ns,
         "request_ns": answers.iter().map(|one| one.elapsed.as_nanos() as u64).collect::<Vec<_>>(),
-        "ahead_ms": answer.and_then(ahead_ms),
-        "keep_alive": client.connections <= 1 && !answers.is_empty(),
+        "ahead_ms": clock_ahead_ms,
+        "keep_alive": keeps_alive,
         "bucket": bucket,
         "rejects_wrong_secret": rejects_wrong_secret,
         "tls": tls.map(|facts| json!({ "version": facts.version, "cipher": facts.cipher })),
     })
 }
 
-/// By how much the server's clock is ahead of ours. A date has whole seconds, so its middle is meant.
-fn ahead_ms(answer: &Answer) -> Option<i64> {
-    let second = parse_http_date(&answer.head_text[answer.head.date.clone()])?;
-    Some((second * 1000 + 500) as i64 - (answer.real_ns / (SECOND_NS / 1000)) as i64)
+/// The first of the requests of a load that the server refuses below the prefix: an object is put,
+/// read and removed. None where all are done.
+fn refused_right(client: &mut Client, prefix: &str) -> Option<RequestFault> {
+    let key = format!("{prefix}{RIGHTS_KEY}");
+    let put = client.call(&Call { method: "PUT", key: &key, body: b"iolab", ..Call::default() });
+    let read = put.and_then(|_| client.call(&Call { key: &key, ..Call::default() }));
+    // Also where it could not be read back: it may be there.
+    let removed = client.call(&Call { method: "DELETE", key: &key, ..Call::default() });
+    read.and(removed).err()
 }
 
 /// Make the bucket where it is missing.

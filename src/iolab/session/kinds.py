@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun, RunRecord
+from iolab.errors import Fault
 from iolab.hosts.engine import Engine, FileEngine
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
@@ -42,11 +43,13 @@ class LoadSession(Record):
     """The part of a kind of load in sessions.
 
     `drivers` make the load of each engine. `engines` are those of files and devices, which lay them
-    out too.
+    out too. `preflight` looks from connected hosts at what their load needs; what it finds wrong
+    refuses the session before anything is written.
     """
 
     drivers: Mapping[EngineName, Callable[[], Driver]]
     engines: tuple[FileEngine[Any], ...] = ()
+    preflight: Callable[[SessionContext], Awaitable[Sequence[Fault]]] | None = None
 
     @classmethod
     def for_engines(cls, *engines: Engine[Any]) -> LoadSession:
@@ -119,6 +122,11 @@ class SessionKinds(Record):
     def engines(self) -> tuple[FileEngine[Any], ...]:
         """Every engine of files and devices."""
         return tuple(engine for load in self.loads for engine in load.engines)
+
+    async def preflight_faults(self, session: SessionContext) -> tuple[Fault, ...]:
+        """What speaks against the session by a look from its connected hosts."""
+        looks = [load.preflight for load in self.loads if load.preflight is not None]
+        return tuple([fault for look in looks for fault in await look(session)])
 
     @property
     def drivers(self) -> Mapping[EngineName, Callable[[], Driver]]:

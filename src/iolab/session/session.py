@@ -39,8 +39,7 @@ from iolab.session.driver import SessionDrivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
-from iolab.study.kinds import StudyKinds
-from iolab.study.readiness import require_ready
+from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 from iolab.study.targets import targets_of_study, without_hosts
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -248,7 +247,7 @@ async def run_session(
             earlier,
             host_factory,
             retry_policy,
-            kinds.study,
+            kinds,
         )
         status = await stop.run_unless_immediate_stop(
             run_with_background(work, report_silent_hosts(session))
@@ -279,7 +278,7 @@ async def _discover_and_measure(
     earlier: EarlierSegments,
     host_factory: HostFactory | None,
     retry_policy: RetryPolicy,
-    kinds: StudyKinds,
+    kinds: SessionKinds,
 ) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
     first = queue.next_run()
@@ -291,13 +290,15 @@ async def _discover_and_measure(
     require_ready(
         study,
         session.plan,
-        kinds,
+        kinds.study,
         discovery.facts,
         discovery.probes,
         present,
         owner=session.owner_text,
         devices=discovery.devices,
     )
+    if faults := await kinds.preflight_faults(session):
+        raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
     _report_other_users(session, discovery)

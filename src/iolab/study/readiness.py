@@ -385,7 +385,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     if probe is None:
         return [Fault(f"{where} was not tried.", "Run again; this host gave no answer.")]
     faults = []
-    if probe.held_by is not None:
+    if probe.held_by is not None and not target.work_only:
         message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [point for point in plan.points if point.configuration in target.configurations]

@@ -260,7 +260,11 @@ class WorkDirectories:
             elif target.serial is not None:
                 workdir = await take_device(host, target, host_facts.target, settings)
             else:
-                folder = await self._open_folder(host, target.path, scratch_name(host.name))
+                name = scratch_name(host.name)
+                if target.work_only:
+                    # It is no target: sessions on one host each have theirs.
+                    name = f"{name}-{self._context.session_id}"
+                folder = await self._open_folder(host, target.path, name)
                 workdir = WorkDirectory(host, folder, host_facts.target, target.key)
             self._open[target.key] = workdir
 

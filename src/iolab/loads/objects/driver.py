@@ -10,9 +10,14 @@ from msgspec.structs import replace
 from iolab.core.events import Notice, Phase
 from iolab.core.object_store import ObjectStore, session_prefix
 from iolab.core.run import PlannedRun
-from iolab.errors import EngineError, IolabError
+from iolab.errors import EngineError, Fault, IolabError
 from iolab.hosts.engine import Command
-from iolab.hosts.engine_lines import LineError, optional_count, require_object
+from iolab.hosts.engine_lines import (
+    LineError,
+    optional_count,
+    printable_sentences,
+    require_object,
+)
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.objects.data_set import ObjectDataSet, data_set_of, described_data_set, host_share
@@ -23,6 +28,8 @@ from iolab.loads.objects.engine import (
     load_document,
     load_limits,
 )
+from iolab.loads.objects.remedies import remedy
+from iolab.loads.objects.store_check import check_store, endpoint_faults
 from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
     LONG_TASK_LIMIT_S,
@@ -45,14 +52,18 @@ from iolab.units import format_bytes, format_count
 
 PARTS_IN_FLIGHT: Final = 4
 
+EXAMPLES_MAX: Final = 3
+"""Reasons that are named where objects cannot be put."""
+
 
 class LaidOut(Record):
-    """What a layout found and wrote on all hosts together."""
+    """What a layout found and wrote on all hosts together; `examples` say why objects failed."""
 
     objects: int = 0
     bytes: int = 0
     found_objects: int = 0
     failed: int = 0
+    examples: tuple[str, ...] = ()
 
     @classmethod
     def from_answer(cls, answer: object) -> LaidOut:
@@ -63,6 +74,7 @@ class LaidOut(Record):
             optional_count(table, "bytes"),
             optional_count(table, "found_objects"),
             optional_count(table, "failed"),
+            printable_sentences(table.get("examples"))[:EXAMPLES_MAX],
         )
 
     def __add__(self, other: LaidOut) -> LaidOut:
@@ -71,6 +83,7 @@ class LaidOut(Record):
             self.bytes + other.bytes,
             self.found_objects + other.found_objects,
             self.failed + other.failed,
+            (*self.examples, *other.examples)[:EXAMPLES_MAX],
         )
 
 
@@ -88,10 +101,14 @@ class ObjectsDriver(ProcessDriver):
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
-        access = await self._access(session, run, shares)
-        data_set = data_set_of(session.study, run.point)
-        if data_set is not None and data_set.id not in self._data_set_bytes:
-            await self._lay_out(session, run, shares, access, data_set)
+        try:
+            access = await self._access(session, run, shares)
+            data_set = data_set_of(session.study, run.point)
+            if data_set is not None and data_set.id not in self._data_set_bytes:
+                await self._lay_out(session, run, shares, access, data_set)
+        except EngineError as fault:
+            # The record of a failed run has the message alone.
+            raise EngineError(f"{fault.message} {fault.hint}", "") from None
         if not session.stop.is_requested:
             await watch_idle(session, run, shares)
 
@@ -220,11 +237,12 @@ class ObjectsDriver(ProcessDriver):
         await run_on_each_host(shares, lay_out)
         whole = sum(laid_out, LaidOut())
         if whole.failed or whole.objects < data_set.object_count:
+            why = "; ".join(example.rstrip(".") for example in whole.examples)
             message = (
                 f"{whole.failed} of {data_set.object_count} objects could not be put in "
-                f"{access.store.url_text}."
+                f"{access.store.url_text}: {why or 'no reason was given'}."
             )
-            raise EngineError(message, "See that the server takes that load, and run again.")
+            raise EngineError(message, remedy(why))
         if whole.found_objects:
             session.emit(Notice(f"{format_count(whole.found_objects)} objects were there already."))
         self._data_set_bytes[data_set.id] = whole.bytes
@@ -265,4 +283,16 @@ def _living_host(session: SessionContext) -> Host | None:
     return next((host for host in session.hosts.values() if not host.lost_reason), None)
 
 
-SESSION: Final = LoadSession(drivers={S3_ENGINE: ObjectsDriver})
+async def store_faults(session: SessionContext) -> tuple[Fault, ...]:
+    """What is wrong with the stores of the session's load, as its hosts see them."""
+    used = {point.configuration for point in session.plan.points if point.job.engine == S3_ENGINE}
+    faults: list[Fault] = []
+    for configuration in session.study.configurations:
+        if configuration.id in used and configuration.object_store is not None:
+            access = open_store(configuration.object_store)
+            hosts = [session.hosts[name] for name in configuration.hosts if name in session.hosts]
+            faults += endpoint_faults(access.store, await check_store(hosts, access))
+    return tuple(dict.fromkeys(faults))
+
+
+SESSION: Final = LoadSession(drivers={S3_ENGINE: ObjectsDriver}, preflight=store_faults)

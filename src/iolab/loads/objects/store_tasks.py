@@ -20,6 +20,7 @@ from iolab.loads.objects.engine import (
     task_answer,
     task_faults,
 )
+from iolab.loads.objects.remedies import remedy
 from iolab.text import excerpt
 
 TASK_LIMIT_S: Final = 120.0
@@ -68,7 +69,7 @@ async def run_store_task(
     ending = await run_process(host, command, halt or asyncio.Event(), printed.extend)
     faults = task_faults(bytes(printed))
     if faults:
-        raise EngineError(_fault_text(host.name, access.store, faults), _hint(faults))
+        raise EngineError(_fault_text(host.name, access.store, faults), remedy(" ".join(faults)))
     if how := exit_fault(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
     try:
@@ -80,24 +81,6 @@ async def run_store_task(
 def _fault_text(host: str, store: ObjectStore, faults: Sequence[str]) -> str:
     reason = excerpt("; ".join(fault.rstrip(".") for fault in faults), 600)
     return f"{store.url_text}, from host '{host}': {reason}."
-
-
-_HINTS: Final = {
-    "NoSuchBucket": "Make the bucket, or write create_bucket = true under [target].",
-    "SignatureDoesNotMatch": "See the secret key, and the region under [target].",
-    "InvalidAccessKeyId": "See the access key: the server does not know it.",
-    "AccessDenied": "Let the key list, read, write and delete in that bucket.",
-    "ExpiredToken": "Log in again: the session token has expired.",
-    "RequestTimeTooSkewed": "Set the clocks: servers refuse requests that are 15 minutes off.",
-    "connect-refused": "See that the server runs there, and the port of the endpoint.",
-    "tls": "See the certificate, and target.ca_file.",
-}
-
-
-def _hint(faults: Sequence[str]) -> str:
-    text = " ".join(faults)
-    hint = next((hint for name, hint in _HINTS.items() if name in text), "")
-    return hint or "See the endpoint, bucket and region under [target], and the keys."
 
 
 async def create_bucket(host: Host, access: StoreAccess) -> bool:

@@ -1,0 +1,80 @@
+"""What is wrong with a store by the class of a refused request, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.record import Record
+
+
+class StoreProblem(Record):
+    """A sentence's middle on an endpoint, as in "ENDPOINT refuses …", and what to do."""
+
+    text: str
+    hint: str
+
+
+PROBLEMS: Final = {
+    "NoSuchBucket": StoreProblem(
+        "has no bucket '{bucket}'",
+        "Make the bucket, or write create_bucket = true under [target].",
+    ),
+    "SignatureDoesNotMatch": StoreProblem(
+        "refuses the signature",
+        "Correct the secret key (AWS_SECRET_ACCESS_KEY or the profile's), or the region under "
+        "[target].",
+    ),
+    "InvalidAccessKeyId": StoreProblem(
+        "does not know the access key",
+        "Correct AWS_ACCESS_KEY_ID, or name another profile under [target].",
+    ),
+    "AccessDenied": StoreProblem(
+        "denies access to bucket '{bucket}'",
+        "Let the key list the bucket, and read, write and delete objects in it.",
+    ),
+    "ExpiredToken": StoreProblem(
+        "says that the session token has expired", "Log in again, and run again."
+    ),
+    "RequestTimeTooSkewed": StoreProblem(
+        "has another time than the host{skew}",
+        "Set both clocks, by NTP for example: servers refuse requests that are 15 minutes off.",
+    ),
+    "connect-refused": StoreProblem(
+        "refuses connections", "Start the server, or correct the port of the endpoint."
+    ),
+    "connect-timeout": StoreProblem(
+        "does not answer in time", "Correct the address, or open the firewalls on the way."
+    ),
+    "connect-failed": StoreProblem(
+        "cannot be reached", "Correct the address, or the routes of the host."
+    ),
+    "tls": StoreProblem(
+        "cannot be trusted over TLS",
+        "Give the authority of its certificate as target.ca_file, and the name that is in the "
+        "certificate as the endpoint; a server without TLS has http://.",
+    ),
+    "closed": StoreProblem(
+        "closes connections without an answer",
+        "See that an S3 server has that port; one with TLS has https://.",
+    ),
+    "bad-response": StoreProblem(
+        "does not answer by HTTP", "See that an S3 server has that port; one with TLS has https://."
+    ),
+    "redirect": StoreProblem(
+        "sends requests elsewhere", "Give the endpoint and region that it names under [target]."
+    ),
+    "SlowDown": StoreProblem("is overloaded", "Wait for the end of other load, and run again."),
+    "is not found": StoreProblem(
+        "has a name that is not found",
+        "Correct the name of the endpoint, or the name servers of the host.",
+    ),
+}
+"""By the class's name, or by what the engine says of a name without address."""
+
+OTHER_HINT: Final = "See the endpoint, bucket and region under [target], and the keys."
+
+
+def remedy(text: str) -> str:
+    """What to do about a request that failed, by the name of its class in a sentence on it."""
+    found = (problem.hint for name, problem in PROBLEMS.items() if name in text)
+    return next(found, OTHER_HINT)
