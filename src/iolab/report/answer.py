@@ -43,7 +43,7 @@ from iolab.report.phrases import (
 )
 from iolab.report.storage_classes import classes_sentence
 from iolab.report.table import Table
-from iolab.report.value import value_rows
+from iolab.report.value import cost_capacity_rows
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def build_answer(
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
     rows, anchors = workload_rows(figures), brief.run_anchors
-    costs = value_rows(brief, figures)
+    costs = cost_capacity_rows(brief, figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in figures}

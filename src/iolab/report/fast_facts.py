@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
     from iolab.core.workload import Workload
     from iolab.report.brief import Brief
-    from iolab.report.value import ValueRow
+    from iolab.report.value import CostCapacityRow
 
 FACTS_SHOWN: Final = 4
 LEADS_SHOWN: Final = 2
@@ -56,7 +56,7 @@ class FastFact(Record):
 
 
 def fast_facts(
-    brief: Brief, rows: Sequence[WorkloadRow], costs: Sequence[ValueRow]
+    brief: Brief, rows: Sequence[WorkloadRow], costs: Sequence[CostCapacityRow]
 ) -> tuple[FastFact, ...]:
     """The facts of a brief with these rows of its matrix, at most four.
 
@@ -222,13 +222,13 @@ def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
     return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
 
 
-def _value_facts(costs: Sequence[ValueRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
+def _value_facts(costs: Sequence[CostCapacityRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The best value for money, and the lowest cost of capacity, each with what others have."""
     for row in costs:
         ratio = row.best_ratio
         if ratio is None:
             continue
-        best, *others = row.ranked
+        best, *others = row.figures_best_first
         is_money = row.better is Better.LOWER
         value = best.text if is_money else ratio_text(ratio)
         name = titles.get(best.configuration, best.configuration)

@@ -28,13 +28,13 @@ from iolab.report.numbers import (
     verdict_mark,
 )
 from iolab.report.table import Cell, CellBar, Column, Table
-from iolab.report.value import TITLE as VALUE_TITLE
+from iolab.report.value import TITLE as COST_CAPACITY_TITLE
 from iolab.text import capitalised, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import SeriesStyles
     from iolab.report.charts.series import RunAnchors
-    from iolab.report.value import ValueRow
+    from iolab.report.value import CostCapacityRow
 
 CONFIGURATION_COLUMNS_MAX: Final = 4
 """Configurations that get a column each; more are rows, of figures alone."""
@@ -163,19 +163,19 @@ def matrix_table(
     titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles | None = None,
-    value_rows: Sequence[ValueRow] = (),
+    cost_capacity_rows: Sequence[CostCapacityRow] = (),
 ) -> Table:
     """The figures: of several configurations in columns, of many in rows, of one by operation.
 
-    `value_rows` are what these cost and give for it.
+    `cost_capacity_rows` are what these cost and give for it.
     """
     measured = {cell.configuration for row in rows for cell in row.cells}
     owners = {name: title for name, title in titles.items() if name in measured}
     if len(owners) > CONFIGURATION_COLUMNS_MAX:
-        return _workload_columns_table(rows, owners, anchors, value_rows)
+        return _workload_columns_table(rows, owners, anchors, cost_capacity_rows)
     if len(owners) > 1:
-        return _configuration_columns_table(rows, owners, anchors, styles or {}, value_rows)
-    return _operation_columns_table(rows, anchors, value_rows)
+        return _configuration_columns_table(rows, owners, anchors, styles or {}, cost_capacity_rows)
+    return _operation_columns_table(rows, anchors, cost_capacity_rows)
 
 
 def marks_note(rows: Sequence[WorkloadRow]) -> str:
@@ -224,10 +224,13 @@ def largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
 
 
 def _row_groups(
-    rows: Sequence[WorkloadRow], value_rows: Sequence[ValueRow]
+    rows: Sequence[WorkloadRow], cost_capacity_rows: Sequence[CostCapacityRow]
 ) -> tuple[tuple[int, str], ...]:
     """The titles of all blocks, those of rows that are not measured last."""
-    return (*_unit_groups(rows), *(((len(rows), VALUE_TITLE),) if value_rows else ()))
+    return (
+        *_unit_groups(rows),
+        *(((len(rows), COST_CAPACITY_TITLE),) if cost_capacity_rows else ()),
+    )
 
 
 def _unit_groups(rows: Sequence[WorkloadRow]) -> tuple[tuple[int, str], ...]:
@@ -249,7 +252,7 @@ def _configuration_columns_table(
     titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles,
-    value_rows: Sequence[ValueRow],
+    cost_capacity_rows: Sequence[CostCapacityRow],
 ) -> Table:
     """A row for each workload, a column for each configuration."""
     heads = (Column("Workload"), *(Column(title, is_number=True) for title in titles.values()))
@@ -273,21 +276,23 @@ def _configuration_columns_table(
     cells += [
         (
             Cell(row.title, note=f"{row.scope}; best = 1×" if row.scope else ""),
-            *(_value_cell(row, name, styles) for name in titles),
+            *(_cost_capacity_cell(row, name, styles) for name in titles),
         )
-        for row in value_rows
+        for row in cost_capacity_rows
     ]
-    return Table(TITLE, heads, tuple(cells), _row_groups(rows, value_rows), has_bars=True)
+    return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
 
 
-def _value_cell(row: ValueRow, name: str, styles: SeriesStyles) -> Cell:
+def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
-    figure, ratio = row.figure_of(name), row.best_ratio
-    is_best = ratio is not None and figure is row.ranked[0] and not row.is_open
+    figure, ratio = row.figure_of_configuration(name), row.best_ratio
+    is_best = ratio is not None and figure is row.figures_best_first[0] and not row.is_open
     bar = None
-    if row.better is not None and figure.amount and len(row.ranked) > 1:
+    if row.better is not None and figure.amount and len(row.figures_best_first) > 1:
         token = styles[name].token if name in styles else SERIES[0]
-        bar = CellBar(figure.amount / max(own.amount or 0.0 for own in row.ranked), token)
+        bar = CellBar(
+            figure.amount / max(own.amount or 0.0 for own in row.figures_best_first), token
+        )
     return Cell(
         figure.text,
         is_bold=is_best,
@@ -318,10 +323,10 @@ def _workload_columns_table(
     rows: Sequence[WorkloadRow],
     titles: Mapping[str, str],
     anchors: RunAnchors,
-    value_rows: Sequence[ValueRow],
+    cost_capacity_rows: Sequence[CostCapacityRow],
 ) -> Table:
     """A row for each configuration, a column for each workload, and no more than the figures."""
-    names = (*(row.title for row in rows), *(row.title for row in value_rows))
+    names = (*(row.title for row in rows), *(row.title for row in cost_capacity_rows))
     heads = (Column("Configuration"), *(Column(name, is_number=True) for name in names))
     prefixes = [largest_by_unit([row]) for row in rows]
     cells = tuple(
@@ -331,7 +336,7 @@ def _workload_columns_table(
                 _with_bar(_figure_only_cell(row, name, anchors, largest), row, name, {})
                 for row, largest in zip(rows, prefixes, strict=True)
             ),
-            *(_value_cell(row, name, {}) for row in value_rows),
+            *(_cost_capacity_cell(row, name, {}) for row in cost_capacity_rows),
         )
         for name, title in titles.items()
     )
@@ -444,7 +449,7 @@ def _title_without_operation(title: str) -> str:
 
 
 def _operation_columns_table(
-    rows: Sequence[WorkloadRow], anchors: RunAnchors, value_rows: Sequence[ValueRow]
+    rows: Sequence[WorkloadRow], anchors: RunAnchors, cost_capacity_rows: Sequence[CostCapacityRow]
 ) -> Table:
     """Of one configuration: reading and writing beside each other, one that mixes over both."""
     pairs = _operation_pairs(rows)
@@ -465,8 +470,10 @@ def _operation_columns_table(
             ]
         lines.append((Cell(pair.title), *cells))
     heads = (Column("Workload"), *(Column(name, is_number=True) for name in names))
-    groups = _row_groups([replace(pair.rows[0], title=pair.title) for pair in pairs], value_rows)
-    for value_row in value_rows:
+    groups = _row_groups(
+        [replace(pair.rows[0], title=pair.title) for pair in pairs], cost_capacity_rows
+    )
+    for value_row in cost_capacity_rows:
         text = value_row.figures[0].text
         lines.append((Cell(value_row.title), *(Cell(text) for _ in names)))
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)

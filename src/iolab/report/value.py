@@ -33,7 +33,7 @@ RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 """Units of which the first workload has a row for each TB."""
 
 
-class ValueFigure(Record):
+class CostCapacityFigure(Record):
     """A configuration's figure; `amount` is None where it cannot be compared."""
 
     configuration: str
@@ -41,20 +41,20 @@ class ValueFigure(Record):
     amount: float | None = None
 
 
-class ValueRow(Record, dict=True):
+class CostCapacityRow(Record, dict=True):
     """A figure of each configuration; `is_open` where intervals do not tell the best.
 
     `better` is None where none is the best of the row. `scope` says of what the figures are.
     """
 
     title: str
-    figures: tuple[ValueFigure, ...]
+    figures: tuple[CostCapacityFigure, ...]
     better: Better | None = None
     is_open: bool = False
     scope: str = ""
 
     @cached_property
-    def ranked(self) -> list[ValueFigure]:
+    def figures_best_first(self) -> list[CostCapacityFigure]:
         """Those that can be compared, the best first."""
         own = [figure for figure in self.figures if figure.amount]
         is_reversed = self.better is not Better.LOWER
@@ -63,40 +63,50 @@ class ValueRow(Record, dict=True):
     @property
     def best_ratio(self) -> float | None:
         """The best as so many times the next best; None where there is no best."""
-        if self.better is None or len(self.ranked) < 2:
+        if self.better is None or len(self.figures_best_first) < 2:
             return None
-        best, second = (figure.amount or 1.0 for figure in self.ranked[:2])
+        best, second = (figure.amount or 1.0 for figure in self.figures_best_first[:2])
         return None if best == second else best / second
 
-    def figure_of(self, configuration: str) -> ValueFigure:
+    def figure_of_configuration(self, configuration: str) -> CostCapacityFigure:
         """The figure of that configuration."""
         own = (figure for figure in self.figures if figure.configuration == configuration)
-        return next(own, ValueFigure(configuration, DASH))
+        return next(own, CostCapacityFigure(configuration, DASH))
 
 
-def cost_row(configurations: Sequence[Configuration]) -> ValueRow | None:
+def cost_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
     """What each costs."""
-    return _row("Cost", configurations, lambda owner: _money(owner, _cost(owner)), None)
+    return _build_row(
+        "Cost",
+        configurations,
+        lambda configuration: _money_text_and_amount(configuration, _total_cost(configuration)),
+        None,
+    )
 
 
-def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> ValueRow | None:
+def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
     """What a usable TB costs, or of configurations that do not tell those a raw one."""
     for kind in ("usable", "raw"):
-        sizes = {owner.id: _terabytes(owner, kind) for owner in configurations}
+        sizes = {
+            configuration.id: _capacity_tb(configuration, kind) for configuration in configurations
+        }
         if any(sizes.values()):
 
             def cost(
-                owner: Configuration, sizes: Mapping[str, float | None] = sizes
+                configuration: Configuration, sizes: Mapping[str, float | None] = sizes
             ) -> tuple[str, float] | None:
-                return _money(owner, _quotient(_cost(owner), sizes[owner.id]))
+                return _money_text_and_amount(
+                    configuration,
+                    _quotient_if_known(_total_cost(configuration), sizes[configuration.id]),
+                )
 
-            return _row(f"Cost per {kind} TB", configurations, cost, Better.LOWER)
+            return _build_row(f"Cost per {kind} TB", configurations, cost, Better.LOWER)
     return None
 
 
 def value_for_money_row(
     configurations: Sequence[Configuration], scores: Mapping[str, ScoreInterval], workloads: int
-) -> ValueRow | None:
+) -> CostCapacityRow | None:
     """Best rates for money of all workloads together, as times the best."""
     if not scores:
         return None
@@ -104,35 +114,39 @@ def value_for_money_row(
     others = [score for score in scores.values() if score is not top]
     currency = next(iter(cost_currencies(configurations)), "")
     figures = tuple(
-        ValueFigure(
-            owner.id, ratio_text(scores[owner.id].value / top.value), scores[owner.id].value
+        CostCapacityFigure(
+            configuration.id,
+            ratio_text(scores[configuration.id].value / top.value),
+            scores[configuration.id].value,
         )
-        for owner in configurations
-        if owner.id in scores
+        for configuration in configurations
+        if configuration.id in scores
     )
     title = f"Performance per {MONEY:g} {currency}"
     is_open = any(top.low <= other.high for other in others)
     scope = f"over {counted_noun(workloads, 'workload')}"
-    return ValueRow(title, figures, Better.HIGHER, is_open, scope)
+    return CostCapacityRow(title, figures, Better.HIGHER, is_open, scope)
 
 
-def value_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[ValueRow, ...]:
+def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[CostCapacityRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
-    owners = without_host_subsets(brief.study.configurations)
-    scores, workloads = value_for_money_scores(owners, brief.best_points)
+    configurations = without_host_subsets(brief.study.configurations)
+    scores, workloads = value_for_money_scores(configurations, brief.best_points)
     rows = (
-        cost_row(owners),
-        cost_per_terabyte_row(owners),
-        value_for_money_row(owners, scores, workloads),
-        _row("Raw capacity per node", owners, _raw_per_node, None),
-        *_rates_per_terabyte(owners, figures),
+        cost_row(configurations),
+        cost_per_terabyte_row(configurations),
+        value_for_money_row(configurations, scores, workloads),
+        _build_row(
+            "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
+        ),
+        *_rate_per_terabyte_rows(configurations, figures),
     )
     return tuple(row for row in rows if row is not None)
 
 
-def _rates_per_terabyte(
+def _rate_per_terabyte_rows(
     configurations: Sequence[Configuration], figures: Sequence[BestFigure]
-) -> Iterator[ValueRow | None]:
+) -> Iterator[CostCapacityRow | None]:
     """The first workload of each unit for each usable TB."""
     for unit in RATES_PER_TERABYTE_SHOWN:
         first = next((figure for figure in figures if figure.value.unit == unit), None)
@@ -145,60 +159,63 @@ def _rates_per_terabyte(
         }
 
         shares = {
-            owner.id: (own[owner.id].value or 0.0) / owner.capacity.usable_tb
-            for owner in configurations
-            if owner.capacity.usable_tb and owner.id in own
+            configuration.id: (own[configuration.id].value or 0.0)
+            / configuration.capacity.usable_tb
+            for configuration in configurations
+            if configuration.capacity.usable_tb and configuration.id in own
         }
         most = max(shares.values(), default=0.0)
 
         def rate(
-            owner: Configuration,
+            configuration: Configuration,
             shares: Mapping[str, float] = shares,
             unit: str = unit,
             most: float = most,
         ) -> tuple[str, float] | None:
-            share = shares.get(owner.id)
+            share = shares.get(configuration.id)
             return (value_text(share, unit, largest=most), share) if share else None
 
-        yield _row(f"{first.title} per usable TB", configurations, rate, None)
+        yield _build_row(f"{first.title} per usable TB", configurations, rate, None)
 
 
-def _row(
+def _build_row(
     title: str,
     configurations: Sequence[Configuration],
     figure: Callable[[Configuration], tuple[str, float] | None],
     better: Better | None,
-) -> ValueRow | None:
+) -> CostCapacityRow | None:
     """A row; None where no configuration has a figure."""
-    figures_by_owner = {owner.id: figure(owner) for owner in configurations}
+    figures_by_owner = {configuration.id: figure(configuration) for configuration in configurations}
     comparable = len(cost_currencies(configurations)) < 2
     figures = tuple(
-        ValueFigure(name, own[0], own[1] if comparable else None)
+        CostCapacityFigure(name, own[0], own[1] if comparable else None)
         for name, own in figures_by_owner.items()
         if own is not None
     )
-    return ValueRow(title, figures, better) if figures else None
+    return CostCapacityRow(title, figures, better) if figures else None
 
 
-def _terabytes(owner: Configuration, kind: str) -> float | None:
-    return owner.capacity.usable_tb if kind == "usable" else owner.capacity.raw_tb
+def _capacity_tb(configuration: Configuration, kind: str) -> float | None:
+    return configuration.capacity.usable_tb if kind == "usable" else configuration.capacity.raw_tb
 
 
-def _cost(owner: Configuration) -> float | None:
-    return None if owner.cost is None else owner.cost.total
+def _total_cost(configuration: Configuration) -> float | None:
+    return None if configuration.cost is None else configuration.cost.total
 
 
-def _money(owner: Configuration, amount: float | None) -> tuple[str, float] | None:
-    if not amount or owner.cost is None:
+def _money_text_and_amount(
+    configuration: Configuration, amount: float | None
+) -> tuple[str, float] | None:
+    if not amount or configuration.cost is None:
         return None
     text = format_count(amount) if amount >= MONEY else significant_digits_text(amount)
-    return f"{text} {owner.cost.currency}", amount
+    return f"{text} {configuration.cost.currency}", amount
 
 
-def _raw_per_node(owner: Configuration) -> tuple[str, float] | None:
-    size = _quotient(owner.capacity.raw_tb, owner.nodes)
+def _raw_capacity_per_node_text_and_tb(configuration: Configuration) -> tuple[str, float] | None:
+    size = _quotient_if_known(configuration.capacity.raw_tb, configuration.nodes)
     return None if size is None else (terabytes_text(size), size)
 
 
-def _quotient(amount: float | None, size: float | None) -> float | None:
+def _quotient_if_known(amount: float | None, size: float | None) -> float | None:
     return amount / size if amount and size else None

@@ -13,12 +13,12 @@ from iolab.loads.kvcache.trace import (
     Request,
     Trace,
     TraceError,
-    count_hits,
+    count_lru_hits,
     parse_trace,
     read_trace,
     repeat_trace,
-    session_of_requests,
-    with_block_tokens,
+    session_numbers,
+    trace_with_block_tokens,
 )
 
 REAL_SECONDS = 3537.0
@@ -88,12 +88,12 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tokens", "counts"), [(1024, [2, 1]), (256, [6, 4])])
 def test_blocks_of_another_size_share_the_same_prefixes(tokens: int, counts: list[int]) -> None:
-    trace = with_block_tokens(parse(mooncake((0, [0, 1, 2]), (9, [0, 1]))), tokens)
+    trace = trace_with_block_tokens(parse(mooncake((0, [0, 1, 2]), (9, [0, 1]))), tokens)
     first, second = (request.blocks for request in trace.requests)
     assert [len(first), len(second)] == counts
     assert second == first[: len(second)]
     with pytest.raises(TraceError, match="1000"):
-        with_block_tokens(trace, 1000)
+        trace_with_block_tokens(trace, 1000)
 
 
 def brute_force_hits(requests: tuple[Request, ...], capacity: int) -> int:
@@ -116,7 +116,7 @@ def brute_force_hits(requests: tuple[Request, ...], capacity: int) -> int:
 def test_hits_are_those_of_a_list_in_the_order_of_use() -> None:
     requests = generate_trace(1, 120.0).requests
     for capacity in (50, 500, 2000):
-        assert count_hits(requests, capacity).hits == brute_force_hits(requests, capacity)
+        assert count_lru_hits(requests, capacity).hits == brute_force_hits(requests, capacity)
 
 
 def test_a_trace_that_is_told_again_has_new_blocks_but_one_system_prompt() -> None:
@@ -124,7 +124,7 @@ def test_a_trace_that_is_told_again_has_new_blocks_but_one_system_prompt() -> No
     again = repeat_trace(requests, 5, 12_000_000)
     assert [request.blocks for request in again[3:]] == [(0, 5), (0, 6)]
     assert again[3].due_ns == 12_000_000
-    assert len(set(session_of_requests(requests))) == 3
+    assert len(set(session_numbers(requests))) == 3
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -146,7 +146,7 @@ def test_the_generator_makes_what_the_published_trace_has(seed: int) -> None:
         (50_000, 0.355),
         (10**9, 0.366),
     ):
-        assert count_hits(requests, capacity).share == pytest.approx(published_share, abs=0.035)
+        assert count_lru_hits(requests, capacity).share == pytest.approx(published_share, abs=0.035)
     due_s = [request.due_ns / 1e9 for request in requests]
     for seconds, least, most in ((10, 1.2, 2.5), (60, 1.8, 4.5)):
         counts, _ = np.histogram(due_s, bins=np.arange(0, REAL_SECONDS, seconds))

@@ -30,10 +30,10 @@ from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.kvcache.checks import (
+    check_block_hits,
     check_capacity_filled,
     check_queue_grows,
     check_requests_late,
-    check_reuse,
     check_work_outside,
 )
 from iolab.loads.kvcache.metrics import (
@@ -54,7 +54,7 @@ class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
     checks = shared_checks_with_overrides(
         added_after={
             check_engine_errors: (check_verify_mismatch,),
-            check_totals_disagree: (check_reuse, check_capacity_filled),
+            check_totals_disagree: (check_block_hits, check_capacity_filled),
             check_target_is_memory: (check_buffered_io, check_cache_hits),
             CheckSlot.BYTES: (
                 check_unwritten_extents,

@@ -42,7 +42,7 @@ class KvCacheDriver(ProcessDriver):
         """See `ProcessDriver`."""
         job = KvCacheJob.require_type(run.point.job)
         replay = self._replay or _replay_of_run(session, run)
-        host = _host_place(session, run, share)
+        host = _host_index(session, run, share)
         self._readers[share.name] = KvCacheReader(job, replay, host)
         return kv_cache_command(
             job,
@@ -58,7 +58,7 @@ class KvCacheDriver(ProcessDriver):
         return self._readers[share.name]
 
 
-def _host_place(session: SessionContext, run: PlannedRun, share: HostRunState) -> int:
+def _host_index(session: SessionContext, run: PlannedRun, share: HostRunState) -> int:
     return hosts_making_load_of_point(session.study, run.point).index(share.name)
 
 

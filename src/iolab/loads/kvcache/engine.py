@@ -19,7 +19,7 @@ from iolab.hosts.engine_lines import (
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
 from iolab.hosts.intervals import DirectionInterval
-from iolab.loads.kvcache.replay import Replay, encode_requests, ideal_hits
+from iolab.loads.kvcache.replay import Replay, encode_requests, lru_hit_counts
 from iolab.loads.kvcache.workload import (
     Durability,
     KvCacheJob,
@@ -41,13 +41,13 @@ def kv_cache_command(
     job: KvCacheJob, replay: Replay, host: int, directory: str, *, seconds: float, seed: int
 ) -> Command:
     """The process of one host. EngineError where it has more requests than a message holds."""
-    warm, requests = replay.of_host(host)
+    warm, requests = replay.requests_of_host(host)
     data_set = job.data_set("")
     spec: dict[str, Any] = {
         "format": FORMAT,
         "object_bytes": job.object_bytes,
         "objects": job.objects_per_block,
-        "slots": job.slots,
+        "slots": job.slot_count,
         "capacity": job.capacity_blocks,
         "memory": job.memory_blocks,
         "place": job.placement.value,
@@ -74,9 +74,9 @@ def kv_cache_command(
     return timed_engine_command(ARGV, directory, text, seconds, recorded=compact_json(recorded))
 
 
-def spec_bytes(replay: Replay, host: int) -> int:
+def requests_message_bytes(replay: Replay, host: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
-    warm, requests = replay.of_host(host)
+    warm, requests = replay.requests_of_host(host)
     return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
@@ -109,7 +109,7 @@ class KvCacheReader(LineReader):
 
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of requests."""
-        self.details = self._details(require_part(end, "requests"))
+        self.details = self._run_details(require_part(end, "requests"))
         return parse_totals(head, end, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
@@ -122,10 +122,10 @@ class KvCacheReader(LineReader):
         if not require_part(end, "requests").get("requests"):
             self.faults.add_fault("no request came")
 
-    def _details(self, counts: Mapping[str, Any]) -> KvCacheRun:
-        warm, requests = self._replay.of_host(self._host)
+    def _run_details(self, counts: Mapping[str, Any]) -> KvCacheRun:
+        warm, requests = self._replay.requests_of_host(self._host)
         came = requests[: require_count(counts, "requests")]
-        ideal = ideal_hits(self._job, warm, came)
+        ideal = lru_hit_counts(self._job, warm, came)
         return KvCacheRun(
             requests=require_count(counts, "requests"),
             blocks=require_count(counts, "blocks"),

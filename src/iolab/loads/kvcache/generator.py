@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from iolab.loads.kvcache.trace import BlockNumbers, Request, Trace
+from iolab.loads.kvcache.trace import BlockNumbering, Request, Trace
 from iolab.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
 
-CONVERSATION: Final = "conversation"
+CONVERSATION_TRACE_NAME: Final = "conversation"
 """The trace that is built in."""
 
 BLOCK_TOKENS: Final = 512
@@ -28,55 +28,55 @@ BLOCK_TOKENS: Final = 512
 SESSIONS_PER_S: Final = 1.99
 """Sessions that begin."""
 
-CLUSTERED: Final = 0.45
+CLUSTERED_SESSION_SHARE: Final = 0.45
 CLUSTER_GAP_S: Final = 2.0
 """The part of sessions that another one follows at once, and after how long in the mean."""
 
-WAVE: Final = 0.12
-WAVE_S: Final = 600.0
+RATE_WAVE_AMPLITUDE: Final = 0.12
+RATE_WAVE_PERIOD_S: Final = 600.0
 """How far the rate of sessions goes up and down, and in what time."""
 
-TREND: Final = 0.09
-TREND_S: Final = 3537.0
+RATE_TREND_RISE: Final = 0.09
+RATE_TREND_DURATION_S: Final = 3537.0
 """How far it rises over the length of the real trace; after that it stays."""
 
-EARLIER_S: Final = 3000.0
+LEAD_IN_S: Final = 3000.0
 """Sessions that began so long before the trace's begin go on in it."""
 
-CONTINUES: Final = (0.335, 0.45, 0.53, 0.60, 0.62, 0.68, 0.72)
+FOLLOW_UP_SHARES: Final = (0.335, 0.45, 0.53, 0.60, 0.62, 0.68, 0.72)
 """The part of requests that are followed by another of their session, by how many came before."""
 
-KEPT: Final = 0.84
+FULL_PREFIX_SHARE: Final = 0.84
 """Follow-ups that keep all blocks of their parent but the last; others keep a part."""
-KEPT_PART: Final = (0.03, 0.75)
-CUT: Final = 0.08
+PARTIAL_PREFIX_RANGE: Final = (0.03, 0.75)
+CONTEXT_CUT_SHARE: Final = 0.08
 """Follow-ups whose context was cut, to a part of its length."""
-CUT_PART: Final = (0.30, 0.90)
+CONTEXT_CUT_RANGE: Final = (0.30, 0.90)
 
 Quantiles = Sequence[tuple[float, float]]
 """Parts of all, each with the value that so many do not exceed."""
 
-_LENGTH_PARTS: Final = (0.0, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1.0)
+_INPUT_QUANTILE_LEVELS: Final = (0.0, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1.0)
 
-LAST_INPUT: Final = tuple(
+SINGLE_REQUEST_INPUT_QUANTILES: Final = tuple(
     zip(
-        _LENGTH_PARTS,
+        _INPUT_QUANTILE_LEVELS,
         (890, 896, 900, 1011, 4721, 12_104, 25_690, 40_327, 94_410, 126_195),
         strict=True,
     )
 )
 """Tokens of first requests that are not followed by another."""
 
-FIRST_INPUT: Final = tuple(
+FIRST_REQUEST_INPUT_QUANTILES: Final = tuple(
     zip(
-        _LENGTH_PARTS,
+        _INPUT_QUANTILE_LEVELS,
         (900, 1131, 1298, 2888, 6893, 14_593, 25_409, 33_732, 73_427, 126_195),
         strict=True,
     )
 )
 """Tokens of first requests that are."""
 
-OUTPUT: Final = (
+OUTPUT_TOKENS_QUANTILES: Final = (
     (0.0, 1.0),
     (0.10, 24.0),
     (0.25, 156.0),
@@ -89,7 +89,7 @@ OUTPUT: Final = (
 )
 """Generated tokens."""
 
-GAP_S: Final = (
+REQUEST_GAP_QUANTILES_S: Final = (
     (0.0, 12.0),
     (0.10, 42.0),
     (0.25, 66.0),
@@ -102,7 +102,7 @@ GAP_S: Final = (
 )
 """Seconds from a request to the next of its session."""
 
-NEW_TOKENS: Final = (
+NEW_TOKENS_QUANTILES: Final = (
     (0.0, 1.0),
     (0.25, 8.0),
     (0.50, 23.0),
@@ -116,20 +116,20 @@ NEW_TOKENS: Final = (
 INPUT_TOKENS_MAX: Final = 126_195
 
 
-class _Draft(Record):
-    """A request before its blocks are numbered; `parent` is that of its session, if any."""
+class _DraftRequest(Record):
+    """A request before its blocks are numbered."""
 
     due_s: float
     input_tokens: int
     output_tokens: int
-    keys: tuple[tuple[int, int], ...]
+    block_keys: tuple[tuple[int, int], ...]
 
 
-def draw_quantile(quantiles: Quantiles, part: float) -> float:
-    """The value of a part of all, 0 to 1, log-linear between those that are known."""
+def quantile_value(quantiles: Quantiles, level: float) -> float:
+    """The value at a level from 0 to 1, log-linear between those that are known."""
     for (low, low_value), (high, value) in itertools.pairwise(quantiles):
-        if part <= high:
-            share = (part - low) / (high - low)
+        if level <= high:
+            share = (level - low) / (high - low)
             return low_value * math.exp(share * math.log(value / low_value))
     return quantiles[-1][1]
 
@@ -137,89 +137,98 @@ def draw_quantile(quantiles: Quantiles, part: float) -> float:
 @lru_cache(maxsize=8)
 def generate_trace(seed: int, seconds: float) -> Trace:
     """The requests of that many seconds; a longer trace begins with a shorter one of its seed."""
-    numbers = BlockNumbers()
+    numbers = BlockNumbering()
     requests = tuple(
         Request(
             round(draft.due_s * 1e9),
             draft.input_tokens,
             draft.output_tokens,
-            numbers.number_path(draft.keys),
+            numbers.block_numbers(draft.block_keys),
         )
-        for draft in _drafts_in_order(seed, seconds)
+        for draft in _draft_requests_by_time(seed, seconds)
     )
-    digest = hashlib.sha256(f"{CONVERSATION} 1 {seed}".encode()).hexdigest()
-    return Trace(CONVERSATION, digest, BLOCK_TOKENS, 0, requests)
+    digest = hashlib.sha256(f"{CONVERSATION_TRACE_NAME} 1 {seed}".encode()).hexdigest()
+    return Trace(CONVERSATION_TRACE_NAME, digest, BLOCK_TOKENS, 0, requests)
 
 
-def _drafts_in_order(seed: int, seconds: float) -> list[_Draft]:
+def _draft_requests_by_time(seed: int, seconds: float) -> list[_DraftRequest]:
     import numpy as np
 
     random = np.random.default_rng(seed)
-    drafts: list[tuple[float, int, _Draft]] = []
+    drafts: list[tuple[float, int, _DraftRequest]] = []
     ordinal = 0
-    first_s = -EARLIER_S
-    most_per_s = SESSIONS_PER_S * (1 - CLUSTERED) * (1 + WAVE + TREND)
+    cluster_start_s = -LEAD_IN_S
+    peak_clusters_per_s = (
+        SESSIONS_PER_S * (1 - CLUSTERED_SESSION_SHARE) * (1 + RATE_WAVE_AMPLITUDE + RATE_TREND_RISE)
+    )
     while True:
-        first_s -= math.log(1.0 - random.random()) / most_per_s
-        if first_s >= seconds:
+        cluster_start_s -= math.log(1.0 - random.random()) / peak_clusters_per_s
+        if cluster_start_s >= seconds:
             break
-        if random.random() > _relative_rate(first_s) / (1 + WAVE + TREND):
+        if random.random() > _relative_session_rate(cluster_start_s) / (
+            1 + RATE_WAVE_AMPLITUDE + RATE_TREND_RISE
+        ):
             continue
-        start_s = first_s
+        start_s = cluster_start_s
         while True:
-            for draft in _session(random, start_s, ordinal):
+            for draft in _session_draft_requests(random, start_s, ordinal):
                 if 0 <= draft.due_s < seconds:
                     drafts.append((draft.due_s, ordinal, draft))
                 ordinal += 1
-            if random.random() >= CLUSTERED:
+            if random.random() >= CLUSTERED_SESSION_SHARE:
                 break
             start_s -= math.log(1.0 - random.random()) * CLUSTER_GAP_S
     return [draft for _, _, draft in sorted(drafts, key=lambda item: item[:2])]
 
 
-def _relative_rate(at_s: float) -> float:
-    wave = WAVE * math.sin(2 * math.pi * at_s / WAVE_S)
-    return 1 + wave + TREND * (min(max(at_s / TREND_S, 0.0), 1.0) - 0.5)
+def _relative_session_rate(at_s: float) -> float:
+    wave = RATE_WAVE_AMPLITUDE * math.sin(2 * math.pi * at_s / RATE_WAVE_PERIOD_S)
+    return 1 + wave + RATE_TREND_RISE * (min(max(at_s / RATE_TREND_DURATION_S, 0.0), 1.0) - 0.5)
 
 
-def _session(random: np.random.Generator, start_s: float, ordinal: int) -> list[_Draft]:
+def _session_draft_requests(
+    random: np.random.Generator, start_s: float, ordinal: int
+) -> list[_DraftRequest]:
     """The requests of one session; each block is known by the request that first had it."""
     depth, due_s = 0, start_s
-    follows = random.random() < CONTINUES[0]
-    length = draw_quantile(FIRST_INPUT if follows else LAST_INPUT, random.random())
-    output = round(draw_quantile(OUTPUT, random.random()))
-    keys = _path((), round(length), ordinal)
-    drafts = [_Draft(due_s, round(length), output, keys)]
+    follows = random.random() < FOLLOW_UP_SHARES[0]
+    length = quantile_value(
+        FIRST_REQUEST_INPUT_QUANTILES if follows else SINGLE_REQUEST_INPUT_QUANTILES,
+        random.random(),
+    )
+    output = round(quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
+    block_keys = _block_keys((), round(length), ordinal)
+    drafts = [_DraftRequest(due_s, round(length), output, block_keys)]
     while follows:
         depth += 1
         parent = drafts[-1]
-        due_s += draw_quantile(GAP_S, random.random())
+        due_s += quantile_value(REQUEST_GAP_QUANTILES_S, random.random())
         length = parent.input_tokens + parent.output_tokens
-        length += draw_quantile(NEW_TOKENS, random.random())
-        kept = len(parent.keys) - 1
-        if random.random() >= KEPT:
-            kept = round(kept * _between(KEPT_PART, random.random()))
-        if random.random() < CUT:
-            length *= _between(CUT_PART, random.random())
+        length += quantile_value(NEW_TOKENS_QUANTILES, random.random())
+        kept = len(parent.block_keys) - 1
+        if random.random() >= FULL_PREFIX_SHARE:
+            kept = round(kept * _interpolate(PARTIAL_PREFIX_RANGE, random.random()))
+        if random.random() < CONTEXT_CUT_SHARE:
+            length *= _interpolate(CONTEXT_CUT_RANGE, random.random())
         tokens = max(min(round(length), INPUT_TOKENS_MAX), 1)
-        output = round(draw_quantile(OUTPUT, random.random()))
-        keys = _path(parent.keys[: max(kept, 1)], tokens, ordinal + depth)
-        drafts.append(_Draft(due_s, tokens, output, keys))
-        follows = random.random() < CONTINUES[min(depth, len(CONTINUES) - 1)]
+        output = round(quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
+        block_keys = _block_keys(parent.block_keys[: max(kept, 1)], tokens, ordinal + depth)
+        drafts.append(_DraftRequest(due_s, tokens, output, block_keys))
+        follows = random.random() < FOLLOW_UP_SHARES[min(depth, len(FOLLOW_UP_SHARES) - 1)]
     return drafts
 
 
-SYSTEM_PROMPT: Final = (-1, 0)
+SYSTEM_PROMPT_BLOCK_KEY: Final = (-1, 0)
 """The block with which every request begins."""
 
 
-def _path(
+def _block_keys(
     kept: Sequence[tuple[int, int]], tokens: int, ordinal: int
 ) -> tuple[tuple[int, int], ...]:
     count = -(-tokens // BLOCK_TOKENS)
-    known = (tuple(kept) or (SYSTEM_PROMPT,))[:count]
+    known = (tuple(kept) or (SYSTEM_PROMPT_BLOCK_KEY,))[:count]
     return (*known, *((ordinal, place) for place in range(len(known), count)))
 
 
-def _between(limits: tuple[float, float], part: float) -> float:
-    return limits[0] + part * (limits[1] - limits[0])
+def _interpolate(limits: tuple[float, float], share: float) -> float:
+    return limits[0] + share * (limits[1] - limits[0])

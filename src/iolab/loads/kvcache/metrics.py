@@ -111,7 +111,7 @@ def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | N
     runs = [run for index in hosts if (run := view.kv_run(index)) is not None]
     blocks = sum(run.blocks for run in runs)
     pace = view.operation_histogram(hosts, KvOperation.PREFIX_PACE)
-    rates = {p: _pace_rate(pace, 100.0 - p) for p in (50.0, 5.0)}
+    rates = {p: _prefix_rate_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
     return {
@@ -128,7 +128,7 @@ def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | N
     }
 
 
-def _pace_rate(pace: Histogram, percent: float) -> float | None:
+def _prefix_rate_percentile(pace: Histogram, percent: float) -> float | None:
     """Bytes a second of prefixes of which so many per cent come faster."""
     ns = pace.percentile_ns(percent)
     return PACE_BYTES * NS_PER_S / ns if ns else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.loads.kvcache.generator import CONVERSATION
-from iolab.loads.kvcache.replay import GENERATED_STEP_S, largest_request_blocks, load_trace
+from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME
+from iolab.loads.kvcache.replay import GENERATED_STEP_S, largest_request_block_count, load_trace
 from iolab.loads.kvcache.table import KvCacheTable
-from iolab.loads.kvcache.trace import TraceError, with_block_tokens
+from iolab.loads.kvcache.trace import TraceError, trace_with_block_tokens
 from iolab.loads.kvcache.workload import KvCacheJob, Placement
 from iolab.study.document import StudyDocument
 from iolab.study.tables import Problem, StudyTables, add_problems
@@ -21,17 +21,17 @@ FILES_MAX: Final = 1_000_000
 def add_kv_cache_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of KV-cache workloads that no single key shows."""
     for item, table in tables.items_of_table("workload", KvCacheTable):
-        add_problems(document, item, _problems(table))
+        add_problems(document, item, _kv_cache_problems(table))
         if document.tree.get("precondition", {}).get("steady"):
             message = f"steady of [precondition] does not go with workload {table.id}."
             hint = "Leave steady out: a store that is full is in the state that a trace leaves."
             document.add_fault(("precondition", "steady"), message, hint)
 
 
-def _problems(table: KvCacheTable) -> Iterator[Problem]:
+def _kv_cache_problems(table: KvCacheTable) -> Iterator[Problem]:
     try:
         trace = load_trace(table.trace, GENERATED_STEP_S)
-        with_block_tokens(trace, table.block_tokens)
+        trace_with_block_tokens(trace, table.block_tokens)
     except TraceError as fault:
         hint = "Give a file of one JSON object a line, or 'conversation'."
         yield Problem(("trace",), f"a trace that cannot be replayed: {fault}", hint)
@@ -43,14 +43,14 @@ def _problems(table: KvCacheTable) -> Iterator[Problem]:
         )
         yield Problem(("requests_per_s",), "no requests_per_s", hint)
     job = table.build_job()
-    if table.trace != CONVERSATION and job.start_s * 1e9 > trace.span_ns:
+    if table.trace != CONVERSATION_TRACE_NAME and job.start_s * 1e9 > trace.span_ns:
         has = f"start = {job.start_s:g} s, but its trace ends at {trace.span_ns / 1e9:.0f} s"
         yield Problem(("start",), has, "Give an earlier start.")
     yield from _capacity_problems(table, job)
 
 
 def _capacity_problems(table: KvCacheTable, job: KvCacheJob) -> Iterator[Problem]:
-    largest = largest_request_blocks(job)
+    largest = largest_request_block_count(job)
     least = largest * job.block_bytes
     for index, capacity in enumerate(table.capacity):
         if parse_size(capacity) < least:
@@ -63,7 +63,7 @@ def _capacity_problems(table: KvCacheTable, job: KvCacheJob) -> Iterator[Problem
                 has,
                 f"Give at least {format_bytes(least)}.",
             )
-    objects = job.slots * job.objects_per_block
+    objects = job.slot_count * job.objects_per_block
     if job.placement is Placement.FILES and objects > FILES_MAX:
         has = f"objects = 'files', which makes {objects:,} of them on each host"
         hint = f"Write objects = 'slab', or a capacity of at most {FILES_MAX:,} objects."

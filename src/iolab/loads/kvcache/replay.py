@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
-from iolab.loads.kvcache.generator import CONVERSATION, INPUT_TOKENS_MAX, generate_trace
+from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME, INPUT_TOKENS_MAX, generate_trace
 from iolab.loads.kvcache.trace import (
     HitCounts,
     Request,
     Trace,
     TraceError,
-    count_hits,
+    count_lru_hits,
     read_trace,
     repeat_trace,
-    session_of_requests,
-    with_block_tokens,
+    session_numbers,
+    trace_with_block_tokens,
 )
 from iolab.loads.kvcache.workload import KvCacheJob, TraceArrivals
 from iolab.record import Record
@@ -51,7 +51,7 @@ class Replay(Record, dict=True):
     hosts: tuple[int, ...]
     clock_factor: float
 
-    def of_host(self, index: int) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    def requests_of_host(self, index: int) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
         """The warm and the replayed requests of one host."""
         warm, replayed = self._requests_by_host
         return tuple(warm.get(index, ())), tuple(replayed.get(index, ()))
@@ -76,17 +76,17 @@ def trace_digest(name: str) -> str:
 
 def load_trace(name: str, seconds: float) -> Trace:
     """A trace by its name or path; the built-in one of at least that many seconds. TraceError."""
-    if name != CONVERSATION:
+    if name != CONVERSATION_TRACE_NAME:
         return read_trace(name)
     steps = max(math.ceil(seconds / GENERATED_STEP_S), 1)
     return generate_trace(TRACE_SEED, steps * GENERATED_STEP_S)
 
 
-def largest_request_blocks(job: KvCacheJob) -> int:
+def largest_request_block_count(job: KvCacheJob) -> int:
     """The blocks of the largest request that the trace has or may have. TraceError."""
-    if job.trace == CONVERSATION:
+    if job.trace == CONVERSATION_TRACE_NAME:
         return -(-INPUT_TOKENS_MAX // job.block_tokens)
-    trace = with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
+    trace = trace_with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
     return max(len(request.blocks) for request in trace.requests)
 
 
@@ -100,17 +100,17 @@ def request_count(job: KvCacheJob, seconds: float) -> int:
 def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Replay:
     """The requests of a run, so many that the asked rate is kept on average. TraceError."""
     wanted = request_count(job, seconds)
-    trace, requests, first = _requests_from(job, wanted + 1)
+    trace, requests, first = _trace_from_start(job, wanted + 1)
     if len(requests) > REQUESTS_OF_RUN_MAX * hosts:
         raise TraceError(
             f"the run replays {len(requests):,} requests, and {REQUESTS_OF_RUN_MAX:,} a host are "
             "the most"
         )
-    spread = _spread_times(trace, requests, job.arrivals, seed)
+    spread = _arrival_times_ns(trace, requests, job.arrivals, seed)
     begin, end = spread[first], spread[first + wanted]
     factor = (end - begin) / (seconds * 1e9) if end > begin else 1.0
     chosen = requests[: first + wanted]
-    sessions = session_of_requests(chosen)
+    sessions = session_numbers(chosen)
     return Replay(
         trace=trace,
         warm=first,
@@ -123,17 +123,17 @@ def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Repla
             )
             for at, request in zip(spread, chosen, strict=False)
         ),
-        hosts=tuple(_host_of_session(session, hosts) for session in sessions),
+        hosts=tuple(_host_index_of_session(session, hosts) for session in sessions),
         clock_factor=factor,
     )
 
 
-def _requests_from(job: KvCacheJob, wanted: int) -> tuple[Trace, tuple[Request, ...], int]:
+def _trace_from_start(job: KvCacheJob, wanted: int) -> tuple[Trace, tuple[Request, ...], int]:
     """The trace, enough of its requests, and the first of them that is replayed."""
     start_ns = round(job.start_s * 1e9)
-    if job.trace != CONVERSATION:
-        trace = with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
-        first = trace.first_after(start_ns)
+    if job.trace != CONVERSATION_TRACE_NAME:
+        trace = trace_with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
+        first = trace.first_index_from(start_ns)
         if first >= len(trace.requests):
             span = trace.span_ns / 1e9
             raise TraceError(f"start = {job.start_s:g} s is after its end, at {span:g} s")
@@ -141,14 +141,14 @@ def _requests_from(job: KvCacheJob, wanted: int) -> tuple[Trace, tuple[Request, 
         return trace, repeat_trace(trace.requests, first + wanted, trace.span_ns + step_ns), first
     seconds = job.start_s + wanted / GENERATED_REQUESTS_PER_S
     while True:
-        trace = with_block_tokens(load_trace(job.trace, seconds), job.block_tokens)
-        first = trace.first_after(start_ns)
+        trace = trace_with_block_tokens(load_trace(job.trace, seconds), job.block_tokens)
+        first = trace.first_index_from(start_ns)
         if len(trace.requests) >= first + wanted:
             return trace, trace.requests[: first + wanted], first
         seconds += GENERATED_STEP_S
 
 
-def _spread_times(
+def _arrival_times_ns(
     trace: Trace, requests: Sequence[Request], arrivals: TraceArrivals, seed: int
 ) -> list[int]:
     """When requests come on the trace's clock, in their order."""
@@ -166,7 +166,7 @@ def _spread_times(
     return [round(value) for value in times.tolist()]
 
 
-def _host_of_session(session: int, hosts: int) -> int:
+def _host_index_of_session(session: int, hosts: int) -> int:
     """The host of a session, by chance and always the same."""
     digest = hashlib.blake2b(session.to_bytes(8, "little"), digest_size=8).digest()
     return int.from_bytes(digest, "little") % hosts
@@ -195,6 +195,8 @@ def encode_requests(requests: Sequence[Request]) -> list[list[int]]:
     return encoded
 
 
-def ideal_hits(job: KvCacheJob, warm: Sequence[Request], requests: Sequence[Request]) -> HitCounts:
+def lru_hit_counts(
+    job: KvCacheJob, warm: Sequence[Request], requests: Sequence[Request]
+) -> HitCounts:
     """What an LRU list of the job's capacity would have held of these requests."""
-    return count_hits(requests, job.capacity_blocks, warm)
+    return count_lru_hits(requests, job.capacity_blocks, warm)

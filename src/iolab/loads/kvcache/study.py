@@ -12,7 +12,7 @@ from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.kvcache.problems import add_kv_cache_faults
-from iolab.loads.kvcache.replay import ideal_hits, plan_replay
+from iolab.loads.kvcache.replay import lru_hit_counts, plan_replay
 from iolab.loads.kvcache.table import KvCacheTable
 from iolab.loads.kvcache.trace import TraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, WritePolicy
@@ -52,7 +52,7 @@ def replay_demand(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Rep
         replay = plan_replay(job, seconds, hosts, seed)
     except TraceError:
         return None
-    counts = [ideal_hits(job, *replay.of_host(host)) for host in range(hosts)]
+    counts = [lru_hit_counts(job, *replay.requests_of_host(host)) for host in range(hosts)]
     blocks, hits = sum(c.references for c in counts), sum(c.hits for c in counts)
     writes = 0 if job.write is WritePolicy.NONE else blocks - hits
     return ReplayDemand(
@@ -90,7 +90,9 @@ class KvCacheStudy(LoadStudy):
         devices: Mapping[str, DeviceFacts],  # noqa: ARG002
     ) -> list[Fault]:
         """Runs with more requests than a host can be told of at once."""
-        found = (_requests_fault(study, p) for p in plan.points if isinstance(p.job, KvCacheJob))
+        found = (
+            _request_count_fault(study, p) for p in plan.points if isinstance(p.job, KvCacheJob)
+        )
         return [fault for fault in found if fault is not None]
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
@@ -127,9 +129,9 @@ def _demand_of_point(study: Study, point: Point) -> ReplayDemand | None:
     return replay_demand(job, seconds, makers, study.method.seed)
 
 
-def _requests_fault(study: Study, point: Point) -> Fault | None:
+def _request_count_fault(study: Study, point: Point) -> Fault | None:
     """Why a run cannot be told to its hosts; None where it can."""
-    from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, spec_bytes
+    from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, requests_message_bytes
 
     job = KvCacheJob.require_type(point.job)
     hosts = len(hosts_making_load_of_point(study, point))
@@ -138,7 +140,7 @@ def _requests_fault(study: Study, point: Point) -> Fault | None:
         replay = plan_replay(job, seconds, hosts, study.method.seed)
     except TraceError as fault:
         return Fault(f"The trace of {point.title_text}: {fault}.", REQUESTS_HINT)
-    most = max(spec_bytes(replay, host) for host in range(hosts))
+    most = max(requests_message_bytes(replay, host) for host in range(hosts))
     if most <= SPEC_BYTES_MAX:
         return None
     requests = format_count(len(replay.requests) - replay.warm)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import HOSTS_AXIS, AnyJob, Indicator
-from iolab.loads.kvcache.generator import CONVERSATION
+from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.replay import trace_digest
 from iolab.loads.kvcache.workload import (
@@ -61,7 +61,7 @@ class KvCacheTable(SearchTable):
     )
 
     engine: Annotated[EngineName, values.word_value((KV_CACHE_ENGINE,), "engines")]
-    trace: Annotated[str, values.text_value(PATH_CHARACTERS)] = CONVERSATION
+    trace: Annotated[str, values.text_value(PATH_CHARACTERS)] = CONVERSATION_TRACE_NAME
     model: Annotated[str, values.word_value(tuple(MODELS), "models")] = "llama3-70b"
     kv_bytes_per_token: Annotated[int, values.integer_value(1, TOKEN_BYTES_MAX)] | None = None
     tensor_parallel: Annotated[int, values.integer_value(1, RANKS_MAX)] = 1

@@ -76,7 +76,7 @@ class Trace(Record):
         """How many come in a second of its own clock."""
         return (len(self.requests) - 1) * 1e9 / self.span_ns if self.span_ns else 0.0
 
-    def first_after(self, due_ns: int) -> int:
+    def first_index_from(self, due_ns: int) -> int:
         """The number of the first request that comes at that time or later."""
         low, high = 0, len(self.requests)
         while low < high:
@@ -100,7 +100,7 @@ class HitCounts(Record):
         return self.hits / self.references if self.references else 0.0
 
 
-class LruStore:
+class LruBlockCache:
     """A store that holds so many blocks and drops the least recently used one."""
 
     def __init__(self, capacity: int) -> None:
@@ -110,7 +110,7 @@ class LruStore:
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def look_up(self, blocks: Sequence[int]) -> int:
+    def count_hits_and_insert(self, blocks: Sequence[int]) -> int:
         """How many blocks of a request are held, from its first one on; then all of them are.
 
         The last block is used first: of a prefix its tail is dropped before its head.
@@ -124,27 +124,27 @@ class LruStore:
         return hits
 
 
-def count_hits(
+def count_lru_hits(
     requests: Iterable[Request], capacity: int, warm: Iterable[Request] = ()
 ) -> HitCounts:
     """What a store of that many blocks holds of the requests, after the `warm` ones."""
-    store = LruStore(capacity)
+    store = LruBlockCache(capacity)
     for request in warm:
-        store.look_up(request.blocks)
+        store.count_hits_and_insert(request.blocks)
     references = hits = 0
     for request in requests:
         references += len(request.blocks)
-        hits += store.look_up(request.blocks)
+        hits += store.count_hits_and_insert(request.blocks)
     return HitCounts(references, hits)
 
 
-class BlockNumbers:
+class BlockNumbering:
     """Numbers blocks in the order in which they first appear, each by its parent and its key."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, object], int] = {}
 
-    def number_path(self, keys: Iterable[object]) -> tuple[int, ...]:
+    def block_numbers(self, keys: Iterable[object]) -> tuple[int, ...]:
         """The numbers of a request's blocks."""
         path: list[int] = []
         for key in keys:
@@ -153,7 +153,7 @@ class BlockNumbers:
         return tuple(path)
 
 
-def with_block_tokens(trace: Trace, block_tokens: int) -> Trace:
+def trace_with_block_tokens(trace: Trace, block_tokens: int) -> Trace:
     """The same requests in blocks of another size. TraceError where sizes are no multiples."""
     own = trace.block_tokens
     if block_tokens == own:
@@ -162,7 +162,7 @@ def with_block_tokens(trace: Trace, block_tokens: int) -> Trace:
         raise TraceError(
             f"block_tokens = {block_tokens} is no multiple or part of the trace's {own} tokens"
         )
-    numbers = BlockNumbers()
+    numbers = BlockNumbering()
     requests = []
     for request in trace.requests:
         count = -(-request.input_tokens // block_tokens)
@@ -178,18 +178,18 @@ def with_block_tokens(trace: Trace, block_tokens: int) -> Trace:
                 request.due_ns,
                 request.input_tokens,
                 request.output_tokens,
-                numbers.number_path(keys[: max(count, 1)]),
+                numbers.block_numbers(keys[: max(count, 1)]),
             )
         )
     return Trace(trace.name, trace.digest, block_tokens, trace.clock_step_ns, tuple(requests))
 
 
-def session_of_requests(requests: Sequence[Request]) -> list[int]:
+def session_numbers(requests: Sequence[Request]) -> list[int]:
     """A number for each request that all of a session share: the first block that is its own.
 
     Blocks that more than half of all requests begin with belong to no session.
     """
-    common = _common_prefix(requests)
+    common = _common_prefix_blocks(requests)
     return [
         next((block for block in request.blocks if block not in common), request.blocks[-1])
         for request in requests
@@ -203,7 +203,7 @@ def repeat_trace(requests: Sequence[Request], count: int, span_ns: int) -> tuple
     """
     if count <= len(requests):
         return tuple(requests[:count])
-    kept = _common_prefix(requests)
+    kept = _common_prefix_blocks(requests)
     blocks = 1 + max(block for request in requests for block in request.blocks)
     repeated = list(requests)
     while len(repeated) < count:
@@ -218,7 +218,7 @@ def repeat_trace(requests: Sequence[Request], count: int, span_ns: int) -> tuple
     return tuple(repeated)
 
 
-def _common_prefix(requests: Sequence[Request]) -> frozenset[int]:
+def _common_prefix_blocks(requests: Sequence[Request]) -> frozenset[int]:
     uses: dict[int, int] = {}
     for request in requests:
         for block in request.blocks[:COMMON_BLOCKS_MAX]:
@@ -248,10 +248,10 @@ def read_trace(path: str) -> Trace:
 
 
 class TraceFormat(Record):
-    """How lines of a published format tell a request; `marks` are fields that only it has."""
+    """How lines of a published format tell a request; only it has the `distinctive_fields`."""
 
     title: str
-    marks: tuple[str, ...]
+    distinctive_fields: tuple[str, ...]
     time_unit_ns: int
     block_tokens: int
 
@@ -260,8 +260,8 @@ FORMATS: Final = (
     TraceFormat("Bailian", ("chat_id",), 1_000_000_000, 16),
     TraceFormat("Mooncake", (), NS_PER_MS, 512),
 )
-"""The first whose marks a line has: Alibaba's Bailian traces, and Mooncake's, which AIPerf and
-others write too."""
+"""The first whose distinctive fields a line has: Alibaba's Bailian traces, and Mooncake's, which
+AIPerf and others write too."""
 
 FIELDS: Final = ("timestamp", "input_length", "output_length", "hash_ids")
 """What both formats call a request's time, tokens and blocks."""
@@ -271,16 +271,16 @@ NUMBER_MAX: Final = 1 << 53
 
 def parse_trace(name: str, digest: str, lines: Sequence[str]) -> Trace:
     """A trace of one JSON object a line; TraceError with the first line that is none."""
-    numbers = BlockNumbers()
+    numbers = BlockNumbering()
     requests: list[Request] = []
     form: TraceFormat | None = None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            fields = _line_fields(line)
-            form = form or _format_of(fields)
-            requests.append(_request_of(fields, form, numbers))
+            fields = _parse_line_fields(line)
+            form = form or _detect_format(fields)
+            requests.append(_parse_request(fields, form, numbers))
         except TraceError as fault:
             raise TraceError(f"line {number} of {quote_value(name)} {fault}") from None
         if len(requests) > 1 and requests[-1].due_ns < requests[-2].due_ns:
@@ -300,7 +300,7 @@ def parse_trace(name: str, digest: str, lines: Sequence[str]) -> Trace:
     return Trace(name, digest, form.block_tokens, _clock_step_ns(shifted), shifted)
 
 
-def _line_fields(line: str) -> Mapping[str, Any]:
+def _parse_line_fields(line: str) -> Mapping[str, Any]:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -314,12 +314,14 @@ def _line_fields(line: str) -> Mapping[str, Any]:
     raise TraceError(f"is no JSON object: {excerpt(line, 40)}")
 
 
-def _format_of(fields: Mapping[str, Any]) -> TraceFormat:
-    return next(form for form in FORMATS if all(mark in fields for mark in form.marks))
+def _detect_format(fields: Mapping[str, Any]) -> TraceFormat:
+    return next(form for form in FORMATS if all(mark in fields for mark in form.distinctive_fields))
 
 
-def _request_of(fields: Mapping[str, Any], form: TraceFormat, numbers: BlockNumbers) -> Request:
-    time, tokens, output = (_number_of(fields, key) for key in FIELDS[:3])
+def _parse_request(
+    fields: Mapping[str, Any], form: TraceFormat, numbers: BlockNumbering
+) -> Request:
+    time, tokens, output = (_parse_number_field(fields, key) for key in FIELDS[:3])
     ids = fields.get("hash_ids")
     if not isinstance(ids, list):
         raise TraceError("has no hash_ids" if ids is None else "has hash_ids that are no list")
@@ -328,11 +330,11 @@ def _request_of(fields: Mapping[str, Any], form: TraceFormat, numbers: BlockNumb
     if not all(isinstance(block, int | str) for block in ids):
         raise TraceError("has hash_ids that are neither numbers nor words")
     return Request(
-        round(time * form.time_unit_ns), int(tokens), int(output), numbers.number_path(ids)
+        round(time * form.time_unit_ns), int(tokens), int(output), numbers.block_numbers(ids)
     )
 
 
-def _number_of(fields: Mapping[str, Any], key: str) -> float:
+def _parse_number_field(fields: Mapping[str, Any], key: str) -> float:
     value = fields.get(key)
     if value is None:
         raise TraceError(f"has no {key}")

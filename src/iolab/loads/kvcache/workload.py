@@ -152,7 +152,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         return self.memory_tier_bytes // self.block_bytes
 
     @property
-    def slots(self) -> int:
+    def slot_count(self) -> int:
         """Blocks for which there is room: more than are held, for those that are still read."""
         in_flight = self.reads_in_flight + self.writes_in_flight
         return self.capacity_blocks + max(-(-in_flight // self.objects_per_block), SPARE_SLOTS_MIN)
@@ -169,7 +169,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
 
     def data_set(self, configuration: str) -> DataSet:
         """See `AnyJob`: one slab, or a file for each object."""
-        places = self.slots * self.objects_per_block
+        places = self.slot_count * self.objects_per_block
         files = self.placement is Placement.FILES
         return DataSet(
             id=f"kv{'f' if files else ''}{places}x{self.object_bytes}",
