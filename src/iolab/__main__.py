@@ -28,13 +28,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from iolab.cli.limited import run_command
 
-    code = run_command(_conclude, sys.argv[1:])
+    code = run_command(_run_command_line_with_sigint, sys.argv[1:])
     # The kernel frees all memory at once; to take hundreds of modules apart one by one, as
     # `sys.exit` does, took a tenth of a short command. Whatever was printed is flushed already.
     os._exit(code)
 
 
-def _conclude(argv: Sequence[str]) -> int:
+def _run_command_line_with_sigint(argv: Sequence[str]) -> int:
     from iolab.cli.app import run_command_line
 
     # A shell starts what it runs in the background with the signal ignored.

@@ -38,7 +38,7 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     LatencyBin,
     Statistic,
-    server_run_of,
+    server_run_of_run,
 )
 from iolab.loads.metadata.workload import (
     Operation,
@@ -276,7 +276,7 @@ def _settings(session: Session, **changes: Any) -> Session:
 
 
 def _server(session: Session, **changes: Any) -> Session:
-    server = server_run_of(session.record)
+    server = server_run_of_run(session.record)
     assert server is not None
     return session.but(replace(session.record, details=replace(server, **changes)))
 

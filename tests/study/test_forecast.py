@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.registry import study_kinds
-from iolab.study.forecast import Forecast, forecast_verdicts
+from iolab.study.forecast import VerdictForecast, forecast_verdicts
 from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 
@@ -16,7 +16,7 @@ FILES = '[[workload]]\nid = "f"\nengine = "metadata"\nranks = 4\nfiles_per_rank 
 TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
-def forecast_of(text: str, *sets: str) -> Forecast:
+def forecast_of(text: str, *sets: str) -> VerdictForecast:
     study = parse_study(HEAD + text, "s", StudyOverrides(sets=sets))
     return forecast_verdicts(study, make_plan(study), study_kinds())
 

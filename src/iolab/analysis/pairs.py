@@ -376,13 +376,13 @@ def _gains_over_baseline(
         {side.key: side.results for pair in pairs.values() for side in pair}, study
     )
 
-    def judge(point_place: PointPlace, metric: str) -> Comparison:
+    def compare_metric(point_place: PointPlace, metric: str) -> Comparison:
         pair = pairs[point_place]
         return compare_pair(
             pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
         )
 
-    cells, without = compare_metrics(pairs, study, metrics, judge)
+    cells, without = compare_metrics(pairs, study, metrics, compare_metric)
     return ConfigurationGains(*names, cells, (*skipped, *without))
 
 

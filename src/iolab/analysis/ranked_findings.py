@@ -134,9 +134,9 @@ def _crossovers_of_curves(
     trails = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.WORSE]
     if not leads or not trails:
         return
-    first = _load_of_cell(leads[0], name) < _load_of_cell(trails[0], name)
+    first = _load_on_axis(leads[0], name) < _load_on_axis(trails[0], name)
     low, high = (leads, trails) if first else (trails, leads)
-    last, start = _load_of_cell(low[-1], name), _load_of_cell(high[0], name)
+    last, start = _load_on_axis(low[-1], name), _load_on_axis(high[0], name)
     if last >= start:
         return
     pair = (gains.candidate, gains.baseline)
@@ -153,10 +153,10 @@ def _crossovers_of_curves(
         low_load_lead_share=cell_lead_share(low[-1]),
         high_load_lead_share=cell_lead_share(high[0]),
         leads_at_all_lower_loads=all(
-            cell in low for cell in cells if _load_of_cell(cell, name) <= last
+            cell in low for cell in cells if _load_on_axis(cell, name) <= last
         ),
         leads_at_all_higher_loads=all(
-            cell in high for cell in cells if _load_of_cell(cell, name) >= start
+            cell in high for cell in cells if _load_on_axis(cell, name) >= start
         ),
         level=worst_level((low[-1].level, high[0].level)),
         runs=(
@@ -179,7 +179,7 @@ def _concerns_metric(reason: str, metric: str) -> bool:
     return not colon or name == metric
 
 
-def _load_of_cell(cell: ComparedMetric, name: str) -> int:
+def _load_on_axis(cell: ComparedMetric, name: str) -> int:
     return int(dict(cell.axis)[name])
 
 

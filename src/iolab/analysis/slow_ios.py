@@ -97,20 +97,20 @@ class HostTelemetry:
         """What was out of the ordinary while the I/O was under way."""
         begin_ns = self._start_ns + io.at_ns
         span = (begin_ns, begin_ns + io.latency_ns)
-        writeback = self._most("memory", "writeback_bytes", span)
+        writeback = self._metric_maximum("memory", "writeback_bytes", span)
         if writeback >= WRITEBACK_BYTES_MIN:
             yield f"writeback of {format_bytes(round(writeback))}"
         yield from self._other_io(span)
-        busy = self._most("cpu", "busy_share", span)
+        busy = self._metric_maximum("cpu", "busy_share", span)
         if busy >= BUSY_SHARE_MIN:
             yield f"cores {percent_text(busy)} busy"
-        stolen = self._most("cpu", "steal_share", span)
+        stolen = self._metric_maximum("cpu", "steal_share", span)
         if stolen >= STEAL_SHARE_MIN:
             yield f"{percent_text(stolen)} of processor time stolen"
-        memory = self._most("pressure", "memory_some_share", span)
+        memory = self._metric_maximum("pressure", "memory_some_share", span)
         if memory >= PRESSURE_SHARE_MIN:
             yield f"tasks waited {percent_text(memory)} of the time for memory"
-        if self._most("thermal", "throttle_events_per_s", span) > 0:
+        if self._metric_maximum("thermal", "throttle_events_per_s", span) > 0:
             yield "cores throttled by heat"
 
     def _other_io(self, span: tuple[int, int]) -> Iterator[str]:
@@ -119,7 +119,7 @@ class HostTelemetry:
             for counter in self._series:
                 if counter.scope != "disk" or counter.metric != f"{way}_bytes_per_s":
                     continue
-                rate = _most_of(counter, span)
+                rate = _series_maximum(counter, span)
                 if counter.name in self._devices:
                     rate -= self._load_rate(number, span)
                 if rate >= OTHER_BYTES_PER_S_MIN and counter.name in self._devices:
@@ -138,16 +138,16 @@ class HostTelemetry:
             return 0.0
         return float((table.bytes[chosen] / (table.span_ns[chosen] / NS_PER_S)).max())
 
-    def _most(self, scope: str, metric: str, span: tuple[int, int]) -> float:
+    def _metric_maximum(self, scope: str, metric: str, span: tuple[int, int]) -> float:
         chosen = (
             counter
             for counter in self._series
             if counter.scope == scope and counter.metric == metric
         )
-        return max((_most_of(counter, span) for counter in chosen), default=0.0)
+        return max((_series_maximum(counter, span) for counter in chosen), default=0.0)
 
 
-def _most_of(series: CounterSeries, span: tuple[int, int]) -> float:
+def _series_maximum(series: CounterSeries, span: tuple[int, int]) -> float:
     """The largest value of the steps that overlap a time, by the host's clock; 0 without one."""
     length = series.span_ns
     # A value that stands at a moment is taken for the second before it, too.

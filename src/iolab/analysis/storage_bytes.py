@@ -46,7 +46,7 @@ class ByteAccount(Record):
     node_bytes: tuple[NodeBytes, ...]
 
 
-def storage_bytes_of(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
+def storage_byte_account(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
     """The account of a run that storage nodes were watched in, else None.
 
     Nodes of one kernel (containers, network namespaces) see the same disks: each counts once.

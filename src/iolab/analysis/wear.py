@@ -146,9 +146,9 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     rated = endurance_bytes(change.before)
     wear = replace(
         wear,
-        host_bytes=_difference(change.written_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES),
+        host_bytes=_stepped_counter_metric(change.written_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES),
         endurance_share=change.block_bytes / rated if rated else None,
-        energy_wh=_energy(change),
+        energy_wh=_energy_metric(change),
     )
     before, after = media_bytes(change.before), media_bytes(change.after)
     if before is None or after is None or before.counter is not after.counter:
@@ -156,8 +156,10 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     grown, step = after.written_bytes - before.written_bytes, media_step_bytes(before, after)
     if grown < 0:
         return replace(wear, reason="the counter of what the flash wrote fell")
-    wear = replace(wear, media_bytes=_difference(grown, step), media_counter=before.counter)
-    if reason := _refusal(view, change, grown, step):
+    wear = replace(
+        wear, media_bytes=_stepped_counter_metric(grown, step), media_counter=before.counter
+    )
+    if reason := _no_amplification_reason(view, change, grown, step):
         return replace(wear, reason=reason)
     return replace(wear, write_amplification=write_amplification(change.block_bytes, grown, step))
 
@@ -173,12 +175,12 @@ def media_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
     return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
 
 
-def _difference(count: int, step: int) -> Metric:
+def _stepped_counter_metric(count: int, step: int) -> Metric:
     """A difference of a counter that rounds up in steps, with what it leaves open."""
     return Metric(float(count), "bytes", float(max(count - step, 0)), float(count + step))
 
 
-def _energy(change: DriveChange) -> Metric | None:
+def _energy_metric(change: DriveChange) -> Metric | None:
     before, after = change.smart_before, change.smart_after
     if before is None or after is None or before.energy_wh is None or after.energy_wh is None:
         return None
@@ -186,7 +188,7 @@ def _energy(change: DriveChange) -> Metric | None:
     return None if grown < 0 else Metric(float(grown), "Wh", float(max(grown - 1, 0)), grown + 1.0)
 
 
-def _refusal(view: RunView, change: DriveChange, grown: int, step: int) -> str:
+def _no_amplification_reason(view: RunView, change: DriveChange, grown: int, step: int) -> str:
     """Why no write amplification can be told, with what would do; "" where it can."""
     if change.has_stood_still:
         return "the drive's counters stood still"

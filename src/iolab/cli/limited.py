@@ -31,7 +31,9 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """Run a command and return its exit code; reading commands under a limit run in a child."""
     limits = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-    if all(limit == resource.RLIM_INFINITY for limit in limits) or not _does(argv, Work.READS):
+    if all(limit == resource.RLIM_INFINITY for limit in limits) or not _is_command_with_work(
+        argv, Work.READS
+    ):
         return command(argv)
     completion, completion_end = os.pipe()
     try:
@@ -56,7 +58,7 @@ def require_address_space(argv: Sequence[str]) -> None:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_MIN:
         return
-    if _does(argv, Work.LOADS) and not {"-h", "--help"} & {*argv}:
+    if _is_command_with_work(argv, Work.LOADS) and not {"-h", "--help"} & {*argv}:
         from iolab.errors import HostError
         from iolab.units import format_bytes
 
@@ -67,7 +69,7 @@ def require_address_space(argv: Sequence[str]) -> None:
         )
 
 
-def _does(argv: Sequence[str], work: Work) -> bool:
+def _is_command_with_work(argv: Sequence[str], work: Work) -> bool:
     command = command_of(argv)
     return command is not None and command.work is work
 

@@ -122,8 +122,8 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
     else:
         text.append(f"{elapsed:.0f} s")
-    if progress.phase is Phase.MEASURE and progress.load_hosts_text:
-        text.append(f"  {progress.load_hosts_text}", style=QUIET_STYLE)
+    if progress.phase is Phase.MEASURE and progress.load_host_count_text:
+        text.append(f"  {progress.load_host_count_text}", style=QUIET_STYLE)
     if progress.phase is Phase.MEASURE and progress.message:
         text.append(f"  {one_line(progress.message)}", style=QUIET_STYLE)
     elif warming:
@@ -359,7 +359,7 @@ class LinesView(LiveView):
             expected = f" (about {format_duration_s(event.expected_s)})"
         if event.run is None or event.phase is Phase.LAY_OUT:
             return name + expected
-        makers = self._progress.load_hosts_text if event.phase is Phase.MEASURE else ""
+        makers = self._progress.load_host_count_text if event.phase is Phase.MEASURE else ""
         return f"{self._run_text(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
 
     def _run_text(self, run: PlannedRun) -> str:

@@ -53,9 +53,9 @@ def man_page(app: Typer) -> str:
 
 def _page_lines(app: TyperGroup, context: Context) -> Iterator[str]:
     yield f'.TH IOLAB 1 "" "iolab {__version__}" "User Commands"'
-    yield from (".SH NAME", f"iolab \\- {_escaped(app.help or '').removesuffix('.').lower()}")
+    yield from (".SH NAME", f"iolab \\- {_escape_roff(app.help or '').removesuffix('.').lower()}")
     yield from (".SH SYNOPSIS", ".B iolab", r"[\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]...")
-    yield from (".SH DESCRIPTION", _escaped(app.epilog or ""))
+    yield from (".SH DESCRIPTION", _escape_roff(app.epilog or ""))
     yield ".SH OPTIONS"
     yield from _parameter_lines(app, context)
     for group, commands in commands_by_group().items():
@@ -83,7 +83,7 @@ def _command_lines(command: Command, parent: Context) -> Iterator[str]:
     ]
     yield f'.SS "{" ".join(("iolab", name, "[OPTIONS]", *arguments))}"'
     for paragraph in (command.help or "").split("\n\n"):
-        yield _escaped(" ".join(paragraph.split()))
+        yield _escape_roff(" ".join(paragraph.split()))
         yield ".PP"
     yield from _parameter_lines(command, context)
 
@@ -102,11 +102,11 @@ def _parameter_lines(command: Command, context: Context) -> Iterator[str]:
 
 def _tagged_lines(term: str, text: str) -> Iterator[str]:
     yield ".TP"
-    yield f".B {_escaped(term)}"
-    yield _escaped(" ".join(text.split()))
+    yield f".B {_escape_roff(term)}"
+    yield _escape_roff(" ".join(text.split()))
 
 
-def _escaped(text: str) -> str:
+def _escape_roff(text: str) -> str:
     """Text of which nothing is a request of roff; hyphens can be copied as such."""
     text = _SPECIAL.sub(lambda match: "\\e" if match[0] == "\\" else r"\-", text)
     return f"\\&{text}" if text.startswith((".", "'")) else text

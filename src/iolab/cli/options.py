@@ -461,15 +461,15 @@ def with_output_format(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter("as_json", keyword, default=False, annotation=AsJson),
     )
 
-    def command_with_format(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as the signature says
+    def run_with_output_format(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as the signature says
         output = options.pop("output_format", OutputFormat.TABLE)
         if options.pop("as_json", False):
             output = OutputFormat.JSON
         command(*arguments, **{**options, last.name: output})
 
-    command_with_format.__doc__ = command.__doc__
-    vars(command_with_format)["__signature__"] = inspect.Signature([*own, *shared])
-    return command_with_format
+    run_with_output_format.__doc__ = command.__doc__
+    vars(run_with_output_format)["__signature__"] = inspect.Signature([*own, *shared])
+    return run_with_output_format
 
 
 StorageClasses = Annotated[

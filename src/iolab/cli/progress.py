@@ -234,7 +234,7 @@ class SessionProgress(Record):
         return self.load_hosts_by_point.get((point.configuration, point.per_node, point.host_count))
 
     @property
-    def load_hosts_text(self) -> str:
+    def load_host_count_text(self) -> str:
         """`6 guests on 2 nodes` of the current run; empty where hosts are no guests."""
         makers = self.load_hosts_of_run(self.run)
         return "" if makers is None else makers.guest_count_text

@@ -104,7 +104,7 @@ def session_screen_lines(
     end = drawn_lines("", *closing)
     room = None if height is None or screen.is_whole else height - len(top) - len(end)
     if room is None:
-        middle = drawn_lines(*_summaries(_all_results(screen), screen))
+        middle = drawn_lines(*_parts_with_summary_tables(_all_results(screen), screen))
         middle = _with_contents(middle, list(details), len(top))
     else:
         middle = _results_that_fit(screen, room)
@@ -143,7 +143,9 @@ def _all_results(screen: SessionScreen) -> Iterator[RenderableType]:
     yield from load_finding_lines(study, results)
 
 
-def _summaries(parts: Iterable[RenderableType], screen: SessionScreen) -> Iterator[RenderableType]:
+def _parts_with_summary_tables(
+    parts: Iterable[RenderableType], screen: SessionScreen
+) -> Iterator[RenderableType]:
     """The same, tables with the columns that matter most where nobody wants all of them."""
     for part in parts:
         if isinstance(part, GroupedTable) and not screen.is_whole:
@@ -155,11 +157,13 @@ def _summaries(parts: Iterable[RenderableType], screen: SessionScreen) -> Iterat
 def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
     if len(screen.points) <= room:
-        every = drawn_lines(*_summaries(_all_results(screen), screen))
+        every = drawn_lines(*_parts_with_summary_tables(_all_results(screen), screen))
         if len(every) <= room:
             return every
         tables = drawn_lines(
-            *_summaries(result_lines(screen.study, screen.results, screen.points), screen)
+            *_parts_with_summary_tables(
+                result_lines(screen.study, screen.results, screen.points), screen
+            )
         )
         if len(tables) < room:
             return [*tables, *drawn_lines(_left_out_text(0))]

@@ -89,12 +89,12 @@ def read_settings(commands: tuple[str, ...]) -> Settings:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except ValueError as error:  # also of text that is not UTF-8
         raise UsageError(f"'{path}' is not TOML: {error}.", _HINT) from error
-    if faults := tuple(_faults(table, commands)):
+    if faults := tuple(_settings_faults(table, commands)):
         raise UsageError(f"'{path}' has settings that iolab does not have.", _HINT, faults)
     return Settings(path, table)
 
 
-def _faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:
+def _settings_faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:
     """One for each key that is unknown or has a value of another kind."""
     faults = []
     for key, value in table.items():

@@ -504,17 +504,18 @@ def is_emulator(hypervisor: str | None) -> bool:
 class HostProgram(Record):
     """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
 
-    It is on a host that has `name` on its PATH. `version_command` are the commands that tell
-    versions, by their programs. `version_text` says what hosts must have alike, `must_be_equal`
-    what to do where they have not. `fault_of_facts` says what is wrong with it on a host, and is
-    None where load is as well made by something else; `install` is what to do then.
+    It is on a host that has `name` on its PATH. `version_commands` are the commands that tell
+    versions, by their programs. `version_text` says what hosts must have alike,
+    `unequal_versions_hint` what to do where they have not. `fault_of_facts` says what is wrong with
+    it on a host, and is None where load is as well made by something else; `install` is what to do
+    then.
     """
 
     name: str
     title: str
-    version_command: Mapping[str, Sequence[str]]
+    version_commands: Mapping[str, Sequence[str]]
     version_text: Callable[[HostFacts], str]
-    must_be_equal: str
+    unequal_versions_hint: str
     fault_of_facts: Callable[[HostFacts], str | None] | None = None
     install: str = ""
 
@@ -527,5 +528,5 @@ class HostProgram(Record):
 def version_commands(programs: Iterable[HostProgram]) -> dict[str, list[str]]:
     """What hosts are asked for those programs: each with the command that tells its version."""
     return {
-        name: list(argv) for program in programs for name, argv in program.version_command.items()
+        name: list(argv) for program in programs for name, argv in program.version_commands.items()
     }

@@ -66,32 +66,32 @@ class LibraryKind(StrEnum):
     NOT_LOADED = "not loaded"
 
 
-def _names(words: str) -> frozenset[str]:
+def _name_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
 FUNCTION_GROUPS: Final[Mapping[str, frozenset[str]]] = {
-    "writing to stable storage": _names(
+    "writing to stable storage": _name_set(
         "fsync fdatasync sync syncfs msync sync_file_range aio_fsync aio_fsync64 __fsync "
         "__fdatasync"
     ),
-    "advice on the page cache": _names(
+    "advice on the page cache": _name_set(
         "posix_fadvise posix_fadvise64 readahead madvise posix_madvise"
     ),
-    "opening files (and their flags)": _names(
+    "opening files (and their flags)": _name_set(
         "open open64 openat openat64 __open __open64 __open_2 __open64_2 __openat_2 __openat64_2 "
         "creat creat64 fopen fopen64 fcntl fcntl64"
     ),
-    "reads and writes": _names(
+    "reads and writes": _name_set(
         "read read64 pread pread64 readv preadv preadv64 preadv2 preadv64v2 __read_chk __pread_chk "
         "__pread64_chk write pwrite pwrite64 writev pwritev pwritev64 pwritev2 pwritev64v2 "
         "aio_read aio_read64 aio_write aio_write64 lio_listio lio_listio64 io_submit io_getevents "
         "io_pgetevents io_uring_enter io_uring_submit io_uring_submit_and_wait syscall"
     ),
-    "allocating and cutting files": _names(
+    "allocating and cutting files": _name_set(
         "fallocate fallocate64 posix_fallocate posix_fallocate64 ftruncate ftruncate64"
     ),
-    "clocks and waiting": _names(
+    "clocks and waiting": _name_set(
         "clock_gettime __clock_gettime64 gettimeofday time nanosleep clock_nanosleep"
     ),
 }

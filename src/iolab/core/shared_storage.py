@@ -31,7 +31,7 @@ def shared_pod_storage(facts: Mapping[str, HostFacts]) -> tuple[SharedStorage, .
         first, host = left.popitem()
         names = [first, *(name for name, other in left.items() if _has_same_storage(host, other))]
         if len(names) > 1:
-            claims = {_claim_of(facts[name]) for name in names}
+            claims = {_claim_name(facts[name]) for name in names}
             hosts = tuple(name for name in facts if name in names)
             is_one = len(claims) == 1 and claims != {""}
             groups.append(SharedStorage(hosts, _storage_text(facts, names), is_one))
@@ -40,7 +40,7 @@ def shared_pod_storage(facts: Mapping[str, HostFacts]) -> tuple[SharedStorage, .
     return tuple(groups[::-1])
 
 
-def _claim_of(host: HostFacts) -> str:
+def _claim_name(host: HostFacts) -> str:
     pod = host.pod
     return f"{pod.namespace}/{pod.claim}" if pod and pod.claim else ""
 

@@ -303,7 +303,7 @@ class AnyJob(TaggedRecord):
         return self.target_iops is not None
 
     @property
-    def own_limit_text(self) -> str:
+    def search_limit_text(self) -> str:
         """What a search keeps to without a limit on a latency; empty for nothing."""
         return ""
 

@@ -91,7 +91,7 @@ def guest_nodes(record: RunRecord) -> tuple[GuestNode, ...]:
     )
 
 
-def hypervisors_of(record: RunRecord) -> tuple[MonitoredHost, ...]:
+def watched_hypervisors(record: RunRecord) -> tuple[MonitoredHost, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
     return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
 
@@ -168,7 +168,7 @@ def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bo
         not devices.isdisjoint(
             delta.device for delta in deltas_of_lowest_devices(other, view.facts.get(other.host))
         )
-        for other in hypervisors_of(view.record)
+        for other in watched_hypervisors(view.record)
         if other.host != node.name and running_kernel_id(other.host, view.facts) == kernel
     )
 
@@ -215,7 +215,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
     ]
     total = sum(read for read, _ in below), sum(written for _, written in below)
     factors = read_and_write_factors(view.record)
-    nodes = hypervisors_of(view.record)
+    nodes = watched_hypervisors(view.record)
     blind = next(
         (n.host for n in nodes if not deltas_of_lowest_devices(n, view.facts.get(n.host))), None
     )

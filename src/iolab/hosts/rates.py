@@ -301,10 +301,10 @@ _SCOPES: Final[dict[str, Callable[[CounterBlock], Iterator[_DerivedMetric]]]] = 
 
 
 def _deriver_for_scope(
-    scope: str, only: str | None
+    scope: str, only_name: str | None
 ) -> Callable[[CounterBlock], Iterator[_DerivedMetric]] | None:
     """What derives a scope, or the one name of it; None for a scope without rates."""
-    return _derive_all_cores if (scope, only) == ("cpu", ALL_CORES) else _SCOPES.get(scope)
+    return _derive_all_cores if (scope, only_name) == ("cpu", ALL_CORES) else _SCOPES.get(scope)
 
 
 def _metric_over_steps(

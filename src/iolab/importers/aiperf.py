@@ -60,7 +60,7 @@ class AiperfImporter:
         for other in folder.files:
             if other.path == file.path.with_suffix(".csv"):
                 folder.mark_left_out(other, f"It holds the results of {file.name} once more.")
-        if _number(document, "request_latency", "avg") is None:
+        if _metric_number(document, "request_latency", "avg") is None:
             raise ForeignFileError("it has no latency of requests.")
         _mark_other_metrics(file, document)
         return [_run_of_document(file, document)]
@@ -77,25 +77,27 @@ def _mark_other_metrics(file: ForeignFile, document: Mapping[str, Any]) -> None:
 
 
 def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignRun:
-    count = _number(document, "request_count", "avg")
-    failed = _number(document, "error_request_count", "avg")
-    seconds = _number(document, "benchmark_duration", "avg")
+    count = _metric_number(document, "request_count", "avg")
+    failed = _metric_number(document, "error_request_count", "avg")
+    seconds = _metric_number(document, "benchmark_duration", "avg")
     requests = Figures(
         operation="request",
         count=None if count is None else round(count),
         seconds=seconds,
-        rate_per_s=_number(document, "request_throughput", "avg"),
+        rate_per_s=_metric_number(document, "request_throughput", "avg"),
         failed=round(failed or 0),
-        **_latencies(document, "request_latency"),
+        **_latency_figures_ns(document, "request_latency"),
     )
     figures = [requests]
-    if _number(document, "time_to_first_token", "avg") is not None:
+    if _metric_number(document, "time_to_first_token", "avg") is not None:
         figures.append(
             Figures(
-                operation="first_token", weight=0, **_latencies(document, "time_to_first_token")
+                operation="first_token",
+                weight=0,
+                **_latency_figures_ns(document, "time_to_first_token"),
             )
         )
-    settings = dict(_settings(document.get("input_config"), ""))
+    settings = dict(_load_options(document.get("input_config"), ""))
     errors = ("AIPerf was cancelled before its end",) if document.get("was_cancelled") else ()
     details = ImportedRun(
         tool="AIPerf",
@@ -119,14 +121,14 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
     )
 
 
-def _latencies(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What a metric of time tells, in ns."""
     metric = document.get(name)
     unit = str(metric.get("unit", "ms")) if isinstance(metric, dict) else "ms"
     factor = _UNITS.get(unit, 1.0 if unit.startswith("nano") else float(NS_PER_MS))
 
     def scaled(key: str) -> float | None:
-        value = _number(document, name, key)
+        value = _metric_number(document, name, key)
         return None if value is None else value * factor
 
     percentiles = tuple(
@@ -137,7 +139,7 @@ def _latencies(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     printed = tuple(
         (f"{name} {key}", f"{value:g} {unit}")
         for key in ("avg", "p50", "p99")
-        if (value := _number(document, name, key)) is not None
+        if (value := _metric_number(document, name, key)) is not None
     )
     return {
         "lat_min_ns": scaled("min"),
@@ -148,7 +150,7 @@ def _latencies(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _number(document: Mapping[str, Any], name: str, key: str) -> float | None:
+def _metric_number(document: Mapping[str, Any], name: str, key: str) -> float | None:
     metric = document.get(name)
     value = metric.get(key) if isinstance(metric, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 1e18:
@@ -156,7 +158,7 @@ def _number(document: Mapping[str, Any], name: str, key: str) -> float | None:
     return float(value)
 
 
-def _settings(value: object, path: str) -> Iterator[tuple[str, str]]:
+def _load_options(value: object, path: str) -> Iterator[tuple[str, str]]:
     """The options of its load by path."""
     waiting: list[tuple[object, str]] = [(value, path)]
     found = 0

@@ -215,7 +215,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
         for quantity, claimed, each in (
             ("operations", claim.count, [part.count for part in parts]),
             ("bytes", claim.bytes, [part.bytes for part in parts]),
-            ("bytes a second", *_bandwidth_and_parts(claim, parts)),
+            ("bytes a second", *_bandwidth_without_bytes_and_parts(claim, parts)),
             ("operations a second", *_rate_and_parts(claim, view, parts)),
         ):
             if claimed is not None and each and None not in each:
@@ -234,7 +234,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     yield not_applicable_answer("The file tells nothing twice that could be compared.")
 
 
-def _bandwidth_and_parts(
+def _bandwidth_without_bytes_and_parts(
     figures: Figures, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""

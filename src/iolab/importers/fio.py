@@ -373,7 +373,7 @@ class _FioReport(Record):
         buffered = {job.is_buffered for job in jobs}
         data = [job.data_bytes for job in jobs]
         flights = [job.max_in_flight for job in jobs]
-        claim = every.all_directions_figures
+        claim = every.mixed_block_figures
         details = ImportedRun(
             tool="fio",
             version=excerpt(

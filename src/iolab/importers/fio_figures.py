@@ -66,7 +66,7 @@ class FioEntries(Record):
         return (*self.busy_directions, *((SYNC,) if self._is_busy(SYNC) else ()))
 
     @property
-    def all_directions_figures(self) -> Figures | None:
+    def mixed_block_figures(self) -> Figures | None:
         """What fio says of all directions together, where it says that beside each of them."""
         if MIXED in self.busy_directions or not self._is_busy(MIXED):
             return None

@@ -86,7 +86,7 @@ def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignR
     document, first, last = _first_json_value(file)
     file.line_account.mark_read(first, last)
     _mark_matching(file, _KUBESTR_PROGRESS)
-    results = [dict_or_empty(item).get("Raw") for item in _items(document)]
+    results = [dict_or_empty(item).get("Raw") for item in _as_list(document)]
     raw = next((dict_or_empty(item) for item in results if dict_or_empty(item)), {})
     storage_class = dict_or_empty(raw.get("storageClass"))
     name = dict_or_empty(storage_class.get("metadata")).get("name")
@@ -118,7 +118,7 @@ def _first_json_value(file: ForeignFile) -> tuple[object, int, int]:
     return document, file.line_number_at(begin), file.line_number_at(end - 1)
 
 
-def _items(document: object) -> list[Any]:
+def _as_list(document: object) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 
@@ -237,7 +237,11 @@ def _kubestr_text_run(
     for way, row in job.rows.items():
         rate = next((row[key] for key in row if key.endswith(" IOPS")), "")
         speed = next((row[key] for key in row if key.endswith(" BW(KiB/s)")), "")
-        figures.append(_figures(way, parse_number(rate), _scaled(parse_number(speed), KIB), row))
+        figures.append(
+            _operation_figures(
+                way, parse_number(rate), _multiply_if_known(parse_number(speed), KIB), row
+            )
+        )
     beside = "beside" in settings
     return _summary_run(
         "kubestr",
@@ -342,10 +346,10 @@ def _kbench_run(
     ending, job = table
     value = parse_number(printed)
     row = {f"{order} {way} {ending}": printed}
-    figures = _figures(
+    figures = _operation_figures(
         way,
         value if ending == "iops" else None,
-        _scaled(value, KIB) if ending == "bw" else None,
+        _multiply_if_known(value, KIB) if ending == "bw" else None,
         row,
     )
     if ending == "lat":
@@ -534,7 +538,7 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
 def _dbench_figures(way: str, sums: _DirectionSums) -> Figures:
     low, mean, high = sums.latency or (None, None, None)
     return replace(
-        _figures(way, sums.rate or None, sums.speed or None, sums.printed),
+        _operation_figures(way, sums.rate or None, sums.speed or None, sums.printed),
         count=sums.count or None,
         bytes=sums.bytes or None,
         seconds=sums.seconds or None,
@@ -555,7 +559,7 @@ def _dbench_summary_runs(
         return
     if name.startswith("Mixed"):
         figures = [
-            _figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})
+            _operation_figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})
             for way in ("read", "write")
             if summary[way]
         ]
@@ -565,13 +569,15 @@ def _dbench_summary_runs(
     for way in ("read", "write"):
         if name.startswith("Sequential"):
             speed = _parse_fio_size(summary[way].removesuffix("/s"), is_old=False)
-            figures = [_figures(way, None, speed, {way: summary[way]})]
+            figures = [_operation_figures(way, None, speed, {way: summary[way]})]
         else:
-            figures = [_figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})]
+            figures = [
+                _operation_figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})
+            ]
         yield _dbench_summary_run(file, number, f"{way.title()} {rates[name]}", figures)
         if text := summary[f"{way}_bw"]:
             speed = _parse_fio_size(text.removesuffix("/s"), is_old=False)
-            figures = [_figures(way, None, speed, {way: text})]
+            figures = [_operation_figures(way, None, speed, {way: text})]
             yield _dbench_summary_run(file, number, f"{way.title()} Bandwidth", figures)
 
 
@@ -602,7 +608,7 @@ def _parse_fio_size(text: str, *, is_old: bool) -> float | None:
     return number * float(base ** " kMGT".index(match[2].replace("K", "k") or " "))
 
 
-def _figures(
+def _operation_figures(
     way: str, rate: float | None, speed: float | None, printed: Mapping[str, str]
 ) -> Figures:
     return Figures(
@@ -616,7 +622,7 @@ def _figures(
     )
 
 
-def _scaled(value: float | None, factor: float) -> float | None:
+def _multiply_if_known(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 

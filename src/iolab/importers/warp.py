@@ -119,7 +119,7 @@ class _Log(Struct):
     command: str = ""
     has_hashed_threads: bool = False
 
-    def requests_of(self, *operations: str) -> list[_Requests]:
+    def requests_of_operations(self, *operations: str) -> list[_Requests]:
         """Those of all clients that are of any of the operations."""
         return [own for (_, operation), own in self.requests.items() if operation in operations]
 
@@ -141,7 +141,7 @@ class WarpLogImporter:
                 folder.mark_used(twin)
         log = _read_log(file)
         spans = {
-            operation: _joint_span(log.requests_of(operation))
+            operation: _joint_span(log.requests_of_operations(operation))
             for operation in dict.fromkeys(operation for _, operation in log.requests)
         }
         if not spans:
@@ -282,7 +282,7 @@ def _run_of_log(file: ForeignFile, log: _Log, operations: Sequence[str]) -> Fore
         (client.start_ns or 0) + round((client.runtime_s or 0.0) * NS_PER_S) for client in clients
     ]
     notes = ["figures are of all requests from the first start to the last end", _RETRIES]
-    if any(map(_has_ends_as_first_bytes, log.requests_of(*operations))):
+    if any(map(_has_ends_as_first_bytes, log.requests_of_operations(*operations))):
         notes.append("first bytes are not told: the log has the end of a request in their place")
     return ForeignRun(
         name=load_name(tool, operations),
@@ -309,13 +309,15 @@ def _client_of_log(
     figures: list[Figures] = []
     bins: dict[str, dict[int, int]] = {}
     for operation, requests in own.items():
-        parts = [(operation, _latencies(requests.starts, requests.ends))]
+        parts = [(operation, _request_latencies_ns(requests.starts, requests.ends))]
         if operation.startswith("object_get"):
             if not _has_ends_as_first_bytes(requests):
-                first_byte_ns = _latencies(requests.starts, requests.first_bytes)
+                first_byte_ns = _request_latencies_ns(requests.starts, requests.first_bytes)
                 parts.append((f"{operation}_first_byte", first_byte_ns))
         elif operation == "object_put":
-            parts.append(("object_put_commit", _latencies(requests.last_bytes, requests.ends)))
+            parts.append(
+                ("object_put_commit", _request_latencies_ns(requests.last_bytes, requests.ends))
+            )
         for part, latencies_ns in parts:
             if part == operation or latencies_ns.size:
                 is_all = part == operation
@@ -344,7 +346,7 @@ def _has_ends_as_first_bytes(requests: _Requests) -> bool:
     return bool(requests.ends) and requests.first_bytes == requests.ends
 
 
-def _latencies(
+def _request_latencies_ns(
     begins: Sequence[int | None], ends: Sequence[int | None]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The times from one moment of each request to another, where both are told."""
@@ -534,7 +536,7 @@ def _figures_of_part(
 ) -> Iterator[Figures]:
     throughput = dict_or_empty(part.get("throughput"))
     ms = finite_number(throughput.get("measure_duration_millis"))
-    segments, span = _segments(throughput)
+    segments, span = _sorted_segments_and_length_ns(throughput)
     requests = finite_number(throughput.get("ops"))
     moved = finite_number(throughput.get("bytes"))
     failed_then = finite_number(throughput.get("errors")) or 0.0
@@ -559,7 +561,7 @@ def _figures_of_part(
         figures,
         failed=round(finite_number(part.get("total_errors")) or 0.0),
         percentiles=_window_percentiles(windows),
-        printed=tuple(_printed(part, windows)),
+        printed=tuple(_printed_values(part, windows)),
     )
     first = [
         {**dict_or_empty(window.get("first_byte")), "requests": window.get("requests")}
@@ -609,7 +611,7 @@ def _window_percentiles(windows: Sequence[Mapping[str, Any]]) -> tuple[tuple[flo
     return tuple((percent, ms * NS_PER_MS) for percent, ms in values if ms is not None)
 
 
-def _printed(
+def _printed_values(
     part: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
     for name in ("total_requests", "total_objects", "total_errors", "total_bytes", "concurrency"):
@@ -624,7 +626,7 @@ def _printed(
 def _seconds_of_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[ImportedSecond]:
     """The rates of the segments of each operation, by their place."""
     for name, part in parts.items():
-        segments, span = _segments(dict_or_empty(part.get("throughput")))
+        segments, span = _sorted_segments_and_length_ns(dict_or_empty(part.get("throughput")))
         for place, own in enumerate(segments):
             rate = finite_number(own.get("obj_per_sec")) or 0.0
             moved = finite_number(own.get("bytes_per_sec")) or 0.0
@@ -637,7 +639,9 @@ def _seconds_of_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[Import
             )
 
 
-def _segments(throughput: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
+def _sorted_segments_and_length_ns(
+    throughput: Mapping[str, Any],
+) -> tuple[list[Mapping[str, Any]], int]:
     """The segments in order of time, and how long each is in ns; none where that is not told."""
     segmented = dict_or_empty(throughput.get("segmented"))
     span = round((finite_number(segmented.get("segment_duration_millis")) or 0.0) * NS_PER_MS)

@@ -132,8 +132,8 @@ def published_configurations(published: PublishedSet) -> tuple[Configuration, ..
             path="",
             nodes=figure.owner.nodes,
             capacity=Capacity(
-                _terabytes(raw_terabytes(published, tables.get(name, {})) or figure.owner.raw_tb),
-                _terabytes(figure.owner.usable_tb),
+                _midpoint_tb(raw_terabytes(published, tables.get(name, {})) or figure.owner.raw_tb),
+                _midpoint_tb(figure.owner.usable_tb),
             ),
             hardware=(*figure.owner.description, ("system", _CLUSTER.sub("", name))),
         )
@@ -309,7 +309,7 @@ def _client_count(figure: PublishedFigure) -> int:
     return count if count <= CLIENTS_MAX else 0
 
 
-def _terabytes(size: FigureRange | None) -> float | None:
+def _midpoint_tb(size: FigureRange | None) -> float | None:
     return None if size is None else size.middle
 
 
@@ -390,7 +390,7 @@ def _match_best_point(
     pick = min if figure.better is Better.LOWER else max
     best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out_results), None)
-    ours = _size_by_basis(study, configuration, run)
+    ours = _divisor_by_basis(study, configuration, run)
     shares = {
         basis: _figure_ratio_per_size(
             best.metrics[figure.metric], figure.value, own_size, there_size
@@ -407,7 +407,7 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
     return None if measured is None else measured.value
 
 
-def _size_by_basis(
+def _divisor_by_basis(
     study: Study, configuration: Configuration, run: Result | None
 ) -> dict[FigureBasis, float | None]:
     """What a figure here is divided by for each basis."""

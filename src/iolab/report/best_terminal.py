@@ -48,20 +48,20 @@ def best_figures_terminal_table(
     """
     rows = workload_rows(figures)
     if _has_configuration_columns(figures):
-        return _configuration_columns(rows, _configurations(figures), titles)
+        return _configuration_columns_table(rows, _configuration_ids(figures), titles)
     own = [figure for row in rows for figure in row.cells]
-    return _figure_lines(own, titles if len(_configurations(figures)) > 1 else {})
+    return _figure_lines_table(own, titles if len(_configuration_ids(figures)) > 1 else {})
 
 
-def _configurations(figures: Sequence[BestFigure]) -> list[str]:
+def _configuration_ids(figures: Sequence[BestFigure]) -> list[str]:
     return list(dict.fromkeys(figure.configuration for figure in figures))
 
 
 def _has_configuration_columns(figures: Sequence[BestFigure]) -> bool:
-    return 1 < len(_configurations(figures)) <= CONFIGURATION_COLUMNS_MAX
+    return 1 < len(_configuration_ids(figures)) <= CONFIGURATION_COLUMNS_MAX
 
 
-def _configuration_columns(
+def _configuration_columns_table(
     rows: Sequence[WorkloadRow], owners: Sequence[str], titles: Mapping[str, str]
 ) -> GroupedTable:
     heads = [Column("workload", can_wrap=True)]
@@ -90,7 +90,7 @@ def _configuration_cell(
     )
 
 
-def _figure_lines(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> GroupedTable:
+def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> GroupedTable:
     """A line a figure."""
     names = list(dict.fromkeys(name for figure in figures for name, _ in figure.latencies))
     names = names[:_LATENCIES_MAX]

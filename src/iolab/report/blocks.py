@@ -138,7 +138,7 @@ def in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
 def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Block]:
     """The title of brief or appendix, for a form without a head of its own."""
     yield Heading(f"{brief.study.title}{part}", 0)
-    yield from _paragraphs(brief.study.question)
+    yield from _non_empty_paragraphs(brief.study.question)
     yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
 
 
@@ -239,11 +239,11 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         (
             Heading("Answer", 1, "answer"),
             Paragraph(answer.sentence, Style.STRONG),
-            *_paragraphs(*answer.detail_texts),
+            *_non_empty_paragraphs(*answer.detail_texts),
         ),
         (
             Heading("Trust", 1, "trust"),
-            *_paragraphs(*answer.trust_texts),
+            *_non_empty_paragraphs(*answer.trust_texts),
             *(Paragraph(alert, Style.ALERT) for alert in page.alerts),
         ),
     )
@@ -356,7 +356,7 @@ def _chart_group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> I
         yield from _note_paragraphs(note if table.rows else "")
 
 
-def _paragraphs(*texts: str) -> Iterator[Paragraph]:
+def _non_empty_paragraphs(*texts: str) -> Iterator[Paragraph]:
     return (Paragraph(text) for text in texts if text)
 
 

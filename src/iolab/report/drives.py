@@ -50,11 +50,11 @@ def _drive_row(result: Result, wear: DriveWear) -> tuple[Cell, ...]:
         _bytes_text(wear.host_bytes),
         _bytes_text(wear.media_bytes),
         _amplification_text(wear.write_amplification),
-        list_text(list(_notes(wear))),
+        list_text(list(_wear_notes(wear))),
     )
 
 
-def _notes(wear: DriveWear) -> Iterable[str]:
+def _wear_notes(wear: DriveWear) -> Iterable[str]:
     if wear.reason:
         yield wear.reason
     if wear.is_emulated:
@@ -64,7 +64,7 @@ def _notes(wear: DriveWear) -> Iterable[str]:
     if wear.endurance_share:
         yield f"{100 * wear.endurance_share:.2g} % of the rated endurance"
     if wear.energy_wh is not None:
-        yield f"{_range_text(wear.energy_wh)} Wh by the drive's own counter"
+        yield f"{_interval_text(wear.energy_wh)} Wh by the drive's own counter"
 
 
 def _bytes_text(amount: Metric | None) -> str:
@@ -74,10 +74,10 @@ def _bytes_text(amount: Metric | None) -> str:
 def _amplification_text(amplification: Metric | None) -> str:
     if amplification is None or amplification.value is None:
         return DASH
-    return f"{significant_digits_text(amplification.value)} ({_range_text(amplification)})"
+    return f"{significant_digits_text(amplification.value)} ({_interval_text(amplification)})"
 
 
-def _range_text(metric: Metric) -> str:
+def _interval_text(metric: Metric) -> str:
     low, high = metric.low or 0.0, metric.high or 0.0
     return f"{significant_digits_text(low)}–{significant_digits_text(high)}"
 

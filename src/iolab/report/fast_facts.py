@@ -146,13 +146,13 @@ def _least_load_latency_facts(brief: Brief, titles: Mapping[str, str]) -> Iterat
         ]
         if curves:
             workload, ranked = min(
-                curves, key=lambda curve: (not _reads(curve[0]), curve[1][0].value)
+                curves, key=lambda curve: (not _is_read_workload(curve[0]), curve[1][0].value)
             )
             yield _latency_fact(workload, text, ranked, titles)
             return
 
 
-def _reads(workload: Workload) -> bool:
+def _is_read_workload(workload: Workload) -> bool:
     directions = workload.job.data_directions
     return not directions or Direction.READ in directions
 

@@ -61,7 +61,11 @@ def _carried_on_curve(
 ) -> CarriedMachines:
     rate = workload.headline_metric or ""
     last = next(
-        (point for point, following in pairwise(curve) if not _pays(point, following, axis, rate)),
+        (
+            point
+            for point, following in pairwise(curve)
+            if not _is_gain_worthwhile(point, following, axis, rate)
+        ),
         None,
     )
     point = curve[-1] if last is None else last
@@ -77,7 +81,7 @@ def _carried_on_curve(
     )
 
 
-def _pays(point: PointSummary, following: PointSummary, axis: str, rate: str) -> bool:
+def _is_gain_worthwhile(point: PointSummary, following: PointSummary, axis: str, rate: str) -> bool:
     """Whether the rate grows by more than half in proportion to the machines."""
     low, high = point.metric_value(rate), following.metric_value(rate)
     if not low or not high:

@@ -163,19 +163,21 @@ def configuration_with_new_host_names(
     """The configuration on hosts of these names."""
     return replace(
         configuration,
-        hosts=_all_renamed(configuration.hosts, names),
-        storage=_all_renamed(configuration.storage, names),
+        hosts=_new_names(configuration.hosts, names),
+        storage=_new_names(configuration.storage, names),
     )
 
 
 def host_spec_with_new_names(spec: HostSpec, names: NewHostNames) -> HostSpec:
     """A host of the study, and its node."""
-    return replace(spec, name=_renamed(spec.name, names), node=_renamed(spec.node, names))
+    return replace(
+        spec, name=_new_name_or_same(spec.name, names), node=_new_name_or_same(spec.node, names)
+    )
 
 
 def point_with_new_host_names(point: Point, names: NewHostNames) -> Point:
     """A point whose clients have numbers of jobs of their own."""
-    own = tuple((_renamed(name, names), count) for name, count in point.host_numjobs)
+    own = tuple((_new_name_or_same(name, names), count) for name, count in point.host_numjobs)
     return replace(point, host_numjobs=own)
 
 
@@ -212,37 +214,41 @@ def manifest_with_new_host_names(manifest: Manifest, names: NewHostNames) -> Man
 
 
 def _host_result_with_new_name(host: HostResult, names: NewHostNames) -> HostResult:
-    return replace(host, name=_renamed(host.name, names))
+    return replace(host, name=_new_name_or_same(host.name, names))
 
 
 def _node_result_with_new_names(node: NodeResult, names: NewHostNames) -> NodeResult:
-    return replace(node, name=_renamed(node.name, names), guests=_all_renamed(node.guests, names))
+    return replace(
+        node, name=_new_name_or_same(node.name, names), guests=_new_names(node.guests, names)
+    )
 
 
 def _spread_with_new_names(spread: Spread, names: NewHostNames) -> Spread:
     return replace(
-        spread, slowest=_renamed(spread.slowest, names), fastest=_renamed(spread.fastest, names)
+        spread,
+        slowest=_new_name_or_same(spread.slowest, names),
+        fastest=_new_name_or_same(spread.fastest, names),
     )
 
 
 def _host_run_with_new_names(host: HostRun, names: NewHostNames) -> HostRun:
     return replace(
         host,
-        host=_renamed(host.host, names),
-        target_key=_renamed(host.target_key, names),
-        read_from=_renamed(host.read_from, names),
+        host=_new_name_or_same(host.host, names),
+        target_key=_new_name_or_same(host.target_key, names),
+        read_from=_new_name_or_same(host.read_from, names),
     )
 
 
 def _monitored_host_with_new_name(bystander: MonitoredHost, names: NewHostNames) -> MonitoredHost:
-    return replace(bystander, host=_renamed(bystander.host, names))
+    return replace(bystander, host=_new_name_or_same(bystander.host, names))
 
 
-def _all_renamed(hosts: Iterable[str], names: NewHostNames) -> tuple[str, ...]:
-    return tuple(_renamed(name, names) for name in hosts)
+def _new_names(hosts: Iterable[str], names: NewHostNames) -> tuple[str, ...]:
+    return tuple(_new_name_or_same(name, names) for name in hosts)
 
 
-def _renamed(name: str, names: NewHostNames) -> str:
+def _new_name_or_same(name: str, names: NewHostNames) -> str:
     return names.get(name, name)
 
 
@@ -416,7 +422,7 @@ def merge_sessions(sources: Sequence[tuple[str, StoredSessionReader]]) -> Stored
     """The sessions, each with a label for it, as one; a single one is itself.
 
     UsageError for too many of them, and for one that is given twice. Whether they may be compared
-    is for the caller to decide: see `session_union_of`.
+    is for the caller to decide: see `session_union`.
     """
     if len(sources) == 1:
         return sources[0][1]
@@ -424,7 +430,7 @@ def merge_sessions(sources: Sequence[tuple[str, StoredSessionReader]]) -> Stored
     return _build_merged_session(sources)
 
 
-def session_union_of(source: StoredSessionReader) -> SessionUnion:
+def session_union(source: StoredSessionReader) -> SessionUnion:
     """What united sessions are by themselves, and in what they differ.
 
     Of a single one `NO_UNION`.

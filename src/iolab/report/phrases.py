@@ -316,7 +316,7 @@ def load_limit_text(workload: Workload) -> str:
     """What a search for the highest load keeps to: `read p99 <= 2 ms`."""
     limit = workload.search_goal.limit
     if limit is None:
-        return workload.job.own_limit_text
+        return workload.job.search_limit_text
     return f"{latency_limit_label(limit.metric)} <= {format_ns(limit.latency_ns)}"
 
 

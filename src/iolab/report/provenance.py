@@ -113,13 +113,13 @@ def scale_changes(study: Study) -> tuple[str, ...]:
     table = scales.get(study.scale) if isinstance(scales, dict) else None
     if not isinstance(table, dict):
         return ()
-    return tuple(f"{name.rpartition('.')[2]} {value}" for name, value in _leaves(table))
+    return tuple(f"{name.rpartition('.')[2]} {value}" for name, value in _flat_settings(table))
 
 
-def _leaves(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _flat_settings(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _leaves(value)
+            yield from _flat_settings(value)
         else:
             yield name, value
 
@@ -233,13 +233,13 @@ def _host_count_text(brief: Brief) -> str:
         hosts = list(
             dict.fromkeys(h for configuration in study.configurations for h in configuration.hosts)
         )
-        counts[load_hosts_text(study, hosts)] = None
+        counts[load_host_count_text(study, hosts)] = None
     return (
         f"{', '.join(counts)} in each session" if brief.sessions.is_merged else next(iter(counts))
     )
 
 
-def load_hosts_text(study: Study, hosts: Sequence[str]) -> str:
+def load_host_count_text(study: Study, hosts: Sequence[str]) -> str:
     """How many hosts make load: `96 guests on 4 nodes`, or a number alone."""
     places = {spec.name: spec.node for spec in study.hosts}
     nodes = {node for host in hosts if (node := places.get(host, ""))}

@@ -26,7 +26,11 @@ def classes_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     if fleet is None or len(fleet.classes) < 2:
         return ""
     gains = _gains_over_slowest(study, points)
-    texts = [text for each in gains[:CLASSES_COMPARED] for text in _class_texts(study, fleet, each)]
+    texts = [
+        text
+        for each in gains[:CLASSES_COMPARED]
+        for text in _class_comparison_texts(study, fleet, each)
+    ]
     if not texts:
         return ""
     return f"{'; '.join((*texts, _pods_text(fleet)))}."
@@ -39,17 +43,19 @@ def _gains_over_slowest(
     over_first = compare_configurations(study, points)
     if not over_first:
         return ()
-    slowest = min(over_first, key=_first_factor)
-    if _first_factor(slowest) < 1:
+    slowest = min(over_first, key=_first_improvement_factor)
+    if _first_improvement_factor(slowest) < 1:
         over_first = compare_configurations(study, points, baseline=slowest.candidate)
-    return tuple(sorted(over_first, key=_first_factor, reverse=True))
+    return tuple(sorted(over_first, key=_first_improvement_factor, reverse=True))
 
 
-def _first_factor(gains: ConfigurationGains) -> float:
+def _first_improvement_factor(gains: ConfigurationGains) -> float:
     return gains.cells[0].improvement_factor if gains.cells else 1.0
 
 
-def _class_texts(study: Study, fleet: PodFleet, gains: ConfigurationGains) -> Iterator[str]:
+def _class_comparison_texts(
+    study: Study, fleet: PodFleet, gains: ConfigurationGains
+) -> Iterator[str]:
     """A class against the slowest: rate, latency, other points, money."""
     rates = [cell for cell in gains.cells if cell.better is Better.HIGHER]
     if not rates:
@@ -63,9 +69,16 @@ def _class_texts(study: Study, fleet: PodFleet, gains: ConfigurationGains) -> It
     doubt = ", which does not tell them apart" if same else ""
     if first.comparison.low is None:
         doubt = ", without an interval: too few valid repeats"
-    latency = next((_latency_text(cell) for cell in gains.cells if _is_beside(cell, first)), "")
+    latency = next(
+        (
+            _latency_ratio_text(cell)
+            for cell in gains.cells
+            if _is_latency_of_same_point(cell, first)
+        ),
+        "",
+    )
     yield (
-        f"{fast} gives {factor_with_interval_text(_ratio(first))} times the "
+        f"{fast} gives {factor_with_interval_text(_ratio_metric(first))} times the "
         f"{metric_phrase(first.metric)} of {slow} in {where}{latency}{doubt}"
     )
     if len(rates) > 1:
@@ -74,25 +87,25 @@ def _class_texts(study: Study, fleet: PodFleet, gains: ConfigurationGains) -> It
             f"over {counted_noun(len(rates), 'point')} {min(factors):.3g} to {max(factors):.3g} "
             "times"
         )
-    yield from _money_texts(fleet, first, fast, slow)
+    yield from _price_texts(fleet, first, fast, slow)
 
 
-def _is_beside(cell: ComparedMetric, first: ComparedMetric) -> bool:
+def _is_latency_of_same_point(cell: ComparedMetric, first: ComparedMetric) -> bool:
     """Whether it is the latency of the same point."""
     is_same_point = (cell.workload, cell.axis) == (first.workload, first.axis)
     return is_same_point and cell.better is Better.LOWER
 
 
-def _latency_text(cell: ComparedMetric) -> str:
+def _latency_ratio_text(cell: ComparedMetric) -> str:
     return f", at {cell.comparison.ratio:.2g} times the {metric_phrase(cell.metric)}"
 
 
-def _ratio(cell: ComparedMetric) -> Metric:
+def _ratio_metric(cell: ComparedMetric) -> Metric:
     found = cell.comparison
     return Metric(found.ratio, "", found.low, found.high, min(found.runs))
 
 
-def _money_texts(fleet: PodFleet, first: ComparedMetric, fast: str, slow: str) -> Iterator[str]:
+def _price_texts(fleet: PodFleet, first: ComparedMetric, fast: str, slow: str) -> Iterator[str]:
     """Prices, and what the same money buys of the rate."""
     prices = {price.storage_class: price for price in fleet.prices}
     high, low = prices.get(fast), prices.get(slow)

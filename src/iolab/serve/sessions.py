@@ -128,12 +128,12 @@ class StateReader:
                 f"The session cannot be read: {error.strerror}.",
                 "Make it readable for the user who serves it.",
             ) from error
-        self._remember(folder, current)
+        self._remember_folders(folder, current)
         held = is_locked(folder)
         digest.update(b"held" if held else b"")
         return SessionState(digest.hexdigest(), newest, held)
 
-    def _remember(self, folder: Path, folders: Folders) -> None:
+    def _remember_folders(self, folder: Path, folders: Folders) -> None:
         self._known[folder] = folders
         while len(self._known) > _SESSIONS_KNOWN_MAX or (
             len(self._known) > 1 and sum(map(len, self._known.values())) > _FOLDERS_KNOWN_MAX

@@ -34,15 +34,15 @@ _COPY: Final = "Restore it from a copy, or set the session aside and measure aga
 def encode(document: object, *, indent: int | None = None) -> bytes:
     """The JSON text of a record; one line unless indented."""
     try:
-        text = _encoded(document)
+        text = _compact_json(document)
     except UnicodeEncodeError:
-        text = _encoded(
+        text = _compact_json(
             _with_escaped_surrogates(msgspec.to_builtins(document, enc_hook=_scalar_to_json))
         )
     return (msgspec.json.format(text, indent=indent) if indent else text) + b"\n"
 
 
-def _encoded(document: object) -> bytes:
+def _compact_json(document: object) -> bytes:
     return msgspec.json.encode(document, enc_hook=_scalar_to_json, order="sorted")
 
 

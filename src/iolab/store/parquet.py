@@ -52,7 +52,7 @@ stands beside them (counters), one row has nothing to do with the next and diffe
 def preload_library() -> None:
     """Load the library ahead of the first table, whose writing tells what is wrong with it."""
     with suppress(ImportError, OSError):
-        _connection()
+        _duckdb_connection()
 
 
 def write_new_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) -> None:
@@ -65,7 +65,7 @@ def write_new_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) 
     chosen = _SqlSelection()
     for name, column in columns.items():
         chosen.add_column(name, column)
-    cursor = _connection().cursor()
+    cursor = _duckdb_connection().cursor()
     try:
         cursor.register("arrays", chosen.arrays)
         query = f"SELECT {', '.join(chosen.selected)} FROM arrays"  # noqa: S608 - names are quoted
@@ -145,7 +145,7 @@ def read_parquet_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
     with disk_errors_as_store_errors(path, "read"):
         require_regular_file(path)
     selected = ", ".join(_quote_identifier(name) for name in names)
-    cursor = _connection().cursor()
+    cursor = _duckdb_connection().cursor()
     try:
         columns: dict[str, Column] = cursor.execute(
             f"SELECT {selected} FROM read_parquet(?, hive_partitioning = false)",  # noqa: S608
@@ -159,7 +159,7 @@ def read_parquet_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
 
 
 @cache
-def _connection() -> duckdb.DuckDBPyConnection:
+def _duckdb_connection() -> duckdb.DuckDBPyConnection:
     """The one database in memory; loaded on first use, for most commands need none."""
     import duckdb
 

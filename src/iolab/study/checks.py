@@ -125,11 +125,11 @@ def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
 def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
     job = workload.build_job()
     listed = job.limit_axis
-    if workload.limit is None and "limit" not in item.written and not job.own_limit_text:
+    if workload.limit is None and "limit" not in item.written and not job.search_limit_text:
         hint = "Write for example limit = 'p99 <= 2ms'."
         yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
-    if workload.limit is not None and job.own_limit_text:
-        has = f"limit = {quote_value(workload.limit)}, but keeps to {job.own_limit_text}"
+    if workload.limit is not None and job.search_limit_text:
+        has = f"limit = {quote_value(workload.limit)}, but keeps to {job.search_limit_text}"
         yield Problem(("limit",), has, "Leave limit out.")
     if listed and len(getattr(workload, listed) or ()) < LISTED_LOADS_MIN:
         hint = f"Write for example {listed} = [1, 2, 4, 8, 16]: the search chooses among them."

@@ -61,13 +61,13 @@ class _TomlLineScanner(Struct):
 
     def scan_lines(self) -> dict[Path, int]:
         table: Path = ()
-        self._skip(_BLANK)
+        self._skip_match(_BLANK)
         while self.position < len(self.text):
             if self.text[self.position] == "[":
                 table = self._scan_header()
             else:
                 self._scan_pair(table)
-            self._skip(_BLANK)
+            self._skip_match(_BLANK)
         return self.lines
 
     def _scan_header(self) -> Path:
@@ -99,21 +99,21 @@ class _TomlLineScanner(Struct):
             path = (*path, key)
             self.lines.setdefault(path, line)
         self.position += 1  # the equals sign
-        self._skip(_SPACE)
+        self._skip_match(_SPACE)
         self._scan_value(path)
 
     def _scan_dotted_key(self) -> Iterator[str]:
         """The parts of a dotted key; stands at the character after it and its blanks when done."""
         while True:
-            self._skip(_SPACE)
+            self._skip_match(_SPACE)
             match = _STRING.match(self.text, self.position) or _BARE_KEY.match(
                 self.text, self.position
             )
             if match is None:
                 return
             self.position = match.end()
-            yield _unquoted(match.group())
-            self._skip(_SPACE)
+            yield _unquote_key(match.group())
+            self._skip_match(_SPACE)
             if not self.text.startswith(".", self.position):
                 return
             self.position += 1
@@ -133,29 +133,29 @@ class _TomlLineScanner(Struct):
     def _scan_array(self, path: Path) -> None:
         self.position += 1
         index = 0
-        self._skip(_BLANK)
+        self._skip_match(_BLANK)
         while not self.text.startswith("]", self.position):
             self.lines[(*path, index)] = self._current_line()
             self._scan_value((*path, index))
             index += 1
-            self._skip(_BLANK)
+            self._skip_match(_BLANK)
             if self.text.startswith(",", self.position):
                 self.position += 1
-                self._skip(_BLANK)
+                self._skip_match(_BLANK)
         self.position += 1
 
     def _scan_inline_table(self, path: Path) -> None:
         self.position += 1
-        self._skip(_BLANK)
+        self._skip_match(_BLANK)
         while not self.text.startswith("}", self.position):
             self._scan_pair(path)
-            self._skip(_BLANK)
+            self._skip_match(_BLANK)
             if self.text.startswith(",", self.position):
                 self.position += 1
-                self._skip(_BLANK)
+                self._skip_match(_BLANK)
         self.position += 1
 
-    def _skip(self, pattern: re.Pattern[str]) -> None:
+    def _skip_match(self, pattern: re.Pattern[str]) -> None:
         match = pattern.match(self.text, self.position)
         self.position = match.end() if match else self.position
 
@@ -166,7 +166,7 @@ class _TomlLineScanner(Struct):
         return self._line
 
 
-def _unquoted(key: str) -> str:
+def _unquote_key(key: str) -> str:
     if key[0] not in "\"'":
         return key
     return str(tomllib.loads(f"key = {key}")["key"])

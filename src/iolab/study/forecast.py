@@ -60,7 +60,7 @@ class VerdictLimiter(Protocol):
         """Those of these runs."""
 
 
-class Forecast(Record):
+class VerdictForecast(Record):
     """How many of the `runs` can be no better than each level, and why, the worst first."""
 
     runs: int
@@ -107,14 +107,14 @@ class Forecast(Record):
         }
 
 
-def forecast_verdicts(study: Study, plan: Plan, kinds: VerdictLimiter) -> Forecast:
+def forecast_verdicts(study: Study, plan: Plan, kinds: VerdictLimiter) -> VerdictForecast:
     """The best verdict that each run of the plan can get."""
     limits = list(kinds.verdict_limits(study, plan.runs))
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
         counts[worst_level(levels)] += 1
-    return Forecast(
+    return VerdictForecast(
         len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.level.rank))
     )
 

@@ -71,7 +71,7 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         ),
         *others,
     ]
-    document.tree["configuration"] = _configurations(document, fleet)
+    document.tree["configuration"] = _class_configurations(document, fleet)
     origin = document.origin_of((SECTION,))
     document.overrides.update({("host",): origin, ("configuration",): origin})
     return fleet
@@ -97,7 +97,7 @@ def _set_target(document: StudyDocument, path: str, *, is_block: bool = False) -
         target.setdefault("path", path)
 
 
-def _configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, Any]]:
+def _class_configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, Any]]:
     """A configuration for each class, with what the study says of one of its name."""
     written = document.tree.get("configuration")
     by_id = {
@@ -112,7 +112,7 @@ def _configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, 
             if not values.is_identifier(item.storage_class)
             else item.storage_class,
             "title": item.storage_class,
-            **_cost(fleet, item.storage_class),
+            **_monthly_cost_table(fleet, item.storage_class),
             **{
                 key: value
                 for key, value in by_id.get(item.storage_class, {}).items()
@@ -124,7 +124,7 @@ def _configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, 
     ]
 
 
-def _cost(fleet: PodFleet, storage_class: str) -> dict[str, Any]:
+def _monthly_cost_table(fleet: PodFleet, storage_class: str) -> dict[str, Any]:
     """What the volumes of a class cost in a month, as a table of its configuration."""
     cost = fleet.monthly_cost(storage_class)
     if cost is None:

@@ -335,12 +335,12 @@ def share_value() -> ValueReader:
     return ValueReader(read_share, schema)
 
 
-def word_value(valid: Sequence[str], nouns: str, example: Sequence[str] = ()) -> ValueReader:
+def word_value(valid: Sequence[str], nouns: str, known_words: Sequence[str] = ()) -> ValueReader:
     """One of the `valid` words; `nouns` names the kind in the plural.
 
-    With `example` one of these may have been meant, though only the valid ones fit here.
+    With `known_words` one of these may have been meant, though only the valid ones fit here.
     """
-    every = example or valid
+    every = known_words or valid
 
     def read_word(value: object) -> str:
         if isinstance(value, str) and value in valid:

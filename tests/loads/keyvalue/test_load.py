@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.metrics import (
     sum_key_value_load,
     with_key_value_intervals,
 )
-from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of
+from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of_host
 from tests.analysis.records import GO_NS, SECOND
 from tests.histograms import of_latencies
 from tests.judging import judge
@@ -117,7 +117,7 @@ def test_the_writer_beside_readers_stands_apart() -> None:
 
 def test_threads_that_do_both_have_each_operations_share() -> None:
     record = bench_record(job=replace(BENCH, workload="readrandomwriterandom"))
-    run = key_value_run_of(record.hosts[0])
+    run = key_value_run_of_host(record.hosts[0])
     assert run is not None
     writes = told_in_us(steadily(WRITE, per_s=13_000 // 4))
     latencies = (*run.latencies, writes)
@@ -156,7 +156,7 @@ def test_no_second_is_lost_to_intervals_that_begin_in_the_middle(late_s: float) 
 def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics
-    runs = [key_value_run_of(host) for host in record.hosts]
+    runs = [key_value_run_of_host(host) for host in record.hosts]
     both = merge_latencies([run.latencies[0] for run in runs if run is not None])
     assert both is not None
     p99 = metrics["read_lat_ns_p99"]
@@ -170,7 +170,7 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
 
 def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
     record = bench_record(2)
-    run = key_value_run_of(record.hosts[1])
+    run = key_value_run_of_host(record.hosts[1])
     assert run is not None
     odd = replace(run.latencies[0], bins=(LatencyBin(350_000, 600_000, run.latencies[0].count),))
     other = replace(record.hosts[1], details=replace(run, latencies=(odd,)))
@@ -207,7 +207,7 @@ def test_hosts_that_never_met_have_rates_of_their_own_only() -> None:
 
 def test_a_host_that_told_no_latency_leaves_none_to_the_fleet() -> None:
     record = bench_record(2)
-    run = key_value_run_of(record.hosts[1])
+    run = key_value_run_of_host(record.hosts[1])
     assert run is not None
     mute = replace(record.hosts[1], details=replace(run, latencies=()))
     metrics = judge(replace(record, hosts=(record.hosts[0], mute)), {}).metrics

@@ -27,7 +27,7 @@ def check_drive_counters(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was on throughout and its counters went on."""
     yield _NO_DRIVE
     for change in drive_changes(view, index):
-        evidence = _evidence(change)
+        evidence = _drive_evidence(change)
         if change.was_reset:
             yield indicative_answer(
                 f"The drive {change.name} was switched off, or its counters fell, in the run.",
@@ -54,8 +54,8 @@ def check_foreign_drive_writer(view: RunView, index: int) -> Iterator[CheckAnswe
     load some of the drive's time.
     """
     yield _NO_DRIVE
-    for change in _comparable(view, index):
-        evidence = _evidence(change) | {"foreign_bytes": change.foreign_bytes}
+    for change in _comparable_drive_changes(view, index):
+        evidence = _drive_evidence(change) | {"foreign_bytes": change.foreign_bytes}
         if change.foreign_bytes:
             yield indicative_answer(
                 f"The drive {change.name} counted {format_bytes(change.foreign_bytes)} more than "
@@ -73,7 +73,7 @@ def check_foreign_drive_writer(view: RunView, index: int) -> Iterator[CheckAnswe
 def check_drive_throttled(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the drive's own counters of thermal management rose."""
     yield _NO_DRIVE
-    for change in _comparable(view, index):
+    for change in _comparable_drive_changes(view, index):
         seconds = change.throttled_s or 0
         evidence: EvidenceValues = {"drive": change.name, "throttled_s": seconds}
         if seconds:
@@ -111,13 +111,13 @@ def check_drive_power_state(view: RunView, index: int) -> Iterator[CheckAnswer]:
             )
 
 
-def _comparable(view: RunView, index: int) -> Iterator[DriveChange]:
+def _comparable_drive_changes(view: RunView, index: int) -> Iterator[DriveChange]:
     for change in drive_changes(view, index):
         if not change.fault and not change.was_reset:
             yield change
 
 
-def _evidence(change: DriveChange) -> EvidenceValues:
+def _drive_evidence(change: DriveChange) -> EvidenceValues:
     return {
         "drive": change.name,
         "block_bytes": change.block_bytes,

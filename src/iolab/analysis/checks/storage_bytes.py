@@ -16,7 +16,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.storage_bytes import ByteAccount, storage_bytes_of
+from iolab.analysis.storage_bytes import ByteAccount, storage_byte_account
 from iolab.analysis.view import RunView
 from iolab.text import percent_text
 from iolab.units import format_bytes
@@ -39,7 +39,7 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 @check("storage-bytes", "Bytes claimed and bytes moved by storage nodes")
 def check_storage_bytes(view: RunView) -> CheckAnswer:
     """Whether the storage nodes' disks moved the clients' bytes times the declared factors."""
-    account = storage_bytes_of(view.record, view.facts)
+    account = storage_byte_account(view.record, view.facts)
     if account is None:
         return not_applicable_answer(
             "No storage node is watched: there is nothing to hold against the clients."
@@ -49,7 +49,7 @@ def check_storage_bytes(view: RunView) -> CheckAnswer:
 
 def can_compare_with_storage(view: RunView) -> bool:
     """Whether the storage nodes' disks can be held against the clients at all."""
-    account = storage_bytes_of(view.record, view.facts)
+    account = storage_byte_account(view.record, view.facts)
     return (
         account is not None and account.expected_read is not None and account.moved_read is not None
     )

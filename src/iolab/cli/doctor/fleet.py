@@ -271,7 +271,7 @@ def _role_comparison_findings(hosts: Sequence[InspectedHost], role: Role) -> Ite
             alike = hosts if program.fault_of_facts is None else having
             if having:
                 versions = ((program.version_text(host.facts), host) for host in alike)
-                yield _equality_finding(program.title, versions, program.must_be_equal)
+                yield _equality_finding(program.title, versions, program.unequal_versions_hint)
         yield from _file_system_findings(hosts)
     hint = "Boot the same kernel on all, or read results of each host by itself."
     yield _equality_finding("kernel", ((host.facts.kernel.release, host) for host in hosts), hint)

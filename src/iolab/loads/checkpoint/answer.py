@@ -48,7 +48,8 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
             percent_text(lost_time_share(save_s, restore_s, failures_s)),
         )
         for point in _usable_points(study, points)
-        if _job(study, point).shrink == 1 and (times := _seconds(point)) is not None
+        if _checkpoint_job(study, point).shrink == 1
+        and (times := _save_and_restore_seconds(point)) is not None
         for save_s, restore_s in [times]
         for failures_s in FAILURE_INTERVALS_S
     )
@@ -65,11 +66,11 @@ def _usable_points(study: Study, points: Sequence[PointSummary]) -> Iterator[Poi
             yield point
 
 
-def _job(study: Study, point: PointSummary) -> CheckpointJob:
+def _checkpoint_job(study: Study, point: PointSummary) -> CheckpointJob:
     return CheckpointJob.require_type(study.workload(point.key.workload).job)
 
 
-def _seconds(point: PointSummary) -> tuple[float, float] | None:
+def _save_and_restore_seconds(point: PointSummary) -> tuple[float, float] | None:
     save_ns, restore_ns = point.metric_value(SAVE.key), point.metric_value(RESTORE.key)
     if not save_ns or not restore_ns:
         return None
@@ -78,7 +79,7 @@ def _seconds(point: PointSummary) -> tuple[float, float] | None:
 
 def _point_sentence(study: Study, point: PointSummary) -> str:
     """`Saves a Llama 3 70B checkpoint (978 GB, 64 ranks, 8 hosts) durably in 38 s [36, 40], …`."""
-    job = _job(study, point)
+    job = _checkpoint_job(study, point)
     hosts = len(point.results[0].hosts) if point.results else 1
     facts = [
         format_bytes(job.checkpoint.total_bytes),
@@ -99,7 +100,7 @@ def _point_sentence(study: Study, point: PointSummary) -> str:
             by = f" by {counted_noun(job.restore_ranks, 'rank')}"
         cold = " cold" if all(map(_was_cold, point.results)) else ""
         text += f", restores it{cold}{by} in {_with_interval(restore)}"
-    times = _seconds(point)
+    times = _save_and_restore_seconds(point)
     if times is not None and job.shrink == 1:
         failures_s = FAILURE_INTERVALS_S[0]
         interval = format_duration_s(best_interval_s(times[0], failures_s))

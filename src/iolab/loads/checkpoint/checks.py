@@ -260,7 +260,7 @@ def _cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
             "restored_bytes": wanted,
             "direct": job.direct,
         }
-        shift = job.shift(clients)
+        shift = job.rank_shift_for_clients(clients)
         if makers_of_client(job, clients, index) and each <= shift <= job.ranks - each:
             yield valid_answer(f"{host.host} restored what other hosts had saved.", **evidence)
         elif job.direct:

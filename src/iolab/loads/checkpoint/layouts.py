@@ -88,14 +88,14 @@ def plan_checkpoint(model: Model, layout: Layout, ranks: int, shrink: int) -> Ch
     return _LAYOUTS[layout](model, ranks, shrink)
 
 
-def _zero3(model: Model, ranks: int, shrink: int) -> Checkpoint:
+def _zero3_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
     copies = ranks // model.model_parallel
-    layer = sum(_shrunk(n, shrink) for n in model.layer_elements(copies))
-    ends = 2 * _shrunk(model.embedding_elements(copies), shrink)
-    norm = _shrunk(model.hidden // copies, shrink)
+    layer = sum(_shrink_elements(n, shrink) for n in model.layer_elements(copies))
+    ends = 2 * _shrink_elements(model.embedding_elements(copies), shrink)
+    norm = _shrink_elements(model.hidden // copies, shrink)
     model_bytes = MODEL_BYTES * (model.layers * layer + ends + norm)
     optimizer = _optimizer_file_bytes(model, ranks, shrink)
-    return _numbered(
+    return _checkpoint_of_numbered_files(
         (
             (f"{_zero_place(model, rank)}_model_states.pt", model_bytes),
             (f"{_zero_place(model, rank)}_optim_states.pt", optimizer),
@@ -104,9 +104,9 @@ def _zero3(model: Model, ranks: int, shrink: int) -> Checkpoint:
     )
 
 
-def _megatron(model: Model, ranks: int, shrink: int) -> Checkpoint:
+def _megatron_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
     optimizer = _optimizer_file_bytes(model, ranks, shrink)
-    return _numbered(
+    return _checkpoint_of_numbered_files(
         (
             *(_layer_files(model, rank, shrink) if rank < model.model_parallel else ()),
             (f"{_zero_place(model, rank)}_optim_states.pt", optimizer),
@@ -118,9 +118,9 @@ def _megatron(model: Model, ranks: int, shrink: int) -> Checkpoint:
 def _layer_files(model: Model, rank: int, shrink: int) -> Iterator[tuple[str, int]]:
     """The layers of a rank's stage; the first has the embedding, the last norm and head."""
     tensor, stage = rank % model.tensor_parallel, rank // model.tensor_parallel
-    layer = MODEL_BYTES * sum(_shrunk(n, shrink) for n in model.layer_elements(1))
-    embedding = MODEL_BYTES * _shrunk(model.embedding_elements(1), shrink)
-    norm = MODEL_BYTES * _shrunk(model.hidden, shrink)
+    layer = MODEL_BYTES * sum(_shrink_elements(n, shrink) for n in model.layer_elements(1))
+    embedding = MODEL_BYTES * _shrink_elements(model.embedding_elements(1), shrink)
+    norm = MODEL_BYTES * _shrink_elements(model.hidden, shrink)
     each, more = divmod(model.layers, model.pipeline_parallel)
     first = stage * each + min(stage, more)
     sizes = {1 + nth: layer for nth in range(first, first + each + (stage < more))}
@@ -132,12 +132,12 @@ def _layer_files(model: Model, rank: int, shrink: int) -> Iterator[tuple[str, in
         yield f"layer_{number}-model_{tensor}_model_states.pt", size
 
 
-def _dcp(model: Model, ranks: int, shrink: int) -> Checkpoint:
+def _dcp_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
     """Every tensor is split over all ranks along its first dimension."""
     whole = replace(model, tensor_parallel=1)
-    layer = [_shrunk(n, shrink) for n in whole.layer_elements(ranks)]
-    ends = [_shrunk(whole.embedding_elements(ranks), shrink)] * 2
-    norm = _shrunk(model.hidden // ranks, shrink)
+    layer = [_shrink_elements(n, shrink) for n in whole.layer_elements(ranks)]
+    ends = [_shrink_elements(whole.embedding_elements(ranks), shrink)] * 2
+    norm = _shrink_elements(model.hidden // ranks, shrink)
     elements = [*layer * model.layers, *ends, norm]
     items = (
         *(Item(1, MODEL_BYTES * count) for count in elements),
@@ -145,7 +145,7 @@ def _dcp(model: Model, ranks: int, shrink: int) -> Checkpoint:
     )
     size = sum(item.count * item.size for item in items)
     metadata = METADATA_BYTES * sum(item.count for item in items) * ranks
-    checkpoint = _numbered(
+    checkpoint = _checkpoint_of_numbered_files(
         (
             (f"__{rank}_0.distcp", size),
             *(((".metadata", metadata),) if rank == 0 else ()),
@@ -162,14 +162,14 @@ def _zero_place(model: Model, rank: int) -> str:
 
 def _optimizer_file_bytes(model: Model, ranks: int, shrink: int) -> int:
     elements = model.parameters // ranks + OPTIMIZER_VECTORS * model.hidden
-    return OPTIMIZER_BYTES * _shrunk(elements, shrink)
+    return OPTIMIZER_BYTES * _shrink_elements(elements, shrink)
 
 
-def _shrunk(elements: int, shrink: int) -> int:
+def _shrink_elements(elements: int, shrink: int) -> int:
     return max(elements // shrink, 1)
 
 
-def _numbered(ranks: Iterator[tuple[tuple[str, int], ...]]) -> Checkpoint:
+def _checkpoint_of_numbered_files(ranks: Iterator[tuple[tuple[str, int], ...]]) -> Checkpoint:
     numbered, number = [], 0
     for files in ranks:
         own = tuple(SavedFile(number + nth, *file) for nth, file in enumerate(files))
@@ -179,5 +179,9 @@ def _numbered(ranks: Iterator[tuple[tuple[str, int], ...]]) -> Checkpoint:
 
 
 _LAYOUTS: Final[Mapping[Layout, Callable[[Model, int, int], Checkpoint]]] = MappingProxyType(
-    {Layout.ZERO3: _zero3, Layout.MEGATRON: _megatron, Layout.DCP: _dcp}
+    {
+        Layout.ZERO3: _zero3_checkpoint,
+        Layout.MEGATRON: _megatron_checkpoint,
+        Layout.DCP: _dcp_checkpoint,
+    }
 )

@@ -87,13 +87,13 @@ class PhaseTimes(Record, dict=True):
     @property
     def rate_bytes_per_s(self) -> float | None:
         """All bytes over the time of the slowest rank."""
-        return _rate(self.total_bytes, self.total_ns)
+        return _bytes_per_s(self.total_bytes, self.total_ns)
 
     @property
     def published_rate_bytes_per_s(self) -> float | None:
         """All bytes over the time of the first rank by its own clock."""
         first = self.first.run
-        return _rate(self.total_bytes, first.end_ns - first.begin_ns)
+        return _bytes_per_s(self.total_bytes, first.end_ns - first.begin_ns)
 
     @property
     def sync_share(self) -> float | None:
@@ -167,16 +167,18 @@ class CheckpointView(RunView, Record, dict=True):
             hosts=tuple(self.hosts[index].host for index in members),
             claimed_bytes=sum(rank.bytes for run in runs for rank in run.ranks),
             # Each host looked at moments of its own; the widest look saw all.
-            moved_bytes=max(_moved(run.devices, names, way) for run in runs),
-            later_bytes=max(_moved(part, names, way) for part in later) if all(later) else None,
+            moved_bytes=max(_moved_bytes(run.devices, names, way) for run in runs),
+            later_bytes=max(_moved_bytes(part, names, way) for part in later)
+            if all(later)
+            else None,
         )
 
 
-def _moved(deltas: Iterable[DeviceDelta], names: Sequence[str], way: Direction) -> int:
+def _moved_bytes(deltas: Iterable[DeviceDelta], names: Sequence[str], way: Direction) -> int:
     return sum(delta.direction_delta(way).bytes for delta in deltas if delta.device in names)
 
 
-def _rate(moved: int, took_ns: int) -> float | None:
+def _bytes_per_s(moved: int, took_ns: int) -> float | None:
     return moved * NS_PER_S / took_ns if took_ns > 0 else None
 
 
@@ -204,11 +206,11 @@ def checkpoint_metrics(
         # The published figures are of the fleet, and so is what its devices moved.
         values[PUBLISHED_SAVE.key] = save.published_rate_bytes_per_s if save else None
         values[PUBLISHED_RESTORE.key] = restore.published_rate_bytes_per_s if restore else None
-        values[AMPLIFICATION.key] = _amplification(view)
+        values[AMPLIFICATION.key] = _restore_read_amplification(view)
     return metrics_from_values((spec.key for spec in METRICS), values)
 
 
-def _amplification(view: CheckpointView) -> float | None:
+def _restore_read_amplification(view: CheckpointView) -> float | None:
     groups = view.device_bytes(PhaseName.RESTORE)
     wanted = sum(group.claimed_bytes for group in groups or ())
     return sum(group.moved_bytes for group in groups) / wanted if groups and wanted else None

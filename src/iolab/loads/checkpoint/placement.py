@@ -63,12 +63,12 @@ def _files_of_rank(
         yield from (FileRead(file, rank // each) for file in saved[rank])
         return
     if job.restore_ranks == job.ranks:
-        saver = (rank + job.shift(clients)) % job.ranks
+        saver = (rank + job.rank_shift_for_clients(clients)) % job.ranks
         yield from (FileRead(file, saver // each) for file in saved[saver])
         return
     readers = job.restore_ranks
     # A shift of whole clients stays one of whole clients.
-    rank = (rank + job.shift(clients) * readers // job.ranks) % readers
+    rank = (rank + job.rank_shift_for_clients(clients) * readers // job.ranks) % readers
     for saver, files in enumerate(saved):
         # Both in parts of 1 / (ranks x readers) of every tensor.
         first = max(rank * job.ranks - saver * readers, 0)

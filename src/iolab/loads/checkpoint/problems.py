@@ -35,14 +35,14 @@ def add_checkpoint_faults(document: StudyDocument, tables: StudyTables) -> None:
         }
     ) or [1]
     for item, table in tables.items_of_table("workload", CheckpointTable):
-        add_problems(document, item, _problems(table, clients))
+        add_problems(document, item, _checkpoint_problems(table, clients))
         if document.tree.get("precondition", {}).get("steady"):
             message = f"steady of [precondition] does not go with workload {table.id}."
             hint = "Leave steady out: a checkpoint is saved to new files each time."
             document.add_fault(("precondition", "steady"), message, hint)
 
 
-def _problems(table: CheckpointTable, clients: list[int]) -> Iterator[Problem]:
+def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator[Problem]:
     shape, layout = table.shape, table.used_layout
     ranks = table.ranks or shape.ranks
     if layout is Layout.ZERO3 and shape.pipeline_parallel > 1:

@@ -65,7 +65,9 @@ class CheckpointStudy(LoadStudy):
         if not own_runs:
             return LoadCost()
         spaces = {run.point.digest: _space_bytes(study, run.point) for run in own_runs}
-        seconds = sum(_seconds(run.point, spaces[run.point.digest], rate) for run in own_runs)
+        seconds = sum(
+            _forecast_seconds(run.point, spaces[run.point.digest], rate) for run in own_runs
+        )
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
         return LoadCost(
             load=((message, seconds),),
@@ -77,7 +79,7 @@ class CheckpointStudy(LoadStudy):
         """Seconds of one run at the assumed rate."""
         if not isinstance(point.job, CheckpointJob):
             return 0.0
-        return _seconds(point, _space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S)
+        return _forecast_seconds(point, _space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S)
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
         """One checkpoint."""
@@ -131,6 +133,6 @@ def _space_bytes(study: Study, point: Point) -> int:
     return CheckpointJob.require_type(point.job).space_bytes(_client_count(study, point))
 
 
-def _seconds(point: Point, space_bytes: int, rate: float) -> float:
+def _forecast_seconds(point: Point, space_bytes: int, rate: float) -> float:
     phases = CheckpointJob.require_type(point.job).phases
     return sum(space_bytes / rate + PHASE_OVERHEAD_S for _ in phases)

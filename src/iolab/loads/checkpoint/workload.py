@@ -107,7 +107,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         """Of one of these."""
         return self.write_bytes if phase is PhaseName.SAVE else self.read_bytes
 
-    def shift(self, clients: int) -> int:
+    def rank_shift_for_clients(self, clients: int) -> int:
         """How many ranks on lies what a rank restores."""
         if self.rank_shift is None:
             return self.ranks // clients if clients > 1 else 0

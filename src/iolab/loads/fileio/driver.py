@@ -21,7 +21,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine, trace_part_name
-from iolab.loads.fileio.io_trace import TraceError, read_trace, trace_parts
+from iolab.loads.fileio.io_trace import TraceError, read_trace, trace_chunks
 from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -150,7 +150,7 @@ async def send_trace(
 
     async def send_to_host(share: HostRunState) -> None:
         data_set = share.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
-        for number, part in enumerate(trace_parts(trace, data_set.file_bytes, job.trace_speed)):
+        for number, part in enumerate(trace_chunks(trace, data_set.file_bytes, job.trace_speed)):
             await share.workdir.host.request(
                 "put",
                 part,

@@ -84,8 +84,8 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
                 FIO_ENGINE,
                 {FIO_ENGINE: (FIO_ENGINE, "--version")},
                 _fio_version_text,
-                must_be_equal="Install the same version on all; versions differ in what they do "
-                "and count.",
+                unequal_versions_hint="Install the same version on all; versions differ in what "
+                "they do and count.",
                 fault_of_facts=lambda facts: fio_unusable_reason(facts.tool_facts(FIO_ENGINE)),
                 install=f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio'; "
                 "runs with --engine native need none.",

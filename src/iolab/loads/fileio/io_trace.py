@@ -34,7 +34,7 @@ IO_BYTES_MAX: Final = 64 << 20
 OFFSET_MAX: Final = 1 << 60
 """Where an I/O may lie, an exbibyte."""
 
-PART_RECORDS: Final = 43_000
+CHUNK_RECORDS: Final = 43_000
 """I/Os of one message to a host, which holds 1 MiB."""
 
 SECTOR_BYTES: Final = 512
@@ -202,7 +202,7 @@ FILES_MAX: Final = 10_000
 """Files or devices of one trace."""
 
 
-class _FileNumbers:
+class _FileNumbering:
     """The files of a trace, numbered in the order in which they come."""
 
     def __init__(self, ends: list[int]) -> None:
@@ -224,7 +224,7 @@ class _FileNumbers:
 class _IoLog(_TraceParser):
     def __init__(self, version: int) -> None:
         super().__init__()
-        self._files = _FileNumbers(self.ends)
+        self._files = _FileNumbering(self.ends)
         self._version = version
         self._now_ns = 0
 
@@ -233,13 +233,13 @@ class _IoLog(_TraceParser):
         if self._version == 3:
             if not words or not words[0].isdigit():
                 raise TraceError("has no time")
-            self._now_ns = _number(words.pop(0)) * 1000
+            self._now_ns = _parse_integer(words.pop(0)) * 1000
         if len(words) == 2 and words[1] in _FILE_ACTIONS:
             return
         if len(words) != 4:
             raise TraceError("has no action with its offset and length")
         action = words[1]
-        offset, size = _number(words[2]), _number(words[3])
+        offset, size = _parse_integer(words[2]), _parse_integer(words[3])
         if action == b"wait" and self._version == 2:
             self._now_ns = max(self._now_ns, offset * 1_000_000)
         elif action == b"trim":
@@ -253,7 +253,7 @@ class _IoLog(_TraceParser):
 class _BlockTrace(_TraceParser):
     def __init__(self) -> None:
         super().__init__()
-        self._devices = _FileNumbers(self.ends)
+        self._devices = _FileNumbering(self.ends)
         self._issued: _BlockTrace | None = None
         self._ended = False
 
@@ -278,9 +278,9 @@ class _BlockTrace(_TraceParser):
             if self._issued is None:
                 self._issued = _BlockTrace()
             taker = self._issued
-        due_ns = _number(seconds) * 1_000_000_000 + int(fraction)
+        due_ns = _parse_integer(seconds) * 1_000_000_000 + int(fraction)
         place = taker._devices.number(major + b"," + minor)
-        offset, size = _number(sector or b"0") * 512, _number(sectors or b"0") * 512
+        offset, size = _parse_integer(sector or b"0") * 512, _parse_integer(sectors or b"0") * 512
         taker.add_io(due_ns, kind, place, offset, size)
 
     def finish(self, digest: str) -> IoTrace:
@@ -298,13 +298,13 @@ def _kind_of_flags(flags: bytes, *, has_data: bool) -> int | None:
     return SYNC if flags.startswith(b"F") else None
 
 
-def _number(word: bytes) -> int:
+def _parse_integer(word: bytes) -> int:
     if not word.isdigit() or len(word) > 18:
         raise TraceError(f"has {excerpt(word, 30)} where a number stands")
     return int(word)
 
 
-def trace_parts(trace: IoTrace, region_bytes: int, speed: float) -> Iterator[bytes]:
+def trace_chunks(trace: IoTrace, region_bytes: int, speed: float) -> Iterator[bytes]:
     """A trace as hosts read it, in pieces that a message holds.
 
     Times are divided by `speed`. What lies past the region of the target is mapped on it modulo its
@@ -317,10 +317,10 @@ def trace_parts(trace: IoTrace, region_bytes: int, speed: float) -> Iterator[byt
     records["offset"] = np.minimum(offsets, last)
     records["bytes"] = trace.sizes
     records["kind"] = trace.kinds
-    for start in range(0, len(records), PART_RECORDS):
-        yield records[start : start + PART_RECORDS].tobytes()
+    for start in range(0, len(records), CHUNK_RECORDS):
+        yield records[start : start + CHUNK_RECORDS].tobytes()
 
 
-def trace_part_count(trace: IoTrace) -> int:
+def trace_chunk_count(trace: IoTrace) -> int:
     """How many pieces these are."""
-    return -(-len(trace.due_ns) // PART_RECORDS)
+    return -(-len(trace.due_ns) // CHUNK_RECORDS)

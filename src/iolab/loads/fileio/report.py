@@ -60,7 +60,7 @@ class FileReport(SingleFigureReport):
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
-            (name, f"{_range_text(own, key)} {per}")
+            (name, f"{_number_range_text(own, key)} {per}")
             for name, key, per in (
                 ("Jobs", "numjobs", "on each host"),
                 ("Queue depth", "iodepth", "of each job"),
@@ -68,7 +68,7 @@ class FileReport(SingleFigureReport):
         )
 
 
-def _range_text(workloads: Sequence[Workload], key: str) -> str:
+def _number_range_text(workloads: Sequence[Workload], key: str) -> str:
     """The least and the most that workloads ask for of a number, swept or not."""
     values = [
         int(value)

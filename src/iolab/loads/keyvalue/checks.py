@@ -48,8 +48,8 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
     ServerRun,
-    key_value_run_of,
-    server_run_of,
+    key_value_run_of_host,
+    server_run_of_run,
 )
 from iolab.stats.quantiles import has_few_stalls
 from iolab.text import percent_text
@@ -107,7 +107,7 @@ def check_key_value_engine_errors(view: KeyValueView, index: int) -> Iterator[Ch
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
     host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    reply = key_value_run_of(host)
+    reply = key_value_run_of_host(host)
     window = view.load.measured_part.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
@@ -256,7 +256,7 @@ def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
     What is in no interval is explained by the time that no interval covers.
     """
     host = view.hosts[index]
-    reply = key_value_run_of(host)
+    reply = key_value_run_of_host(host)
     if reply is None or not reply.counts:
         return unchecked_answer(
             f"the engine{view.host_suffix_text(host)} did not count its operations"
@@ -526,7 +526,7 @@ def check_key_value_uneven(view: KeyValueView) -> CheckAnswer:
 @check_operations_counted
 def check_key_operations_counted(view: KeyValueView) -> CheckAnswer:
     """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
-    job, server = view.key_value_job, server_run_of(view.record)
+    job, server = view.key_value_job, server_run_of_run(view.record)
     if isinstance(job, KeyValueJob):
         if job.workload not in OPERATIONS:
             return not_applicable_answer(
@@ -547,7 +547,7 @@ def check_key_operations_counted(view: KeyValueView) -> CheckAnswer:
 
 def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
-    reply = key_value_run_of(host)
+    reply = key_value_run_of_host(host)
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
@@ -603,6 +603,8 @@ def _claimed_operations(
     view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
-    replies = [run for index in hosts if (run := key_value_run_of(view.hosts[index])) is not None]
+    replies = [
+        run for index in hosts if (run := key_value_run_of_host(view.hosts[index])) is not None
+    ]
     counts = [count for run in replies for count in run.counts]
     return sum(count.completed for count in counts if count.operation in operations)

@@ -22,7 +22,7 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     StoreShape,
     YcsbJob,
-    key_value_run_of,
+    key_value_run_of_host,
     server_settings,
 )
 from iolab.record import Record
@@ -137,7 +137,10 @@ def device_io_table(
 def _completed_operations(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
     counts = [
-        counted for host in hosts if (reply := key_value_run_of(host)) for counted in reply.counts
+        counted
+        for host in hosts
+        if (reply := key_value_run_of_host(host))
+        for counted in reply.counts
     ]
     modify = KeyOperation.READ_MODIFY_WRITE
     return sum(
@@ -154,7 +157,7 @@ def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
         ", ".join(part for part in (host.engine_version, reply.build) if part)
         for hosts in runs.values()
         for host in hosts
-        if (reply := key_value_run_of(host)) is not None
+        if (reply := key_value_run_of_host(host)) is not None
     ]
     return tuple(dict.fromkeys(text for text in builds if text))
 
@@ -164,7 +167,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
     shapes: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
-            reply = key_value_run_of(host)
+            reply = key_value_run_of_host(host)
             if reply is not None and reply.start is not None:
                 cells = _shape_cells(jobs.get(key), reply.start, reply.copied_by)
                 shapes[cells] = shapes.get(cells, 0) + 1
@@ -253,10 +256,10 @@ def _row_count_text(server: ServerRun) -> str:
 
 def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tuple[Table, ...]:
     """What each engine and the server told of themselves in a run."""
-    several = sum(1 for host in hosts if key_value_run_of(host)) > 1
+    several = sum(1 for host in hosts if key_value_run_of_host(host)) > 1
     tables = []
     for host in hosts:
-        statistics = reply.statistics if (reply := key_value_run_of(host)) else ()
+        statistics = reply.statistics if (reply := key_value_run_of_host(host)) else ()
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(
@@ -308,7 +311,7 @@ def rocksdb_statistics_table(
     for name, result in named_results:
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
-            run = key_value_run_of(host)
+            run = key_value_run_of_host(host)
             statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}
             if any(key in statistics for key, _ in _ROCKSDB_COLUMNS):
                 subject = f"{name}, {host.host}" if len(hosts) > 1 else name

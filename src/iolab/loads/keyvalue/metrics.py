@@ -53,7 +53,7 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueRun,
     LatencyBin,
-    key_value_run_of,
+    key_value_run_of_host,
 )
 from iolab.record import Record
 
@@ -274,7 +274,7 @@ def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyVa
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window or fixed_length_window(record))
     binned = tuple(
-        reply.latencies if (reply := key_value_run_of(host)) else () for host in record.hosts
+        reply.latencies if (reply := key_value_run_of_host(host)) else () for host in record.hosts
     )
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(latency.operation) for each in binned for latency in each}
@@ -327,7 +327,9 @@ class KeyValueView(RunView, kw_only=True):
     def engine_replies(self) -> list[tuple[HostRun, KeyValueRun]]:
         """What engines told, of the hosts whose engine told anything."""
         return [
-            (host, reply) for host in self.hosts if (reply := key_value_run_of(host)) is not None
+            (host, reply)
+            for host in self.hosts
+            if (reply := key_value_run_of_host(host)) is not None
         ]
 
     @property
@@ -363,12 +365,12 @@ def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
 
 def key_value_metrics(load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    return _metrics(load, range(len(load.seconds)) if load.has_common_window else (), job)
+    return _key_value_metrics(load, range(len(load.seconds)) if load.has_common_window else (), job)
 
 
 def key_value_host_metrics(load: KeyValueLoad, host: int, job: KeyJob) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _metrics(load, [host], job)
+    return _key_value_metrics(load, [host], job)
 
 
 def _operations_to_report(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
@@ -376,7 +378,7 @@ def _operations_to_report(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
-def _metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
+def _key_value_metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
     hosts, shown = list(hosts), _operations_to_report(load, job)
     metrics: dict[str, Metric] = {}
     if (

@@ -45,7 +45,7 @@ from iolab.loads.keyvalue.terminal import key_value_lines
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
-    server_run_of,
+    server_run_of_run,
 )
 from iolab.report.best import BestFigure, Headline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
@@ -243,7 +243,7 @@ class KeyValueReport(LoadReport):
         servers = tuple(
             server
             for manifest in brief.manifests.values()
-            if (server := server_run_of(manifest)) is not None
+            if (server := server_run_of_run(manifest)) is not None
         )
         tables = (
             *key_jobs_tables(study),
@@ -259,7 +259,7 @@ class KeyValueReport(LoadReport):
     def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
-        return statistics_tables(manifest.hosts, server_run_of(manifest)) if manifest else ()
+        return statistics_tables(manifest.hosts, server_run_of_run(manifest)) if manifest else ()
 
     def terminal_screen(
         self,

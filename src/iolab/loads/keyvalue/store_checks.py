@@ -33,8 +33,8 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     ServerRun,
     StoreShape,
-    key_value_run_of,
-    server_run_of,
+    key_value_run_of_host,
+    server_run_of_run,
 )
 from iolab.record import Record
 from iolab.text import percent_text
@@ -157,7 +157,7 @@ def _lower_device_answers(store: StoreReads, evidence: EvidenceValues) -> Iterat
 
 def _read_key_count(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    reply = key_value_run_of(view.hosts[index])
+    reply = key_value_run_of_host(view.hosts[index])
     if reply is None:
         return 0
     return sum(
@@ -226,7 +226,7 @@ def _cache_drop_answer(host: str, proof: CacheProof | None, size: int) -> CheckA
 @check("start-state", "Store not brought to its start state", needs_load=False)
 def check_database_start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
-    server = server_run_of(view.record)
+    server = server_run_of_run(view.record)
     if server is not None:
         return _start_state_answer("the server", server.restored_by)
     if not view.engine_replies:
@@ -262,7 +262,7 @@ def check_database_shape(view: KeyValueView) -> CheckAnswer:
 def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
     job = view.key_value_job
     if not isinstance(job, KeyValueJob):
-        yield _row_count_answer(server_run_of(view.record), job.records)
+        yield _row_count_answer(server_run_of_run(view.record), job.records)
         return
     starts = [(host.host, reply.start) for host, reply in view.engine_replies]
     shaped = [(host, start) for host, start in starts if start and start.tables is not None]
@@ -317,7 +317,7 @@ def _row_count_answer(server: ServerRun | None, records: int) -> CheckAnswer:
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
 def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
-    server = server_run_of(view.record)
+    server = server_run_of_run(view.record)
     if server is not None:
         if PENDING_COMPACTIONS not in server.statistics_before_by_name:
             return unchecked_answer("the server did not tell its pending compactions")
@@ -365,7 +365,7 @@ def _compaction_debt_answer(
 @check("server-lost", "Server that did not live through the run", needs_load=False)
 def check_server_died(view: KeyValueView) -> CheckAnswer:
     """Whether the server was the same process throughout and dropped nothing."""
-    server = server_run_of(view.record)
+    server = server_run_of_run(view.record)
     if server is None:
         return not_applicable_answer("No server: each client has the store in its own process.")
     evidence: EvidenceValues = {"product": server.product, "version": server.version}
@@ -451,13 +451,13 @@ class StoreReads(Record):
 
 def is_external_store(view: KeyValueView) -> bool:
     """Whether the store is one of the user's own, outside of the study."""
-    server = server_run_of(view.record)
+    server = server_run_of_run(view.record)
     return server is not None and not server.host
 
 
 def store_clients(view: KeyValueView) -> tuple[int, ...]:
     """The clients, by their place, on whose own target a store lies; none for a server's."""
-    server = server_run_of(view.record)
+    server = server_run_of_run(view.record)
     names = [host.host for host in view.hosts]
     if server is None:
         return tuple(range(len(names)))
@@ -474,7 +474,7 @@ def loaded_bytes(view: KeyValueView) -> int:
 
 def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
-    server = server_run_of(view.record)
+    server = server_run_of_run(view.record)
     if server is None:
         return _store_reads_by_device(view)
     if not server.host:

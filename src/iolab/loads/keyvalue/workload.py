@@ -515,11 +515,11 @@ class ServerRun(RunDetails, Record, tag="key-value"):
         return replace(self, host=names.get(self.host, self.host))
 
 
-def key_value_run_of(host: HostRun) -> KeyValueRun | None:
+def key_value_run_of_host(host: HostRun) -> KeyValueRun | None:
     """What a client's engine told; None where it told nothing."""
     return host.details if isinstance(host.details, KeyValueRun) else None
 
 
-def server_run_of(run: RunManifest) -> ServerRun | None:
+def server_run_of_run(run: RunManifest) -> ServerRun | None:
     """What the run's server told; None without one."""
     return run.details if isinstance(run.details, ServerRun) else None

@@ -426,7 +426,7 @@ class _Iteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await run_on_each_host(self._shares, self._prepare_host)
+        await run_on_each_host(self._shares, self._connect_and_snapshot_host)
         failure: HostError | EngineError | None = None
         try:
             await run_with_background(
@@ -460,7 +460,7 @@ class _Iteration:
         await asyncio.gather(*self._telemetry_tasks.values(), return_exceptions=True)
         await end_watches(self._watches, self._shares)
 
-    async def _prepare_host(self, share: HostRunState) -> None:
+    async def _connect_and_snapshot_host(self, share: HostRunState) -> None:
         hello = await share.workdir.host.connect()
         share.engine_version = f"iolab-agent {hello.version}"
         asked = self._operation_request(share, Operation.FILE_STAT)

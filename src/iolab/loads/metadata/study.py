@@ -60,7 +60,8 @@ MPI_PROGRAM: Final = HostProgram(
     # MPICH's mpiexec has no version in its first line; `mpichversion` does.
     {MDTEST: (MDTEST, "-h"), MPIEXEC: (MPIEXEC, "--version"), MPICH: (MPICH,)},
     mpi_text,
-    must_be_equal="For mdtest, install it and the same MPI in the same version on all clients.",
+    unequal_versions_hint="For mdtest, install it and the same MPI in the same version on all "
+    "clients.",
 )
 
 

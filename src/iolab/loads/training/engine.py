@@ -83,7 +83,7 @@ class TrainingReader(LineReader):
 
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of epochs."""
-        self.details = self._details(require_part(end, "training"))
+        self.details = self._run_details(require_part(end, "training"))
         return parse_totals(head, end, (Direction.READ,), 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ class TrainingReader(LineReader):
                 "fewer samples than one batch for each"
             )
 
-    def _details(self, counts: Mapping[str, Any]) -> TrainingRun:
+    def _run_details(self, counts: Mapping[str, Any]) -> TrainingRun:
         return TrainingRun(
             accelerators=self._accelerators,
             samples=require_count(counts, "samples"),

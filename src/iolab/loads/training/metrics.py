@@ -190,8 +190,8 @@ def _whole_run_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, flo
     published = [_published_utilisation(job, run) for run in runs if run is not None]
     first = [epoch_utilisation(job, run.first_epoch) for run in runs if run is not None]
     return {
-        PUBLISHED_UTILISATION.key: _mean(published),
-        FIRST_EPOCH_UTILISATION.key: _mean(first),
+        PUBLISHED_UTILISATION.key: _mean_if_any(published),
+        FIRST_EPOCH_UTILISATION.key: _mean_if_any(first),
         CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
     }
 
@@ -205,6 +205,6 @@ def _published_utilisation(job: TrainingJob, run: TrainingRun) -> float | None:
     return (first + (run.epochs - 1) * later) / run.epochs
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean_if_any(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None

@@ -26,10 +26,10 @@ SAMPLES_MAX: Final = 1 << 28
 def add_training_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of training-read workloads that no single key shows."""
     for item, table in tables.items_of_table("workload", TrainingTable):
-        add_problems(document, item, _problems(table))
+        add_problems(document, item, _training_problems(table))
 
 
-def _problems(table: TrainingTable) -> Iterator[Problem]:
+def _training_problems(table: TrainingTable) -> Iterator[Problem]:
     yield from _data_set_problems(table)
     if table.step is None or table.mean_sample_bytes is None:
         return

@@ -148,7 +148,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         return self.accelerators * self.loaders
 
     @property
-    def own_limit_text(self) -> str:
+    def search_limit_text(self) -> str:
         """See `AnyJob`."""
         return f"utilisation >= {percent_text(self.threshold)}"
 

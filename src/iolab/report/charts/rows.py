@@ -342,7 +342,7 @@ def stacked_bars(
             text = (0.0, top + 11, excerpt(row.heading, HEADING_CHARACTERS))
             marks.append(TextMark(token=INK, places=[text], is_fixed=True))
             top += LINE_GAP + 3
-        marks += _stack_marks(row, top, high)
+        marks += _stacked_bar_marks(row, top, high)
         top += BAR + ROW_GAP
     left = CHARACTER * max((len(row.name) for row in rows), default=0)
     right = CHARACTER * max((len(row.total) for row in rows), default=0)
@@ -362,15 +362,15 @@ def _legend_marks(legend: Sequence[tuple[str, StackPiece]]) -> Iterator[Mark]:
         yield TextMark(token=MUTED, places=[(left + 13, 11, name)])
 
 
-def _stack_marks(row: StackRow, top: float, high: float) -> Iterator[Mark]:
+def _stacked_bar_marks(row: StackRow, bar_top: float, axis_end: float) -> Iterator[Mark]:
     """A bar's parts with their texts where they have room, before and behind it what it is."""
-    middle, start = top + BAR / 2, 0.0
+    middle, start = bar_top + BAR / 2, 0.0
     for piece in row.pieces:
         end = start + piece.amount
-        if piece.amount > PIECE_LEAST * high:
-            box = [(start, top, end, top + BAR)]
+        if piece.amount > PIECE_LEAST * axis_end:
+            box = [(start, bar_top, end, bar_top + BAR)]
             yield Rectangles(token=piece.token, boxes=box, opacity=piece.opacity, has_rim=True)
-        if PLOT_WIDTH * piece.amount / high > CHARACTER * len(piece.text) + 6:
+        if PLOT_WIDTH * piece.amount / axis_end > CHARACTER * len(piece.text) + 6:
             token = PAPER if piece.opacity == 1 else INK
             place = [((start + end) / 2, middle, piece.text)]
             yield TextMark(token=token, places=place, align="middle", dy=MIDDLE)

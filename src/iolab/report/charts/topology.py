@@ -16,7 +16,7 @@ from iolab.core.study import Study
 from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_SHOWN
-from iolab.report.provenance import load_hosts_text
+from iolab.report.provenance import load_host_count_text
 from iolab.study.targets import facts_by_host
 from iolab.text import counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes
@@ -98,7 +98,7 @@ def _clients_box(
     study: Study, configuration: Configuration, facts: Sequence[HostFacts]
 ) -> _TopologyBox:
     number = len(configuration.hosts)
-    text = load_hosts_text(study, configuration.hosts)
+    text = load_host_count_text(study, configuration.hosts)
     name = counted_noun(number, "client") if text == str(number) else text
     cpu, memory = facts[0].cpu, facts[0].memory
     prefix = "each " if number > 1 else ""

@@ -130,7 +130,7 @@ class FioEngine:
         direct, ioengine = (job.direct, job.ioengine) if job else (True, LIBAIO)
         text = layout_job_file(data_set, direct=direct, ioengine=ioengine, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
-        return _command(directory, text, limit_s)
+        return _fio_command(directory, text, limit_s)
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
@@ -150,7 +150,7 @@ class FioEngine:
         """Write over the data set so many times, with random contents, flushed at the end."""
         text = fill_job_file(data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
-        return _command(directory, text, limit_s)
+        return _fio_command(directory, text, limit_s)
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
@@ -175,7 +175,7 @@ class FioEngine:
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         text = measure_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
-        return _command(directory, text, seconds + end_limit_s(job))
+        return _fio_command(directory, text, seconds + end_limit_s(job))
 
     def measure_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
@@ -185,7 +185,9 @@ class FioEngine:
         """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""
         if job.access.has_trims:
             return None
-        return _command(NULL_FOLDER, null_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV)
+        return _fio_command(
+            NULL_FOLDER, null_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV
+        )
 
     def null_target_reader(self, job: Job) -> OutputReader:
         """A reader of writes."""
@@ -197,7 +199,7 @@ def end_limit_s(job: Job) -> float:
     return END_LIMIT_S + job.total_iodepth * job.block_bytes / SLOWEST_BYTES_PER_S
 
 
-def _command(
+def _fio_command(
     directory: str, text: str, wall_limit_s: float, argv: tuple[str, ...] = _ARGV
 ) -> Command:
     return Command(
@@ -240,7 +242,7 @@ def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) ->
         _NOT_EXPRESSIBLE,
         (
             *_job_faults(job),
-            *_name_faults(data_set),
+            *_data_set_name_faults(data_set),
             *job_fits_files_faults(job, data_set),
             *_seed_faults(seed),
         ),
@@ -465,7 +467,7 @@ def job_fits_files_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
 
 
 def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fault]:
-    yield from _name_faults(data_set)
+    yield from _data_set_name_faults(data_set)
     yield from _range_faults("numjobs", data_set.numjobs, 1, JOBS_MAX)
     yield from _range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
     if ioengine not in IOENGINES:
@@ -477,7 +479,7 @@ def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fau
         )
 
 
-def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+def _data_set_name_faults(data_set: DataSet) -> Iterable[Fault]:
     if data_set.device and not _NAME.fullmatch(data_set.device):
         yield Fault(f"fio cannot be told the device '{data_set.device}'.", "Name it otherwise.")
     if not _NAME.fullmatch(data_set.id):

@@ -35,7 +35,7 @@ from iolab.loads.fileio.engines.fio import (
     raise_if_faults,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
-from iolab.loads.fileio.io_trace import SYNC, TraceError, read_trace, trace_part_count
+from iolab.loads.fileio.io_trace import SYNC, TraceError, read_trace, trace_chunk_count
 from iolab.loads.fileio.options import (
     FIO_OPTIONS,
     METHODS,
@@ -132,7 +132,7 @@ def _trace_spec(job: Job) -> Spec:
             "Give the same file again, or begin a new session.",
         )
     return {
-        "parts": [trace_part_name(number) for number in range(trace_part_count(trace))],
+        "parts": [trace_part_name(number) for number in range(trace_chunk_count(trace))],
         "ios": len(trace.due_ns),
         "syncs": bool((trace.kinds == SYNC).any()),
     }
@@ -412,7 +412,7 @@ class NativeEngine:
         direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
         spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
-        return _command(directory, spec, limit_s, waits_for_start=False)
+        return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
@@ -425,7 +425,7 @@ class NativeEngine:
         """Write over the data set so many times, with random contents, flushed at the end."""
         spec = fill_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
-        return _command(directory, spec, limit_s, waits_for_start=False)
+        return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
@@ -445,7 +445,7 @@ class NativeEngine:
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         spec = measure_spec(job, data_set, seconds, seed, later=later)
-        return _command(directory, spec, seconds + end_limit_s(job), waits_for_start=True)
+        return _agent_command(directory, spec, seconds + end_limit_s(job), waits_for_start=True)
 
     def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.
@@ -455,7 +455,7 @@ class NativeEngine:
         if job.access.has_trims:
             return None
         spec = null_spec(job, seconds)
-        return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
+        return _agent_command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
 
     def null_target_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `null_target_command`."""
@@ -482,7 +482,9 @@ def missing_bytes_check(wanted: int) -> Callable[[EngineTotals], str | None]:
     return missing_bytes
 
 
-def _command(directory: str, spec: Spec, wall_limit_s: float, *, waits_for_start: bool) -> Command:
+def _agent_command(
+    directory: str, spec: Spec, wall_limit_s: float, *, waits_for_start: bool
+) -> Command:
     text = spec_text(spec)
     return Command(
         argv=ARGV,

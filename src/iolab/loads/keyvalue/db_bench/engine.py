@@ -157,7 +157,7 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
         *_option_flags(options, excluded="disable_wal"),
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
-    return _command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
+    return _db_bench_command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
 
 
 def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
@@ -168,7 +168,7 @@ def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
         *_option_flags(options, excluded="disable_auto_compactions"),
     ]
-    return _command(argv, directory, START_LIMIT_S)
+    return _db_bench_command(argv, directory, START_LIMIT_S)
 
 
 def table_shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
@@ -208,7 +208,7 @@ def bench_command(
         *_option_flags(options),
     ]
     limit_s = START_LIMIT_S + 2 * seconds
-    return replace(_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
+    return replace(_db_bench_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
 
 
 def _common_flags(
@@ -257,7 +257,7 @@ def _seed_in_range(seed: int) -> int:
     return seed
 
 
-def _command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
+def _db_bench_command(argv: list[str], directory: str, wall_limit_s: float) -> Command:
     return Command(
         argv=tuple(argv),
         cwd=directory,

@@ -256,7 +256,7 @@ def bench_intervals(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple
             seq=seq,
             end_real_ns=start_real_ns + round(second.end_s * NS_PER_S),
             span_ns=round(second.span_s * NS_PER_S),
-            directions=tuple(_direction_intervals(second)),
+            directions=tuple(_intervals_by_operation(second)),
         )
         for seq, second in enumerate(seconds)
     )
@@ -351,7 +351,7 @@ def _operations_until(points: Sequence[tuple[float, int]], at_s: float) -> float
     return low + (high - low) * (at_s - low_s) / (high_s - low_s)
 
 
-def _direction_intervals(second: BenchSecond) -> Iterable[DirectionInterval]:
+def _intervals_by_operation(second: BenchSecond) -> Iterable[DirectionInterval]:
     yield DirectionInterval(KeyOperation.ALL, second.completed, 0, 0.0, _NONE, _NONE)
     if second.writer_operations is not None:
         yield DirectionInterval(KeyOperation.WRITE, second.writer_operations, 0, 0.0, _NONE, _NONE)

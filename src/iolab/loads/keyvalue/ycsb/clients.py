@@ -435,10 +435,12 @@ class YcsbTools:
         """The tools on its host. EngineError when they cannot be had, HostError of a host."""
         install = self._found.get(workdir.host)
         if install is None:
-            install = self._found[workdir.host] = await self._install(workdir, settings, notify)
+            install = self._found[workdir.host] = await self._install_ycsb(
+                workdir, settings, notify
+            )
         return install
 
-    async def _install(
+    async def _install_ycsb(
         self, workdir: WorkDirectory, settings: ServerSettings, notify: Callable[[str], None]
     ) -> YcsbInstall:
         java = await find_java(workdir.host, settings.java, oldest=OLDEST_JAVA)
