@@ -26,7 +26,7 @@ from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
-from iolab.cli.pods import name_assignments
+from iolab.cli.pods import fleet_name_assignments
 from iolab.cli.run import create_session_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
@@ -475,7 +475,7 @@ async def _measure(options: StudyOptions, out: Path | None) -> Path:
     """The directory of the session, which ran to its end, in pods where the study has such."""
     study = load_study(options)
     if study.kubernetes is not None:
-        study = load_study(options, assignments=await name_assignments(study.kubernetes))
+        study = load_study(options, assignments=await fleet_name_assignments(study.kubernetes))
     directory, request = create_session_request(study, out)
     await run_session_with_view(request, LiveView())
     return directory

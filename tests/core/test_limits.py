@@ -43,7 +43,7 @@ from iolab.hosts.answers import (
 )
 from iolab.hosts.channel import ProtocolError, read_frame
 from iolab.hosts.engine_lines import LineError, require_count
-from iolab.hosts.engine_totals import parse_totals
+from iolab.hosts.engine_totals import parse_engine_totals
 from iolab.hosts.message import HostLostError, Message
 from iolab.importers.files import ForeignFile, collect_files
 from iolab.loads.fileio.engines.fio_output import (
@@ -268,7 +268,7 @@ def _number(past: int) -> Outcome:
 
 def _generator(head: Mapping[str, Any], end: Mapping[str, Any]) -> GeneratorTotals:
     whole = {"measured_ns": 1, "drain_ns": 0, **end}
-    generator = parse_totals(head, whole, [], 1).generator
+    generator = parse_engine_totals(head, whole, [], 1).generator
     assert generator is not None
     return generator
 

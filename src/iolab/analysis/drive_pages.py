@@ -81,10 +81,10 @@ def media_bytes(reading: DriveReading) -> MediaBytes | None:
     """
     if page := _page_bytes(reading.pages, FDP_STATISTICS, None, 64):
         return MediaBytes(MediaCounter.FDP, _read_integer(page, 16, 16), 1)
-    if (page := _ocp_page(reading)) is not None:
+    if (page := _ocp_page_bytes(reading)) is not None:
         return MediaBytes(MediaCounter.OCP, _read_integer(page, 0, 16), None)
     if page := _page_bytes(reading.pages, VENDOR_SMART, None, 512):
-        units = _vendor_item(page, NAND_WRITTEN_KEY)
+        units = _vendor_item_value(page, NAND_WRITTEN_KEY)
         if units is not None:
             written = units * VENDOR_UNIT_BYTES
             return MediaBytes(MediaCounter.VENDOR, written, VENDOR_UNIT_BYTES)
@@ -98,19 +98,19 @@ def media_bytes(reading: DriveReading) -> MediaBytes | None:
 
 def endurance_bytes(reading: DriveReading) -> int | None:
     """How much the drive is rated to take from hosts in its life; None where it does not say so."""
-    if (page := _ocp_page(reading)) is not None and (rated := _read_integer(page, 176, 16)):
+    if (page := _ocp_page_bytes(reading)) is not None and (rated := _read_integer(page, 176, 16)):
         return rated
     if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
         return _read_integer(page, 32, 16) * ENDURANCE_UNIT_BYTES or None
     return None
 
 
-def _ocp_page(reading: DriveReading) -> bytes | None:
+def _ocp_page_bytes(reading: DriveReading) -> bytes | None:
     page = _page_bytes(reading.pages, OCP_SMART, None, 512)
     return page if page is not None and page[496:512] == OCP_GUID else None
 
 
-def _vendor_item(page: bytes, key: int) -> int | None:
+def _vendor_item_value(page: bytes, key: int) -> int | None:
     """The raw number of an item of Intel's page: key, 2 bytes, normalised, 1 byte, 6 bytes raw."""
     for start in range(0, len(page) - VENDOR_ITEM_BYTES + 1, VENDOR_ITEM_BYTES):
         if page[start] == key:

@@ -319,7 +319,9 @@ def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior
         return Metric(None, unit)
     if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
-    published = estimate_published_value(values, prior, allowance=_bias_allowance(name, runs))
+    published = estimate_published_value(
+        values, prior, allowance=_common_bias_allowance(name, runs)
+    )
     if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
         return single
     return Metric(_geometric_mean(values), unit, published.low, published.high, published.runs)
@@ -390,7 +392,7 @@ def _metric_values(runs: Sequence[Result], name: str) -> list[float]:
     return [value for run in runs if (value := finite_metric_value(run, name)) is not None]
 
 
-def _bias_allowance(name: str, runs: Iterable[Result]) -> float:
+def _common_bias_allowance(name: str, runs: Iterable[Result]) -> float:
     """What every run may be off by alike."""
     return BIAS_ALLOWANCE + pooled_bin_error(name, runs)
 

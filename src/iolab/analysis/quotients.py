@@ -217,12 +217,14 @@ def fleets_with_single_client(
     configuration which differs in its hosts alone, and whose host is one of the fleet's; of a fleet
     whose hosts are not known any may be.
     """
-    owners = {configuration.id: configuration for configuration in configurations}
+    configurations_by_id = {configuration.id: configuration for configuration in configurations}
     return tuple(
         pair
         for fleet in maxima
         if fleet.hosts != 1 and fleet.is_rate and fleet.has_valid_level
-        for pair in islice(_fleet_with_single_client(owners, fleet, (*singles, *maxima)), 1)
+        for pair in islice(
+            _fleet_with_single_client(configurations_by_id, fleet, (*singles, *maxima)), 1
+        )
     )
 
 
@@ -236,7 +238,9 @@ def without_host_subsets(configurations: Sequence[Configuration]) -> tuple[Confi
 
 
 def _fleet_with_single_client(
-    owners: Mapping[str, Configuration], fleet: BestValue, singles: Iterable[BestValue]
+    configurations_by_id: Mapping[str, Configuration],
+    fleet: BestValue,
+    singles: Iterable[BestValue],
 ) -> Iterator[FleetAndSingleClient]:
     for single in singles:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
@@ -244,7 +248,7 @@ def _fleet_with_single_client(
             continue
         own = single.configuration == fleet.configuration
         if not own and not _is_subset_of_hosts(
-            owners[single.configuration], owners[fleet.configuration]
+            configurations_by_id[single.configuration], configurations_by_id[fleet.configuration]
         ):
             continue
         better = metric_spec(fleet.metric).better

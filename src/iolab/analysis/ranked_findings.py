@@ -310,7 +310,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         sides = {CAPACITY: _shares_of_best(field.capacity_scores()), **sides}
     if len(sides) > 1:
         least = {
-            owner: _lowest_score([shares[owner] for shares in sides.values()])
+            owner: _elementwise_minimum_score([shares[owner] for shares in sides.values()])
             for owner in field.configuration_ids
         }
         yield _performance_recommendation(field, Need.BALANCE, least, field.per_unit, sides)
@@ -450,7 +450,7 @@ def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
     return shares
 
 
-def _lowest_score(shares: Sequence[ScoreInterval]) -> ScoreInterval:
+def _elementwise_minimum_score(shares: Sequence[ScoreInterval]) -> ScoreInterval:
     return ScoreInterval(
         min(share.value for share in shares),
         min(share.low for share in shares),
@@ -458,7 +458,7 @@ def _lowest_score(shares: Sequence[ScoreInterval]) -> ScoreInterval:
     )
 
 
-def _order_best_first(scores: _ScoresByConfiguration) -> list[str]:
+def _configuration_ids_best_first(scores: _ScoresByConfiguration) -> list[str]:
     """The owners, the best first; of equal ones as the study has them."""
     return sorted(scores, key=lambda owner: -scores[owner].value)
 
@@ -470,7 +470,7 @@ def _is_clear_leader(scores: _ScoresByConfiguration, best: str) -> bool:
 
 def _capacity_recommendation(field: _Contenders) -> Recommendation:
     scores = field.capacity_scores()
-    best, second, *_ = _order_best_first(scores)
+    best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
         need=Need.CAPACITY,
         configuration=best,
@@ -496,7 +496,7 @@ def _performance_recommendation(
     per: str,
     sides: Mapping[str, _ScoresByConfiguration] | None = None,
 ) -> Recommendation:
-    best, second, *_ = _order_best_first(scores)
+    best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
         need=need,
         configuration=best,

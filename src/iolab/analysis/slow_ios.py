@@ -50,14 +50,14 @@ class SlowIoContext(Record):
 
 def has_slow_ios(hosts: Sequence[HostRun]) -> bool:
     """Whether any host told its slowest I/Os."""
-    return any(_told_slow_ios(host) for host in hosts)
+    return any(_reported_slow_ios(host) for host in hosts)
 
 
 def slow_ios_of_run(
     record: RunRecord, facts: Mapping[str, HostFacts], most: int = SLOW_IOS_MAX
 ) -> tuple[SlowIoContext, ...]:
     """The slowest I/Os of all hosts, the slowest first; empty where none were requested."""
-    hosts = [host for host in record.hosts if _told_slow_ios(host)]
+    hosts = [host for host in record.hosts if _reported_slow_ios(host)]
     if not hosts:
         return ()
     series = derive_series(record.counters, record.host_names, _WANTED)
@@ -66,12 +66,12 @@ def slow_ios_of_run(
         telemetry = HostTelemetry(host, facts.get(host.facts_key), series, record)
         found += (
             SlowIoContext(host.host, io.at_ns / NS_PER_S, io, tuple(telemetry.events_during(io)))
-            for io in _told_slow_ios(host)
+            for io in _reported_slow_ios(host)
         )
     return tuple(sorted(found, key=lambda slow: -slow.io.latency_ns)[:most])
 
 
-def _told_slow_ios(host: HostRun) -> tuple[SlowIo, ...]:
+def _reported_slow_ios(host: HostRun) -> tuple[SlowIo, ...]:
     generator = host.totals.generator if host.totals else None
     return generator.slow_ios if generator else ()
 
@@ -100,7 +100,7 @@ class HostTelemetry:
         writeback = self._metric_maximum("memory", "writeback_bytes", span)
         if writeback >= WRITEBACK_BYTES_MIN:
             yield f"writeback of {format_bytes(round(writeback))}"
-        yield from self._other_io(span)
+        yield from self._other_io_texts(span)
         busy = self._metric_maximum("cpu", "busy_share", span)
         if busy >= BUSY_SHARE_MIN:
             yield f"cores {percent_text(busy)} busy"
@@ -113,7 +113,7 @@ class HostTelemetry:
         if self._metric_maximum("thermal", "throttle_events_per_s", span) > 0:
             yield "cores throttled by heat"
 
-    def _other_io(self, span: tuple[int, int]) -> Iterator[str]:
+    def _other_io_texts(self, span: tuple[int, int]) -> Iterator[str]:
         """I/O on the target's device beyond the load's, and on others."""
         for way, number in (("read", 0), ("write", 1)):
             for counter in self._series:
@@ -121,11 +121,11 @@ class HostTelemetry:
                     continue
                 rate = _series_maximum(counter, span)
                 if counter.name in self._devices:
-                    rate -= self._load_rate(number, span)
+                    rate -= self._load_bytes_per_s(number, span)
                 if rate >= OTHER_BYTES_PER_S_MIN and counter.name in self._devices:
                     yield f"other {way}s on {counter.name}: {format_rate_bytes(rate)}"
 
-    def _load_rate(self, direction: int, span: tuple[int, int]) -> float:
+    def _load_bytes_per_s(self, direction: int, span: tuple[int, int]) -> float:
         """Bytes a second of the load itself, the most of any interval then."""
         table = self._load
         chosen = (

@@ -110,10 +110,10 @@ def bench(
         "id": f"{rw}-{bs}".replace(",", "-"),
         "engine": used_engine.value,
         "rw": rw,
-        "bs": _option_values(bs),
+        "bs": _parse_option_values(bs),
         "filesize": size,
-        "iodepth": _option_values(iodepth),
-        "numjobs": _option_values(numjobs),
+        "iodepth": _parse_option_values(iodepth),
+        "numjobs": _parse_option_values(numjobs),
     }
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", StudyOverrides(), study_kinds())
@@ -131,11 +131,11 @@ def _study_lines(
 ) -> Iterator[str]:
     """The study as TOML: a configuration for each directory."""
     yield f'format = 1\nid = "{STUDY_ID}"\ntitle = "Bench"'
-    yield f"[method]\nruntime = {_toml_value(runtime)}\nrepeats = {repeats}"
+    yield f"[method]\nruntime = {_toml_text(runtime)}\nrepeats = {repeats}"
     yield "[[workload]]"
-    yield from (f"{key} = {_toml_value(value)}" for key, value in workload.items())
+    yield from (f"{key} = {_toml_text(value)}" for key, value in workload.items())
     for name, path in _directories_by_id(paths).items():
-        yield f"[[configuration]]\nid = {_toml_value(name)}\npath = {_toml_value(path)}"
+        yield f"[[configuration]]\nid = {_toml_text(name)}\npath = {_toml_text(path)}"
 
 
 def _directories_by_id(paths: Sequence[str]) -> dict[str, str]:
@@ -155,13 +155,13 @@ def _configuration_id(parts: Sequence[str]) -> str:
     return dashed.strip("-")[-ID_LENGTH_MAX:].strip("-") or "target"
 
 
-def _option_values(option: str) -> object:
+def _parse_option_values(option: str) -> object:
     """The value of an option, or a list of several; whole numbers become int."""
     values = [int(part) if part.isdecimal() else part for part in option.split(",")]
     return values if len(values) > 1 else values[0]
 
 
-def _toml_value(value: object) -> str:
+def _toml_text(value: object) -> str:
     """A text, number or list of them as TOML, whose basic strings are JSON's but for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -144,7 +144,7 @@ def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
     rows = [
         [literal_text(name), literal_text(kind), literal_text(which)]
         for name, left in leftovers.items()
-        for kind, which in _leftover_names_and_kinds(left)
+        for kind, which in _removable_names_and_kinds(left)
     ]
     if rows:
         headings = (Column("host"), Column("left"), Column("which", can_wrap=True))
@@ -168,7 +168,7 @@ def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
             print_message(one_line(message))
 
 
-def _leftover_names_and_kinds(leftovers: Leftovers) -> Iterator[tuple[str, str]]:
+def _removable_names_and_kinds(leftovers: Leftovers) -> Iterator[tuple[str, str]]:
     for process in leftovers.processes:
         yield "process", f"{process.pid} {process.command}"
     for folder in leftovers.folders:

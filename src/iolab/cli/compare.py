@@ -196,7 +196,7 @@ def compare(
     from iolab.stats.comparison import ComparisonVerdict
 
     if candidate is None:
-        baseline, candidate = _sides_of_one_session(baseline)
+        baseline, candidate = _both_configuration_names(baseline)
     sides = (comparison_side_of_name(baseline), comparison_side_of_name(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
@@ -211,7 +211,7 @@ def compare(
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
-def _sides_of_one_session(name: str) -> tuple[str, str]:
+def _both_configuration_names(name: str) -> tuple[str, str]:
     """Both configurations of a session; UsageError where it has not two."""
     directory, configuration = split_session_and_configuration(name)
     ids = [item.id for item in open_session(directory).study.configurations]
@@ -476,7 +476,7 @@ def history(
     from iolab.analysis.comparison import forbidding_differences_by_session, track_history
     from iolab.report.comparison import history_document
 
-    sides = _read_sessions(directories)
+    sides = _read_session_sides(directories)
     require_known_names(sides, workload or (), metric or ())
     if not allow_differences:
         for place, differences in forbidding_differences_by_session(sides).items():
@@ -502,13 +502,13 @@ def history(
         print_renderables(*history_lines(tracked, details=details))
 
 
-def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
+def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
     """Every session that the names stand for, oldest first; UsageError for one given twice."""
     sides = [
         side
         for directory, configuration in map(split_session_and_configuration, names)
         for session in _session_directories(directory)
-        if (side := _read_session(session, configuration, is_named=session == directory))
+        if (side := _read_session_side(session, configuration, is_named=session == directory))
         is not None
     ]
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
@@ -526,7 +526,7 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     return sides
 
 
-def _read_session(
+def _read_session_side(
     session: Path, configuration: str | None, *, is_named: bool
 ) -> ComparisonSide | None:
     """The side of a session; None with a message where it cannot be read.

@@ -82,7 +82,7 @@ def session_details(
     were requested.
     """
     shared = _shared_check_texts(results)
-    if len(results) > 1 and (lines := list(_all_runs_check_lines(results, shared))):
+    if len(results) > 1 and (lines := list(_check_lines_of_all_runs(results, shared))):
         yield WHY_NOT_VALID, lines
     by_workload: dict[tuple[str, str], list[Result]] = {}
     for result in results:
@@ -193,7 +193,7 @@ def _shared_check_texts(results: Sequence[Result]) -> SharedCheckTexts:
     return SharedCheckTexts(
         passed_codes=frozenset(satisfied - found.keys()),
         message={
-            code: _common_ending([check.message for check in checks])
+            code: _common_ending_text([check.message for check in checks])
             for code, checks in repeated.items()
         },
         evidence={
@@ -207,7 +207,7 @@ def _shared_check_texts(results: Sequence[Result]) -> SharedCheckTexts:
     )
 
 
-def _common_ending(sentences: Sequence[str]) -> str:
+def _common_ending_text(sentences: Sequence[str]) -> str:
     """The sentence that all are, else what all end in after their last colon, else nothing."""
     if len(set(sentences)) == 1:
         return sentences[0]
@@ -216,7 +216,7 @@ def _common_ending(sentences: Sequence[str]) -> str:
     return "" if ends else end
 
 
-def _all_runs_check_lines(
+def _check_lines_of_all_runs(
     results: Sequence[Result], shared: SharedCheckTexts
 ) -> Iterator[RenderableType]:
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""

@@ -239,7 +239,7 @@ def export(
 
     if out is not None:
         require_valid_output_path(out)
-    rows = _choose_row_kind(kind, points=points, nodes=nodes, seconds=seconds, slow_ios=slow_ios)
+    rows = _export_row_kind(kind, points=points, nodes=nodes, seconds=seconds, slow_ios=slow_ios)
     written = rows.value
     reader = open_session(session)
     if kind is ExportFormat.PARQUET and out is None:
@@ -254,14 +254,14 @@ def export(
             except StoreError as error:  # the file is no part of the session
                 raise ReportError(error.message, WRITABLE_PLACE_HINT) from error
         else:
-            _print_or_write(columns_csv(columns), out)
+            _print_or_write_export(columns_csv(columns), out)
     elif kind is ExportFormat.IOLOG:
         text = _recorded_iolog(reader)
         number, written = text.count("\n"), "lines"
-        _print_or_write(text, out)
+        _print_or_write_export(text, out)
     else:
         number = len(reader.results())
-        _print_or_write(_export_text(reader, kind), out)
+        _print_or_write_export(_export_text(reader, kind), out)
     if out is not None:
         print_result(str(out))
         print_message(f"{number} {written} written as {kind.value}.")
@@ -291,14 +291,14 @@ def _recorded_iolog(reader: SessionReader) -> str:
     return output.content.decompress().decode("ascii", "replace")
 
 
-def _print_or_write(text: str, out: Path | None) -> None:
+def _print_or_write_export(text: str, out: Path | None) -> None:
     if out is None:
         print_raw(text)
     else:
         replace_files({out: text})
 
 
-def _choose_row_kind(
+def _export_row_kind(
     kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool, slow_ios: bool
 ) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""

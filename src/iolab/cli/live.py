@@ -130,12 +130,12 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.boot_progress_text:
         text.append(f"  {progress.boot_progress_text}", style=QUIET_STYLE)
-    elif progress.phase_detail and not _is_detail_run_name(progress):
+    elif progress.phase_detail and not _is_phase_detail_run_name(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text
 
 
-def _is_detail_run_name(progress: SessionProgress) -> bool:
+def _is_phase_detail_run_name(progress: SessionProgress) -> bool:
     """Whether the phase's detail is only the point that stands in the head already."""
     return progress.run is not None and progress.phase_detail == progress.run.point.title_text
 

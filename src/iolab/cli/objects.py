@@ -28,13 +28,13 @@ def clean_bucket(keys: dict[str, str], *, yes: bool, as_json: bool) -> int:
     store = _store_from_keys(keys)
     failures: dict[str, str] = {}
     removed: dict[str, Any] = {}
-    prefixes = asyncio.run(_list_or_remove(store, (), removed, failures))
+    prefixes = asyncio.run(_list_or_remove_prefixes(store, (), removed, failures))
     if prefixes and not as_json:
         for prefix in prefixes:
             print_message(one_line(f"{prefix} in {store.url_text}"))
         print_message("A session that still runs is among them, and would lose its objects.")
     if prefixes and (yes or (not as_json and is_removal_confirmed())):
-        asyncio.run(_list_or_remove(store, prefixes, removed, failures))
+        asyncio.run(_list_or_remove_prefixes(store, prefixes, removed, failures))
     if as_json:
         rows = [
             {"prefix": prefix, "removed": prefix in removed, "fault": failures.get(prefix)}
@@ -71,7 +71,7 @@ def _store_from_keys(keys: dict[str, str]) -> ObjectStore:
     )
 
 
-async def _list_or_remove(
+async def _list_or_remove_prefixes(
     store: ObjectStore,
     prefixes: Sequence[str],
     removed: dict[str, Any],

@@ -39,7 +39,7 @@ LAST_SESSION: Final = "last"
 """Stands for the newest session below the current directory."""
 
 
-def find_hosts(name: str) -> Inventory:
+def find_inventory(name: str) -> Inventory:
     """The inventory that `--hosts` names. UsageError or HostError when there is none.
 
     A file whose name looks like a launcher is reached as `./slurm`.
@@ -57,7 +57,7 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
     """The hosts that `--hosts` names; UsageError with every fault of it."""
     from iolab.study.inventory import parse_inventory
 
-    inventory = find_hosts(name)
+    inventory = find_inventory(name)
     try:
         return parse_inventory(inventory.text, inventory.file_name)
     except StudyError as error:
@@ -655,7 +655,7 @@ def load_study(
         options.scale,
         overrides,
         path_required,
-        None if options.hosts is None else find_hosts(options.hosts),
+        None if options.hosts is None else find_inventory(options.hosts),
         options.device,
         options.serial,
         None if options.engine is None else EngineName(options.engine.value),

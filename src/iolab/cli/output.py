@@ -242,10 +242,10 @@ def print_document(
 
 def print_renderables(*parts: RenderableType) -> None:
     """Print tables and text as wide as the terminal, or unwrapped into a pipe."""
-    print_lines(drawn_lines(*parts))
+    print_lines(rendered_lines(*parts))
 
 
-def drawn_lines(*parts: RenderableType) -> list[str]:
+def rendered_lines(*parts: RenderableType) -> list[str]:
     """The lines of tables and text, with their colours on a terminal."""
     drawn = StringIO()
     screen = create_console(sys.stdout, drawn)

@@ -228,7 +228,7 @@ def plan(
     from iolab.registry import study_kinds
     from iolab.study.schedule import make_plan
 
-    reader = _measured_session(options)
+    reader = _session_named_as_study(options)
     read = reader.study if reader else load_study(options, path_required=not offline)
     plan = with_new_cost(read, reader.plan) if reader else make_plan(read, study_kinds())
     results = reader.results() if reader else ()
@@ -263,7 +263,7 @@ def with_new_cost(study: Study, plan: Plan) -> Plan:
     return replace(plan, budget=cost)
 
 
-def _measured_session(options: StudyOptions) -> SessionReader | None:
+def _session_named_as_study(options: StudyOptions) -> SessionReader | None:
     """The session that stands for a study, None where a study is named.
 
     UsageError for options that a session has already.

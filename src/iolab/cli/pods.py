@@ -42,7 +42,7 @@ FILE_SYSTEM_SHARE: Final = 0.05
 """Of a volume for the file system itself, and what it keeps for root."""
 
 
-async def name_assignments(fleet: PodFleet) -> tuple[str, ...]:
+async def fleet_name_assignments(fleet: PodFleet) -> tuple[str, ...]:
     """What `--set` would say to name a fleet that no session has had, in a context that is fixed.
 
     So the same pods of the same cluster are met when the session is resumed.

@@ -104,7 +104,7 @@ def predict(
         ]
         print_document(output, document, rows)
     else:
-        print_renderables(*_prediction_lines(axis, load, predicted))
+        print_renderables(*_predicted_rate_lines(axis, load, predicted))
 
 
 def prediction_document(
@@ -152,7 +152,7 @@ def prediction_document(
     }
 
 
-def _prediction_lines(
+def _predicted_rate_lines(
     axis: str, load: int, predicted: Sequence[CurvePrediction]
 ) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_name_text, axis_values_text, value_text

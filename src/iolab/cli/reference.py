@@ -73,7 +73,7 @@ def reference(
             headings = [_set_heading_document(published_set) for published_set in sets]
             print_document(output, {"format": 1, "sets": headings}, headings)
         else:
-            print_renderables(*_set_list_lines(sets))
+            print_renderables(*_published_set_list_lines(sets))
         return
     published = open_published(name)
     if toml:
@@ -83,9 +83,9 @@ def reference(
 
         parts = {"content": _json_value(published.tree), "computed": computed_document(published)}
         document = {"format": 1, **_set_heading_document(published), **parts}
-        print_document(output, document, _figure_rows(published))
+        print_document(output, document, _figure_documents(published))
     else:
-        print_renderables(*_set_lines(published))
+        print_renderables(*_published_set_lines(published))
 
 
 def _set_heading_document(published: PublishedSet) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _set_heading_document(published: PublishedSet) -> dict[str, Any]:
     return {"id": published.id, "source": published.source, "figures": figures}
 
 
-def _figure_rows(published: PublishedSet) -> list[dict[str, object]]:
+def _figure_documents(published: PublishedSet) -> list[dict[str, object]]:
     """Every number of a set by its place in the file."""
     return [
         {"figure": ".".join(map(str, path)), "value": str(value)}
@@ -101,7 +101,7 @@ def _figure_rows(published: PublishedSet) -> list[dict[str, object]]:
     ]
 
 
-def _set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableType]:
+def _published_set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from iolab.report.table import Column
@@ -123,7 +123,7 @@ def _set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     yield terminal_table(headings, rows)
 
 
-def _set_lines(published: PublishedSet) -> Iterator[RenderableType]:
+def _published_set_lines(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.published.report import computed_tables, reference_sections
     from iolab.report.terminal import literal_text, name_value_grid, section_title

@@ -72,9 +72,9 @@ def run(
     from iolab.cli.session import RunOptions, run_and_report
 
     if study.kubernetes is not None:
-        from iolab.cli.pods import name_assignments
+        from iolab.cli.pods import fleet_name_assignments
 
-        names = asyncio.run(name_assignments(study.kubernetes))
+        names = asyncio.run(fleet_name_assignments(study.kubernetes))
         study = load_study(options, assignments=names)
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
@@ -171,7 +171,7 @@ def resume(
     done = reader.done_runs() - damaged
     study, plan = _study_and_plan_to_resume(reader, done)
     earlier = EarlierSegments(
-        done, reader.attempt_counts(), _excluded_hosts(reader), reader.ledger()
+        done, reader.attempt_counts(), _excluded_host_names(reader), reader.ledger()
     )
     left = sum(1 for run in plan.runs if run.key not in done)
     stored = [run for run in reader.results() if run.key in done]
@@ -264,7 +264,7 @@ def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     return frozenset(unsound)
 
 
-def _excluded_hosts(reader: SessionReader) -> frozenset[str]:
+def _excluded_host_names(reader: SessionReader) -> frozenset[str]:
     """The hosts that the session went on without, and goes on without."""
     return frozenset(name for result in reader.results() for name in result.excluded_hosts)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from iolab.analysis.points import PointSummary
-from iolab.cli.output import drawn_lines
+from iolab.cli.output import rendered_lines
 from iolab.cli.results import (
     closing_lines,
     load_finding_lines,
@@ -90,9 +90,9 @@ def session_screen_lines(
 ) -> list[str]:
     """The lines of the screen, at most `height` where there is a terminal and no details."""
     if not screen.results:
-        return drawn_lines(*heading)
+        return rendered_lines(*heading)
     answer = literal_text(screen.answer.sentence, "bold")
-    top = drawn_lines(*heading, answer, "")
+    top = rendered_lines(*heading, answer, "")
     closing = closing_lines(
         screen.answer,
         screen.study,
@@ -101,38 +101,38 @@ def session_screen_lines(
         screen.directory,
         unfinished=screen.is_unfinished,
     )
-    end = drawn_lines("", *closing)
+    end = rendered_lines("", *closing)
     room = None if height is None or screen.is_whole else height - len(top) - len(end)
     if room is None:
-        middle = drawn_lines(*_parts_with_summary_tables(_all_results(screen), screen))
-        middle = _with_contents(middle, list(details), len(top))
+        middle = rendered_lines(*_parts_with_summary_tables(_all_result_parts(screen), screen))
+        middle = _results_and_details_lines(middle, list(details), len(top))
     else:
         middle = _results_that_fit(screen, room)
     lines = [*top, *middle, *end]
     # The answer is read at the end of what has scrolled it away.
     scrolls = len(lines) > (height or USUAL_HEIGHT)
-    return [*lines, *drawn_lines("", answer)] if scrolls else lines
+    return [*lines, *rendered_lines("", answer)] if scrolls else lines
 
 
-def _with_contents(
+def _results_and_details_lines(
     results: list[str], details: Sequence[DetailPart], line_count_before: int
 ) -> list[str]:
     """The results and all details, after the line at which each part begins.
 
     Pagers go there by `120g`. Nothing is listed of details that have one part.
     """
-    drawn = [drawn_lines(*detail.parts) for detail in details]
+    drawn = [rendered_lines(*detail.parts) for detail in details]
     if len(details) < CONTENTS_MIN:
         return [*results, *(line for lines in drawn for line in lines)]
     titles = ["Results", *(detail.title for detail in details)]
     line = line_count_before + len(titles) + CONTENTS_EXTRA_LINES
     starts = list(accumulate((len(lines) for lines in (results, *drawn)), initial=line + 1))
     rows = [(f"line {at:,}", title) for at, title in zip(starts, titles, strict=False)]
-    contents = drawn_lines(section_title("Contents"), name_value_grid(rows), "")
+    contents = rendered_lines(section_title("Contents"), name_value_grid(rows), "")
     return [*contents, *results, *(line for lines in drawn for line in lines)]
 
 
-def _all_results(screen: SessionScreen) -> Iterator[RenderableType]:
+def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
     if drives := drives_table(results, only_known=not screen.has_details):
@@ -157,23 +157,23 @@ def _parts_with_summary_tables(
 def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
     if len(screen.points) <= room:
-        every = drawn_lines(*_parts_with_summary_tables(_all_results(screen), screen))
+        every = rendered_lines(*_parts_with_summary_tables(_all_result_parts(screen), screen))
         if len(every) <= room:
             return every
-        tables = drawn_lines(
+        tables = rendered_lines(
             *_parts_with_summary_tables(
                 result_lines(screen.study, screen.results, screen.points), screen
             )
         )
         if len(tables) < room:
-            return [*tables, *drawn_lines(_left_out_text(0))]
+            return [*tables, *rendered_lines(_left_out_text(0))]
     figures, titles = screen.answer.figures, screen.study.configuration_titles
     line_count = best_line_count(figures)
     while True:
         shown = figures_of_first_lines(figures, line_count)
         left_out = {point.digest for point in screen.points}
         left_out -= {figure.run[0] for figure in shown if figure.run is not None}
-        lines = drawn_lines(
+        lines = rendered_lines(
             best_figures_terminal_table(shown, titles), _left_out_text(len(left_out))
         )
         if len(lines) <= room or line_count <= LINES_MIN:

@@ -393,7 +393,7 @@ def explain(
             listed = [{"code": name, "title": title} for name, title in titles.items()]
             print_document(output, {"format": 1, "checks": listed}, listed)
             return
-        print_renderables(_check_list(titles))
+        print_renderables(_check_list_table(titles))
         return
     if code not in pages:
         raise _unknown_check_error(code, list(pages))
@@ -428,7 +428,7 @@ def _unknown_check_error(code: str, codes: list[str]) -> Exception:
     return UsageError(f"There is no check {quote_value(code)}.", hint)
 
 
-def _check_list(titles: dict[str, str]) -> RenderableType:
+def _check_list_table(titles: dict[str, str]) -> RenderableType:
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 

@@ -12,7 +12,7 @@ from iolab.core.metric import LatencyLayer, Level
 from iolab.record import Record
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import Token, series_token
-from iolab.report.charts.rows import StackPiece, StackRow, stacked_bars
+from iolab.report.charts.rows import StackPiece, StackRow, stacked_bar_plots
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun
@@ -157,7 +157,7 @@ def latency_account_chart(
         title="Where the latency arises",
         finding=caveat + _largest_parts_sentence(drawn),
         note=_account_chart_note(drawable, len(runs) - len(drawn)),
-        plots=stacked_bars(rows, legend),
+        plots=stacked_bar_plots(rows, legend),
         table=layers_table(accounts),
     )
 

@@ -31,7 +31,7 @@ from iolab.report.charts.chart import (
     Plot,
     last_known_value,
     outside_window_shading,
-    time_line,
+    timeline_marks,
 )
 from iolab.report.charts.palette import MUTED, SERIES, Token, series_token
 from iolab.report.charts.run_series import average_on_grid
@@ -95,7 +95,7 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
     styles = _device_styles(panel, timeline)
     marks = outside_window_shading(timeline.begin_s, timeline.end_s, end)
     for trace in sorted(traces, key=lambda other: styles[other.name][2]):
-        marks += time_line(
+        marks += timeline_marks(
             timeline.at_s, trace.values, scale, _styled_line(trace.name, styles[trace.name])
         )
     ends = [

@@ -255,7 +255,7 @@ class Channel:
         """Hand each message to its request until the stream ends or stops making sense."""
         try:
             while (frame := await self._read_frame_or_end()) is not None:
-                await self._deliver(*frame)
+                await self._deliver_message(*frame)
             self.mark_lost(await self._close_reason("it ended"))
         except TimeoutError:
             self.mark_lost(f"was not listened to for {STALL_LIMIT_S:g} s")
@@ -269,7 +269,7 @@ class Channel:
         finally:
             self._listening, self.silent_s = False, 0.0
 
-    async def _deliver(self, header: dict[str, Any], payload: bytes) -> None:
+    async def _deliver_message(self, header: dict[str, Any], payload: bytes) -> None:
         message = Message(str(header.get("is")), header, payload)
         request_id = header.get("id")
         request = self._requests.get(request_id) if isinstance(request_id, int) else None

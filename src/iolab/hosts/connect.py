@@ -133,11 +133,11 @@ async def list_pods(
 
     The second is the JSON for `pods_inventory`. HostError with kubectl's own words.
     """
-    code, output, _ = await _command_output(("kubectl", "config", "current-context"), limit_s)
+    code, output, _ = await _run_and_get_output(("kubectl", "config", "current-context"), limit_s)
     context = output.decode("utf-8", "replace").strip() if code == 0 else ""
     if not context.isprintable() or len(context) > CONTEXT_CHARACTERS:
         raise HostError("The name of kubectl's context cannot be written down.", "Rename it.")
-    code, output, stderr = await _command_output(list_pods_command(selection), limit_s)
+    code, output, stderr = await _run_and_get_output(list_pods_command(selection), limit_s)
     if code != 0:
         raise HostError(f"kubectl cannot list the pods ({exit_text(code, stderr)}).", _KUBECTL_HELP)
     if len(output) > LISTING_BYTES:
@@ -145,7 +145,7 @@ async def list_pods(
     return context or None, output.decode("utf-8", "replace")
 
 
-async def _command_output(
+async def _run_and_get_output(
     words: tuple[str, ...], limit_s: float
 ) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""

@@ -106,11 +106,11 @@ def counter_blocks(
 
     `wanted` are the scopes to look at, all by default.
     """
-    words, codes, kind_of = _encode_columns(counters)
+    words, codes, kind_of = _encode_name_columns(counters)
     shapes = _SampleLayouts(words, wanted)
-    for host, of_host in _rows_by_host(counters.host):
+    for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
-        parts = _rows_by_sampler(words, kind_of, codes, of_host)
+        parts = _row_indexes_by_sampler(words, kind_of, codes, of_host)
         for part in parts:
             rows = _CounterRows(
                 counters.seq[part].astype(np.int64),
@@ -118,8 +118,10 @@ def counter_blocks(
                 kind_of[codes[part]],
                 counters.value[part],
             )
-            regular = _regular_blocks(host, rows, shapes)
-            parsed += _irregular_blocks(host, rows, words, wanted) if regular is None else regular
+            regular = _blocks_of_regular_samples(host, rows, shapes)
+            parsed += (
+                _blocks_of_irregular_rows(host, rows, words, wanted) if regular is None else regular
+            )
         yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
 
@@ -191,7 +193,7 @@ class _SampleLayout(Record):
     places: Mapping[str, tuple[Ints, Ints]]
 
 
-def _regular_blocks(
+def _blocks_of_regular_samples(
     host: int, rows: _CounterRows, shapes: _SampleLayouts
 ) -> list[CounterBlock] | None:
     """The blocks of a host whose samples follow in order, all with the same rows; else None.
@@ -243,7 +245,7 @@ def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, MetricCell
     return metrics
 
 
-def _irregular_blocks(
+def _blocks_of_irregular_rows(
     host: int, rows: _CounterRows, columns: _EncodedColumns, wanted: Container[str] | None
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
@@ -268,7 +270,7 @@ def _irregular_blocks(
         yield CounterBlock(host, word, devices, real_ns, seq, cells_of)
 
 
-def _rows_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]]:
+def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]]:
     """Each host that has rows, in order, and the rows that it has."""
     if hosts.size and (hosts[1:] >= hosts[:-1]).all():
         starts = [0, *(np.flatnonzero(hosts[1:] != hosts[:-1]) + 1).tolist()]
@@ -280,7 +282,7 @@ def _rows_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]]:
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
-def _rows_by_sampler(
+def _row_indexes_by_sampler(
     columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests apart.
@@ -312,7 +314,7 @@ def _sample_index_and_times(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]
     return sample, seq[first], real_ns[first]
 
 
-def _encode_columns(counters: CounterTable) -> tuple[_EncodedColumns, SignedInts, Ints]:
+def _encode_name_columns(counters: CounterTable) -> tuple[_EncodedColumns, SignedInts, Ints]:
     """The distinct words, a code for each row, and the kind that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
     coded = [column for column in columns if isinstance(column, EncodedNames)]

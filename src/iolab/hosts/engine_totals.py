@@ -36,7 +36,7 @@ SHORT_IO_KIND: Final = "short"
 _CPU: Final = ("user_s", "system_s")
 
 
-def parse_totals(
+def parse_engine_totals(
     head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
 ) -> EngineTotals:
     """The totals; LineError when the line lacks what every run has."""

@@ -235,7 +235,7 @@ class _GrowingColumn:
         kind = _WIDTHS[self._width]
         held = values.astype(kind)
         if values.dtype.itemsize > kind.itemsize and (held != values).any():
-            self._widen()
+            self._widen_type()
             self.extend(values)
         else:
             self._held += held.data
@@ -244,7 +244,7 @@ class _GrowingColumn:
         """All of them, as a view: while it is looked at nothing can be added."""
         return np.frombuffer(self._held, dtype=_WIDTHS[self._width])
 
-    def _widen(self) -> None:
+    def _widen_type(self) -> None:
         wider = self.values().astype(_WIDTHS[self._width + 1])
         self._width += 1
         self._held = bytearray(wider.data)

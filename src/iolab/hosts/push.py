@@ -151,7 +151,7 @@ async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
     content = await asyncio.to_thread(chosen.read_bytes)
     checksum = hashlib.sha256(content).hexdigest()
     remote = f"{folder}/{checksum[:HASH_SHOWN]}"
-    if await _checksum(files.runner, remote) == checksum:
+    if await _sha256_of_file(files.runner, remote) == checksum:
         return remote
     # Written aside and renamed: a broken upload or a second session never meets half a file.
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
@@ -258,13 +258,13 @@ async def _agent_binary_for_host(runner: CommandRunner) -> Path:
 
 async def _require_checksum(runner: CommandRunner, path: str, checksum: str) -> None:
     """HostError unless the file there has that checksum."""
-    stored = await _checksum(runner, path)
+    stored = await _sha256_of_file(runner, path)
     if stored != checksum:
         message = f"The agent arrived on host '{runner.host}' with checksum {stored or 'unknown'}."
         raise HostError(message, "See that the way to that host passes bytes unchanged.")
 
 
-async def _checksum(runner: CommandRunner, path: str) -> str | None:
+async def _sha256_of_file(runner: CommandRunner, path: str) -> str | None:
     """The file's sha256 in hex; None where there is no such file."""
     ran = await runner.run("sha256sum", path)
     match = re.match(r"\\?([0-9a-f]{64})\b", ran.output)

@@ -187,7 +187,7 @@ def check_uneven_clients(view: ImportedView) -> CheckAnswer:
     """Whether the clients did about the same."""
     if len(view.clients) == 1:
         return not_applicable_answer("One client.")
-    rates = np.array([_total_rate(client.figures) for client in view.clients])
+    rates = np.array([_total_rate_per_s(client.figures) for client in view.clients])
     index, ratio = jain_index(rates), max_over_min(rates)
     evidence: EvidenceValues = {"jain": index, "max_over_min": ratio}
     if ratio is None or ratio > 2 or index < 0.9:
@@ -195,7 +195,7 @@ def check_uneven_clients(view: ImportedView) -> CheckAnswer:
     return valid_answer(f"The fastest client did {ratio:.2f} times the slowest's.", **evidence)
 
 
-def _total_rate(figures: Sequence[Figures]) -> float:
+def _total_rate_per_s(figures: Sequence[Figures]) -> float:
     return sum(figure.rate_per_s or figure.bw_bytes_per_s or 0.0 for figure in figures)
 
 
@@ -216,7 +216,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             ("operations", claim.count, [part.count for part in parts]),
             ("bytes", claim.bytes, [part.bytes for part in parts]),
             ("bytes a second", *_bandwidth_without_bytes_and_parts(claim, parts)),
-            ("operations a second", *_rate_and_parts(claim, view, parts)),
+            ("operations a second", *_rate_without_counts_and_parts(claim, view, parts)),
         ):
             if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
@@ -242,7 +242,7 @@ def _bandwidth_without_bytes_and_parts(
     return printed, [part.bw_bytes_per_s for part in parts]
 
 
-def _rate_and_parts(
+def _rate_without_counts_and_parts(
     claim: Figures, view: ImportedView, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""

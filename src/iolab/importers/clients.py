@@ -33,7 +33,7 @@ def join_clients_of_same_load(runs: Sequence[RunWithFiles]) -> tuple[RunWithFile
             (files, run)
         )
     return tuple(
-        _join_runs(members)
+        _join_clients(members)
         for group in groups.values()
         for members in _group_simultaneous_runs(group)
     )
@@ -122,7 +122,7 @@ def _run_span_ns(run: ForeignRun) -> tuple[int, int] | None:
     return min(known_starts), max(ends)
 
 
-def _join_runs(members: Sequence[RunWithFiles]) -> RunWithFiles:
+def _join_clients(members: Sequence[RunWithFiles]) -> RunWithFiles:
     if len(members) == 1:
         return members[0]
     files = tuple(chain.from_iterable(own for own, _ in members))

@@ -226,10 +226,10 @@ def _direction_figures(direction: str, span: MeasuredSpan) -> Figures:
 
 def quoted_text(text: str) -> str:
     """The words as an error shows them; the backslashes of a path stay single."""
-    return f"'{_excerpt_without_dot(text)}'"
+    return f"'{_message_excerpt(text)}'"
 
 
-def _excerpt_without_dot(text: str) -> str:
+def _message_excerpt(text: str) -> str:
     return excerpt(text, WORDS_LIMIT).rstrip(".")
 
 
@@ -296,7 +296,7 @@ class DiskspdFieldReader:
 
     def _add_missing_fault(self, name: str, within: str) -> None:
         self.add_fault(
-            f"diskspd does not tell {name} in a {_excerpt_without_dot(within)}.",
+            f"diskspd does not tell {name} in a {_message_excerpt(within)}.",
             "Keep all that diskspd prints.",
         )
 
@@ -501,7 +501,7 @@ def _parse_xml(document: str) -> ET.Element:
         return ET.fromstring(document)  # noqa: S314 - without declarations nothing can expand
     except (ET.ParseError, ValueError) as error:
         raise EngineError(
-            f"The results of diskspd are no XML: {_excerpt_without_dot(str(error))}.",
+            f"The results of diskspd are no XML: {_message_excerpt(str(error))}.",
             "Keep them unchanged, and give targets paths without & and <: diskspd prints them raw.",
         ) from error
 

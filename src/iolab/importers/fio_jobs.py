@@ -25,7 +25,7 @@ from iolab.importers.job_draft import (
     size_in_whole_blocks,
     size_text,
 )
-from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, total_split_percent
+from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, bssplit_percent_total
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, Access
 from iolab.record import Record
 from iolab.text import excerpt, list_text
@@ -437,7 +437,7 @@ def _convert_bssplit(job: JobDraft, split: str, base: int) -> int | None:
     shaping = FIO_OPTIONS["bssplit"]
     if None in texts or not shaping.accepts_value(text):
         reason = f"refused: a study has it like bssplit = '{shaping.example}'"
-    elif not all(0 < total_split_percent(side) <= WHOLE_PERCENT for side in text.split(",")):
+    elif not all(0 < bssplit_percent_total(side) <= WHOLE_PERCENT for side in text.split(",")):
         reason = "refused: its shares are not 1 to 100 % together"
     else:
         reason = ""

@@ -105,13 +105,13 @@ def create_app(
         await context.reports.close()
 
     routes = [
-        _route("/", context, _list_view),
-        _route("/compare", context, _compare_view),
-        _route("/metrics", context, _metrics_view),
-        _route("/sessions/{id}", context, _report_view),
-        _route("/sessions/{id}/live", context, _live_view),
-        _route("/sessions/{id}/report.html", context, _download_view),
-        _route("/sessions/{id}/show.json", context, _json_view),
+        _route_with_error_pages("/", context, _list_view),
+        _route_with_error_pages("/compare", context, _compare_view),
+        _route_with_error_pages("/metrics", context, _metrics_view),
+        _route_with_error_pages("/sessions/{id}", context, _report_view),
+        _route_with_error_pages("/sessions/{id}/live", context, _live_view),
+        _route_with_error_pages("/sessions/{id}/report.html", context, _download_view),
+        _route_with_error_pages("/sessions/{id}/show.json", context, _json_view),
     ]
     app = Starlette(
         routes=routes,
@@ -129,7 +129,7 @@ def create_app(
 View = Callable[[ServerContext, Request], Awaitable[Response]]
 
 
-def _route(path: str, context: ServerContext, view: View) -> Route:
+def _route_with_error_pages(path: str, context: ServerContext, view: View) -> Route:
     """The address of a view; what is wrong with a session, or takes too long, is told as a page."""
 
     async def respond(request: Request) -> Response:

@@ -119,15 +119,15 @@ def compare_page(
     `damaged` is what either session leaves out.
     """
     forbidden = any(difference.forbids_comparison for difference in comparison.differences)
-    span = _scale_half_width(comparison.rows)
+    span = _ratio_scale_half_width(comparison.rows)
     skipped = [
         f"{point_text(point.workload, point.axis)}: {point.reason}" for point in comparison.skipped
     ]
     return ComparePage(
         title=f"{_side_title(comparison.candidate)} against {_side_title(comparison.baseline)}",
         sides=(
-            ("Baseline", _side_facts(comparison.baseline)),
-            ("Candidate", _side_facts(comparison.candidate)),
+            ("Baseline", _side_fact_rows(comparison.baseline)),
+            ("Candidate", _side_fact_rows(comparison.candidate)),
         ),
         differences=differences_table(comparison.differences),
         note=_no_differences_text(comparison),
@@ -136,7 +136,7 @@ def compare_page(
         rows=_rows_table(comparison.rows, span),
         scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
-            Markup(_verdict_badge(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
+            Markup(_verdict_badge_html(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
             for verdict in ComparisonVerdict
             if (number := comparison.verdict_counts.get(verdict, 0))
         ),
@@ -163,7 +163,7 @@ def _side_title(side: ComparisonSide) -> str:
     return f"{side.name} ({side.configuration.title})" if several else side.name
 
 
-def _side_facts(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
+def _side_fact_rows(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     return (
         ("Session", side.session),
         ("Place", side.name),
@@ -177,7 +177,7 @@ def _side_facts(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _scale_half_width(rows: Sequence[ComparedMetric]) -> float:
+def _ratio_scale_half_width(rows: Sequence[ComparedMetric]) -> float:
     """How far the scale reaches either way: the farthest end of any interval."""
     ends = [
         abs(math.log(end))
@@ -210,7 +210,7 @@ def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]
     needs_reason = (
         comparison.verdict is ComparisonVerdict.INCONCLUSIVE or comparison.reason == SAME_SESSION
     )
-    badge = _verdict_badge(comparison.verdict)
+    badge = _verdict_badge_html(comparison.verdict)
     return row_of_cells(
         metric_column_name(compared.metric),
         Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
@@ -221,7 +221,7 @@ def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]
     )
 
 
-def _verdict_badge(verdict: ComparisonVerdict, prefix: str = "") -> str:
+def _verdict_badge_html(verdict: ComparisonVerdict, prefix: str = "") -> str:
     shape = f'<i aria-hidden="true">{_SHAPES[verdict]}</i>'
     return f'<span class="badge says-{verdict.value}">{shape}{prefix}{verdict.value}</span>'
 
@@ -392,7 +392,7 @@ def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
         planned_count=len(plan.runs),
         open_ended=bool(plan.extra_run_count),
         current_step=_next_run_text(plan, done) if running else "",
-        facts=_time_rows(session, now_ns, running=running),
+        facts=_duration_rows(session, now_ns, running=running),
     )
 
 
@@ -405,7 +405,7 @@ def _next_run_text(plan: Plan, done: set[tuple[str, int]]) -> str:
     return run_text(run.point.workload, run.point.axis, run.repeat)
 
 
-def _time_rows(
+def _duration_rows(
     session: LoadedSession, now_ns: int, *, running: bool
 ) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""

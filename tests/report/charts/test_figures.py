@@ -19,8 +19,8 @@ from iolab.report.charts.chart import (
     LineSegments,
     Mark,
     Markers,
+    non_overlapping_positions,
     short_configuration_names,
-    spread_positions,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import (
@@ -216,7 +216,7 @@ def test_a_curve_tells_nothing_beyond_what_its_ios_support() -> None:
 
 @given(st.lists(st.floats(min_value=0, max_value=190), min_size=1, max_size=8))
 def test_labels_keep_apart_and_keep_their_order(wanted: list[float]) -> None:
-    placed = spread_positions(wanted, LINE_GAP, 0, 190)
+    placed = non_overlapping_positions(wanted, LINE_GAP, 0, 190)
     ordered = sorted(placed)
     assert all(b - a >= LINE_GAP - 1e-6 for a, b in pairwise(ordered))
     pairs = sorted(zip(wanted, placed, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import summarise_points
 from iolab.report.charts.chart import Band, Figure, Markers, MarkerStyle, series_styles
-from iolab.report.charts.choose import axis_charts
+from iolab.report.charts.choose import charts_over_axis
 from tests.analysis.adaptive.systems import whole_session
 from tests.analysis.adaptive.test_queue import CURVE, SOFT
 from tests.study.studies import load
@@ -16,7 +16,7 @@ def charts(*, with_curves: bool) -> list[Figure]:
     _, results = whole_session(study, SOFT)
     curves = session_load_findings(study, results).curves if with_curves else ()
     points = summarise_points(results, study)
-    return axis_charts(study.workloads[0], points, series_styles(study), curves)[0]
+    return charts_over_axis(study.workloads[0], points, series_styles(study), curves)[0]
 
 
 def test_predicted_loads_are_open_circles_over_a_band() -> None:

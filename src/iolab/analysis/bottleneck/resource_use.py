@@ -295,7 +295,7 @@ def device_resource_uses(
         if name in busy
     ]
     if uses:
-        yield _most_waited_for_device(uses, max(len(lowest_device_names(stack, facts)), 1))
+        yield _saturated_or_busiest_device(uses, max(len(lowest_device_names(stack, facts)), 1))
 
 
 _LIMITED_RATES: Final = {
@@ -331,7 +331,7 @@ def _io_limit_uses(
             yield ResourceUse(Resource.IO_LIMIT, host, Role.CLIENT, name, rate / allowed, rate=rate)
 
 
-def _most_waited_for_device(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
+def _saturated_or_busiest_device(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
     """The lowest that is always busy and holds its part of the queue, else the busiest."""
     longest = max(use.queue or 0.0 for use in uses)
     full = [

@@ -168,7 +168,7 @@ def check_thermal_throttling(view: RunView, index: int) -> CheckAnswer:
     )
 
 
-def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
+def _quota_throttling_answer(view: RunView, index: int) -> CheckAnswer:
     """Whether a control group's quota stopped the load's processes."""
     host = view.hosts[index]
     use = host.processor
@@ -220,7 +220,7 @@ def _throttled_by_quota(view: RunView, index: int) -> CheckAnswer:
 
 
 check_client_throttled = check("client-throttled", "CPU quota throttling")(
-    per_host(max_key="stood_share")(_throttled_by_quota)
+    per_host(max_key="stood_share")(_quota_throttling_answer)
 )
 
 
@@ -245,7 +245,7 @@ def check_client_starved(view: RunView, index: int) -> CheckAnswer:
         return not_applicable_answer(
             f"Nothing tells how long the load of {host.host} waited to run."
         )
-    quota = _throttled_by_quota(view, index)
+    quota = _quota_throttling_answer(view, index)
     by_quota = 0.0
     if quota.level not in {None, Level.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)

@@ -107,7 +107,7 @@ def fastest_port(facts: HostFacts) -> NicFacts | None:
     return max(up, key=lambda port: (port.speed_mbit_s or 0, port.mtu), default=None)
 
 
-def link_speed(port: NicFacts | None) -> str:
+def link_speed_text(port: NicFacts | None) -> str:
     """`25G` or `100M` for people; `unknown` where the kernel does not tell."""
     if port is None or not port.speed_mbit_s:
         return UNKNOWN_TEXT
@@ -288,7 +288,7 @@ def _role_comparison_findings(hosts: Sequence[InspectedHost], role: Role) -> Ite
         )
     ports = [(fastest_port(host.facts), host) for host in hosts]
     hint = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
-    yield _equality_finding("link", ((link_speed(port), host) for port, host in ports), hint)
+    yield _equality_finding("link", ((link_speed_text(port), host) for port, host in ports), hint)
     hint = "Set one MTU on all hosts and on every switch between them."
     yield _equality_finding(
         "MTU", ((str(port.mtu) if port else UNKNOWN_TEXT, host) for port, host in ports), hint
@@ -467,7 +467,7 @@ def _host_cells(host: InspectedHost) -> list[Text | str]:
         literal_text(facts.kernel.release),
         literal_text(target.fs_type) if target else NO_VALUE,
         format_bytes(target.free_bytes) if target else NO_VALUE,
-        link_speed(port),
+        link_speed_text(port),
         str(port.mtu) if port else NO_VALUE,
         literal_text(facts.cpu.governor or NO_VALUE),
         _share_text(host.activity.cpu_busy),

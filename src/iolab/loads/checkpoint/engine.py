@@ -18,7 +18,7 @@ from iolab.hosts.engine_lines import (
     require_object,
     require_part,
 )
-from iolab.hosts.engine_totals import parse_totals
+from iolab.hosts.engine_totals import parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.checkpoint.placement import FileRead, RankWork
 from iolab.loads.checkpoint.workload import CheckpointJob, PhaseName, RankRun
@@ -169,7 +169,7 @@ class CheckpointReader(LineReader):
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what each rank did."""
         self.ranks = tuple(_parse_rank(document) for document in _rank_documents(end))
-        return parse_totals(head, end, (self._direction,), max(len(self._rank_numbers), 1))
+        return parse_engine_totals(head, end, (self._direction,), max(len(self._rank_numbers), 1))
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:  # noqa: ARG002
         """Ranks that failed, and others than were asked for."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from iolab.core.engine import FLAG_PATTERN, EngineOption
 from iolab.loads.fileio.engine_facts import AUTO
-from iolab.loads.fileio.workload import WHOLE_PERCENT, split_shares
+from iolab.loads.fileio.workload import WHOLE_PERCENT, bssplit_shares
 
 _PERCENT: Final = "(?:100|[0-9]{1,2})"
 _COUNT: Final = "[0-9]{1,9}"
@@ -328,9 +328,9 @@ def is_supported_natively(name: str, text: str) -> bool:
     return True
 
 
-def total_split_percent(bssplit: str) -> int:
+def bssplit_percent_total(bssplit: str) -> int:
     """What all its shares come to; of none, or of more than a hundred, nobody could say a mean."""
-    return sum(share for _, share in split_shares(bssplit))
+    return sum(share for _, share in bssplit_shares(bssplit))
 
 
 def parse_microseconds(text: str) -> int:
@@ -341,7 +341,7 @@ def parse_microseconds(text: str) -> int:
 
 def _is_valid_split(text: str) -> bool:
     """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
-    shares = split_shares(text)
+    shares = bssplit_shares(text)
     sizes = [size for size, share in shares if share]
     if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE_PERCENT:
         return False

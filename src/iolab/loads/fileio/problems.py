@@ -15,9 +15,9 @@ from iolab.loads.fileio.options import (
     FIO_OPTIONS,
     METHODS,
     NATIVE_OPTIONS,
+    bssplit_percent_total,
     is_supported_natively,
     parse_microseconds,
-    total_split_percent,
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
 from iolab.loads.fileio.workload import (
@@ -26,7 +26,7 @@ from iolab.loads.fileio.workload import (
     Arrivals,
     Contents,
     Job,
-    split_shares,
+    bssplit_shares,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
 from iolab.study.document import StudyDocument
@@ -188,7 +188,7 @@ def _fio_problems(workload: FileTable, _: StudyTables) -> Iterator[Problem]:
     """What fio would not do."""
     written = _valid_options(workload)
     for side in written.get("bssplit", "0/100").split(","):
-        percent = total_split_percent(side)
+        percent = bssplit_percent_total(side)
         if not 0 < percent <= WHOLE_PERCENT:
             message = f"fio option bssplit, whose shares come to {percent} % in {quote_value(side)}"
             yield Problem(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
@@ -318,7 +318,7 @@ def _offset_problems(workload: FileTable, options: Mapping[str, str]) -> Iterato
                 hint = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
                 yield Problem(("fio", name), message, hint)
     if split:
-        largest = max(size for size, _ in split_shares(split))
+        largest = max(size for size, _ in bssplit_shares(split))
         if largest > min(map(parse_size, workload.filesize)):
             message = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
             yield Problem(("fio", "bssplit"), message, "Raise filesize, or leave those blocks out.")

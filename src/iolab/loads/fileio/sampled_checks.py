@@ -35,7 +35,7 @@ from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import WHOLE_PERCENT, Access, Job, split_shares
+from iolab.loads.fileio.workload import WHOLE_PERCENT, Access, Job, bssplit_shares
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
@@ -167,7 +167,7 @@ def ios_of_direction_text(direction: Direction) -> str:
     return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(direction, "trims")
 
 
-def causes_flushes(job: Job) -> bool:
+def causes_file_system_writes(job: Job) -> bool:
     """Whether the job makes the file system write of its own."""
     return any(
         value not in ("0", "none") for name, value in job.options if name in FLUSHING_OPTIONS
@@ -195,7 +195,7 @@ def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float]
     reads, _, others = split.partition(",")
     used = [
         (size, share)
-        for size, share in split_shares(_value_for_direction(reads, others, direction))
+        for size, share in bssplit_shares(_value_for_direction(reads, others, direction))
         if share
     ]
     sizes = {size: 0.0 for size, _ in used}
@@ -365,7 +365,7 @@ def _excess_io_answers(
     largest = max(size for size, _ in block_size_shares(job, direction))
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * group.seconds)
-    if causes_flushes(job) or limit is None or moved - reported > foreign:
+    if causes_file_system_writes(job) or limit is None or moved - reported > foreign:
         return
     hosts = [view.hosts[index].totals for index in members]
     probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
@@ -390,7 +390,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
             least = min(size for size, _ in block_size_shares(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
                 continue
-            if way is Direction.WRITE and causes_flushes(job):
+            if way is Direction.WRITE and causes_file_system_writes(job):
                 continue
             small = sum(bios for size, bios in trace.sizes if 0 < size < least)
             share = small / trace.bios
@@ -465,7 +465,9 @@ def check_access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
         return
     # What a flush writes, a file system writes in the engine's name.
     ways = [
-        way for way in job.access.directions if way is Direction.READ or not causes_flushes(job)
+        way
+        for way in job.access.directions
+        if way is Direction.READ or not causes_file_system_writes(job)
     ]
     if Direction.WRITE in job.access.directions and not ways:
         yield not_applicable_answer(
@@ -791,7 +793,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
     for way in job.access.directions:
         if way is Direction.TRIM:
             continue
-        if way is Direction.WRITE and causes_flushes(job):
+        if way is Direction.WRITE and causes_file_system_writes(job):
             yield not_applicable_answer(
                 f"Flushed writes{where} are the file system's as well as the engine's.",
                 host=host.host,

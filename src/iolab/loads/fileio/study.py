@@ -117,16 +117,16 @@ class FileIoStudy(LoadStudy):
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
-        yield from ceiling_notes(study, plan.points)
+        yield from missing_ceiling_notes(study, plan.points)
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
         if study.telemetry.slow_ios and FIO_ENGINE in engines:
             yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
         if study.telemetry.recorded_ios and FIO_ENGINE in engines:
             yield "telemetry.recorded_ios: give fio write_iolog; only the native engine is recorded"
-        yield from dict.fromkeys(_trace_notes(plan))
+        yield from dict.fromkeys(_trace_replay_notes(plan))
 
 
-def _trace_notes(plan: Plan) -> Iterator[str]:
+def _trace_replay_notes(plan: Plan) -> Iterator[str]:
     """What of a trace is replayed otherwise than it was recorded."""
     from iolab.loads.fileio.io_trace import TraceError, read_trace
 
@@ -200,7 +200,7 @@ def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tupl
     )
 
 
-def ceiling_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def missing_ceiling_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of looks that the study leaves out: how far results can go without them."""
     looked = (p.job for p in points if isinstance(p.job, Job))
     if not study.method.generator_limit and any(not job.access.has_trims for job in looked):

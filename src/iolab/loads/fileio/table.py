@@ -138,7 +138,7 @@ class FileTable(SearchTable):
         """What a trace decides, where the table names one: access, block, a depth."""
         if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
             return data
-        return {**_keys_of_trace(data["trace"]), "iodepth": [TRACE_IODEPTH], **data}
+        return {**_settings_from_trace(data["trace"]), "iodepth": [TRACE_IODEPTH], **data}
 
     def build_job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
@@ -146,7 +146,7 @@ class FileTable(SearchTable):
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
         if self.trace is not None:
-            job = _with_trace(job)
+            job = _with_trace_digest_and_sizes(job)
         return replace(
             job,
             read_percent=mix if self.rw.is_mixed else None,
@@ -160,7 +160,7 @@ class FileTable(SearchTable):
         return self.indicator or (BY_BANDWIDTH if large else BY_IOPS)
 
 
-def _keys_of_trace(path: str) -> dict[str, Any]:
+def _settings_from_trace(path: str) -> dict[str, Any]:
     from iolab.loads.fileio.io_trace import TraceError, read_trace
 
     try:
@@ -175,7 +175,7 @@ def _keys_of_trace(path: str) -> dict[str, Any]:
     return {**keys, "rw": Access.RANDRW.value, "rwmixread": [percent]}
 
 
-def _with_trace(job: Job) -> Job:
+def _with_trace_digest_and_sizes(job: Job) -> Job:
     from iolab.loads.fileio.io_trace import TraceError, read_trace
 
     try:

@@ -219,8 +219,8 @@ class Job(AnyJob, Record, tag="io"):
         reads, _, others = split.partition(",")
         percent = 100 if not self.access.is_mixed else self.read_percent or 0
         share = percent / 100 if self.access.has_reads else 0.0
-        mean = mean_split_bytes(reads) * share
-        return mean + (mean_split_bytes(others or reads) * (1 - share) if share < 1 else 0.0)
+        mean = mean_bssplit_bytes(reads) * share
+        return mean + (mean_bssplit_bytes(others or reads) * (1 - share) if share < 1 else 0.0)
 
     def operation_mix_for_axis_values(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
         """See `AnyJob`."""
@@ -313,7 +313,7 @@ def _size_with_unit(count: int) -> str:
     return f"{count}b"
 
 
-def split_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
+def bssplit_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
     """The sizes of fio's `bssplit` in bytes, each with its share in percent.
 
     Sizes without a share divide what the others leave, in whole percents.
@@ -325,12 +325,12 @@ def split_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
     return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
 
 
-def mean_split_bytes(bssplit: str) -> float:
+def mean_bssplit_bytes(bssplit: str) -> float:
     """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size.
 
     Shares come to 1 to 100 percent: studies with others are refused.
     """
-    drawn = [(size, share) for size, share in split_shares(bssplit) if share]
+    drawn = [(size, share) for size, share in bssplit_shares(bssplit) if share]
     left = WHOLE_PERCENT - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE_PERCENT
 

@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_O
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC, Headline, best_point_headline, workload_and_axis_title
-from iolab.report.charts.choose import main_axis
+from iolab.report.charts.choose import horizontal_axis_name
 from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import (
     Cell,
@@ -189,7 +189,9 @@ class PointGroup(Record):
 
 def point_groups(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """A workload's points, apart by every axis but the main one."""
-    axis = main_axis([point.key.axis for point in points]) or _comparison_axis_text(points)
+    axis = horizontal_axis_name([point.key.axis for point in points]) or _comparison_axis_text(
+        points
+    )
     by_others: dict[Axis, list[PointSummary]] = {}
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)

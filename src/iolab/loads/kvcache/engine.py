@@ -17,7 +17,7 @@ from iolab.hosts.engine_lines import (
     require_count,
     require_part,
 )
-from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
+from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.kvcache.replay import Replay, encode_requests, lru_hit_counts
 from iolab.loads.kvcache.workload import (
@@ -110,7 +110,7 @@ class KvCacheReader(LineReader):
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of requests."""
         self.details = self._run_details(require_part(end, "requests"))
-        return parse_totals(head, end, self._job.data_directions, 1)
+        return parse_engine_totals(head, end, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
         """A run of nothing but failures."""

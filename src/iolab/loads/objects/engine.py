@@ -23,7 +23,7 @@ from iolab.hosts.engine_lines import (
     require_count,
     require_part,
 )
-from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
+from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.objects.credentials import Credentials
 from iolab.loads.objects.workload import (
@@ -167,7 +167,7 @@ class ObjectsReader(LineReader):
         # The errors of objects are told by class, and have no number of the kernel's.
         plain = {key: value for key, value in end.items() if key != "errors"}
         self.details = self._details(head, end)
-        return parse_totals(head, plain, self._job.data_directions, 1)
+        return parse_engine_totals(head, plain, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: Document) -> None:  # noqa: ARG002
         """A run of nothing but failures."""

@@ -15,7 +15,7 @@ from iolab.hosts.engine_lines import (
     require_count,
     require_part,
 )
-from iolab.hosts.engine_totals import parse_direction_intervals, parse_totals
+from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.training.workload import EpochTotals, TrainingJob, TrainingOperation, TrainingRun
 
@@ -84,7 +84,7 @@ class TrainingReader(LineReader):
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of epochs."""
         self.details = self._run_details(require_part(end, "training"))
-        return parse_totals(head, end, (Direction.READ,), 1)
+        return parse_engine_totals(head, end, (Direction.READ,), 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
         """A run of nothing but failures, or without any step."""

@@ -250,7 +250,7 @@ class Figure(Record):
     @property
     def fitted_plots(self) -> tuple[Plot, ...]:
         """Its plots as wide as the figure and the labels beside them allow."""
-        labels = [plot_label(end.text) for plot in self.plots for end in plot.end_labels]
+        labels = [short_plot_label(end.text) for plot in self.plots for end in plot.end_labels]
         longest = max(map(len, labels), default=0)
         right = LABEL_GAP + CHARACTER * (longest + 1) if labels else LEAST_RIGHT
         right = max((plot.right for plot in self.plots if plot.right is not None), default=right)
@@ -277,7 +277,9 @@ def fill_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
     )
 
 
-def spread_positions(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def non_overlapping_positions(
+    wanted: Sequence[float], gap: float, low: float, high: float
+) -> list[float]:
     """Positions as near as possible to `wanted`, in the same order, at least `gap` apart.
 
     All within [low, high] where they fit; the classic one pass down, one pass up.
@@ -295,7 +297,7 @@ def spread_positions(wanted: Sequence[float], gap: float, low: float, high: floa
     return placed
 
 
-def plot_label(text: str) -> str:
+def short_plot_label(text: str) -> str:
     """A label beside a plot: cleaned and cut to what fits there."""
     return excerpt(text, LABEL_CHARACTERS)
 
@@ -307,7 +309,7 @@ def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> li
     return [Rectangles(token=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
 
 
-def time_line(
+def timeline_marks(
     at_s: Sequence[float],
     values: Sequence[float | None],
     scale: Scale,
@@ -442,7 +444,7 @@ def short_configuration_names(configurations: Sequence[Configuration]) -> list[s
         are_short = all(0 < len(name) <= LABEL_CHARACTERS for name in names)
         if are_short and len(set(names)) == len(names):
             return names
-    cut = [plot_label(name) for name in distinct_titles]
+    cut = [short_plot_label(name) for name in distinct_titles]
     return [
         name if cut.count(name) == 1 else f"{excerpt(name, LABEL_CHARACTERS - 4)} {number}"
         for number, name in enumerate(cut, 1)

@@ -84,7 +84,7 @@ def _workload_chart_groups(
         for (workload_id, configuration, fixed), load in knees.items()
         if workload_id == workload.id
     }
-    figures, others = axis_charts(workload, own, brief.series_styles, curves, own_knees)
+    figures, others = charts_over_axis(workload, own, brief.series_styles, curves, own_knees)
     results = [result for result in brief.results if result.workload == workload.id]
     best = best_point_headlines(brief.study, own)
     by_percentile = latency_distribution_charts(
@@ -95,7 +95,7 @@ def _workload_chart_groups(
         yield ChartGroup(workload.title, tuple(figures), appendix_figures=further)
 
 
-def axis_charts(
+def charts_over_axis(
     workload: Workload,
     points: Sequence[PointSummary],
     styles: SeriesStyles,
@@ -107,7 +107,7 @@ def axis_charts(
     That is one against the other, but of sizes and mixes, whose points are different loads and no
     curve, and the lines that the first chart has no room for.
     """
-    axis = main_axis([point.key.axis for point in points])
+    axis = horizontal_axis_name([point.key.axis for point in points])
     if axis is None:
         return [], []
     own = {
@@ -147,7 +147,7 @@ def _line_charts(
     return figures, [latency_tradeoff_chart(workload.title, axis, lines, rate, shown, limit=limit)]
 
 
-def main_axis(axes: Sequence[Axis]) -> str | None:
+def horizontal_axis_name(axes: Sequence[Axis]) -> str | None:
     """The varied parameter to draw against; None if none has two values that are numbers."""
     varied = {}
     for name in dict.fromkeys(name for axis in axes for name, _ in axis):

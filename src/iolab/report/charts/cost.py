@@ -12,7 +12,7 @@ from iolab.analysis.quotients import Quotient
 from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
 from iolab.report.charts.palette import MUTED
-from iolab.report.charts.rows import StackPiece, StackRow, labelled_points, stacked_bars
+from iolab.report.charts.rows import StackPiece, StackRow, labelled_points_plot, stacked_bar_plots
 from iolab.report.numbers import quotient_text
 from iolab.report.phrases import terabytes_text
 from iolab.report.table import Table
@@ -59,7 +59,7 @@ def procurement_cost_chart(
         title=f"Procurement cost in {excerpt(currency, _CURRENCY_CHARACTERS)}",
         finding=_cost_sentence([(style, cost) for style, cost, _ in drawn]),
         note=f"{counted_noun(left_out, 'configuration')} more in the table." if left_out else "",
-        plots=stacked_bars([_cost_row(*each) for each in drawn], legend),
+        plots=stacked_bar_plots([_cost_row(*each) for each in drawn], legend),
         table=table,
         by_configuration=True,
     )
@@ -110,7 +110,7 @@ def value_for_money_chart(
     if len(pairs) < 2:
         return None
     money = excerpt(rates[0].size.unit_text, _CURRENCY_CHARACTERS)
-    plot = labelled_points(
+    plot = labelled_points_plot(
         [
             (
                 styles[rate.maximum.configuration].label,

@@ -159,11 +159,13 @@ def other_lines_in_groups(lines: Sequence[ChartLine], metric_key: str) -> Iterat
         yield rest[start : start + LINES_MAX]
 
 
-def hidden_lines_note(lines: Sequence[ChartLine], drawn_lines: Sequence[ChartLine]) -> list[str]:
+def hidden_lines_note(lines: Sequence[ChartLine], rendered_lines: Sequence[ChartLine]) -> list[str]:
     """That lines are missing, and where they are."""
-    if len(drawn_lines) == len(lines):
+    if len(rendered_lines) == len(lines):
         return []
-    return [f"The best {len(drawn_lines)} of {len(lines)} lines; the others are in the appendix."]
+    return [
+        f"The best {len(rendered_lines)} of {len(lines)} lines; the others are in the appendix."
+    ]
 
 
 def quantity_chart(
@@ -217,7 +219,7 @@ def line_chart(
     drawn, common = with_short_names(lines_with_best_values(lines, quantities[0].key))
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    in_steps = len(panels) > 1 and _bars_have_room(drawn, axis)
+    in_steps = len(panels) > 1 and _have_bars_room(drawn, axis)
     x = load_axis_of_lines(drawn, axis, *quantities, in_steps=in_steps)
     height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
     plots = []
@@ -241,7 +243,7 @@ def line_chart(
     )
 
 
-def _bars_have_room(lines: Sequence[ChartLine], axis: str) -> bool:
+def _have_bars_room(lines: Sequence[ChartLine], axis: str) -> bool:
     """Whether a bar for each line and value is wide enough, and nothing stands between values."""
     values = {point_axis_value(point, axis) for line in lines for point in line.points} - {None}
     return (
@@ -387,7 +389,7 @@ def line_and_point_marks(
         return marks
     places = [(at, scale.to_scale_unit(value)) for at, value, _, _ in points]
     levels = [level for _, _, _, level in points]
-    marks += connecting_line(token, places, levels, line.dash)
+    marks += connecting_line_marks(token, places, levels, line.dash)
     ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
     return [*marks, *markers_with_intervals(token, places, levels, MarkTooltip(name, ends))]
 
@@ -403,7 +405,7 @@ def markers_with_intervals(
     return [LineSegments(token=token, segments=bars), drawn] if bars else [drawn]
 
 
-def connecting_line(
+def connecting_line_marks(
     token: Token,
     places: Sequence[tuple[float, float]],
     levels: Sequence[Level],

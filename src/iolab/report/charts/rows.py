@@ -31,9 +31,9 @@ from iolab.report.charts.chart import (
     TextMark,
     fill_page_width,
     missing_interval_notes,
+    non_overlapping_positions,
     not_valid_notes,
-    plot_label,
-    spread_positions,
+    short_plot_label,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
 from iolab.report.charts.scale import (
@@ -148,14 +148,14 @@ def dot_chart(
     told for: `TB raw`.
     """
     most = max(ROW_DOTS_LEAST, DOTS_MAX // max(min(len(rows), ROWS_MAX), 1))
-    leading = [replace(row, dots=_best_dots(row.dots, most, better)) for row in rows]
+    leading = [replace(row, dots=_best_dots_in_order(row.dots, most, better)) for row in rows]
     drawn = [row for row in leading if row.dots][:ROWS_MAX]
     if not drawn:
         return None
     dots = [dot for row in drawn for dot in row.dots]
     scale = _value_scale(dots)
     names, common = distinct_parts([escape_invisible(row.title) for row in drawn])
-    lanes, texts, height = _lay_out(drawn, names)
+    lanes, texts, height = _lay_out_lanes(drawn, names)
     unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
     x = replace(
         value_axis_of_scale(scale),
@@ -185,7 +185,7 @@ def dot_chart(
     )
 
 
-def _best_dots(dots: Sequence[Dot], most: int, better: Better) -> tuple[Dot, ...]:
+def _best_dots_in_order(dots: Sequence[Dot], most: int, better: Better) -> tuple[Dot, ...]:
     """As many of the dots that have a value, in their order; those that are invalid last."""
     sign = 1.0 if better is Better.HIGHER else -1.0
     measured = [dot for dot in dots if _value_and_ends(dot)]
@@ -218,7 +218,7 @@ def _value_scale(dots: Sequence[Dot]) -> Scale:
     return replace(scale, high=most, ticks=ticks) if most > 0 else scale
 
 
-def _lay_out(
+def _lay_out_lanes(
     rows: Sequence[DotRow], names: Sequence[str]
 ) -> tuple[list[_Lane], list[TextMark], float]:
     """Each dot with its place, the names left of their rows, and the height of all."""
@@ -277,7 +277,7 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
         ]
         yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
         if are_named:
-            name = plot_label(own[0].dot.name)
+            name = short_plot_label(own[0].dot.name)
             inside = scale.fraction(left) * PLOT_WIDTH > CHARACTER * len(name) + BESIDE
             dx = -BESIDE if inside else BESIDE + CHARACTER * (len(values[0][2]) + 1)
             yield TextMark(
@@ -329,7 +329,7 @@ class StackRow(Record):
     total: str = ""
 
 
-def stacked_bars(
+def stacked_bar_plots(
     rows: Sequence[StackRow], legend: Sequence[tuple[str, StackPiece]]
 ) -> tuple[Plot, Plot]:
     """What the parts are, and the bars below each other on one scale."""
@@ -382,7 +382,7 @@ def _stacked_bar_marks(row: StackRow, bar_top: float, axis_end: float) -> Iterat
         yield TextMark(token=INK, places=[(start, middle, row.total)], dx=6, dy=MIDDLE)
 
 
-def labelled_points(
+def labelled_points_plot(
     points: Sequence[tuple[str, Token, Metric, Metric, Level | None]], per_unit: str
 ) -> Plot:
     """One figure against another, a point a configuration with its name beside it."""
@@ -393,7 +393,7 @@ def labelled_points(
         for _, _, x, y, _ in points
     ]
     heights = [POINTS_HEIGHT * (1 - y_scale.fraction(y)) for _, y in places]
-    spread = spread_positions(heights, LINE_GAP, 0, POINTS_HEIGHT)
+    spread = non_overlapping_positions(heights, LINE_GAP, 0, POINTS_HEIGHT)
     marks: list[Mark] = []
     for (name, token, _, _, level), place, height, label in zip(
         points, places, heights, spread, strict=True
@@ -404,7 +404,7 @@ def labelled_points(
         )
         words = TextMark(
             token=token,
-            places=[(*place, plot_label(name))],
+            places=[(*place, short_plot_label(name))],
             align="end" if is_right else "start",
             dx=-BESIDE if is_right else BESIDE,
             dy=MIDDLE + label - height,

@@ -34,7 +34,7 @@ from iolab.report.charts.chart import (
     TextMark,
     last_known_value,
     outside_window_shading,
-    time_line,
+    timeline_marks,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token
 from iolab.report.charts.scale import (
@@ -137,7 +137,7 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: Token, top: float) -> P
         colour, dash = _trace_token_and_dash(trace, index, token)
         width = 1.2 if dash else 1.5
         line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTooltip(trace.name))
-        marks += time_line(timeline.at_s, trace.values, scale, line)
+        marks += timeline_marks(timeline.at_s, trace.values, scale, line)
         last = last_known_value(trace.values)
         ends += (
             [] if last is None else [LineEndLabel(trace.name, scale.to_scale_unit(last), colour)]
@@ -224,7 +224,10 @@ def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
     for name, values, dash in named:
         rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
         line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTooltip(name))
-        marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
+        marks += [
+            *timeline_marks(at_s, values, scale, rim),
+            *timeline_marks(at_s, values, scale, line),
+        ]
         last = last_known_value(values)
         ends += [] if last is None else [LineEndLabel(name, scale.to_scale_unit(last), INK)]
     return Figure(

@@ -80,9 +80,7 @@ def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) 
             f"±{percent_text(_HALF)} of the "
             f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
         ),
-        plots=(
-            Plot(HEIGHT, marks, _integer_axis_from_one(len(series.iops), "round"), scale, ends),
-        ),
+        plots=(Plot(HEIGHT, marks, _count_axis(len(series.iops), "round"), scale, ends),),
         table=_rounds_table(subject, series),
     )
 
@@ -169,7 +167,7 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: Token) -> F
             Plot(
                 HEIGHT,
                 marks,
-                _integer_axis_from_one(sentinel_runs.last_order, "run of the session"),
+                _count_axis(sentinel_runs.last_order, "run of the session"),
                 scale,
             ),
         ),
@@ -202,7 +200,7 @@ def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
     return Table(subject, heads, rows)
 
 
-def _integer_axis_from_one(last: int, title: str) -> ChartAxis:
+def _count_axis(last: int, title: str) -> ChartAxis:
     """Whole numbers from 1, as many of them named as have room."""
     step = max(1, -(-last // LABELS))
     return integer_axis(last + 0.5, title, range(1, last + 1, step), low=0.5)

@@ -33,8 +33,8 @@ from iolab.report.charts.chart import (
     Plot,
     Rectangles,
     TextMark,
-    plot_label,
-    spread_positions,
+    non_overlapping_positions,
+    short_plot_label,
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
 from iolab.report.charts.scale import axis_number_text
@@ -157,7 +157,7 @@ class _SvgWriter:
                 transform=f"translate({_coord_text(x)},{_coord_text(y)})",
                 y2=_coord_text(length),
             )
-            for x, _ in _visible_ticks(plot)
+            for x, _ in _visible_x_ticks(plot)
         ]
         return _element_text("g", "".join(lines), data_x=name, stroke=self.paint(token))
 
@@ -180,7 +180,7 @@ class _SvgWriter:
             _element_text(
                 "text", _escape_xml(text), transform=f"translate({_coord_text(x)},{down})"
             )
-            for x, text in ticks_with_room(_visible_ticks(plot))
+            for x, text in ticks_with_room(_visible_x_ticks(plot))
         ]
         yield _element_text("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
         x, anchor = ((axis.start_offset + axis.end_offset) / 2, "middle")
@@ -208,10 +208,12 @@ class _SvgWriter:
             yield self._text_element(unit, 4 - plot.left, ABOVE - 10, MUTED)
         wanted = [plot.y_in_figure(end.value) for end in plot.end_labels]
         for end, y in zip(
-            plot.end_labels, spread_positions(wanted, LINE_GAP, 0, plot.height), strict=True
+            plot.end_labels,
+            non_overlapping_positions(wanted, LINE_GAP, 0, plot.height),
+            strict=True,
         ):
             whose = self._series_name_if_hideable(end.token)
-            name = plot_label(end.text)
+            name = short_plot_label(end.text)
             text = self._text_element(name, plot.width + LABEL_GAP, y + MIDDLE, end.token)
             yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
 
@@ -264,15 +266,15 @@ class _SvgWriter:
                     plot,
                 )
             case Rectangles():
-                return self._hatching(_box_corners(mark, plot), mark.levels)
+                return self._hatching_element(_box_corners(mark, plot), mark.levels)
             case Bars():
                 corners = list(_bar_corners(mark, plot))
-                return self._hatching(corners, mark.levels) + self._bar_intervals(
+                return self._hatching_element(corners, mark.levels) + self._bar_interval_elements(
                     mark, corners, plot
                 )
         return ""
 
-    def _hatching(
+    def _hatching_element(
         self,
         corners: Iterable[tuple[float, float, float, float]],
         levels: Sequence[Level | None],
@@ -282,7 +284,7 @@ class _SvgWriter:
             piece
             for box, level in zip(corners, levels, strict=False)
             if level not in (None, Level.VALID)
-            for piece in hatching_lines(*box)
+            for piece in hatching_line_ends(*box)
         ]
         path = "".join(
             f"M{_coord_text(x)},{_coord_text(y)}L{_coord_text(x2)},{_coord_text(y2)}"
@@ -291,7 +293,7 @@ class _SvgWriter:
         look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
         return _element_text("path", d=path, **look) if path else ""
 
-    def _bar_intervals(
+    def _bar_interval_elements(
         self, mark: Bars, corners: Sequence[tuple[float, float, float, float]], plot: Plot
     ) -> str:
         intervals = mark.tip.intervals if mark.tip else ()
@@ -376,7 +378,7 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _(self, mark: Bars, plot: Plot) -> str:
-        return self._rectangles(_bar_corners(mark, plot), {"fill": self.paint(mark.token)})
+        return self._rectangle_elements(_bar_corners(mark, plot), {"fill": self.paint(mark.token)})
 
     @_mark_elements.register
     def _(self, mark: Rectangles, plot: Plot) -> str:
@@ -384,9 +386,9 @@ class _SvgWriter:
             "fill": self.paint(mark.token),
             "stroke": self.paint(PAPER) if mark.has_rim else None,
         }
-        return self._rectangles(_box_corners(mark, plot), look)
+        return self._rectangle_elements(_box_corners(mark, plot), look)
 
-    def _rectangles(
+    def _rectangle_elements(
         self, corners: Iterable[tuple[float, float, float, float]], look: Mapping[str, str | None]
     ) -> str:
         drawn = (
@@ -432,7 +434,7 @@ class _SvgWriter:
         return _element_text("g", f"{rim}{inside}", fill=self.paint(mark.token), text_anchor=anchor)
 
 
-def _visible_ticks(plot: Plot) -> list[tuple[float, str]]:
+def _visible_x_ticks(plot: Plot) -> list[tuple[float, str]]:
     """The places and names of the ticks of x that are within it."""
     axis = plot.x
     if axis is None:
@@ -496,7 +498,7 @@ def _verdict_marker_path(level: Level, size: float) -> str:
     return f"M-{r},-{r}L{r},{r}M{r},-{r}L-{r},{r}"
 
 
-def hatching_lines(
+def hatching_line_ends(
     left: float, top: float, right: float, bottom: float
 ) -> Iterator[tuple[float, float, float, float]]:
     """Hatching: parallel lines from lower left to upper right (x, y, x2, y2), up to the edges."""

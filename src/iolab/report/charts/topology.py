@@ -124,7 +124,7 @@ def _is_remote_storage(configuration: Configuration, facts: Sequence[HostFacts])
 def _storage_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _TopologyBox:
     """Nodes and drives as the study tells them, else the file system and its devices."""
     target = facts[0].target
-    where = "" if target is None else f"{target.fs_type} at {_shortened_path(target.path)}"
+    where = "" if target is None else f"{target.fs_type} at {_shorten_path(target.path)}"
     parts = [f"{name} {text}" for name, text in configuration.hardware]
     if configuration.nodes:
         raw = configuration.capacity.raw_tb
@@ -150,7 +150,7 @@ def _storage_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _T
     return _TopologyBox(where, (" on ".join(target.devices), drives))
 
 
-def _shortened_path(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """The last folders of a path that is too long for a box."""
     most = LINE_CHARACTERS - len("bcachefs at ")
     if len(path) <= most:

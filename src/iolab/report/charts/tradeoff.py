@@ -30,7 +30,7 @@ from iolab.report.charts.lines import (
     PANEL_HEIGHT,
     ChartLine,
     ChartQuantity,
-    connecting_line,
+    connecting_line_marks,
     hidden_lines_note,
     interval_in_scale_unit,
     lines_with_best_values,
@@ -159,7 +159,7 @@ def _line_marks(
     levels = [point.level for *_, point in line_places]
     tip = MarkTooltip(name, ends, texts=[text for text, *_ in line_places])
     return [
-        *connecting_line(line.token, places, levels, dash),
+        *connecting_line_marks(line.token, places, levels, dash),
         *markers_with_intervals(line.token, places, levels, tip),
     ]
 

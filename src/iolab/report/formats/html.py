@@ -96,13 +96,13 @@ def page_sections(blocks: Iterable[Block]) -> tuple[PageSection, ...]:
         else:
             sections[-1][2].append(block)
     return tuple(
-        PageSection(anchor, title, tuple(_with_lists(own)))
+        PageSection(anchor, title, tuple(_group_list_items(own)))
         for anchor, title, own in sections
         if own
     )
 
 
-def _with_lists(blocks: Iterable[Block]) -> Iterator[Block | tuple[Paragraph, ...]]:
+def _group_list_items(blocks: Iterable[Block]) -> Iterator[Block | tuple[Paragraph, ...]]:
     """The blocks with items that follow each other as one."""
     for is_list, own in groupby(
         blocks, lambda block: isinstance(block, Paragraph) and block.style is Style.ITEM
@@ -129,14 +129,14 @@ def render_html(brief: Brief) -> str:
         levels={level.value: level for level in Level},
         names=titles_if_several(brief.study),
         draw=_draw_figures,
-        logo=_logo_address(brief.user_text),
+        logo=_logo_data_uri(brief.user_text),
         run_anchors=frozenset(part.anchor for part in page.runs),
         numbers_of=distinct_figure_tables,
         first_page_anchors=FIRST_PAGE_ANCHORS,
     )
 
 
-def _logo_address(user_text: UserText) -> str:
+def _logo_data_uri(user_text: UserText) -> str:
     """An address that holds the whole picture; empty for none."""
     held = base64.b64encode(user_text.logo).decode()
     return f"data:image/{user_text.logo_type};base64,{held}" if held else ""

@@ -105,7 +105,9 @@ def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
         {"file": f"{number}.svg", "width": figure.width, "height": figure.height}
         for number, figure in enumerate(figures)
     ]
-    files = {f"{number}.svg": _paper_svg(figure) for number, figure in enumerate(figures)}
+    files = {
+        f"{number}.svg": _figure_svg_for_paper(figure) for number, figure in enumerate(figures)
+    }
     return _compile_typst(_PICTURES_TEMPLATE, pictures, files, "png")
 
 
@@ -147,7 +149,7 @@ def _compile_typst(
     return [page for page in pages if page is not None]
 
 
-def _paper_svg(figure: Figure) -> bytes:
+def _figure_svg_for_paper(figure: Figure) -> bytes:
     return svg_document(figure, font=SANS).encode()
 
 
@@ -199,7 +201,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 def _typeset_document(
     frame: dict[str, Any], blocks: Iterable[Block], figures: _FigureFiles
 ) -> bytes:
-    document = _escape_invisible_texts({**frame, "blocks": _blocks_data(blocks, figures)})
+    document = _escape_invisible_texts({**frame, "blocks": _blocks_typst_data(blocks, figures)})
     return typeset_pdf(_TEMPLATE.read_text(encoding="utf-8"), document, figures.files)
 
 
@@ -233,10 +235,12 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
                 "narrow": NARROW_DRAWING,
             }
         case Landscape() | FastFacts() | Columns():
-            yield _layout_data(block, figures)
+            yield _layout_typst_data(block, figures)
 
 
-def _layout_data(block: Landscape | FastFacts | Columns, figures: _FigureFiles) -> dict[str, Any]:
+def _layout_typst_data(
+    block: Landscape | FastFacts | Columns, figures: _FigureFiles
+) -> dict[str, Any]:
     """What stands beside other things, or on pages of its own."""
     match block:
         case FastFacts():
@@ -246,22 +250,22 @@ def _layout_data(block: Landscape | FastFacts | Columns, figures: _FigureFiles) 
             ]
             return {"kind": "facts", "facts": facts}
         case Columns():
-            left, right = (_blocks_data(side, figures) for side in (block.left, block.right))
+            left, right = (_blocks_typst_data(side, figures) for side in (block.left, block.right))
             return {"kind": "columns", "left": left, "right": right}
         case Landscape():
-            return {"kind": "landscape", "blocks": _blocks_data(block.blocks, figures)}
+            return {"kind": "landscape", "blocks": _blocks_typst_data(block.blocks, figures)}
 
 
-def _blocks_data(blocks: Iterable[Block], figures: _FigureFiles) -> list[dict[str, Any]]:
+def _blocks_typst_data(blocks: Iterable[Block], figures: _FigureFiles) -> list[dict[str, Any]]:
     every = (data for block in blocks for data in _block_typst_data(block, figures))
     parts: list[dict[str, Any]] = []
-    for is_list, own in groupby(every, _is_plain_item):
+    for is_list, own in groupby(every, _is_list_item_without_verdict):
         members = list(own)
         parts += [{"kind": "list", "items": members}] if is_list else members
     return parts
 
 
-def _is_plain_item(data: Mapping[str, Any]) -> bool:
+def _is_list_item_without_verdict(data: Mapping[str, Any]) -> bool:
     """Whether it is an item of a list, without a verdict."""
     return data["kind"] == "item" and data["level"] is None
 
@@ -297,7 +301,9 @@ class _FigureFiles:
         for figure in figures:
             columns = 6 if is_detailed else figure.columns
             name = f"figure-{len(self.files)}.svg"
-            self.files[name] = _paper_svg(replace(figure, fixed_width=PAPER_WIDTHS[columns]))
+            self.files[name] = _figure_svg_for_paper(
+                replace(figure, fixed_width=PAPER_WIDTHS[columns])
+            )
             drawn.append(
                 {
                     "file": name,

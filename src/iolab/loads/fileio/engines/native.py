@@ -42,7 +42,7 @@ from iolab.loads.fileio.options import (
     is_supported_natively,
     parse_microseconds,
 )
-from iolab.loads.fileio.workload import SECTOR_BYTES, Arrivals, Contents, Job, split_shares
+from iolab.loads.fileio.workload import SECTOR_BYTES, Arrivals, Contents, Job, bssplit_shares
 
 FORMAT: Final = 1
 """The version of the format."""
@@ -301,7 +301,9 @@ def _block_size_specs(job: Job, options: Mapping[str, str]) -> list[Spec]:
     if "bssplit" not in options:
         return [{"bytes": job.block_bytes, "share": 100}]
     blocks = [
-        {"bytes": size, "share": share} for size, share in split_shares(options["bssplit"]) if share
+        {"bytes": size, "share": share}
+        for size, share in bssplit_shares(options["bssplit"])
+        if share
     ]
     blocks[-1]["share"] += 100 - sum(block["share"] for block in blocks)
     return blocks

@@ -9,7 +9,7 @@ from iolab.core import limits
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
 from iolab.hosts.engine_lines import LineReader, require_count, require_part
-from iolab.hosts.engine_totals import SHORT_IO_KIND, parse_direction_intervals, parse_totals
+from iolab.hosts.engine_totals import SHORT_IO_KIND, parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.text import excerpt
 
@@ -45,8 +45,8 @@ class NativeReader(LineReader):
         return excerpt(f"{text} ({method})", limits.SENTENCE_CHARACTERS_MAX)
 
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
-        """See `parse_totals`."""
-        return parse_totals(head, end, self._directions, self._jobs)
+        """See `parse_engine_totals`."""
+        return parse_engine_totals(head, end, self._directions, self._jobs)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
         """What the run lacks, and a run of nothing but failures."""
