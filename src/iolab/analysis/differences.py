@@ -185,28 +185,28 @@ def _unplanned_points(
     }
 
 
-def _choose_configuration(name: str, study: Study, wanted: str | None) -> Configuration:
+def _choose_configuration(name: str, study: Study, configuration_id: str | None) -> Configuration:
     by_id = {configuration.id: configuration for configuration in study.configurations}
-    if wanted is None and len(by_id) == 1:
+    if configuration_id is None and len(by_id) == 1:
         return study.configurations[0]
-    if wanted is None:
+    if configuration_id is None:
         example = f"{name}:{study.configurations[0].id}"
         raise UsageError(
             f"The session {quote_value(name)} has {len(by_id)} configurations.",
             f"Name one of them, as in {quote_value(example)}.",
         )
-    if wanted not in by_id:
+    if configuration_id not in by_id:
         raise UsageError(
             f"The session {quote_value(name)} cannot be compared as asked.",
             "Name a configuration of its study.",
             (
                 Fault(
-                    f"There is no configuration {quote_value(wanted)}.",
-                    suggestion(wanted, by_id, "configurations"),
+                    f"There is no configuration {quote_value(configuration_id)}.",
+                    suggestion(configuration_id, by_id, "configurations"),
                 ),
             ),
         )
-    return by_id[wanted]
+    return by_id[configuration_id]
 
 
 class DifferenceArea(StrEnum):

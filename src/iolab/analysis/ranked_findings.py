@@ -272,16 +272,16 @@ class _Contenders(Record):
     def capacity_scores(self) -> _ScoresByConfiguration:
         """Capacity, for money where all costs are known; exact, since it is bought."""
         scores = {}
-        for owner, size in self.capacity.items():
-            figure = size / self.costs.get(owner, 1.0)
-            scores[owner] = ScoreInterval(figure, figure, figure)
+        for configuration_id, size in self.capacity.items():
+            figure = size / self.costs.get(configuration_id, 1.0)
+            scores[configuration_id] = ScoreInterval(figure, figure, figure)
         return scores
 
     def scores_per_cost(self, scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
         """Scores for money where all costs are known, else as they are."""
         return {
-            owner: score_per_size(score, self.costs.get(owner, 1.0))
-            for owner, score in scores.items()
+            configuration_id: score_per_size(score, self.costs.get(configuration_id, 1.0))
+            for configuration_id, score in scores.items()
         }
 
 
@@ -310,8 +310,10 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         sides = {CAPACITY: _shares_of_best(field.capacity_scores()), **sides}
     if len(sides) > 1:
         least = {
-            owner: _elementwise_minimum_score([shares[owner] for shares in sides.values()])
-            for owner in field.configuration_ids
+            configuration_id: _elementwise_minimum_score(
+                [shares[configuration_id] for shares in sides.values()]
+            )
+            for configuration_id in field.configuration_ids
         }
         yield _performance_recommendation(field, Need.BALANCE, least, field.per_unit, sides)
 
@@ -341,10 +343,13 @@ def _build_contenders(
     common = [
         name
         for name in dict.fromkeys(figure.workload for figure in rates)
-        if all((owner, name) in by_place for owner in owners)
+        if all((configuration_id, name) in by_place for configuration_id in owners)
     ]
-    of_owner = {owner: [by_place[owner, name] for name in common] for owner in owners}
-    used = [figure for several in of_owner.values() for figure in several]
+    scores_of_configuration = {
+        configuration_id: [by_place[configuration_id, name] for name in common]
+        for configuration_id in owners
+    }
+    used = [figure for several in scores_of_configuration.values() for figure in several]
     metric, capacity = _comparable_capacities(configurations)
     money = cost_currencies(configurations)
     priced = {
@@ -352,7 +357,7 @@ def _build_contenders(
         for configuration in configurations
         if configuration.cost is not None
     }
-    priced = {owner: cost for owner, cost in priced.items() if cost > 0}
+    priced = {configuration_id: cost for configuration_id, cost in priced.items() if cost > 0}
     priced_alike = len(priced) == len(owners) and len(money) == 1
     return _Contenders(
         configuration_ids=owners,
@@ -360,13 +365,13 @@ def _build_contenders(
         metric=metric,
         costs=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
-        scores_by_side=_performance_scores(of_owner),
+        scores_by_side=_performance_scores(scores_of_configuration),
         workloads=tuple(common),
         level=worst_level(figure.level for figure in used),
         has_single_runs=any(figure.value.low is None for figure in used),
         runs={
-            owner: tuple(key for figure in best for key in figure.runs)
-            for owner, best in of_owner.items()
+            configuration_id: tuple(key for figure in best for key in figure.runs)
+            for configuration_id, best in scores_of_configuration.items()
         },
     )
 
@@ -384,16 +389,18 @@ def _comparable_capacities(configurations: Sequence[Configuration]) -> tuple[str
 
 
 def _performance_scores(
-    of_owner: Mapping[str, Sequence[BestPointFinding]],
+    scores_of_configuration: Mapping[str, Sequence[BestPointFinding]],
 ) -> dict[str, _ScoresByConfiguration]:
     """By kind of performance each configuration's geometric mean over its workloads."""
-    kinds = dict.fromkeys(figure.metric for best in of_owner.values() for figure in best)
+    kinds = dict.fromkeys(
+        figure.metric for best in scores_of_configuration.values() for figure in best
+    )
     return {
         SIDES[kind]: {
-            owner: _geometric_mean_score(
+            configuration_id: _geometric_mean_score(
                 [_score_of_metric(figure.value) for figure in best if figure.metric == kind]
             )
-            for owner, best in of_owner.items()
+            for configuration_id, best in scores_of_configuration.items()
         }
         for kind in kinds
     }
@@ -401,8 +408,11 @@ def _performance_scores(
 
 def _mean_of_performance_scores(sides: Sequence[_ScoresByConfiguration]) -> _ScoresByConfiguration:
     """The geometric mean of all kinds of performance, each counting once."""
-    owners = dict.fromkeys(owner for side in sides for owner in side)
-    return {owner: _geometric_mean_score([side[owner] for side in sides]) for owner in owners}
+    owners = dict.fromkeys(configuration_id for side in sides for configuration_id in side)
+    return {
+        configuration_id: _geometric_mean_score([side[configuration_id] for side in sides])
+        for configuration_id in owners
+    }
 
 
 def _score_of_metric(metric: Metric) -> ScoreInterval:
@@ -440,13 +450,13 @@ def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
     """
     top = max(score.value for score in scores.values())
     shares = {}
-    for owner, score in scores.items():
-        others = [other for name, other in scores.items() if name != owner]
+    for configuration_id, score in scores.items():
+        others = [other for name, other in scores.items() if name != configuration_id]
         most = max(other.high for other in others)
         least = max(other.low for other in others)
         low = 0.0 if score.low <= 0 else score.low / max(score.low, most)
         high = 1.0 if score.high >= least else score.high / least
-        shares[owner] = ScoreInterval(score.value / top, low, high)
+        shares[configuration_id] = ScoreInterval(score.value / top, low, high)
     return shares
 
 
@@ -460,37 +470,41 @@ def _elementwise_minimum_score(shares: Sequence[ScoreInterval]) -> ScoreInterval
 
 def _configuration_ids_best_first(scores: _ScoresByConfiguration) -> list[str]:
     """The owners, the best first; of equal ones as the study has them."""
-    return sorted(scores, key=lambda owner: -scores[owner].value)
+    return sorted(scores, key=lambda configuration_id: -scores[configuration_id].value)
 
 
 def _is_clear_leader(scores: _ScoresByConfiguration, best: str) -> bool:
     """Whether it is above all others whatever their intervals allow."""
-    return all(scores[best].low > score.high for owner, score in scores.items() if owner != best)
+    return all(
+        scores[best].low > score.high
+        for configuration_id, score in scores.items()
+        if configuration_id != best
+    )
 
 
-def _capacity_recommendation(field: _Contenders) -> Recommendation:
-    scores = field.capacity_scores()
+def _capacity_recommendation(contenders: _Contenders) -> Recommendation:
+    scores = contenders.capacity_scores()
     best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
         need=Need.CAPACITY,
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        per_unit=field.per_unit,
-        compared_count=len(field.configuration_ids),
+        per_unit=contenders.per_unit,
+        compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
         has_single_runs=False,
         need_sides=(),
         workloads=(),
         terabytes=scores[best].value,
-        metric=field.metric,
+        metric=contenders.metric,
         level=None,
         runs=(),
     )
 
 
 def _performance_recommendation(
-    field: _Contenders,
+    contenders: _Contenders,
     need: Need,
     scores: _ScoresByConfiguration,
     per: str,
@@ -503,13 +517,13 @@ def _performance_recommendation(
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
         per_unit=per,
-        compared_count=len(field.configuration_ids),
+        compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
-        has_single_runs=field.has_single_runs,
+        has_single_runs=contenders.has_single_runs,
         need_sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
-        workloads=field.workloads,
+        workloads=contenders.workloads,
         terabytes=None,
         metric="",
-        level=field.level,
-        runs=tuple(dict.fromkeys((*field.runs[best], *field.runs[second]))),
+        level=contenders.level,
+        runs=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
     )

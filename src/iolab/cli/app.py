@@ -106,16 +106,16 @@ def _print_version(is_requested: bool) -> None:  # noqa: FBT001 - typer calls it
         raise typer.Exit
 
 
-def _print_man_page(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
-    if asked:
+def _print_man_page(is_requested: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if is_requested:
         from iolab.cli.man import man_page
 
         print_raw(man_page(create_app()))
         raise typer.Exit
 
 
-def _print_command_list(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
-    if asked:
+def _print_command_list(is_requested: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if is_requested:
         print_result(command_list_text())
         raise typer.Exit
 

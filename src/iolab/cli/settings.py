@@ -121,5 +121,5 @@ def _value_fault(name: str, value: object, kind: type | None) -> Fault | None:
     return None
 
 
-def _unknown_setting_fault(name: str, known: str) -> Fault:
-    return Fault(f"There is no setting {quote_value(name)}.", f"The {known}.")
+def _unknown_setting_fault(name: str, known_names_text: str) -> Fault:
+    return Fault(f"There is no setting {quote_value(name)}.", f"The {known_names_text}.")

@@ -66,8 +66,8 @@ class LibraryKind(StrEnum):
     NOT_LOADED = "not loaded"
 
 
-def _name_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+def _name_set(names_text: str) -> frozenset[str]:
+    return frozenset(names_text.split())
 
 
 FUNCTION_GROUPS: Final[Mapping[str, frozenset[str]]] = {

@@ -146,16 +146,16 @@ async def list_pods(
 
 
 async def _run_and_get_output(
-    words: tuple[str, ...], limit_s: float
+    argv: tuple[str, ...], limit_s: float
 ) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""
     try:
-        return await run_local_process(words, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
+        return await run_local_process(argv, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
     except TimeoutError:
-        message = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
+        message = f"'{argv[0]} {argv[1]}' did not answer within {limit_s:g} s."
         raise HostError(message, _KUBECTL_HELP) from None
     except OSError as error:
-        raise HostError(f"'{words[0]}' does not start ({error.strerror}).", _KUBECTL_HELP) from None
+        raise HostError(f"'{argv[0]}' does not start ({error.strerror}).", _KUBECTL_HELP) from None
 
 
 Boot = Callable[[HostSpec], Awaitable[Link]]

@@ -100,14 +100,14 @@ def counter_deltas(
 
 
 def counter_blocks(
-    counters: CounterTable, wanted: Container[str] | None = None
+    counters: CounterTable, wanted_scopes: Container[str] | None = None
 ) -> Iterator[CounterBlock]:
     """Every host's scopes, ordered by host and scope; devices in the order of their names.
 
-    `wanted` are the scopes to look at, all by default.
+    `wanted_scopes` are the scopes to look at, all by default.
     """
     words, codes, kind_of = _encode_name_columns(counters)
-    shapes = _SampleLayouts(words, wanted)
+    shapes = _SampleLayouts(words, wanted_scopes)
     for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
         parts = _row_indexes_by_sampler(words, kind_of, codes, of_host)
@@ -120,7 +120,9 @@ def counter_blocks(
             )
             regular = _blocks_of_regular_samples(host, rows, shapes)
             parsed += (
-                _blocks_of_irregular_rows(host, rows, words, wanted) if regular is None else regular
+                _blocks_of_irregular_rows(host, rows, words, wanted_scopes)
+                if regular is None
+                else regular
             )
         yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
@@ -156,9 +158,9 @@ class _CounterRows(Record):
 class _SampleLayouts:
     """Where things stand in a sample, found once for all samples of the same kinds of rows."""
 
-    def __init__(self, columns: _EncodedColumns, wanted: Container[str] | None) -> None:
+    def __init__(self, columns: _EncodedColumns, wanted_scopes: Container[str] | None) -> None:
         self._words = columns
-        self._wanted = wanted
+        self._wanted = wanted_scopes
         self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
 
     def layouts_of_sample(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
@@ -246,14 +248,14 @@ def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, MetricCell
 
 
 def _blocks_of_irregular_rows(
-    host: int, rows: _CounterRows, columns: _EncodedColumns, wanted: Container[str] | None
+    host: int, rows: _CounterRows, columns: _EncodedColumns, wanted_scopes: Container[str] | None
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
     sample, seq, real_ns = _sample_index_and_times(rows.seq, rows.real_ns)
     scopes, names, metrics = columns.decode_kinds(rows.kind)
     for code, word in enumerate(columns.scopes):
         inside = np.flatnonzero(scopes == code)
-        if not inside.size or (wanted is not None and word not in wanted):
+        if not inside.size or (wanted_scopes is not None and word not in wanted_scopes):
             continue
         present, device = np.unique(names[inside], return_inverse=True)
         shape = (present.size, seq.size)

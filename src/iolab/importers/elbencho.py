@@ -572,15 +572,15 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
 
 
 def _object_figures_from_json(
-    way: str,
+    operation: str,
     row: Mapping[str, Any],
     latency: Mapping[str, Any],
     parts: Figures,
     options: Mapping[str, str],
     seconds: float | None,
 ) -> Iterator[Figures]:
-    """The same of the JSON file; `way` is that of the I/O that the parts are."""
-    kind = "get" if way == "read" else "put"
+    """The same of the JSON file; `operation` is that of the I/O that the parts are."""
+    kind = "get" if operation == "read" else "put"
     lat = dict_or_empty(latency.get("entries"))
     if row.keys() & {"entries/s"} and "latency" not in row and kind == "get":
         lat = dict_or_empty(lat.get("rwmix_read"))

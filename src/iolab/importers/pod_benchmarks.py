@@ -337,7 +337,7 @@ def _kbench_run(
     section: OutputSection,
     number: int,
     order: str,
-    way: str,
+    direction: str,
     printed: str,
     table: tuple[str, Mapping[str, str]],
     settings: Mapping[str, str],
@@ -345,9 +345,9 @@ def _kbench_run(
 ) -> ForeignRun:
     ending, job = table
     value = parse_number(printed)
-    row = {f"{order} {way} {ending}": printed}
+    row = {f"{order} {direction} {ending}": printed}
     figures = _operation_figures(
-        way,
+        direction,
         value if ending == "iops" else None,
         _multiply_if_known(value, KIB) if ending == "bw" else None,
         row,
@@ -355,10 +355,10 @@ def _kbench_run(
     if ending == "lat":
         figures = replace(figures, lat_mean_ns=value)
     access = {"Random": "rand", "Sequential": "seq"}[order]
-    pattern = f"{'rand' if order == 'Random' else ''}{way}"
+    pattern = f"{'rand' if order == 'Random' else ''}{direction}"
     run = _summary_run(
         "kbench",
-        f"{access}-{way}-{ending}",
+        f"{access}-{direction}-{ending}",
         section.file,
         number,
         (figures,),
@@ -535,10 +535,10 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     )
 
 
-def _dbench_figures(way: str, sums: _DirectionSums) -> Figures:
+def _dbench_figures(direction: str, sums: _DirectionSums) -> Figures:
     low, mean, high = sums.latency or (None, None, None)
     return replace(
-        _operation_figures(way, sums.rate or None, sums.speed or None, sums.printed),
+        _operation_figures(direction, sums.rate or None, sums.speed or None, sums.printed),
         count=sums.count or None,
         bytes=sums.bytes or None,
         seconds=sums.seconds or None,
@@ -609,10 +609,10 @@ def _parse_fio_size(text: str, *, is_old: bool) -> float | None:
 
 
 def _operation_figures(
-    way: str, rate: float | None, speed: float | None, printed: Mapping[str, str]
+    operation: str, rate: float | None, speed: float | None, printed: Mapping[str, str]
 ) -> Figures:
     return Figures(
-        operation=way,
+        operation=operation,
         rate_per_s=rate,
         bw_bytes_per_s=speed,
         printed=tuple(

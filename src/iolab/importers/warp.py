@@ -387,14 +387,14 @@ def _figures_of_requests(
 
 
 def _seconds_of_requests(
-    own: Mapping[str, _Requests], start: int, end: int
+    requests_by_operation: Mapping[str, _Requests], start: int, end: int
 ) -> Iterator[ImportedSecond]:
     """What was done in each second since the first request; bytes as if each moved as many."""
     span = end - start
     total = -(-span // NS_PER_S)
     if not 0 < total <= LOGGED_SECONDS_MAX:
         return
-    for operation, requests in own.items():
+    for operation, requests in requests_by_operation.items():
         ends = np.array(requests.ends, dtype=np.int64) - start
         waited = ends + start - np.array(requests.starts, dtype=np.int64)
         places = np.minimum(ends // NS_PER_S, total - 1)

@@ -554,9 +554,9 @@ def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
 
 
 def _bottlenecks_line(
-    study: Study, shown: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
+    study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
 ) -> str:
-    groups = _findings_by(shown, _cause_text)
+    groups = _findings_by(selected_limits, _cause_text)
     parts = [
         f"{cause} ({_affected_workloads_text(study, alike, limits)})"
         for cause, alike in groups.items()
@@ -586,13 +586,15 @@ def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> s
 
 
 def _causes_text(
-    study: Study, shown: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
+    study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
 ) -> str:
     """Which limits which workloads; where that is long, how many of the best points."""
-    line = _bottlenecks_line(study, shown, limits)
+    line = _bottlenecks_line(study, selected_limits, limits)
     if len(line) <= SENTENCE_CHARACTERS_MAX:
         return line
-    groups = sorted(_findings_by(shown, _cause_text).items(), key=lambda item: -len(item[1]))
+    groups = sorted(
+        _findings_by(selected_limits, _cause_text).items(), key=lambda item: -len(item[1])
+    )
     several = f" of {counted_noun(len(limits), 'best point')}"
     return ", ".join(
         f"{cause} in {len(alike)}{'' if place else several}"

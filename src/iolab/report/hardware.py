@@ -288,10 +288,10 @@ def _target_disk_models(hosts: Iterable[HostFacts]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(models))
 
 
-def _is_any_model(stated: str, found: Iterable[str]) -> bool:
+def _is_any_model(stated: str, found_models: Iterable[str]) -> bool:
     """Whether a number of the stated model is in one that was found; True where it has none."""
     numbers = set(_MODEL_NUMBER.findall(stated)) - set(_CAPACITY.findall(stated))
-    return not numbers or any(number in model for number in numbers for model in found)
+    return not numbers or any(number in model for number in numbers for model in found_models)
 
 
 def _configuration_fact_texts(

@@ -98,14 +98,14 @@ def configuration_names(study: Study) -> ConfigurationNames:
 
 
 def sentences_for_findings(
-    study: Study, every: Iterable[Finding], names: ConfigurationNames | None = None
+    study: Study, findings: Iterable[Finding], names: ConfigurationNames | None = None
 ) -> tuple[Sentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank.
 
     `names` are the study's own unless others are given.
     """
     names = names or configuration_names(study)
-    kept = [finding for finding in every if not _is_table_only(finding, names)]
+    kept = [finding for finding in findings if not _is_table_only(finding, names)]
     return tuple(
         Sentence(sentence, finding)
         for finding in kept

@@ -245,14 +245,18 @@ def table_html(
     )
 
 
-def _cell_attributes(table: Table, place: int, width: int, stacked_cell: Cell | None) -> str:
+def _cell_attributes(table: Table, column_index: int, width: int, stacked_cell: Cell | None) -> str:
     """Its class and width; of one that may be stacked the names of its columns, if it has any."""
-    kind = "n" if table.columns[place].is_number else "t"
+    kind = "n" if table.columns[column_index].is_number else "t"
     attributes = f' class="{kind}"' + (f' colspan="{width}"' if width > 1 else "")
     if stacked_cell is None or stacked_cell.text in ("", DASH):
         return attributes
-    covers_all = place == 0 or width == len(table.columns) - 1 > 1
-    names = [] if covers_all else [column.title for column in table.columns[place : place + width]]
+    covers_all = column_index == 0 or width == len(table.columns) - 1 > 1
+    names = (
+        []
+        if covers_all
+        else [column.title for column in table.columns[column_index : column_index + width]]
+    )
     return f'{attributes} data-name="{_escape_html(", ".join(names))}"'
 
 

@@ -444,14 +444,14 @@ class ConfigurationChoice(Record):
     chosen: str
 
 
-def list_page(listing: Listing, words: str, root: str, version: str) -> WebPage:
+def list_page(listing: Listing, search_text: str, root: str, version: str) -> WebPage:
     """The sessions of a directory that have every one of the words, in any case; all without."""
     return _render_page(
         "list.html.j2",
         refresh=not listing.complete,
         listing=listing,
-        lines=listing.lines_with(words),
-        words=words,
+        lines=listing.lines_with(search_text),
+        search_text=search_text,
         root=root,
         v=version,
     )

@@ -120,13 +120,13 @@ class _QuantileErrors(Record):
         return QuantileEstimate(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _quantile_errors(value: float, drawn: Floats, beyond: Floats, edges: Ints) -> _QuantileErrors:
+def _quantile_errors(value: float, samples: Floats, beyond: Floats, edges: Ints) -> _QuantileErrors:
     """The range of the resampled quantiles, stretched around the value.
 
     At least by Student's t of the few blocks and the n of a plug-in variance; more where batches of
     all sizes tell of a wider interval than those blocks do, which are cut as if independent.
     """
-    logs = np.log(np.maximum(drawn, 1.0))
+    logs = np.log(np.maximum(samples, 1.0))
     low, high = np.quantile(logs, [1 - CONFIDENT, CONFIDENT])
     at = math.log(max(value, 1.0))
     down, up = max(at - float(low), 0.0), max(float(high) - at, 0.0)

@@ -296,14 +296,14 @@ def find_fall_to_plateau(rates: Floats) -> RateFall | None:
     return RateFall(place + int(low[0]), float(before.mean()), plateau, spread)
 
 
-def _split_at_fall(rates: Floats, place: int) -> tuple[Floats, Floats]:
+def _split_at_fall(rates: Floats, split_index: int) -> tuple[Floats, Floats]:
     """What lies before and after a fall that begins there."""
-    return rates[:place], rates[place + FALL_S :]
+    return rates[:split_index], rates[split_index + FALL_S :]
 
 
-def _two_level_residual_sum(rates: Floats, place: int) -> float:
+def _two_level_residual_sum(rates: Floats, split_index: int) -> float:
     """The squares that two levels leave."""
-    before, after = _split_at_fall(rates, place)
+    before, after = _split_at_fall(rates, split_index)
     squares = ((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum()
     return float(squares)
 

@@ -267,20 +267,20 @@ class _MeanBasis(Record):
 
 
 def _mean_estimate_basis(
-    kept: Floats, cycle_s: int | None, settings: StoppingRuleSettings
+    steady_counts: Floats, cycle_s: int | None, settings: StoppingRuleSettings
 ) -> _MeanBasis:
     if cycle_s is not None:
-        variance, cycles = batches.whole_cycle_variance(kept, cycle_s)
+        variance, cycles = batches.whole_cycle_variance(steady_counts, cycle_s)
         return _MeanBasis(cycles, variance, float(len(cycles) // cycle_s))
-    octaves = batches.batch_statistics_by_size(kept, settings.batches_min)
+    octaves = batches.batch_statistics_by_size(steady_counts, settings.batches_min)
     if not octaves:
-        return _MeanBasis(kept, MeanVariance(math.inf, 1), 0.0)
+        return _MeanBasis(steady_counts, MeanVariance(math.inf, 1), 0.0)
     variance = batches.widest_mean_variance(octaves)
     refused = batches.find_too_correlated_batches(octaves)
-    return _MeanBasis(kept, variance, batches.effective_sample_count(octaves), refused)
+    return _MeanBasis(steady_counts, variance, batches.effective_sample_count(octaves), refused)
 
 
-def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -> float:
+def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, target_half_width: float) -> float:
     """Half the mean's 95 % interval; infinite where it has none.
 
     Batches that are too correlated for an interval but hardly move at all bound the mean.
@@ -288,7 +288,7 @@ def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -
     if basis.refused is None:
         return variance.half_width_95
     bound = batches.correlated_mean_error_bound(basis.refused)
-    return bound if bound <= wanted else math.inf
+    return bound if bound <= target_half_width else math.inf
 
 
 def _halves_difference(samples: Floats, cycle_s: int | None, mean: float) -> float:

@@ -124,7 +124,7 @@ class _SqlSelection:
             chosen = f"CAST({code} AS BIGINT)" if column.dtype.kind == "i" else code
         self.selected.append(f"{chosen} AS {_quote_identifier(name)}")
 
-    def _word_expression(self, words: Sequence[str], place: str) -> str:
+    def _word_expression(self, words: Sequence[str], position_sql: str) -> str:
         """The word at a place counted from 1.
 
         As an enumeration it is never looked up again; the file has the same text either way.
@@ -134,7 +134,7 @@ class _SqlSelection:
         kind = "VARCHAR"
         if words and not any("\0" in word for word in words):
             kind = f"ENUM({', '.join(map(_quote_string, dict.fromkeys(words)))})"
-        return f"list_extract(CAST(? AS {kind}[]), {place})"
+        return f"list_extract(CAST(? AS {kind}[]), {position_sql})"
 
 
 def read_parquet_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:

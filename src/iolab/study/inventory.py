@@ -298,15 +298,15 @@ def _parse_line(line: str) -> _MpiHostEntry | None:
     return _MpiHostEntry(name, users[0] if users else None, int(port) if port else None)
 
 
-def _host_name_before_slots(place: str) -> str:
+def _host_name_before_slots(host_text: str) -> str:
     """The name in `HOST[:SLOTS[:more]]`."""
-    if place.startswith(("+", "^")):
-        message = f"{quote_value(place)} chooses among other hosts."
+    if host_text.startswith(("+", "^")):
+        message = f"{quote_value(host_text)} chooses among other hosts."
         raise HostNamesError(message, "Name the hosts themselves.")
-    if place.startswith("[") or place.count(":") > 2:
+    if host_text.startswith("[") or host_text.count(":") > 2:
         hint = "Write an inventory, whose address may be one of IPv6."
-        raise HostNamesError(f"{quote_value(place)} is no name of a host.", hint)
-    name, colon, slots = place.partition(":")
+        raise HostNamesError(f"{quote_value(host_text)} is no name of a host.", hint)
+    name, colon, slots = host_text.partition(":")
     if not is_identifier(name) or not is_valid_address(name):
         raise HostNamesError(f"{quote_value(name)} is no name of a host.", _HOST_HINT)
     if colon:

@@ -197,11 +197,11 @@ async def make_file_system(
     return CreatedFileSystem(workdir, facts, tuple(_file_system_notes(host.name, made)))
 
 
-def _file_system_notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
-    where = f"{excerpt(made.dir)} on '{excerpt(host)}'"
-    if made.kept:
+def _file_system_notes(host: str, filesystem: FilesystemAnswer) -> Iterator[str]:
+    where = f"{excerpt(filesystem.dir)} on '{excerpt(host)}'"
+    if filesystem.kept:
         yield f"The XFS that an earlier session kept is mounted again at {where}."
-    if not made.direct:
+    if not filesystem.direct:
         yield (
             f"The image of the XFS at {where} takes no direct I/O: what is read from it may come "
             f"from the page cache of the file system below."

@@ -64,7 +64,7 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: Token) -> Fi
     )
 
 
-def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: Token, place: int) -> Plot:
+def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: Token, index: int) -> Plot:
     ranks = sorted(times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
     last = ranks[-1].run.rank
@@ -95,7 +95,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: Token, place
     ends = [LineEndLabel("median", middle, MUTED)]
     title = capitalised(times.phase.value)
     return Plot(
-        HEIGHT, marks, axis, scale, ends, title=title, top=HEAD + place * (HEAD + HEIGHT + BOTTOM)
+        HEIGHT, marks, axis, scale, ends, title=title, top=HEAD + index * (HEAD + HEIGHT + BOTTOM)
     )
 
 

@@ -174,8 +174,8 @@ class CheckpointView(RunView, Record, dict=True):
         )
 
 
-def _moved_bytes(deltas: Iterable[DeviceDelta], names: Sequence[str], way: Direction) -> int:
-    return sum(delta.direction_delta(way).bytes for delta in deltas if delta.device in names)
+def _moved_bytes(deltas: Iterable[DeviceDelta], names: Sequence[str], direction: Direction) -> int:
+    return sum(delta.direction_delta(direction).bytes for delta in deltas if delta.device in names)
 
 
 def _bytes_per_s(moved: int, took_ns: int) -> float | None:

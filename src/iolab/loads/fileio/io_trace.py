@@ -156,7 +156,7 @@ class _TraceParser(ABC):
     def add_line(self, line: bytes) -> None:
         """Take the next line. TraceError where it is none of such a file."""
 
-    def add_io(self, due_ns: int, kind: int, place: int, offset: int, size: int) -> None:
+    def add_io(self, due_ns: int, kind: int, file_number: int, offset: int, size: int) -> None:
         """Take an I/O; TraceError for one that goes back in time, or cannot be."""
         if due_ns < self._last_ns:
             raise TraceError(
@@ -171,10 +171,10 @@ class _TraceParser(ABC):
             raise TraceError(f"has the offset {offset}, past an exbibyte,")
         self.due.append(due_ns)
         self.kinds.append(kind)
-        self.places.append(place)
+        self.places.append(file_number)
         self.offsets.append(offset)
         self.sizes.append(size)
-        self.ends[place] = max(self.ends[place], offset + size)
+        self.ends[file_number] = max(self.ends[file_number], offset + size)
 
     def finish(self, digest: str) -> IoTrace:
         """All of them. TraceError where there is none, or no times."""

@@ -171,11 +171,11 @@ class Maven(Record):
         if output is not None:
             raise _build_error(output, title)
 
-    async def _run_maven(self, words: list[str], limit_s: float, title: str) -> bytes | None:
+    async def _run_maven(self, arguments: list[str], limit_s: float, title: str) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
         try:
             process = await asyncio.create_subprocess_exec(
-                *words,
+                *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,

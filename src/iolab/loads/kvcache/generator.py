@@ -223,10 +223,10 @@ SYSTEM_PROMPT_BLOCK_KEY: Final = (-1, 0)
 
 
 def _block_keys(
-    kept: Sequence[tuple[int, int]], tokens: int, ordinal: int
+    prefix_keys: Sequence[tuple[int, int]], tokens: int, ordinal: int
 ) -> tuple[tuple[int, int], ...]:
     count = -(-tokens // BLOCK_TOKENS)
-    known = (tuple(kept) or (SYSTEM_PROMPT_BLOCK_KEY,))[:count]
+    known = (tuple(prefix_keys) or (SYSTEM_PROMPT_BLOCK_KEY,))[:count]
     return (*known, *((ordinal, place) for place in range(len(known), count)))
 
 

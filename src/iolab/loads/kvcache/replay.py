@@ -128,7 +128,9 @@ def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Repla
     )
 
 
-def _trace_from_start(job: KvCacheJob, wanted: int) -> tuple[Trace, tuple[Request, ...], int]:
+def _trace_from_start(
+    job: KvCacheJob, request_count: int
+) -> tuple[Trace, tuple[Request, ...], int]:
     """The trace, enough of its requests, and the first of them that is replayed."""
     start_ns = round(job.start_s * 1e9)
     if job.trace != CONVERSATION_TRACE_NAME:
@@ -138,13 +140,17 @@ def _trace_from_start(job: KvCacheJob, wanted: int) -> tuple[Trace, tuple[Reques
             span = trace.span_ns / 1e9
             raise TraceError(f"start = {job.start_s:g} s is after its end, at {span:g} s")
         step_ns = max(trace.clock_step_ns, round(1e9 / trace.requests_per_s))
-        return trace, repeat_trace(trace.requests, first + wanted, trace.span_ns + step_ns), first
-    seconds = job.start_s + wanted / GENERATED_REQUESTS_PER_S
+        return (
+            trace,
+            repeat_trace(trace.requests, first + request_count, trace.span_ns + step_ns),
+            first,
+        )
+    seconds = job.start_s + request_count / GENERATED_REQUESTS_PER_S
     while True:
         trace = trace_with_block_tokens(load_trace(job.trace, seconds), job.block_tokens)
         first = trace.first_index_from(start_ns)
-        if len(trace.requests) >= first + wanted:
-            return trace, trace.requests[: first + wanted], first
+        if len(trace.requests) >= first + request_count:
+            return trace, trace.requests[: first + request_count], first
         seconds += GENERATED_STEP_S
 
 

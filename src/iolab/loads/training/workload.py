@@ -103,9 +103,9 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         """What an accelerator reads that never waits."""
         return self.batch * self.sample_bytes * 1e9 / self.compute_ns
 
-    def accelerators_of_host(self, place: int, hosts: int) -> int:
+    def accelerators_of_host(self, host_index: int, hosts: int) -> int:
         """How many the host at that place has: as many as the others, or one more."""
-        return self.accelerators // hosts + (place < self.accelerators % hosts)
+        return self.accelerators // hosts + (host_index < self.accelerators % hosts)
 
     def steps_of_epoch(self, accelerators: int) -> int:
         """Steps of an epoch on a host with so many accelerators: whole batches of each."""

@@ -254,7 +254,7 @@ def _have_bars_room(lines: Sequence[ChartLine], axis: str) -> bool:
 
 
 def _bars_plot(
-    drawn: Sequence[ChartLine],
+    drawn_lines: Sequence[ChartLine],
     axis: str,
     panel: tuple[ChartQuantity, ...],
     x: ChartAxis,
@@ -262,18 +262,18 @@ def _bars_plot(
 ) -> Plot:
     """Bars of one quantity, those of all lines side by side at each value of the axis."""
     (quantity,) = panel
-    scale = _scale_of_quantities(drawn, panel)
+    scale = _scale_of_quantities(drawn_lines, panel)
     marks: list[Mark] = []
-    for index, line in enumerate(drawn):
+    for index, line in enumerate(drawn_lines):
         points = points_on_axis(line, axis, quantity.key)
         ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
         marks.append(
             Bars(
                 token=line.token,
                 places=[(at, scale.to_scale_unit(value)) for at, value, _, _ in points],
-                slot=(index, len(drawn)),
+                slot=(index, len(drawn_lines)),
                 levels=[level for *_, level in points],
-                tip=MarkTooltip(line.full_name if len(drawn) > 1 else "", ends),
+                tip=MarkTooltip(line.full_name if len(drawn_lines) > 1 else "", ends),
                 opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
             )
         )
@@ -281,20 +281,20 @@ def _bars_plot(
 
 
 def _lines_plot(
-    drawn: Sequence[ChartLine],
+    drawn_lines: Sequence[ChartLine],
     axis: str,
     panel: tuple[ChartQuantity, ...],
     x: ChartAxis,
     height: float,
 ) -> Plot:
     """One or two quantities of all lines: of many lines the first alone."""
-    solid, *dashed = panel if len(drawn) <= TAILS_MAX else panel[:1]
-    scale = _scale_of_quantities(drawn, (solid, *dashed))
-    alone = len(drawn) == 1
+    solid, *dashed = panel if len(drawn_lines) <= TAILS_MAX else panel[:1]
+    scale = _scale_of_quantities(drawn_lines, (solid, *dashed))
+    alone = len(drawn_lines) == 1
     marks: list[Mark] = []
     ends: list[LineEndLabel] = []
     tails: list[LineEndLabel] = []
-    for line in drawn:
+    for line in drawn_lines:
         own = solid.label if alone else line.full_name
         marks += line_and_point_marks(line, axis, solid.key, scale, own)
         if dashed or not alone:
@@ -330,24 +330,24 @@ def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQ
 
 def _line_chart_notes(
     lines: Sequence[ChartLine],
-    drawn: Sequence[ChartLine],
+    drawn_lines: Sequence[ChartLine],
     panels: Sequence[tuple[ChartQuantity, ...]],
     *,
     has_bars: bool,
 ) -> Iterator[str]:
     """How to read marks that are in the chart, and what is not in it."""
     quantities = [quantity for panel in panels for quantity in panel]
-    if len(panels[-1]) > 1 and len(drawn) > TAILS_MAX:
+    if len(panels[-1]) > 1 and len(drawn_lines) > TAILS_MAX:
         yield f"Latency: {panels[-1][0].label}; {panels[-1][1].label} is in the table."
     points = [point for line in lines for point in line.points]
-    levels = {point.level for line in drawn for point in line.points}
+    levels = {point.level for line in drawn_lines for point in line.points}
     yield from not_valid_notes(levels, has_bars=has_bars)
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
     )
-    curves = [line.curve for line in drawn if line.curve is not None]
+    curves = [line.curve for line in drawn_lines if line.curve is not None]
     yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
-    yield from hidden_lines_note(lines, drawn)
+    yield from hidden_lines_note(lines, drawn_lines)
 
 
 def load_axis_of_lines(

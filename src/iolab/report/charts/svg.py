@@ -389,14 +389,16 @@ class _SvgWriter:
         return self._rectangle_elements(_box_corners(mark, plot), look)
 
     def _rectangle_elements(
-        self, corners: Iterable[tuple[float, float, float, float]], look: Mapping[str, str | None]
+        self,
+        corners: Iterable[tuple[float, float, float, float]],
+        attributes: Mapping[str, str | None],
     ) -> str:
         drawn = (
             _element_text(
                 "path",
                 d=f"M{_coord_text(x)},{_coord_text(y)}h{_coord_text(x2 - x)}"
                 f"v{_coord_text(y2 - y)}h{_coord_text(x - x2)}Z",
-                **look,
+                **attributes,
             )
             for x, y, x2, y2 in corners
         )

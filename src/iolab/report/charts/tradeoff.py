@@ -207,15 +207,15 @@ def _remark_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Ite
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 
-def _error_notes(every: Sequence[Place], keys: Sequence[str]) -> list[str]:
-    metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in every for key in keys)
+def _error_notes(places: Sequence[Place], keys: Sequence[str]) -> list[str]:
+    metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in places for key in keys)
     return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
 
 
-def _latencies_and_intervals(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
+def _latencies_and_intervals(places: Sequence[Place], keys: Sequence[str]) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
-    values = [latency for _, _, latency, _ in every]
-    for *_, point in every:
+    values = [latency for _, _, latency, _ in places]
+    for *_, point in places:
         metrics = [point.metrics.get(key, UNKNOWN_METRIC) for key in keys]
         values += [v for metric in metrics for v in metric.displayable_interval or ()]
     return values

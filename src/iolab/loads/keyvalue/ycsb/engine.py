@@ -321,14 +321,14 @@ def _java_command(
     job: YcsbJob,
     kit: JavaKit,
     directory: str,
-    words: list[str],
+    arguments: list[str],
     properties: dict[str, str],
     *,
     wall_limit_s: float,
     memory_limit_bytes: int | None = None,
 ) -> Command:
     java = java_argv(kit, directory, "site.ycsb.Client", heap_bytes=_java_heap_bytes(job))
-    argv = (*java, *words, *_property_arguments(properties))
+    argv = (*java, *arguments, *_property_arguments(properties))
     return Command(
         argv=argv,
         cwd=directory,
