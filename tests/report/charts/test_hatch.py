@@ -13,7 +13,7 @@ from iolab.core.metric import Level
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.lines import ChartLine, load_chart, rate_quantity
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_lines
+from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_line_ends
 from tests.report.charts.outcomes import points, result
 
 UNITS = st.floats(min_value=0, max_value=200)
@@ -66,14 +66,14 @@ def test_strokes_end_at_the_edges_and_rise_to_the_right(
 ) -> None:
     box = (min(a, b), min(c, d), max(a, b), max(c, d))
     left, top, right, bottom = box
-    for x, y, x2, y2 in hatching_lines(*box):
+    for x, y, x2, y2 in hatching_line_ends(*box):
         assert left - 0.1 <= x <= x2 <= right + 0.1
         assert top - 0.1 <= y2 <= y <= bottom + 0.1
         assert abs((x2 - x) - (y - y2)) <= 0.21
 
 
 def test_strokes_are_evenly_apart_and_cross_the_whole_box() -> None:
-    levels = [(120 - y) - (x - 10) for x, y, _, _ in hatching_lines(10, 20, 40, 120)]
+    levels = [(120 - y) - (x - 10) for x, y, _, _ in hatching_line_ends(10, 20, 40, 120)]
     assert all(math.isclose(b - a, HATCH_GAP, abs_tol=0.3) for a, b in pairwise(levels))
     assert levels[0] <= -30 + 1.5 * HATCH_GAP
     assert levels[-1] >= 100 - 1.5 * HATCH_GAP
@@ -83,7 +83,7 @@ def test_nothing_is_hatched_where_all_is_valid() -> None:
     figure = bars(Level.VALID, Level.VALID)
     assert hatches(figure) == []
     assert "atched" not in figure.note
-    assert list(hatching_lines(0, 10, 2, 11)) == []
+    assert list(hatching_line_ends(0, 10, 2, 11)) == []
 
 
 def test_bars_that_are_not_valid_are_hatched_where_they_are_drawn() -> None:
