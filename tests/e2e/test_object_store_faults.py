@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from iolab.core.object_store import WORK_PATH
 from tests.agent.object_server import (
     ACCESS_KEY,
     BUCKET,
@@ -115,6 +116,10 @@ def test_tls_faults_are_told_and_an_authority_mends_them(tmp_path: Path) -> None
         done = iolab("run", study, "--out", tmp_path / "T", env=KEYS)
         assert done.returncode == 0, done.stderr
         assert server.objects
+        left = [folder.name for folder in Path(WORK_PATH).glob("iolab-scratch-local-faults-*")]
+        assert json.loads((tmp_path / "T" / "session.json").read_text())["session_id"] not in str(
+            left
+        )
         done = iolab("clean", *options, "--yes", env=KEYS)
         assert done.returncode == 0, done.stderr
         assert not server.objects

@@ -211,6 +211,7 @@ class WorkDirectories:
         """
         keep = self._context.study.target.keep_files
         paths = {target.key: target.path for target in self._targets}
+        empty = {target.key for target in self._targets if target.work_only}
         living = [workdir for workdir in self._open.values() if not workdir.host.lost_reason]
 
         async def close(workdir: WorkDirectory) -> None:
@@ -224,7 +225,10 @@ class WorkDirectories:
             limit_s = CLOSE_LIMIT_S + self._removal_s
             try:
                 await workdir.host.request(
-                    "scratch_close", deadline_s=limit_s, dir=folder, keep=keep
+                    "scratch_close",
+                    deadline_s=limit_s,
+                    dir=folder,
+                    keep=keep and workdir.key not in empty,
                 )
             except AgentRefusalError as refusal:
                 taken.discard(split_folder(folder))
