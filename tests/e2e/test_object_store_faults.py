@@ -117,9 +117,7 @@ def test_tls_faults_are_told_and_an_authority_mends_them(tmp_path: Path) -> None
         assert done.returncode == 0, done.stderr
         assert server.objects
         left = [folder.name for folder in Path(WORK_PATH).glob("iolab-scratch-local-faults-*")]
-        assert json.loads((tmp_path / "T" / "session.json").read_text())["session_id"] not in str(
-            left
-        )
+        assert json.loads((tmp_path / "T" / "session.json").read_text())["id"] not in str(left)
         done = iolab("clean", *options, "--yes", env=KEYS)
         assert done.returncode == 0, done.stderr
         assert not server.objects
