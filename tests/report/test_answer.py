@@ -115,7 +115,7 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
     assert noted(one, two) == f"{RATIO_NOTE} No row has a winner: too few repeats."
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert text == "Two leads in 1 of 1 workload (1.01× the next best; too few repeats)."
+    assert text == "Two has the best figure in 1 of 1 workload (1.01× the next best; too few repeats)."
 
 
 def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
@@ -124,7 +124,7 @@ def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     assert not any(cell.is_bold for cell in row)
     assert "missing or invalid" in noted(one, two)
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert tells(text, "Two leads", "1.20×", "missing or invalid")
+    assert tells(text, "Two has the best usable figure", "1.20×", "missing or invalid")
 
 
 def test_workloads_of_one_title_stand_apart() -> None:
@@ -156,7 +156,7 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
     text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text.startswith(
         "Two is the best in 2 of 4 workloads (2.00× the next best), "
-        "One is the best in 1 (2.00× the next best)"
+        "One in 1 (2.00×)"
     )
     assert "in 1 the best cannot be told from others" in text
 
@@ -176,8 +176,8 @@ def test_leads_that_are_open_for_several_reasons_are_told_together_once() -> Non
     )
     text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text == (
-        "Two leads in 2 of 2 workloads (1.20× to 3.00× the next best; a point is missing or "
-        "invalid or too few repeats)."
+        "Two has the best usable figure in 2 of 2 workloads (1.20× to 3.00× the next best; a point "
+        "is missing or invalid or too few repeats)."
     )
 
 
@@ -190,8 +190,8 @@ def test_what_weakens_the_leads_of_several_is_said_once() -> None:
     )
     text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text == (
-        "One leads in 1 of 2 workloads (3.00× the next best) and Two leads in 1 (2.00× the next "
-        "best); no lead is certain: too few repeats."
+        "One has the best figure in 1 of 2 workloads (3.00× the next best) and Two in 1 (2.00×); "
+        "no lead is certain: too few repeats."
     )
     sure = (figure("one", 3000.0, title="c"), figure("two", 1000.0, title="c"))
     text = answer_sentence(study("one", "two"), (*found, *sure), RUNS, ())

@@ -22,6 +22,7 @@ from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.matrix import (
     NEXT_BEST,
     NOT_MEASURABLE,
+    POINT_LOST,
     WorkloadRow,
     best_figures_by_operation,
     marks_note,
@@ -387,7 +388,9 @@ def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[s
     leaders = {row.best.configuration for row in undecided if row.best is not None}
     # What weakens several leads is said once.
     doubt = reasons if len(leaders) == 1 else ""
-    parts += _leaders_texts(undecided, titles, "leads", "" if parts else of, doubt)
+    has_lost_points = any(row.open_reason == POINT_LOST for row in undecided)
+    verb = f"has the best {'usable ' if has_lost_points else ''}figure"
+    parts += _leaders_texts(undecided, titles, verb, "" if parts else of, doubt)
     if ties := sum(bool(row.indistinguishable) for row in compared):
         parts.append(f"in {ties}{'' if parts else of} the best cannot be told from others")
     if lone := len(rows) - len(compared):
@@ -413,6 +416,8 @@ def _leaders_texts(
 ) -> list[str]:
     """Each leader with its number of workloads, the range of its leads, and a doubt about them.
 
+    The first text alone has the verb, and says what the leads are held against.
+
     `counted_noun_text` says how many workloads there are.
     """
     leads: dict[str, list[float]] = {}
@@ -420,11 +425,14 @@ def _leaders_texts(
         if row.best is not None:
             leads.setdefault(row.best.configuration, []).append(row.next_best_ratio)
     ranked = sorted(leads.items(), key=lambda item: -len(item[1]))
-    texts = [
-        f"{titles.get(name, name)} {verb} in {len(values)}{'' if place else counted_noun_text} "
-        f"({'; '.join(filter(None, (f'{_range_text(values)} the {NEXT_BEST}', doubt)))})"
-        for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN])
-    ]
+    texts = []
+    for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN]):
+        title, leads_text = titles.get(name, name), _range_text(values)
+        if place:
+            texts.append(f"{title} in {len(values)} ({leads_text})")
+        else:
+            notes = "; ".join(filter(None, (f"{leads_text} the {NEXT_BEST}", doubt)))
+            texts.append(f"{title} {verb} in {len(values)}{counted_noun_text} ({notes})")
     others = sum(len(values) for _, values in ranked[WINNERS_SHOWN:])
     return [*texts, f"others in {others}"] if others else texts
 

@@ -64,6 +64,9 @@ _BLOCK_TITLES: Final = {
 }
 """What rows of one unit are called."""
 
+POINT_LOST: Final = "a point is missing or invalid"
+"""Why a lead is open where a configuration's best point may be one that has no figure."""
+
 RATIO_NOTE: Final = f"× {NEXT_BEST}: the best of the row divided by the figure that comes after it."
 
 _OPERATION_WORDS: Final = {
@@ -136,7 +139,7 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
             title,
             tuple(figures),
             best,
-            open_reason="a point is missing or invalid",
+            open_reason=POINT_LOST,
             lead=lead,
         )
     if any(times is None or times.low is None for _, times in ahead):
