@@ -115,7 +115,9 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
     assert noted(one, two) == f"{RATIO_NOTE} No row has a winner: too few repeats."
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert text == "Two has the best figure in 1 of 1 workload (1.01× the next best; too few repeats)."
+    assert (
+        text == "Two has the best figure in 1 of 1 workload (1.01× the next best; too few repeats)."
+    )
 
 
 def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
@@ -155,8 +157,7 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
     ]
     text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text.startswith(
-        "Two is the best in 2 of 4 workloads (2.00× the next best), "
-        "One in 1 (2.00×)"
+        "Two is the best in 2 of 4 workloads (2.00× the next best), One in 1 (2.00×)"
     )
     assert "in 1 the best cannot be told from others" in text
 

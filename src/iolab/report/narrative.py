@@ -360,7 +360,7 @@ def _unknown_cost_note(recommendation: Recommendation) -> str:
     """Where costs would weigh in, and are not known of all in one currency."""
     weighs = recommendation.need in (Need.CAPACITY, Need.BALANCE)
     return (
-        "; not all tell a cost in one currency, so costs do not count"
+        "; costs do not count: not all are given, in one currency"
         if weighs and not recommendation.per_unit
         else ""
     )

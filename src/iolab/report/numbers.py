@@ -7,6 +7,7 @@ give other pages on another machine. What is stored and what `show --json` tells
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -49,6 +50,12 @@ _JSON_SCALAR_TYPES: Final = frozenset({int, bool, str, type(None)})
 
 _SMALL_QUOTIENT: Final = 1.0
 """Quotients below this keep three digits: rounded to hundredths they would be 0."""
+
+_UNIT_GAP: Final = re.compile(
+    r"(?<=\d) (?=(?:[kMGTP]|[num\u00b5]?s|min|h|IOPS|ops/s|(?:[kKMGTP]i?)?B(?:/s)?|[A-Z]{3})\b|%)"
+    r"|(?<=\d[ \u00a0][kMGTP]) (?=IOPS|ops/s|[A-Z]{3}\b)"
+)
+"""Between a value and its unit, and between a unit's prefix and what it counts."""
 
 _AXIS_DISPLAY_NAMES: Final = {"vms_per_node": "VMs per node"}
 
@@ -116,6 +123,11 @@ def ratio_text(ratio: float) -> str:
     """How many times, with three digits, kept on one line: `1.27×`, `0.79×`, `12.4×`, `1,240×`."""
     digits = significant_digits_text(ratio) if ratio < 999.5 else f"{ratio:,.0f}"
     return f"{digits}×"
+
+
+def with_unbroken_values(text: str) -> str:
+    """The text with values that no line's end parts from their unit: `1.42 k EUR`, `62.1 ms`."""
+    return _UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
 
 
 def missing_interval_reason(metric: Metric) -> str:

@@ -346,9 +346,9 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOT
 def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
     found = set(levels)
-    is_doubted = not found.isdisjoint({Level.INDICATIVE, Level.INVALID})
+    doubted = [level.value for level in (Level.INDICATIVE, Level.INVALID) if level in found]
     return [
-        *(["Hatched: not valid."] if has_bars and is_doubted else []),
+        *([f"Hatched: {' or '.join(doubted)}."] if has_bars and doubted else []),
         *(["Hollow: indicative, shows the direction only."] if Level.INDICATIVE in found else []),
         *(["Crossed: invalid, not what was asked."] if Level.INVALID in found else []),
     ]

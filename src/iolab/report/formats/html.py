@@ -35,7 +35,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import css_declarations
 from iolab.report.charts.svg import draw_inline_svg
-from iolab.report.numbers import verdict_mark
+from iolab.report.numbers import verdict_mark, with_unbroken_values
 from iolab.report.page import build_report_page, distinct_figure_tables
 from iolab.report.phrases import (
     objection_runs_text,
@@ -225,6 +225,7 @@ def template_environment(*folders: Path) -> Environment:
         finalize=_escaped_template_value,
     )
     environment.filters["markdown"] = _markdown_markup
+    environment.filters["unbroken"] = with_unbroken_values
     environment.globals["kind"] = _block_kind
     # What a page leads to of runs: nothing, where it does not tell of them one by one.
     environment.globals.update(

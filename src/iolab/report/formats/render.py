@@ -44,7 +44,7 @@ from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.palette import INK
 from iolab.report.charts.scale import WIDTH
 from iolab.report.charts.svg import svg_document
-from iolab.report.numbers import DASH
+from iolab.report.numbers import DASH, with_unbroken_values
 from iolab.report.page import (
     ReportPage,
     build_report_page,
@@ -245,7 +245,11 @@ def _layout_typst_data(
     match block:
         case FastFacts():
             facts = [
-                {"value": fact.value, "label": fact.label, "note": fact.note}
+                {
+                    "value": with_unbroken_values(fact.value),
+                    "label": fact.label,
+                    "note": with_unbroken_values(fact.note),
+                }
                 for fact in block.facts
             ]
             return {"kind": "facts", "facts": facts}

@@ -1,0 +1,20 @@
+"""A value and its unit stay on one line of a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.report.numbers import with_unbroken_values
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Mainstream 1.42 k EUR and b 2 EUR", "Mainstream 1.42_k_EUR and b 2_EUR"),
+        ("a 62.1 ms against 5.72 k IOPS", "a 62.1_ms against 5.72_k_IOPS"),
+        ("537 MB/s at iodepth 4, 3 of 5, ±25 %", "537_MB/s at iodepth 4, 3 of 5, ±25_%"),
+        ("4 KiB random read", "4_KiB random read"),
+    ],
+)
+def test_no_line_ends_between_a_value_and_its_unit(text: str, kept: str) -> None:
+    assert with_unbroken_values(text).replace("\N{NO-BREAK SPACE}", "_") == kept
