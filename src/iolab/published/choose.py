@@ -36,6 +36,9 @@ _RATE: Final = re.compile(
 )
 _LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )?\S+\s*<=.*)")
 
+_OF_USABLE_POINTS: Final = "of the usable points "
+"""Before what was seen where a point that may be better has no usable result."""
+
 NODES_MAX: Final = 100_000
 """Nodes that are advised; a need that takes more is not met."""
 
@@ -118,7 +121,10 @@ class OfferedPoint(Record):
 
 
 class Offer(Record):
-    """A configuration; None for what is not known of it. `nodes` is how many it was seen with."""
+    """A configuration; None for what is not known of it. `nodes` is how many it was seen with.
+
+    Of `lost_workloads` points were measured that no run supports: one of these may be its best.
+    """
 
     name: str
     source: str
@@ -127,6 +133,7 @@ class Offer(Record):
     cost: float | None
     currency: str
     points: tuple[OfferedPoint, ...]
+    lost_workloads: frozenset[str] = frozenset()
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -139,11 +146,8 @@ def measured_offer(
 ) -> Offer:
     """A configuration of a session; points that no run supports are left out."""
     cost = configuration.cost
-    trusted = [
-        point
-        for point in points
-        if point.key.configuration == configuration.id and point.is_trusted
-    ]
+    own = [point for point in points if point.key.configuration == configuration.id]
+    trusted = [point for point in own if point.is_trusted]
     return Offer(
         name=name,
         source=source,
@@ -162,6 +166,7 @@ def measured_offer(
             )
             for point in trusted
         ),
+        lost_workloads=frozenset(point.key.workload for point in own if not point.is_trusted),
     )
 
 
@@ -370,9 +375,8 @@ def _rate_result(
             for limit in limits
         ):
             return _unknown_result(name, "its latencies are not known")
-        return RequirementResult(
-            name, "no place keeps the latency", RequirementStatus.NO, RequirementStatus.NO
-        )
+        missed = _missed_status(need.workload, offer)
+        return RequirementResult(name, "no place keeps the latency", missed, missed)
     best = max(kept, key=lambda point: _lowest_rate(point.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
@@ -385,11 +389,13 @@ def _rate_result(
         if sure >= need.min_rate
         else _worst_status((RequirementStatus.LIKELY, certain))
         if had >= need.min_rate
-        else RequirementStatus.NO
+        else _missed_status(need.workload, offer)
     )
     nodes = _nodes_needed_for_rate(need.min_rate, sure, offer.nodes, scaling)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
+    if as_is is RequirementStatus.UNKNOWN:
+        message = f"{_OF_USABLE_POINTS}{message}"
     answer = certain if nodes else as_is
     return RequirementResult(
         name,
@@ -416,10 +422,19 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
     if not candidates:
         return _unknown_result(name, "it has no such latency of this workload")
     best = min(candidates, key=lambda point: _highest_latency(point.latencies[need.metric]))
-    most = _highest_latency(best.latencies[need.metric])
-    keeps = most <= need.max_ns
-    answer = _certainty_status(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
-    message = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
+    metric = best.latencies[need.metric]
+    most = _highest_latency(metric)
+    certain = _certainty_status(best, metric)
+    answer = (
+        certain
+        if most <= need.max_ns
+        else _worst_status((RequirementStatus.LIKELY, certain))
+        if metric.value is not None and metric.value <= need.max_ns
+        else _missed_status(need.workload, offer)
+    )
+    message = _latency_text(metric, most)
+    if answer is RequirementStatus.UNKNOWN:
+        message = f"{_OF_USABLE_POINTS}{message}"
     margin = need.max_ns / most if 0 < most < math.inf else None
     return RequirementResult(name, message, answer, answer, margin, axis=best.axis)
 
@@ -438,6 +453,20 @@ def _budget_result(
     message += "" if nodes is None else " as it takes"
     margin = budget.amount / offer.cost if offer.cost > 0 else None
     return RequirementResult(name, message, as_is, answer, margin)
+
+
+def _latency_text(metric: Metric, most_ns: float) -> str:
+    """A latency, and the high end of its interval where it has one: `2 ms, at most 3 ms`."""
+    if metric.value is None or most_ns == math.inf:
+        return "more than can be told"
+    text, most = format_ns(metric.value), format_ns(most_ns)
+    return text if text == most else f"{text}, at most {most}"
+
+
+def _missed_status(workload: str, offer: Offer) -> RequirementStatus:
+    """Of a requirement that no usable point meets: a point that is lost may be one that does."""
+    lost = workload in offer.lost_workloads
+    return RequirementStatus.UNKNOWN if lost else RequirementStatus.NO
 
 
 def _unknown_result(name: str, message: str) -> RequirementResult:

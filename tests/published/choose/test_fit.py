@@ -69,6 +69,34 @@ def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
     assert evaluate_offer(needs(least), offer(place), 1.0).status_as_measured is as_is
 
 
+@pytest.mark.parametrize(
+    ("most_ns", "lost", "answer"),
+    [
+        (1.9e6, (), RequirementStatus.YES),
+        (2.1e6, (), RequirementStatus.LIKELY),
+        (2.1e6, ("w",), RequirementStatus.LIKELY),
+    ],
+)
+def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
+    most_ns: float, lost: tuple[str, ...], answer: RequirementStatus
+) -> None:
+    place = replace(seen(rate(100)), latencies={LIMIT.metric: Metric(1.5e6, "ns", 1e6, most_ns, 3)})
+    required = Requirements(latencies=(LIMIT,))
+    owner = replace(offer(place), lost_workloads=frozenset(lost))
+    assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
+
+
+@pytest.mark.parametrize(
+    ("lost", "answer"), [("w", RequirementStatus.UNKNOWN), ("other", RequirementStatus.NO)]
+)
+def test_nobody_knows_whether_a_point_that_was_lost_meets_what_no_other_does(
+    lost: str, answer: RequirementStatus
+) -> None:
+    owner = replace(offer(seen(rate(100), p99_ns=9e6)), lost_workloads=frozenset({lost}))
+    for required in (needs(101), needs(90, LIMIT), Requirements(latencies=(LIMIT,))):
+        assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
+
+
 @given(
     have=st.floats(1, 1e9),
     ratio=st.floats(0.01, 20),
