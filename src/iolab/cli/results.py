@@ -266,7 +266,7 @@ def closing_lines(
 
 
 def _check_counts_text(results: Sequence[Result]) -> Text:
-    """How many checks passed, objected to a run or did not apply, as `✓ 31  ✗ 1  – 6: CODE`."""
+    """How many checks passed, objected to a run or did not apply, as `✓ 31  – 6  ✗ 1: CODE`."""
     codes = {check.code for result in results for check in result.verdict.checks}
     objecting = [
         code
@@ -278,8 +278,8 @@ def _check_counts_text(results: Sequence[Result]) -> Text:
         code for result in results for code in result.verdict.passed_check_codes
     } - failed.keys()
     text = Text(f"✓ {len(passed)}", style="green")
-    text.append(f"  ✗ {len(failed)}", style="bold red" if failed else QUIET_STYLE)
     text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)
+    text.append(f"  ✗ {len(failed)}", style="bold red" if failed else QUIET_STYLE)
     if failed:
         lists = [list_text(list(failed), count) for count in range(CODES_SHOWN, 0, -1)]
         named = next((each for each in lists if len(text) + len(each) <= _CODES_WIDTH), lists[-1])

@@ -127,7 +127,8 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
     level = level_for_run_length(seconds, seconds)
     if not own_runs or level is Level.VALID:
         return
-    key = "runtime" if method.rule is None else "longest"
+    # The one that `bench` has, too.
+    option = "--runtime " if method.rule is None else "--set method.longest="
     useless = level is Level.INVALID
     edges_s = RUN_ENOUGH_S - RUN_SHORT_S
     near = not useless and seconds < RUN_USELESS_S + edges_s
@@ -137,7 +138,7 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
         level,
         f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s"
         f"{cut if near else ''}",
-        f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
+        f"{option}{RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
         point_digests(run.point for run in own_runs),
         is_run_length=True,
     )
