@@ -235,6 +235,7 @@ def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> N
     one = Target(name="a", noise=shared, study=doubled, plan=doubled_plan, result=tenth_more)
     both = make_target(tmp_path / "A", one)
     assert "has 2 configurations" in refused(both, both)
+    assert f"{both}:only {both}:other" in refused(f"{both}:none")
     document = compared(f"{both}:only", f"{both}:other", "--metric", "iops")
     assert [row["paired"] for row in document["rows"]] == [True, True]
     assert {row["verdict"] for row in document["rows"]} == {"better"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from iolab.cli.invocation import command_line
 from iolab.cli.options import (
     AsJson,
     OutputFormat,
@@ -217,10 +218,18 @@ def _both_configuration_names(name: str) -> tuple[str, str]:
     ids = [item.id for item in open_session(directory).study.configurations]
     others = [item for item in ids if item != configuration]
     if len(ids) != 2 or len(others) != (2 if configuration is None else 1):
+        baseline, *candidates = [configuration, *others] if len(others) < len(ids) else ids
+        hint = "Name a baseline and a candidate."
+        if candidates:
+            pair = command_line(
+                "compare", f"{directory}:{baseline}", f"{directory}:{candidates[0]}"
+            )
+            named = list_text(ids, NAMED_MAX)
+            hint = f"Name a baseline and a candidate of {named}, for example: {pair}."
         raise UsageError(
             f"{quote_value(name)} has {counted_noun(len(ids), 'configuration')}, and no candidate "
             "is named.",
-            "Name a baseline and a candidate.",
+            hint,
         )
     first = configuration or ids[0]
     return f"{directory}:{first}", f"{directory}:{next(item for item in ids if item != first)}"

@@ -171,7 +171,7 @@ def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
         ComparisonVerdict.SAME: "the same in {}",
-        ComparisonVerdict.INCONCLUSIVE: "no significant difference in {}",
+        ComparisonVerdict.INCONCLUSIVE: "undecided in {}",
     }
     parts = [words[verdict].format(number) for verdict, number in finding.verdict_counts if number]
     total = sum(number for _, number in finding.verdict_counts)
