@@ -88,7 +88,7 @@ pub struct Recording {
 /// The I/Os of all threads in order: up to when the first of these had no room, as what the others
 /// did after that would be a part of the load only.
 #[must_use]
-pub fn recorded_by_all<'a>(
+pub fn merge_recordings<'a>(
     threads: impl Iterator<Item = &'a Recording> + Clone,
 ) -> Vec<RecordedIo> {
     let end = threads.clone().filter_map(|thread| thread.full_at).min().unwrap_or(u64::MAX);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn times(threads: &[Recording]) -> Vec<u64> {
-        recorded_by_all(threads.iter()).iter().map(|io| io.submitted).collect()
+        merge_recordings(threads.iter()).iter().map(|io| io.submitted).collect()
     }
 
     #[test]

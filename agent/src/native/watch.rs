@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::counts::WorkerCounters;
 use super::halt::CHECK_INTERVAL_NS;
 use super::lines::{CounterSnapshot, IntervalLines, insert_usage, kind_name, print_line};
-use super::recording::{recorded_by_all, write_iolog};
+use super::recording::{merge_recordings, write_iolog};
 use super::slowest::slowest_of_all;
 use super::spec::JobSpec;
 use super::threads::{EngineContext, Threads};
@@ -327,7 +327,7 @@ impl<'a> RunReport<'a> {
     /// was to be recorded.
     fn write_recording(&self, all: &[WorkerResult]) -> Value {
         let Some(record) = &self.shared.spec.record else { return Value::Null };
-        let ios = recorded_by_all(all.iter().map(|ended| &ended.recording));
+        let ios = merge_recordings(all.iter().map(|ended| &ended.recording));
         let targets: Vec<&Path> =
             self.shared.targets.iter().map(|target| target.path.as_path()).collect();
         let clock = (self.shared.clock, self.times.start);
