@@ -74,7 +74,12 @@ PROBLEMS: Final = {
 OTHER_HINT: Final = "See the endpoint, bucket and region under [target], and the keys."
 
 
+def named_problem(text: str) -> str | None:
+    """The key of the problem whose class a sentence on a failed request names."""
+    return next((name for name in PROBLEMS if name in text), None)
+
+
 def remedy(text: str) -> str:
     """What to do about a request that failed, by the name of its class in a sentence on it."""
-    found = (problem.hint for name, problem in PROBLEMS.items() if name in text)
-    return next(found, OTHER_HINT)
+    name = named_problem(text)
+    return OTHER_HINT if name is None else PROBLEMS[name].hint

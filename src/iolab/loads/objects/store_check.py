@@ -1,4 +1,4 @@
-"""Looks at the endpoints of a store from hosts: reachable, keys, bucket, rights and clock."""
+"""Looks at the endpoints of a store from hosts: reachable, keys, bucket and clock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from iolab.core import limits
 from iolab.core.object_store import ObjectStore
 from iolab.errors import EngineError, Fault
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.engine_lines import LineError, inner_table, optional_count
 from iolab.hosts.host import Host
 from iolab.loads.objects.engine import StoreAccess
-from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS
+from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS, named_problem
 from iolab.loads.objects.store_tasks import run_store_task
 from iolab.record import Record
 from iolab.text import excerpt, list_text, quote_value
@@ -34,29 +33,19 @@ class EndpointStatus(Record):
     endpoint: str
     error_class: str = ""
     error: str = ""
-    server: str = ""
-    tls: str = ""
-    connect_ns: int = 0
-    request_ns: tuple[int, ...] = ()
     clock_ahead_ms: int | None = None
-    has_bucket: bool | None = None
-    keeps_connections: bool = False
-    rejects_wrong_secret: bool | None = None
 
 
-async def check_store(
-    hosts: Sequence[Host], access: StoreAccess, *, prefix: str = ""
-) -> tuple[EndpointStatus, ...]:
-    """What each host sees of the endpoints that it uses.
+async def check_store(hosts: Sequence[Host], access: StoreAccess) -> tuple[EndpointStatus, ...]:
+    """What each host sees of the endpoints that it uses; nothing is written.
 
-    With a `prefix` of iolab's own an object is put, read and removed below it: otherwise nothing is
-    written. Raises HostError and EngineError where a host cannot look.
+    Raises HostError and EngineError where a host cannot look.
     """
     places = {host.name: place for place, host in enumerate(hosts)}
 
     async def check(host: Host) -> list[EndpointStatus]:
         endpoints = access.store.endpoints_of_host(places[host.name])
-        document = {"task": "check", "prefix": prefix}
+        document = {"task": "check"}
         found: list[EndpointStatus] = []
         for endpoint in endpoints:
             try:
@@ -64,9 +53,10 @@ async def check_store(
                     host, access, document, CHECK_ANSWER, endpoints=(endpoint,)
                 )
             except EngineError as error:
-                if not any(name in error.message for name in PROBLEMS):
+                problem = named_problem(error.message)
+                if problem is None:
                     raise
-                found.append(_unseen_endpoint(host, endpoint, error))
+                found.append(_unseen_endpoint(host, endpoint, problem, error))
                 continue
             found += _endpoint_statuses(host, answer)
         return found
@@ -107,51 +97,31 @@ def _skew_text(ahead_ms: int | None) -> str:
     return f", {format_duration_s(abs(ahead_ms) / 1000)} {direction}"
 
 
-def _unseen_endpoint(host: Host, endpoint: str, error: EngineError) -> EndpointStatus:
+def _unseen_endpoint(host: Host, endpoint: str, problem: str, error: EngineError) -> EndpointStatus:
     """An endpoint of which nothing could be seen, as where its name has no address."""
-    name = next(name for name in PROBLEMS if name in error.message)
     words = error.message.partition(f"from host '{host.name}': ")[2] or error.message
-    return EndpointStatus(host.name, endpoint, name, words)
+    return EndpointStatus(host.name, endpoint, problem, words)
 
 
 def _endpoint_statuses(host: Host, answer: object) -> list[EndpointStatus]:
     rows = answer.get("endpoints") if isinstance(answer, dict) else None
-    try:
-        return [
-            _endpoint_status(host.name, row)
-            for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]
-            if isinstance(row, dict)
-        ]
-    except LineError as fault:
-        raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
+    return [
+        _endpoint_status(host.name, row)
+        for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]
+        if isinstance(row, dict)
+    ]
 
 
 def _endpoint_status(host: str, row: Mapping[str, Any]) -> EndpointStatus:
-    tls = inner_table(row, "tls")
-    ahead, latencies = row.get("ahead_ms"), row.get("request_ns")
+    ahead = row.get("ahead_ms")
     return EndpointStatus(
         host=host,
         endpoint=_text(row.get("endpoint")),
         error_class=_text(row.get("error_class")),
         error=_text(row.get("error")),
-        server=_text(row.get("server")),
-        tls=" ".join(_text(tls.get(key)) for key in ("version", "cipher") if tls.get(key)),
-        connect_ns=optional_count(row, "connect_ns"),
-        request_ns=tuple(
-            each
-            for each in (latencies if isinstance(latencies, list) else [])[: limits.LISTED_MAX]
-            if isinstance(each, int) and each >= 0
-        ),
         clock_ahead_ms=ahead if isinstance(ahead, int) else None,
-        has_bucket=_flag(row.get("bucket")),
-        keeps_connections=row.get("keep_alive") is True,
-        rejects_wrong_secret=_flag(row.get("rejects_wrong_secret")),
     )
 
 
 def _text(value: object) -> str:
     return excerpt(value, limits.SENTENCE_CHARACTERS_MAX) if isinstance(value, str) else ""
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
