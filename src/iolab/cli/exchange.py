@@ -24,6 +24,7 @@ from iolab.cli.output import (
     replace_files,
     require_valid_output_path,
 )
+from iolab.core.generator import RECORDED_FILE
 from iolab.errors import ReportError, StoreError, UsageError
 from iolab.text import counted_noun, list_text, quote_value
 
@@ -269,8 +270,6 @@ def export(
 
 def _recorded_iolog(reader: SessionReader) -> str:
     """The I/Os that the first host of the first run recorded; UsageError where none did."""
-    from iolab.core.generator import RECORDED_FILE
-
     recordings = [
         (result, output)
         for result in reader.results()

@@ -392,20 +392,16 @@ class NativeEngine:
 
     def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger; EngineError if that is too much."""
-        spec = json.loads(command.job_file)
-        text = spec_text({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
-        return replace(command, stdin=text.encode("ascii"), job_file=text)
+        settings = {"ledger": ledger.path, "ledger_block": ledger.block_bytes}
+        return _with_spec_settings(command, settings)
 
     def with_slow_ios(self, command: Command, most: int) -> Command:
         """The same command, which also tells so many of its slowest I/Os one by one."""
-        text = spec_text({**json.loads(command.job_file), "slow_ios": most})
-        return replace(command, stdin=text.encode("ascii"), job_file=text)
+        return _with_spec_settings(command, {"slow_ios": most})
 
     def with_recording(self, command: Command, most: int) -> Command:
         """The same command, which also records so many of its I/Os in a file of its folder."""
-        spec = {**json.loads(command.job_file), "record": {"path": RECORDED_FILE, "ios": most}}
-        text = spec_text(spec)
-        return replace(command, stdin=text.encode("ascii"), job_file=text)
+        return _with_spec_settings(command, {"record": {"path": RECORDED_FILE, "ios": most}})
 
     def layout_command(
         self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
@@ -482,6 +478,11 @@ def missing_bytes_check(wanted: int) -> Callable[[EngineTotals], str | None]:
         return f"it wrote {written} of {wanted} bytes{why}"
 
     return missing_bytes
+
+
+def _with_spec_settings(command: Command, settings: Spec) -> Command:
+    text = spec_text({**json.loads(command.job_file), **settings})
+    return replace(command, stdin=text.encode("ascii"), job_file=text)
 
 
 def _agent_command(
