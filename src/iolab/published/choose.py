@@ -384,12 +384,12 @@ def _rate_result(
     certain = _worst_status(
         _certainty_status(best, figure) for figure in (metric, *_limited_latencies(best, limits))
     )
-    as_is = (
-        certain
-        if sure >= need.min_rate
-        else _worst_status((RequirementStatus.LIKELY, certain))
-        if had >= need.min_rate
-        else _missed_status(need.workload, offer)
+    as_is = _status_of_figure(
+        certain,
+        need.workload,
+        offer,
+        meets_for_sure=sure >= need.min_rate,
+        meets_by_value=had >= need.min_rate,
     )
     nodes = _nodes_needed_for_rate(need.min_rate, sure, offer.nodes, scaling)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
@@ -425,12 +425,12 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
     metric = best.latencies[need.metric]
     most = _highest_latency(metric)
     certain = _certainty_status(best, metric)
-    answer = (
-        certain
-        if most <= need.max_ns
-        else _worst_status((RequirementStatus.LIKELY, certain))
-        if metric.value is not None and metric.value <= need.max_ns
-        else _missed_status(need.workload, offer)
+    answer = _status_of_figure(
+        certain,
+        need.workload,
+        offer,
+        meets_for_sure=most <= need.max_ns,
+        meets_by_value=metric.value is not None and metric.value <= need.max_ns,
     )
     message = _latency_text(metric, most)
     if answer is RequirementStatus.UNKNOWN:
@@ -461,6 +461,25 @@ def _latency_text(metric: Metric, most_ns: float) -> str:
         return "more than can be told"
     text, most = format_ns(metric.value), format_ns(most_ns)
     return text if text == most else f"{text}, at most {most}"
+
+
+def _status_of_figure(
+    certain: RequirementStatus,
+    workload: str,
+    offer: Offer,
+    *,
+    meets_for_sure: bool,
+    meets_by_value: bool,
+) -> RequirementStatus:
+    """Of a requirement by the best usable figure: at the bad end of its interval, or by its value.
+
+    `certain` is how far the figure itself is to be trusted.
+    """
+    if meets_for_sure:
+        return certain
+    if meets_by_value:
+        return _worst_status((RequirementStatus.LIKELY, certain))
+    return _missed_status(workload, offer)
 
 
 def _missed_status(workload: str, offer: Offer) -> RequirementStatus:
