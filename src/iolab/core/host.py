@@ -443,13 +443,15 @@ class IoLimit(Record):
     @property
     def text(self) -> str:
         """Every limit in a line."""
-        parts = (
-            ("reads", self.read_iops, format_count, "/s"),
-            ("writes", self.write_iops, format_count, "/s"),
-            ("read", self.read_bytes_per_s, format_rate_bytes, ""),
-            ("written", self.write_bytes_per_s, format_rate_bytes, ""),
-        )
-        texts = [f"{show(limit)}{unit} {what}" for what, limit, show, unit in parts if limit]
+        texts = []
+        for counted, limit in self.rates:
+            noun, _, verb = counted.partition(" ")
+            if limit:
+                texts.append(
+                    f"{format_rate_bytes(limit)} {verb}"
+                    if verb
+                    else f"{format_count(limit)}/s {noun}"
+                )
         return f"{self.device}: at most {list_text(texts)}"
 
 

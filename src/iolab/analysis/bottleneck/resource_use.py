@@ -50,6 +50,14 @@ PORT_DIRECTIONS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
 QUEUE_SHARE: Final = 0.5
 """Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
 
+_LIMITED_RATES: Final = {
+    READS: ("read_iops", Direction.READ),
+    WRITES: ("write_iops", Direction.WRITE),
+    BYTES_READ: ("read_bytes_per_s", Direction.READ),
+    BYTES_WRITTEN: ("write_bytes_per_s", Direction.WRITE),
+}
+"""Of what a control group counts: the device's metric, and the direction of the load's I/Os."""
+
 
 def view_with_all_resources(
     record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds
@@ -296,15 +304,6 @@ def device_resource_uses(
     ]
     if uses:
         yield _saturated_or_busiest_device(uses, max(len(lowest_device_names(stack, facts)), 1))
-
-
-_LIMITED_RATES: Final = {
-    READS: ("read_iops", Direction.READ),
-    WRITES: ("write_iops", Direction.WRITE),
-    BYTES_READ: ("read_bytes_per_s", Direction.READ),
-    BYTES_WRITTEN: ("write_bytes_per_s", Direction.WRITE),
-}
-"""Of what a control group counts: the device's metric, and the direction of the load's I/Os."""
 
 
 def _io_limit_uses(
