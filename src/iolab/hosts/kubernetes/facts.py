@@ -53,19 +53,11 @@ async def read_pod_facts(pod: PodReference, path: str | None) -> PodFacts | None
     if found is None:
         return None
     claim_name = claim_at(found, pod.container, path)
-    claim = (
-        await _read_object_or_none(kubectl, "persistentvolumeclaim", claim_name)
-        if claim_name
-        else None
-    )
+    claim = await _read_object_or_none(kubectl, "persistentvolumeclaim", claim_name)
     volume_name = _excerpt_at(claim, "spec", "volumeName")
-    volume = (
-        await _read_object_or_none(kubectl, "persistentvolume", volume_name)
-        if volume_name
-        else None
-    )
+    volume = await _read_object_or_none(kubectl, "persistentvolume", volume_name)
     class_name = _excerpt_at(claim, "spec", "storageClassName")
-    class_ = await _read_object_or_none(kubectl, "storageclass", class_name) if class_name else None
+    class_ = await _read_object_or_none(kubectl, "storageclass", class_name)
     others = await _count_other_pods_on_node(kubectl, _excerpt_at(found, "spec", "nodeName"))
     return pod_facts(found, pod.container, path, claim, volume, class_, others)
 
@@ -201,6 +193,9 @@ async def _count_other_pods_on_node(kubectl: Kubectl, node: str) -> int | None:
 
 
 async def _read_object_or_none(kubectl: Kubectl, kind: str, name: str) -> Object | None:
+    """An object by its name; None without a name, or where it cannot be read."""
+    if not name:
+        return None
     try:
         return await kubectl.read("get", kind, name)
     except KubectlError:
