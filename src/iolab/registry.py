@@ -89,7 +89,8 @@ def analysis_kinds() -> AnalysisKinds:
     from iolab.analysis.kinds import AnalysisKinds
 
     loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_types}
-    return AnalysisKinds(loads, hosts=(import_attribute(GUESTS.analysis)(),))
+    declared = dict.fromkeys(spec.key for kind in LOADS for spec in kind.metrics)
+    return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))
 
 
 @cache

@@ -19,9 +19,7 @@ from iolab.core.metric_spec import (
 OWN = MetricSpec("queue_lat_ns_p99_share", "queue share", "share", Better.LOWER, CombineRule.MEAN)
 
 
-def test_a_declared_metric_is_what_its_kind_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is declared here is no metric of the tests that follow in this process.
-    monkeypatch.setattr("iolab.core.metric_spec._DECLARED", {})
+def test_a_declared_metric_is_what_its_kind_says() -> None:
     with pytest.raises(KeyError):
         metric_spec(OWN.key)
     declare_metrics([OWN])

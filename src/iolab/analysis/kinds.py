@@ -73,7 +73,6 @@ from iolab.analysis.view import HostKindAnswers, RunView
 from iolab.analysis.wear import run_wear
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
-from iolab.core.metric_spec import declared_metric_keys
 from iolab.core.run import RunRecord
 from iolab.core.tagged import type_tag_of
 from iolab.core.workload import AnyJob, Direction
@@ -249,10 +248,14 @@ class HostAnalysis(HostKindAnswers, Protocol):
 
 
 class AnalysisKinds(Record):
-    """Every kind of load by the jobs that it makes, made when it is asked for, and of host."""
+    """Every kind of load by the jobs that it makes, made when it is asked for, and of host.
+
+    `declared_metric_keys` are those of all kinds that are no rate or latency of operations.
+    """
 
     loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
     hosts: tuple[HostAnalysis, ...] = ()
+    declared_metric_keys: tuple[str, ...] = ()
 
     def analysis_of_run(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
@@ -262,7 +265,7 @@ class AnalysisKinds(Record):
     def metric_keys(self) -> tuple[str, ...]:
         """Every metric that results may have."""
         of_loads = [key for kind in self.loads.values() for key in kind().operation_metrics]
-        return tuple(dict.fromkeys((*of_loads, *declared_metric_keys())))
+        return tuple(dict.fromkeys((*of_loads, *self.declared_metric_keys)))
 
     def build_view(
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]

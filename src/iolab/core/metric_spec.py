@@ -99,11 +99,6 @@ def is_declared_metric(key: str) -> bool:
     return key in _DECLARED
 
 
-def declared_metric_keys() -> tuple[str, ...]:
-    """Every metric that is no rate or latency of operations."""
-    return tuple(_DECLARED)
-
-
 def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of every such metric among those keys, in the order in which they appear."""
     keys = dict.fromkeys(key for keys in groups for key in keys if is_declared_metric(key))
