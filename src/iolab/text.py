@@ -24,6 +24,9 @@ COMPARED_CHARACTERS: Final = 80
 LISTED_WORDS: Final = 12
 """More valid words than this are not read by anyone."""
 
+FILE_NAME_CHARACTERS: Final = 80
+"""As much of a text as a file's name has; 255 bytes is a file system's limit."""
+
 _READ_FACTOR: Final = 4
 """An excerpt reads this many times its limit: a character has up to four bytes, and white space
 at both ends is dropped."""
@@ -152,6 +155,12 @@ def percent_text(share: float, *, signed: bool = False) -> str:
     if abs(percent) >= 9.95:
         return f"{percent:{sign}.0f} %"
     return f"{float(f'{percent:.2g}'):{sign}.10f}".rstrip("0").rstrip(".") + " %"
+
+
+def file_name_slug(text: str) -> str:
+    """The text as a part of a file's name, whatever it holds: small letters, digits and hyphens."""
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return slug[:FILE_NAME_CHARACTERS].rstrip("-") or "unnamed"
 
 
 def nearest_word(word: str, valid: Iterable[str]) -> str | None:

@@ -186,6 +186,11 @@ def recorded_session(folder: Path, study_text: str) -> tuple[IoTrace, dict[str, 
     written = iolab("export", str(session), "--format", "iolog", "--out", str(log))
     assert written.returncode == 0, written.stderr
     (result,) = json.loads(iolab("show", str(session), "--json").stdout)["results"]
+    folder.joinpath("all").mkdir()
+    every = iolab("export", str(session), "--format", "iolog", "--out", str(folder / "all"))
+    assert every.returncode == 0, every.stderr
+    (one,) = folder.joinpath("all").iterdir()
+    assert one.read_bytes() == log.read_bytes()
     assert not list(target.rglob("*.iolog"))
     return read_trace(str(log)), result
 

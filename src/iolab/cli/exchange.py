@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from iolab.cli.output import (
 )
 from iolab.core.generator import RECORDED_FILE
 from iolab.errors import ReportError, StoreError, UsageError
-from iolab.text import counted_noun, list_text, quote_value
+from iolab.text import file_name_slug, list_text, quote_value
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -257,9 +257,19 @@ def export(
         else:
             _print_or_write_export(columns_csv(columns), out)
     elif kind is ExportFormat.IOLOG:
-        text = _recorded_iolog(reader)
-        number, written = text.count("\n"), "lines"
-        _print_or_write_export(text, out)
+        if out is not None and out.is_dir():
+            files = dict(_recorded_iologs(reader, out))
+            number, written = len(files), "recordings"
+            replace_files(files)
+        else:
+            (text, *more) = dict(_recorded_iologs(reader, Path())).values()
+            if more:
+                print_message(
+                    f"The first of {len(more) + 1} recordings; for a file each name a directory "
+                    "by --out."
+                )
+            number, written = text.count("\n"), "lines"
+            _print_or_write_export(text, out)
     else:
         number = len(reader.results())
         _print_or_write_export(_export_text(reader, kind), out)
@@ -268,8 +278,8 @@ def export(
         print_message(f"{number} {written} written as {kind.value}.")
 
 
-def _recorded_iolog(reader: SessionReader) -> str:
-    """The I/Os that the first host of the first run recorded; UsageError where none did."""
+def _recorded_iologs(reader: SessionReader, folder: Path) -> Iterator[tuple[Path, str]]:
+    """The I/Os that each host recorded in each run, with a file's path; UsageError if none."""
     recordings = [
         (result, output)
         for result in reader.results()
@@ -281,13 +291,10 @@ def _recorded_iolog(reader: SessionReader) -> str:
             f"{quote_value(str(reader.directory))} has no recorded I/Os.",
             "Run a study of the native engine with --set telemetry.recorded_ios=1000000.",
         )
-    result, output = recordings[0]
-    if more := len(recordings) - 1:
-        print_message(
-            f"Of {output.host}, repeat {result.repeat} of {quote_value(result.workload)}; "
-            f"{counted_noun(more, 'other recording')} stay in the session."
-        )
-    return output.content.decompress().decode("ascii", "replace")
+    for number, (result, output) in enumerate(recordings, 1):
+        run = f"{result.workload} {result.digest} {result.repeat} {output.host}"
+        text = output.content.decompress().decode("ascii", "replace")
+        yield folder / f"{number:02d}-{file_name_slug(run)}.iolog", text
 
 
 def _print_or_write_export(text: str, out: Path | None) -> None:

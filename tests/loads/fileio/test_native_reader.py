@@ -303,3 +303,13 @@ def test_a_whole_layout_has_no_fault() -> None:
     reader = NativeEngine().layout_reader(FILES)
     reader.feed(lines(HEAD, end(write=way(1024))))
     assert reader.finish().faults == ()
+
+
+def test_why_ios_were_not_recorded_is_told() -> None:
+    def faults(recorded: object) -> tuple[str, ...]:
+        ways = {"read": way(2)}
+        return told(lines(HEAD, interval(0, **ways), end(recorded=recorded, **ways)))[1].faults
+
+    assert faults({"ios": 2, "fault": None}) == faults(None) == ()
+    (fault,) = faults({"ios": 2, "fault": "No space left on device (ENOSPC)"})
+    assert fault == "its I/Os could not be recorded: No space left on device (ENOSPC)"

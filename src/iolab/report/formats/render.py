@@ -8,7 +8,6 @@ goes in as JSON strings and is set as text.
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,7 +65,7 @@ from iolab.report.table import (
     verdict_typst_data,
 )
 from iolab.report.user_text import markdown_to_blocks
-from iolab.text import escape_invisible
+from iolab.text import escape_invisible, file_name_slug
 
 SANS: Final = "IBM Plex Sans"
 """The letters of paper."""
@@ -89,9 +88,6 @@ DRAWING: Final = "topology.svg"
 NARROW_DRAWING: Final = "topology-narrow.svg"
 """The drawing below a table of hardware, and beside a narrow one."""
 _SVG: Final = "http://www.w3.org/2000/svg"
-
-NAME_MAX: Final = 80
-"""Characters of a file's name."""
 
 
 def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
@@ -432,7 +428,7 @@ def figure_and_table_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
         yield f"{name}.png", picture
         yield f"{name}.csv", table_csv(figure.table)
     for number, table in enumerate(_page_tables(page), 1):
-        yield f"table-{number:02d}-{_file_name_slug(table.title)}.csv", table_csv(table)
+        yield f"table-{number:02d}-{file_name_slug(table.title)}.csv", table_csv(table)
 
 
 def _page_tables(page: ReportPage) -> Iterable[Table]:
@@ -452,9 +448,4 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
 
 
 def _figure_file_name(kind: str, number: int, figure: Figure) -> str:
-    return f"{kind}-{number:02d}-{_file_name_slug(f'{figure.subject} {figure.title}')}"
-
-
-def _file_name_slug(text: str) -> str:
-    """The text as a part of a file's name, whatever it holds."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:NAME_MAX].rstrip("-") or "unnamed"
+    return f"{kind}-{number:02d}-{file_name_slug(f'{figure.subject} {figure.title}')}"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from iolab.core import limits
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
-from iolab.hosts.engine_lines import LineReader, require_count, require_part
+from iolab.hosts.engine_lines import LineReader, inner_table, require_count, require_part
 from iolab.hosts.engine_totals import SHORT_IO_KIND, parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.text import excerpt
@@ -55,6 +55,10 @@ class NativeReader(LineReader):
             self.faults.add_fault(lack)
         if end.get("gave_up") is True or _did_every_io_fail(totals):
             self.faults.add_fault(_failures_text(totals))
+        unrecorded = inner_table(end, "recorded").get("fault")
+        if unrecorded is not None:
+            reason = excerpt(str(unrecorded), limits.SENTENCE_CHARACTERS_MAX)
+            self.faults.add_fault(f"its I/Os could not be recorded: {reason}")
 
     def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """The directions, and under a rate their times from submission."""
