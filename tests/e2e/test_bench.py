@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,24 @@ def test_two_directories_are_compared_without_a_study(tmp_path: Path) -> None:
     for place in places:
         place.mkdir(parents=True)
     out = tmp_path / "session"
-    load = ("--rw", "randread", "--bs", "8k", "--size", "8m", "--runtime", "4s", "--repeats", "2")
+    load = ("--rw", "randrw", "--rwmixread", "70", "--bs", "8k", "--size", "8m", "--direct", "1")
+    load = (*load, "--ioengine", "psync", "--runtime", "4s", "--repeats", "2")
     done = iolab("bench", *places, *load, "--engine", "native", "--quiet", "--out", out)
     assert done.returncode == 0, done.stderr
     document = json.loads(iolab("show", out, "--json").stdout)
     order = [run["configuration"] for run in document["results"]]
     assert set(order) == {"one-data", "two-data"}
-    last = done.stdout.splitlines()[-1]
+    workload = tomllib.loads((out / "study.toml").read_text(encoding="utf-8"))["workload"][0]
+    assert (workload["rwmixread"], workload["ioengine"]) == (70, "psync")
+    rows = done.stdout.partition("\nlatency ")[2].splitlines()
+    assert rows[0].split() == ["p50", "p99", "p99.9"]
+    assert [row.split()[:2] for row in rows[1:5]] == [
+        [f"{name},", operation]
+        for name in ("one-data", "two-data")
+        for operation in ("read", "write")
+    ]
+    last = rows[-1]
     # Beside enough other load no run is worth comparing, and that is what it says.
-    assert ("one-data" in last and last.endswith("(randread-8k)")) or "is not compared" in last
+    assert ("one-data" in last and last.endswith("(randrw-8k)")) or "is not compared" in last
     assert "two-data" in last
     assert [list(place.iterdir()) for place in places] == [[], []]

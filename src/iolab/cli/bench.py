@@ -18,6 +18,7 @@ from iolab.cli.options import (
 )
 from iolab.cli.output import (
     open_session,
+    print_renderables,
     print_result,
     require_directory_or_nothing,
     require_valid_output_path,
@@ -29,9 +30,14 @@ from iolab.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from iolab.analysis.points import PointSummary
+    from iolab.core.study import Study
     from iolab.store.reader import SessionReader
 
 STUDY_ID: Final = "bench"
+PERCENTILES_SHOWN: Final = ("lat_ns_p50", "lat_ns_p99", "lat_ns_p99_9")
+"""Latencies that are printed of each point, by their keys without an operation."""
+
 ID_LENGTH_MAX: Final = 32
 """Characters of a configuration's id, which is in every row."""
 
@@ -52,6 +58,16 @@ def bench(
     bs: Annotated[
         str, typer.Option("--bs", metavar="SIZE,...", help="Block size.", rich_help_panel=LOAD)
     ] = "4k",
+    rwmixread: Annotated[
+        str | None,
+        typer.Option(
+            "--rwmixread",
+            metavar="PERCENT,...",
+            help="Reads of a mix (rw, randrw), in per cent; default: 50.",
+            rich_help_panel=LOAD,
+            show_default=False,
+        ),
+    ] = None,
     iodepth: Annotated[
         str,
         typer.Option("--iodepth", metavar="N,...", help="Queue depth.", rich_help_panel=LOAD),
@@ -84,6 +100,27 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    ioengine: Annotated[
+        str | None,
+        typer.Option(
+            "--ioengine",
+            metavar="NAME",
+            help="How I/O is submitted, as fio's ioengine; default: libaio, or as the engine does.",
+            rich_help_panel=LOAD,
+            show_default=False,
+        ),
+    ] = None,
+    direct: Annotated[
+        int,
+        typer.Option(
+            "--direct",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="Past the page cache (O_DIRECT), as fio's direct.",
+            rich_help_panel=LOAD,
+        ),
+    ] = 1,
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
@@ -114,15 +151,19 @@ def bench(
         "filesize": size,
         "iodepth": _parse_option_values(iodepth),
         "numjobs": _parse_option_values(numjobs),
+        "direct": bool(direct),
     }
+    if rwmixread is not None:
+        workload["rwmixread"] = _parse_option_values(rwmixread)
+    if ioengine is not None:
+        workload["ioengine"] = ioengine
     text = "\n".join(_study_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", StudyOverrides(), study_kinds())
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     code = run_and_report(request, options)
-    if len(paths) > 1 and output is OutputFormat.TABLE and is_session(directory):
-        for sentence in _ratio_sentences(open_session(directory)):
-            print_result(sentence)
+    if output is OutputFormat.TABLE and is_session(directory):
+        _print_percentiles_and_ratios(open_session(directory))
     raise typer.Exit(code)
 
 
@@ -166,11 +207,52 @@ def _toml_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def _print_percentiles_and_ratios(reader: SessionReader) -> None:
+    """Print the latency of each point by percentile, then how the directories compare."""
+    from iolab.analysis.points import summarise_points
+    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.core.bins import PERCENTILE_LABELS
+    from iolab.report.numbers import DASH
+    from iolab.report.table import Column
+    from iolab.report.terminal import terminal_table
+
+    study, results = results_with_session_checks(reader)
+    rows = list(_percentile_rows(study, summarise_points(results, study)))
+    if rows:
+        labels = (PERCENTILE_LABELS[key] for key in PERCENTILES_SHOWN)
+        heads = (Column("latency"), *(Column(label, is_number=True) for label in labels))
+        print_renderables("", terminal_table(heads, rows))
+        if any(DASH in cells for cells in rows):
+            print_result(f"{DASH}: too few I/Os for that percentile; run longer.")
+    if len(study.configurations) > 1:
+        for sentence in _ratio_sentences(reader):
+            print_result(sentence)
+
+
+def _percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[list[str]]:
+    """The latencies of a point by percentile; of a mix of each operation."""
+    from iolab.core.metric import directions_with_latency
+    from iolab.report.numbers import axis_values_text, metric_value_text
+
+    for point in points:
+        operations = directions_with_latency(point.metrics)
+        for operation in operations if len(operations) > 1 else ("",):
+            prefix = f"{operation}_" if operation else ""
+            values = [point.metrics.get(f"{prefix}{key}") for key in PERCENTILES_SHOWN]
+            if all(value is None or value.value is None for value in values):
+                continue
+            place = axis_values_text(point.key.axis)
+            whose = point.key.configuration if len(study.configurations) > 1 else ""
+            name = ", ".join(filter(None, (whose, place, operation))) or point.key.workload
+            yield [name, *(metric_value_text(value) for value in values)]
+
+
 def _ratio_sentences(reader: SessionReader) -> Iterator[str]:
     """How each further directory compares with the first."""
     from iolab.analysis.comparison import compare_sides
     from iolab.analysis.differences import read_comparison_side
     from iolab.report.comparison import comparison_sentences
+    from iolab.report.numbers import point_text
 
     first, *others = (
         read_comparison_side(configuration.id, reader, configuration.id)
@@ -180,5 +262,9 @@ def _ratio_sentences(reader: SessionReader) -> Iterator[str]:
         compared = compare_sides(first, other)
         yield from map(one_line, comparison_sentences(compared))
         yield from (
-            one_line(f"{other.name} is not compared: {point.reason}.") for point in compared.skipped
+            one_line(
+                f"{other.name} is not compared with {first.name} "
+                f"({point_text(point.workload, point.axis)}): {point.reason}."
+            )
+            for point in compared.skipped
         )

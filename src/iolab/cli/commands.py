@@ -128,7 +128,7 @@ _TABLE: Final = (
     Command(
         "explain",
         "iolab.cli.show:explain",
-        "Explain what a check means and what to do.",
+        "Explain a check and what to do about it, or a word of the results.",
         Group.READ,
         Work.READS,
         is_paged=True,

@@ -30,6 +30,7 @@ from iolab.cli.output import (
     print_result,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
+from iolab.record import Record
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ HISTOGRAM_RUNS_MAX: Final = 200
 PAGE_WIDTH: Final = 80
 """Lines of text that are longer are hard to read."""
 
+_PERCENTILE: Final = re.compile(r"p\d+([. ]\d+)?")
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 
@@ -367,9 +369,17 @@ _PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "referenc
 """Where the wheel puts the pages, and where a checkout has them."""
 
 
-def check_code_completions(incomplete: str) -> list[str]:
-    """What the shell offers for a check."""
-    return [code for code in _check_pages() if code.startswith(incomplete)]
+_GLOSSARY_PLACES: Final = (_PACKAGE / "_glossary.md", _PACKAGE.parents[1] / "docs" / "glossary.md")
+"""Where the wheel puts the glossary, and where a checkout has it."""
+
+_GLOSSARY_ENTRY: Final = re.compile(r"^- \*\*(.+?)\*\*: (.+)$", re.MULTILINE)
+_SOURCE_IN_BRACKETS: Final = re.compile(r"[()`]")
+
+
+def explained_name_completions(incomplete: str) -> list[str]:
+    """What the shell offers for a check or a word."""
+    names = (*_check_pages(), *_glossary_entries())
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
 @with_output_format
@@ -377,15 +387,15 @@ def explain(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE",
-            help="A check's code; without, all are listed.",
-            autocompletion=check_code_completions,
+            metavar="NAME",
+            help="A check's code or a word, as knee or p99; without, all checks are listed.",
+            autocompletion=explained_name_completions,
         ),
     ] = None,
     *,
     output: OutputFormat,
 ) -> None:
-    """Explain what a check means and what to do."""
+    """Explain a check and what to do about it, or a word of the results."""
     pages = _check_pages()
     if code is None:
         titles = {name: _page_title(text) for name, text in pages.items()}
@@ -396,7 +406,8 @@ def explain(
         print_renderables(_check_list_table(titles))
         return
     if code not in pages:
-        raise _unknown_check_error(code, list(pages))
+        _print_glossary_entry(code, list(pages), output)
+        return
     if output is not OutputFormat.TABLE:
         page = {"code": code, "title": _page_title(pages[code]), "page": pages[code]}
         print_document(output, {"format": 1, **page}, [page])
@@ -413,19 +424,69 @@ def _check_pages() -> dict[str, str]:
     raise StoreError("The pages on checks are missing.", "Install iolab again.")
 
 
+class GlossaryEntry(Record):
+    """An entry of the glossary: its words as they stand there, and what they mean."""
+
+    heading: str
+    text: str
+
+
+def _glossary_entries() -> dict[str, GlossaryEntry]:
+    """The entries by each of their words, which are told in lower case."""
+    for place in _GLOSSARY_PLACES:
+        if place.is_file():
+            entries: dict[str, GlossaryEntry] = {}
+            for heading, text in _GLOSSARY_ENTRY.findall(place.read_text(encoding="utf-8")):
+                entry = GlossaryEntry(_without_marks(heading), _without_marks(text))
+                words = _SOURCE_IN_BRACKETS.sub(",", heading).split(",")
+                entries |= {_word_key(word): entry for word in words if word.strip()}
+            return entries
+    raise StoreError("The glossary is missing.", "Install iolab again.")
+
+
+def _word_key(word: str) -> str:
+    return " ".join(word.casefold().replace("-", " ").replace("_", " ").split())
+
+
+def _without_marks(markdown: str) -> str:
+    """Text without the marks of links, code and emphasis."""
+    return re.sub(r"[`*]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", markdown))
+
+
+def _print_glossary_entry(word: str, codes: Sequence[str], output: OutputFormat) -> None:
+    """Print what a word means; UsageError for one that is neither in the glossary nor a check."""
+    from rich.constrain import Constrain
+
+    from iolab.report.terminal import literal_text
+
+    entries = _glossary_entries()
+    key = _word_key(word)
+    entry = entries.get(key) or entries.get(key.removesuffix("s"))
+    if entry is None and _PERCENTILE.fullmatch(key):
+        entry = entries["percentile"]
+    if entry is None:
+        raise _unknown_name_error(word, [*codes, *entries])
+    if output is not OutputFormat.TABLE:
+        document = {"word": word, "heading": entry.heading, "text": entry.text}
+        print_document(output, {"format": 1, **document}, [document])
+        return
+    text = literal_text(entry.heading, "bold").append(f": {one_line(entry.text)}", style="not bold")
+    print_renderables(Constrain(text, PAGE_WIDTH))
+
+
 def _page_title(page: str) -> str:
     return page.split("\n", 1)[0].removeprefix("# ").strip()
 
 
-def _unknown_check_error(code: str, codes: list[str]) -> Exception:
+def _unknown_name_error(code: str, names: Sequence[str]) -> Exception:
     if Path(code).exists():
         hint = f"Give a code, as `iolab show {shlex.quote(code)}` names them at the end."
         return UsageError(
             f"{quote_value(code)} is a file or directory, not the code of a check.", hint
         )
-    near = difflib.get_close_matches(code, codes, NEAREST_MAX, 0.3)
-    hint = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all codes."
-    return UsageError(f"There is no check {quote_value(code)}.", hint)
+    near = difflib.get_close_matches(code, names, NEAREST_MAX, 0.3)
+    hint = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all checks."
+    return UsageError(f"There is no check or word {quote_value(code)}.", hint)
 
 
 def _check_list_table(titles: dict[str, str]) -> RenderableType:
