@@ -18,8 +18,8 @@ def test_two_directories_are_compared_without_a_study(tmp_path: Path) -> None:
     for place in places:
         place.mkdir(parents=True)
     out = tmp_path / "session"
-    load = ("--rw", "randrw", "--rwmixread", "70", "--bs", "8k", "--size", "8m", "--direct", "1")
-    load = (*load, "--ioengine", "psync", "--runtime", "4s", "--repeats", "2")
+    mix = ("--rw", "randrw", "--rwmixread", "70", "--bs", "8k", "--size", "8m", "--direct", "1")
+    load = (*mix, "--ioengine", "psync", "--runtime", "4s", "--repeats", "2")
     done = iolab("bench", *places, *load, "--engine", "native", "--quiet", "--out", out)
     assert done.returncode == 0, done.stderr
     document = json.loads(iolab("show", out, "--json").stdout)

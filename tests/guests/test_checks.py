@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.bottleneck.decision import BottleneckCause, decide_bottleneck
+from iolab.analysis.bottleneck.resource_use import run_resources
 from iolab.analysis.check import Check
 from iolab.analysis.checks.client import check_cpu_bound_client, check_cpu_stolen
 from iolab.analysis.view import RunView
@@ -123,16 +125,36 @@ def test_a_modelled_disk_is_no_storage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"), [(None, None), (2000, VALID), (1060, VALID), (1050, INDICATIVE)]
+    ("limit", "expected", "at_limit"),
+    [
+        (None, None, 0),
+        (2000, VALID, 0),
+        (1110, VALID, 0),
+        (1060, INDICATIVE, 0),
+        (1050, INDICATIVE, 4),
+    ],
 )
 def test_a_limit_that_is_reached_shapes_the_result(
-    limit: int | None, expected: Level | None
+    limit: int | None, expected: Level | None, at_limit: int
 ) -> None:
     settings = replace(SETTINGS, iops_limit=limit)
     answer = ask(check_disk_iops_limit, run(fleet=fleet_of(*map(guest, GUESTS), settings=settings)))
     assert answer.level is expected
     if expected is INDICATIVE:
-        assert answer.evidence["guests_at_limit"] == 4
+        assert answer.evidence["guests_at_limit"] == at_limit
+        assert answer.evidence["guests_near_limit"] == 4
+        assert ("near the limit" in answer.message) is (at_limit == 0)
+
+
+@pytest.mark.parametrize(("limit", "is_certain"), [(1000, True), (1060, False)])
+def test_the_limit_of_a_guests_disk_is_what_limits_it(limit: int, *, is_certain: bool) -> None:
+    settings = replace(SETTINGS, iops_limit=limit)
+    record = run(fleet=fleet_of(*map(guest, GUESTS), settings=settings))
+    found = decide_bottleneck(run_resources(view(record)), None)
+    assert (found.cause, found.is_certain) == (BottleneckCause.DISK_LIMIT, is_certain)
+    free = replace(SETTINGS, iops_limit=None)
+    record = run(fleet=fleet_of(*map(guest, GUESTS), settings=free))
+    assert decide_bottleneck(run_resources(view(record)), None).cause is not found.cause
 
 
 def test_one_guest_at_its_limit_is_enough() -> None:

@@ -26,8 +26,18 @@ FULL_IO_LIMIT: Final = 0.95
 """A control group's limit is used up from this share: it is kept over slices of time, and the I/Os
 of the first and the last may miss the window."""
 
+FULL_DISK_LIMIT: Final = 0.95
+"""The same of the limit on a guest's disk."""
+
+NEAR_LIMIT: Final = 1 / 1.1
+"""Of a limit on a rate that was used from this share less than a tenth is left, which is the least
+that tells a rate that still rises: bursts that the limit cuts off lower the mean by as much."""
+
+_RATE_LIMITS: Final = (Resource.IO_LIMIT, Resource.DISK_LIMIT, Resource.PORT)
+
 _FULL: Final = {
     Resource.IO_LIMIT: FULL_IO_LIMIT,
+    Resource.DISK_LIMIT: FULL_DISK_LIMIT,
     Resource.PORT: FULL_PORT,
     Resource.JOB: FULL_CORE,
     Resource.PROCESSORS: FULL_PROCESSORS,
@@ -39,6 +49,11 @@ _FULL: Final = {
 def is_full(resource: Resource, share: float | None) -> bool:
     """Whether a resource with this used share is full; False where the share is unknown."""
     return share is not None and share >= _FULL[resource]
+
+
+def is_near_limit(resource: Resource, share: float | None) -> bool:
+    """Whether a resource is a limit on a rate, and so much of it was used that it may be one."""
+    return resource in _RATE_LIMITS and share is not None and share >= NEAR_LIMIT
 
 
 def job_core_share(host: HostRun) -> float | None:

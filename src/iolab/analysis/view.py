@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,6 +14,7 @@ from iolab.analysis.window import MeasuredPart, Window, controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
+from iolab.core.resources import ResourceUse
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, rows_by_host
 from iolab.core.workload import AnyJob, Direction, ServiceTime
@@ -41,6 +42,9 @@ class HostKindAnswers(Protocol):
 
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
         """What those of each node did together, and what their node saw from inside."""
+
+    def resource_uses(self, view: RunView) -> Iterable[ResourceUse]:
+        """How much they used of limits that only their kind of host has."""
 
 
 class RunView(Record, dict=True):

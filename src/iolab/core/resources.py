@@ -22,6 +22,8 @@ class Resource(StrEnum):
     """A network port, one way."""
     IO_LIMIT = "io-limit"
     """What control groups allow of a device in a second, as `io.max` does."""
+    DISK_LIMIT = "disk-limit"
+    """What a hypervisor allows a guest's disk in a second."""
 
 
 class ResourceUse(Record):

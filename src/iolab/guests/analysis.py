@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from iolab.analysis.busy import is_full, is_near_limit
 from iolab.analysis.check import (
     Check,
     CheckAnswer,
@@ -25,6 +26,7 @@ from iolab.core.metric import Level
 from iolab.guests.guest import Accelerator, settings_of_booted_guests
 from iolab.guests.metrics import (
     GuestLimit,
+    disk_limit_uses,
     guest_cpu_use,
     guest_limit,
     guests_counted_by_node,
@@ -47,10 +49,6 @@ VCPU_WAIT_SHARE_MAX: Final = 0.02
 """Share of the time that a guest's processors may have waited for one of their node's; from about
 2 % on the tail of latencies is made of such waits. A guest's own count of stolen time has the same
 limit."""
-
-LIMIT_REACHED: Final = 0.95
-"""Share of the limit on a guest's disk from which it shapes the result: bursts that a limit cuts
-off lower the mean before it is reached."""
 
 _NO_GUESTS: Final = "No guest of a known node made load."
 
@@ -121,29 +119,33 @@ def check_disk_iops_limit(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = settings_of_booted_guests(view.record)
     limit = settings.iops_limit if settings else None
-    guests = run_guests(view.record)
-    if limit is None or not guests:
+    uses = list(disk_limit_uses(view))
+    if limit is None or not uses:
         return not_applicable_answer("No limit on any guest's disk.")
-    rates = {
-        guest.name: float(view.load.ios[guest.host_index].sum())
-        / max(view.load.seconds[guest.host_index], 1e-9)
-        for guest in guests
-    }
-    fastest = max(rates, key=lambda name: rates[name])
-    held = sum(rate >= LIMIT_REACHED * limit for rate in rates.values())
+    fastest = max(uses, key=lambda use: use.severity_key)
+    held = sum(is_full(use.resource, use.share) for use in uses)
+    near = sum(is_near_limit(use.resource, use.share) for use in uses)
     evidence: EvidenceValues = {
         "limit_iops": limit,
         "guests_at_limit": held,
-        "guest": fastest,
-        "guest_iops": rates[fastest],
+        "guests_near_limit": near,
+        "guest": fastest.host,
+        "guest_iops": fastest.rate,
+        "used_share": fastest.share,
     }
     text = f"The study holds each guest's disk at {format_count(limit)} IOPS"
+    share = percent_text(fastest.share or 0.0)
     if held:
         return indicative_answer(
-            f"{text}, and {held} of {len(guests)} guests reached it: their rate is the limit's.",
+            f"{text}, and {held} of {len(uses)} guests reached it: their rate is the limit's.",
             **evidence,
         )
-    share = percent_text(rates[fastest] / limit)
+    if near:
+        return indicative_answer(
+            f"{text}, and {fastest.host} used {share} of it: near the limit, which may have cut "
+            "off its bursts.",
+            **evidence,
+        )
     return valid_answer(f"{text}; none came nearer than {share} of it.", **evidence)
 
 
@@ -398,3 +400,4 @@ class GuestAnalysis:
     self_limited_hosts = staticmethod(self_limited_guests)
     externally_counted_hosts = staticmethod(guests_counted_by_node)
     nodes = staticmethod(node_results)
+    resource_uses = staticmethod(disk_limit_uses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,10 +16,12 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.bins import PERCENTILES
+from iolab.core.host import Role
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
+from iolab.core.resources import Resource, ResourceUse
 from iolab.core.study import Study
 from iolab.core.workload import Direction
-from iolab.guests.guest import Accelerator
+from iolab.guests.guest import Accelerator, settings_of_booted_guests
 from iolab.guests.nodes import (
     Guest,
     GuestNode,
@@ -130,6 +132,19 @@ def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Out
             outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
     outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.median_value))
     return tuple(outliers) if len(outliers) <= NAMED_MAX else ()
+
+
+def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
+    """How much each guest used of the limit that the study puts on its disk."""
+    settings = settings_of_booted_guests(view.record)
+    limit = settings.iops_limit if settings else None
+    if limit is None or not view.has_load:
+        return
+    for guest in run_guests(view.record):
+        rate = float(view.load.ios[guest.host_index].sum()) / max(
+            float(view.load.seconds[guest.host_index]), 1e-9
+        )
+        yield ResourceUse(Resource.DISK_LIMIT, guest.name, Role.CLIENT, "", rate / limit, rate=rate)
 
 
 def _device_values(

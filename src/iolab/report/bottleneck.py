@@ -57,8 +57,12 @@ _RESOURCE_COLUMNS: Final = (
     (Resource.JOB, "Each job", "each job {share} of a core"),
     (Resource.PORT, "Port", "port {name} {share} full"),
     (Resource.IO_LIMIT, "I/O limit", "I/O limit of {name} {share} used"),
+    (Resource.DISK_LIMIT, "Disk limit", "limit of a guest's disk {share} used"),
 )
 """Resources in the order named, each with the head of its column and how its use is told."""
+
+_SET_LIMITS: Final = (Resource.IO_LIMIT, Resource.DISK_LIMIT)
+"""Limits that few hosts have."""
 
 ANCHOR: Final = "limits"
 TITLE: Final = "What limits it"
@@ -96,6 +100,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.JOB: "a core for each job",
     BottleneckCause.PORT: "port",
     BottleneckCause.IO_LIMIT: "I/O limit of",
+    BottleneckCause.DISK_LIMIT: "limit of each guest's disk",
     BottleneckCause.RATE: "requested rate",
     BottleneckCause.PACE: "pauses of the load",
     BottleneckCause.ONE_AT_A_TIME: "one I/O at a time",
@@ -146,6 +151,7 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
     BottleneckCause.JOB: Resource.JOB,
     BottleneckCause.PORT: Resource.PORT,
     BottleneckCause.IO_LIMIT: Resource.IO_LIMIT,
+    BottleneckCause.DISK_LIMIT: Resource.DISK_LIMIT,
 }
 """The resource that a limit names; of a load that may be raised the one nearest to its limit."""
 
@@ -169,6 +175,7 @@ def resource_text(resource_use: ResourceUse) -> str:
         Resource.DEVICE: f"the device {resource_use.name}{of}",
         Resource.PORT: f"the network port {resource_use.name.rpartition(' ')[0]}{of}",
         Resource.IO_LIMIT: f"the I/O limit of a control group{of}",
+        Resource.DISK_LIMIT: f"the limit on the disk{of}",
         Resource.CORE: f"one core{of}",
         Resource.JOB: f"what one core gives each job{of}",
         Resource.PROCESSORS: f"the processors{of}",
@@ -281,7 +288,10 @@ def _port_text(finding: BottleneckFinding) -> str:
         return _no_bottleneck_text(finding)
     way = "received" if use.name.endswith(" in") else "sent"
     rate = value_text(use.rate, "bytes/s")
-    return f"is limited by {resource_text(use)}: it {way} {rate}, {_share_text(use)} of its speed"
+    return (
+        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}: it {way} {rate}, "
+        f"{_share_text(use)} of its speed"
+    )
 
 
 def _io_limit_text(finding: BottleneckFinding) -> str:
@@ -294,8 +304,18 @@ def _io_limit_text(finding: BottleneckFinding) -> str:
     unit = "bytes/s" if verb else "1/s"
     what = f"to be {verb}" if verb else f"of {noun}"
     return (
-        f"is limited by {resource_text(use)}, which allows {value_text(allowed, unit)} {what} at "
-        f"{device}: {_share_text(use)} of that was used"
+        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, which allows "
+        f"{value_text(allowed, unit)} {what} at {device}: {_share_text(use)} of that was used"
+    )
+
+
+def _disk_limit_text(finding: BottleneckFinding) -> str:
+    use = finding.decision.use
+    if use is None or use.rate is None or not use.share:
+        return _no_bottleneck_text(finding)
+    return (
+        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, which the study holds at "
+        f"{value_text(use.rate / use.share, '1/s')}: {_share_text(use)} of that was used"
     )
 
 
@@ -390,6 +410,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.JOB: _job_processor_limit_text,
     BottleneckCause.PORT: _port_text,
     BottleneckCause.IO_LIMIT: _io_limit_text,
+    BottleneckCause.DISK_LIMIT: _disk_limit_text,
     BottleneckCause.RATE: _target_rate_text,
     BottleneckCause.PACE: _think_time_text,
     BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_text,
@@ -655,6 +676,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.PORT: "Add clients, or a faster network port.",
         BottleneckCause.IO_LIMIT: "Raise the limit of the control group (io.max), or take the "
         "figures for those of the limit.",
+        BottleneckCause.DISK_LIMIT: "Leave out iops in [vm] to measure storage, or find the number "
+        "of guests at which they no longer reach their limit.",
         BottleneckCause.RATE: "Raise the rate, or leave it out.",
         BottleneckCause.PACE: "Leave out the pauses (thinktime).",
         BottleneckCause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
@@ -830,12 +853,12 @@ def best_point_limits_table(
 
 
 def _resource_columns(limits: Sequence[BottleneckFinding]) -> tuple[tuple[Resource, str], ...]:
-    """The resources of a table with their heads; limits of control groups only where there are."""
-    has_io_limit = any(limit.resources.busiest_use(Resource.IO_LIMIT) for limit in limits)
+    """The resources of a table with their heads; limits that are set only where there are any."""
     return tuple(
         (resource, name)
         for resource, name, _ in _RESOURCE_COLUMNS
-        if has_io_limit or resource is not Resource.IO_LIMIT
+        if resource not in _SET_LIMITS
+        or any(limit.resources.busiest_use(resource) for limit in limits)
     )
 
 
@@ -874,8 +897,9 @@ def _cause_text(finding: BottleneckFinding) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
     decision = finding.decision
     name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
-    open_ended = decision.step is None and decision.cause is not BottleneckCause.PROCESSORS
-    is_sure = decision.is_certain or open_ended or decision.cause is BottleneckCause.NONE
+    # Their names say that they are open.
+    is_open = decision.cause in (BottleneckCause.DEVICE_OPEN, BottleneckCause.NONE)
+    is_sure = decision.is_certain or is_open
     is_rising = decision.cause is BottleneckCause.LOAD  # the evidence says by how much
     doubt = "" if is_sure or is_rising else "likely "
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"

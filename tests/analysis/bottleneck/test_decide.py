@@ -261,6 +261,26 @@ def test_a_limit_that_is_not_used_up_or_of_another_device_is_none(limit: IoLimit
     assert found.cause is BottleneckCause.DEVICE
 
 
+@pytest.mark.parametrize(
+    ("read_iops", "share", "is_named"),
+    [(42_200, 0.948, True), (43_900, 0.911, True), (44_100, 0.907, False)],
+)
+def test_a_limit_of_which_hardly_more_is_left_seems_the_limit(
+    read_iops: int, share: float, *, is_named: bool
+) -> None:
+    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=read_iops),))}
+    seen = watched(record(QUIET), known)
+    use = seen.busiest_use(Resource.IO_LIMIT)
+    assert use is not None
+    assert use.share == pytest.approx(share, rel=1e-3)
+    for step in (None, BENT):
+        found = decide_bottleneck(seen, step)
+        assert (found.cause is BottleneckCause.IO_LIMIT) is is_named
+        assert not (is_named and found.is_certain)
+    # A rate that still rises has not met it.
+    assert decide_bottleneck(seen, PAYING).cause is BottleneckCause.LOAD
+
+
 def test_reads_that_a_cache_answers_use_no_limit() -> None:
     known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=40_000),))}
     cached = watched(record({**QUIET, **disk(0.1, ios=400.0)}), known)

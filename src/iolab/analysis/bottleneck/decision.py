@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.busy import is_full
+from iolab.analysis.busy import is_full, is_near_limit
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
@@ -126,6 +126,8 @@ class BottleneckCause(StrEnum):
     PORT = "port"
     IO_LIMIT = "io-limit"
     """What control groups allow of the device."""
+    DISK_LIMIT = "disk-limit"
+    """What a hypervisor allows each guest's disk."""
     RATE = "rate"
     """The rate that was requested, and was kept."""
     PACE = "pace"
@@ -170,11 +172,20 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
     device = _busy_device(resources)
     if full:
         # A core that is full with all others is nothing more; beside a port or a limit they are.
-        is_outside = full[0].resource in (Resource.PORT, Resource.IO_LIMIT)
+        is_outside = full[0].resource in _LIMITS_OUTSIDE
         also = (*full[1:], *aside)[:1] if is_outside else ()
         sure = not _is_mostly_other_load(full[0])
         return BottleneckDecision(
             _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
+        )
+    near = _nearly_used_limit(resources)
+    if near is not None and not _is_still_rising(step):
+        return BottleneckDecision(
+            _CAUSES[near.resource],
+            is_certain=False,
+            use=near,
+            step=step,
+            other_full_resources=aside[:1],
         )
     alone = step is None and flight is not None and flight.has_one_per_job
     if (
@@ -309,7 +320,18 @@ def _full_resources(
     return tuple(full), tuple(aside)
 
 
+def _nearly_used_limit(resources: RunResources) -> ResourceUse | None:
+    """The limit on a rate that was used most, where hardly more was left of it."""
+    uses = [use for use in map(resources.busiest_use, _CAUSES) if use is not None]
+    near = [use for use in uses if is_near_limit(use.resource, use.share)]
+    return max(near, key=lambda use: use.share or 0.0, default=None)
+
+
+_LIMITS_OUTSIDE: Final = (Resource.PORT, Resource.IO_LIMIT, Resource.DISK_LIMIT)
+"""Limits beside which full processors are told: they may be full for another reason."""
+
 _CAUSES: Final = {
+    Resource.DISK_LIMIT: BottleneckCause.DISK_LIMIT,
     Resource.IO_LIMIT: BottleneckCause.IO_LIMIT,
     Resource.PORT: BottleneckCause.PORT,
     Resource.JOB: BottleneckCause.JOB,
