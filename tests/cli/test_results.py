@@ -224,11 +224,24 @@ def test_any_session_fits_one_screen_with_its_answer_and_the_best_of_each_worklo
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 80
     points = len(summarise_points(source.results(), source.study))
-    (more,) = [line for line in lines if "(--details)" in line]
-    assert 0 < int(more.split()[2]) < points
+    hidden = re.search(r"(\d+) more points \(--details\)", " ".join(lines))
+    assert hidden is not None
+    assert 0 < int(hidden[1]) < points
     text = " ".join(lines)
     for workload in source.study.workloads if len(configurations) < 4 else ():
         assert workload.title in text
+
+
+def test_workloads_without_room_for_a_line_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    source = studies.sweep(("one", "two"))
+    titles = [workload.title for workload in source.study.workloads]
+    lines = screen_lines(source, 16)
+    text = " ".join(lines)
+    hidden = re.search(r"and (\d+) more workloads? \(", text)
+    assert hidden is not None
+    shown = [title for title in titles if any(line.startswith(title) for line in lines)]
+    assert len(shown) + int(hidden[1]) == len(titles)
 
 
 def test_the_answer_is_repeated_only_where_the_screen_has_scrolled() -> None:

@@ -3,14 +3,21 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.findings import best_point_findings
 from iolab.analysis.points import summarise_points
+from iolab.core.configuration import LatencyLimit, Objective, WorkloadObjective
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
+from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
 from iolab.registry import report_kinds
+from iolab.report.answer import session_answer
 from iolab.report.best import best_point_headlines, count_verdicts, median_result
+from iolab.report.best_terminal import left_out_repeats_notes
 from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted_runs
+from iolab.report.matrix import matrix_table, workload_rows
+from iolab.report.narrative import configuration_names, finding_sentence
 from iolab.report.phrases import (
     merge_objections,
     objection_runs_text,
@@ -108,6 +115,61 @@ def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
         1,
         Level.VALID,
     )
+
+
+def paced_study(**changes: object) -> Study:
+    rated = replace(STUDY.workloads[0].job, rate_iops=100)
+    return replace(STUDY, workloads=(replace(STUDY.workloads[0], job=rated, **changes),))
+
+
+def test_a_requested_rate_that_one_repeat_did_not_keep_is_not_the_best() -> None:
+    """By rate 8 a repeat is invalid; at 16 both are valid, but that is beyond a rate that fails."""
+    results = [
+        result(1, 100.0),
+        result(8, 800.0),
+        result(8, 800.0, Level.INVALID, repeat=2),
+        result(16, 1600.0),
+    ]
+    for study, axis in ((paced_study(), "iodepth 1"), (STUDY, "iodepth 16")):
+        points = summarise_points(results, study)
+        (headline,) = best_point_headlines(study, points)
+        assert headline.best is not None
+        assert headline.best.axis_text == axis
+        (finding,) = best_point_findings(study, points)
+        assert finding.axis == headline.best.axis
+
+
+def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
+    results = [result(8, 800.0), result(8, 800.0, Level.INVALID, repeat=2)]
+    for study in (paced_study(), STUDY):
+        points = summarise_points(results, study)
+        (headline,) = best_point_headlines(study, points)
+        assert headline.best is not None
+        assert headline.best.left_out_repeats_text == "1 of 2 repeats invalid"
+        answer = session_answer(report_kinds(), study, points, results)
+        assert "1 of 2 repeats invalid" in answer.sentence
+        (cell,) = (
+            cell
+            for row in matrix_table(workload_rows(answer.figures), {"default": ""}, {}).rows
+            for cell in row
+            if "800" in cell.text
+        )
+        assert "1 of 2 repeats invalid" in cell.note
+        (line,) = left_out_repeats_notes(answer.figures, {})
+        assert "W" in line
+        (finding,) = best_point_findings(study, points)
+        assert "1 of 2 repeats invalid" in finding_sentence(finding, configuration_names(study))
+
+
+def test_the_best_of_a_search_for_the_highest_load_keeps_its_limit() -> None:
+    """Latency grows with the rate: 700 ns are the limit, and a rate of 800 has 800."""
+    limit = LatencyLimit("lat_ns_mean", 700)
+    study = paced_study(search_goal=WorkloadObjective(Objective.MAX_LOAD, limit=limit))
+    results = [result(depth, depth * 100.0) for depth in (1, 4, 8)]
+    points = summarise_points(results, study)
+    (headline,) = best_point_headlines(study, points)
+    assert headline.best is not None
+    assert headline.best.axis_text == "iodepth 4"
 
 
 @pytest.mark.parametrize(("key", "shown"), [("iops", 100.0), ("lat_ns_mean", 300.0)])

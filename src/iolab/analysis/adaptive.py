@@ -19,13 +19,14 @@ from iolab.analysis.points import (
     finite_metric_value,
     fit_point_priors,
     is_publishable,
+    keeps_search_limit,
     positive_values,
     results_by_point,
     sentinel_alarms,
     sentinel_point,
 )
 from iolab.core.configuration import LatencyLimit, Objective
-from iolab.core.metric import Level, Result
+from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveCurve
@@ -387,7 +388,7 @@ class ListedLoadProgress:
             runs = log.runs_of_point(search.points[(load,)].digest)
             done = [run for run in runs if _is_done(run)]
             if done:
-                kept[place] = all(_is_within_limit(search, run) for run in done)
+                kept[place] = all(keeps_search_limit(search.workload, run) for run in done)
         bad = min((place for place, good in kept.items() if not good), default=None)
         end = len(loads) if bad is None else bad
         good = max(
@@ -400,18 +401,6 @@ class ListedLoadProgress:
         if end - good > 1:
             place = min(2 * good + 1, end - 1) if bad is None else (good + end) // 2
             self.wanted = loads[max(place, 0)]
-
-
-def _is_within_limit(search: Search, run: Result) -> bool:
-    """Whether a run keeps the limit; one that is worth nothing proves nothing."""
-    if run.verdict.level is Level.INVALID:
-        return False
-    limit = search.workload.search_goal.limit
-    if limit is not None:
-        latency_ns = finite_metric_value(run, limit.metric)
-        return latency_ns is not None and latency_ns <= limit.latency_ns
-    values = {key: metric.value for key, metric in run.metrics.items()}
-    return search.workload.job.keeps_own_limit(values)
 
 
 class MaxLoadProgress:
@@ -461,9 +450,15 @@ def max_load_progress(search: Search, log: ResultLog) -> MaxLoadProgress | None:
     runs = [
         _load_run_of_result(run, limit)
         for run in log.results
-        if run.status is RunStatus.DONE and _has_same_load_with_rate_limit(run, base)
+        if is_run_of_max_load_search(search, run)
     ]
     return MaxLoadProgress(_geometric_mean(maxima), limit, runs)
+
+
+def is_run_of_max_load_search(search: Search, run: Result) -> bool:
+    """Whether a search for the highest rate decides by a run: one of its load under a rate."""
+    (base,) = search.points.values()
+    return run.status is RunStatus.DONE and _has_same_load_with_rate_limit(run, base)
 
 
 def total_job_count(study: Study, point: Point) -> int:

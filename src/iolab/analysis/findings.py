@@ -17,7 +17,14 @@ from iolab.analysis.bottleneck.decision import (
     load_step_at,
     usl_of_curve,
 )
-from iolab.analysis.points import REPLICATED, Axis, PointSummary, axis_without_names, point_curves
+from iolab.analysis.points import (
+    REPLICATED,
+    Axis,
+    PointSummary,
+    axis_without_names,
+    headline_candidates,
+    point_curves,
+)
 from iolab.analysis.quotients import (
     BestValue,
     Quotient,
@@ -52,7 +59,8 @@ class BestPointFinding(Record):
 
     `level` is the worst verdict behind it. `indistinguishable_axes` are other places whose interval
     reaches into that of the best: they may be as good. `point_count` is of how many it is the best,
-    `invalid` how many more have a value that nothing may be said of.
+    `invalid` how many more have a value that nothing may be said of. `left_out_repeats_text` says
+    that not every repeat of it counts.
     """
 
     configuration: str
@@ -65,6 +73,7 @@ class BestPointFinding(Record):
     point_count: int
     runs: tuple[RunKey, ...]
     invalid: int = 0
+    left_out_repeats_text: str = ""
 
 
 class SpeedupFinding(Record):
@@ -271,20 +280,29 @@ class LoadCurve(Record):
 
 
 class SearchPeak(Record):
-    """The best point of a search; `metric` is what it is best in."""
+    """The best point of a search; `metric` is what it is best in.
+
+    Of its `run_count` runs `invalid_run_count` are invalid.
+    """
 
     search: Search
     metric: str
     peak: Peak
+    run_count: int = 0
+    invalid_run_count: int = 0
 
 
 class SearchMaxLoad(Record):
-    """The highest load of the whole fleet (1/s) under a limit, and the maximum without one."""
+    """The highest load of the whole fleet (1/s) under a limit, and the maximum without one.
+
+    Of the runs behind it `invalid_run_count` are invalid.
+    """
 
     search: Search
     limit: LatencyLimit
     highest_load: LoadLimit
     saturation: float
+    invalid_run_count: int = 0
 
 
 class SearchListedLoad(Record):
@@ -319,7 +337,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             continue
         less = metric_spec(key).better is Better.LOWER
         measured = [point for point in members if point.metric_value(key) is not None]
-        trusted = [point for point in measured if point.is_trusted]
+        trusted = headline_candidates(workload, measured)
         if not trusted:
             continue
         pick = min if less else max
@@ -337,7 +355,8 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             ),
             point_count=len(trusted),
             runs=run_keys_of_points([best]),
-            invalid=len(measured) - len(trusted),
+            invalid=sum(not point.is_trusted for point in measured),
+            left_out_repeats_text=best.left_out_repeats_text,
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from iolab.analysis.adaptive import (
     ListedLoadProgress,
     ResultLog,
+    is_run_of_max_load_search,
     max_load_progress,
     measured_load_curve,
     measured_peak_search,
@@ -24,7 +25,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.points import positive_values
 from iolab.core.configuration import Objective
-from iolab.core.metric import Result
+from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.stats.curve import CurvePoint, bounds_crossing_load, fit_usl, knee_load, saturation_load
 from iolab.study.schedule import Search
@@ -46,9 +47,7 @@ def fit_load_findings(
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            SearchPeak(
-                s, s.workload.headline_or_rate_metric, measured_peak_search(s, log).best_point()
-            )
+            _search_peak(s, log)
             for s in _searches_with_objective(searches, Objective.PEAK)
             if any(
                 log.metric_values(p.digest, s.workload.headline_or_rate_metric)
@@ -100,11 +99,26 @@ def _bounds_crossing_load(
     return bounds_crossing_load(least.load / least.rate, largest)
 
 
+def _search_peak(search: Search, log: ResultLog) -> SearchPeak:
+    peak = measured_peak_search(search, log).best_point()
+    runs = log.runs_of_point(search.points[peak.point].digest)
+    return SearchPeak(
+        search, search.workload.headline_or_rate_metric, peak, len(runs), _invalid_count(runs)
+    )
+
+
+def _invalid_count(runs: Iterable[Result]) -> int:
+    return sum(run.verdict.level is Level.INVALID for run in runs)
+
+
 def _search_max_load(search: Search, log: ResultLog) -> SearchMaxLoad | None:
     trail, limit = max_load_progress(search, log), search.workload.search_goal.limit
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
-    return SearchMaxLoad(search, limit, trail.confirmed_limit, trail.saturation)
+    used = [run for run in log.results if is_run_of_max_load_search(search, run)]
+    return SearchMaxLoad(
+        search, limit, trail.confirmed_limit, trail.saturation, _invalid_count(used)
+    )
 
 
 def _search_listed_load(search: Search, log: ResultLog) -> SearchListedLoad | None:

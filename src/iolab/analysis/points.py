@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Final, TypeVar
 
 from iolab.analysis.resume_checks import session_index
+from iolab.core.configuration import Objective
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.metric_spec import CombineRule, metric_spec
 from iolab.core.run import Point, RunStatus
@@ -115,6 +116,16 @@ class PointSummary(Record):
         """How many of the runs that entered have each status of their seconds."""
         return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
 
+    @property
+    def left_out_repeats_text(self) -> str:
+        """Beside a value that rests on some repeats alone: `1 of 3 repeats invalid`; else empty."""
+        if not self.results or not self.left_out_results:
+            return ""
+        are_done = all(run.status is RunStatus.DONE for run in self.left_out_results)
+        kind = "invalid" if are_done else "invalid or failed"
+        total = len(self.results) + len(self.left_out_results)
+        return f"{len(self.left_out_results)} of {total} repeats {kind}"
+
     def _unsteady_notes(self) -> tuple[str, ...]:
         return tuple(
             f"{count} of {len(self.results)} runs {status.value}"
@@ -156,6 +167,70 @@ def point_curves(
 def is_publishable(result: Result) -> bool:
     """Whether a run may stand behind a published value."""
     return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
+
+
+def keeps_search_limit(workload: Workload, run: Result) -> bool:
+    """Whether a run keeps the limit of its workload's search; one that is invalid proves nothing.
+
+    True of every other run where there is no limit.
+    """
+    if run.verdict.level is Level.INVALID:
+        return False
+    limit = workload.search_goal.limit
+    if limit is not None:
+        latency_ns = finite_metric_value(run, limit.metric)
+        return latency_ns is not None and latency_ns <= limit.latency_ns
+    return workload.job.keeps_own_limit({key: m.value for key, m in run.metrics.items()})
+
+
+def headline_candidates(
+    workload: Workload, points: Iterable[PointSummary]
+) -> tuple[PointSummary, ...]:
+    """The trusted points that one may be called the best of.
+
+    Where a rate is requested, or the highest load under a limit is searched for, one repeat that
+    did not keep up is news of the point and of higher loads: none of these is the best, unless no
+    other point is left.
+    """
+    members = tuple(points)
+    trusted = tuple(point for point in members if point.is_trusted)
+    if workload.search_goal.objective is Objective.MAX_LOAD:
+        failed = [point for point in members if not _keeps_search_limit(workload, point)]
+    elif workload.job.is_paced:
+        failed = [
+            point
+            for point in members
+            if any(run.verdict.level is Level.INVALID for run in _ended_runs(point))
+        ]
+    else:
+        return trusted
+    kept = (
+        point
+        for point in trusted
+        if not any(point is other or _has_more_load(point, other) for other in failed)
+    )
+    return tuple(kept) or trusted
+
+
+def _keeps_search_limit(workload: Workload, point: PointSummary) -> bool:
+    return all(keeps_search_limit(workload, run) for run in _ended_runs(point))
+
+
+def _has_more_load(point: PointSummary, other: PointSummary) -> bool:
+    """Whether points differ in one number alone, which is higher at the first."""
+    apart = [
+        (value, low)
+        for (name, value), (other_name, low) in zip(point.key.axis, other.key.axis, strict=False)
+        if (name, value) != (other_name, low)
+    ]
+    if len(point.key.axis) != len(other.key.axis) or len(apart) != 1:
+        return False
+    ((value, low),) = apart
+    return isinstance(value, int) and isinstance(low, int) and value > low
+
+
+def _ended_runs(point: PointSummary) -> list[Result]:
+    return [run for run in point.runs if run.status is RunStatus.DONE]
 
 
 def summarise_points(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:

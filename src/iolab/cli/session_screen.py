@@ -26,6 +26,8 @@ from iolab.report.best_terminal import (
     best_figures_terminal_table,
     best_line_count,
     figures_of_first_lines,
+    hidden_lines_text,
+    left_out_repeats_notes,
 )
 from iolab.report.drives import drives_table
 from iolab.report.terminal import (
@@ -174,16 +176,18 @@ def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
         left_out = {point.digest for point in screen.points}
         left_out -= {figure.run[0] for figure in shown if figure.run is not None}
         lines = rendered_lines(
-            best_figures_terminal_table(shown, titles), _left_out_text(len(left_out))
+            best_figures_terminal_table(shown, titles),
+            *(literal_text(note, QUIET_STYLE) for note in left_out_repeats_notes(shown, titles)),
+            _left_out_text(len(left_out), hidden_lines_text(figures, shown)),
         )
         if len(lines) <= room or line_count <= LINES_MIN:
             return lines
         line_count = max(min(line_count - 1, line_count - (len(lines) - room)), LINES_MIN)
 
 
-def _left_out_text(point_count: int) -> Text:
-    """What --details has besides."""
-    what = (
-        f"and {counted_noun(point_count, 'more point')}" if point_count else "every run and check"
-    )
-    return Text(f"… {what} (--details)", style=QUIET_STYLE)
+def _left_out_text(point_count: int, hidden_lines: str = "") -> Text:
+    """What --details has besides: `hidden_lines` of best figures, and points."""
+    points = counted_noun(point_count, "more point") if point_count else ""
+    parts = ", ".join(filter(None, (hidden_lines, points)))
+    what = f"and {parts}" if parts else "every run and check"
+    return literal_text(f"… {what} (--details)", QUIET_STYLE)

@@ -369,7 +369,7 @@ def _best_per_operation_texts(
         context = " ".join((*([figure.title] if with_title else []), *texts))
         doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
-        note = ", ".join(filter(None, (context, paced, doubt)))
+        note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
         yield (
             f"{metric_value_text(figure.value)} ({note})"
             if note

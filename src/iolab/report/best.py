@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.points import Axis, PointSummary, finite_metric_value
+from iolab.analysis.points import Axis, PointSummary, finite_metric_value, headline_candidates
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, CombineRule, metric_spec
@@ -36,7 +36,8 @@ def workload_and_axis_title(workload: Workload, fixed_axis: Axis) -> str:
 class PointFigures(Record):
     """A point's repeats together: `headline_metric` and `metrics` are its published values.
 
-    `results` are the runs behind them, `median_run` is the median one of those.
+    `results` are the runs behind them, `median_run` is the median one of those, and
+    `left_out_repeats_text` says how many repeats are not behind them.
     """
 
     results: tuple[Result, ...]
@@ -45,6 +46,7 @@ class PointFigures(Record):
     per_host: Metric
     metrics: Mapping[str, Metric]
     level: Level
+    left_out_repeats_text: str = ""
 
     @property
     def axis(self) -> Axis:
@@ -72,7 +74,8 @@ class BestFigure(Record):
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
     stands for it, and `objection` the check that says most against it, and what that says.
-    `sufficient_axis` is the place of the least load whose figure lies within its interval.
+    `sufficient_axis` is the place of the least load whose figure lies within its interval, and
+    `left_out_repeats_text` says that not every repeat of it counts.
     """
 
     workload: str
@@ -89,6 +92,7 @@ class BestFigure(Record):
     is_paced: bool = False
     operation: str = ""
     sufficient_axis: Axis = ()
+    left_out_repeats_text: str = ""
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -152,27 +156,26 @@ def best_point_headline(
     metric_key: str,
 ) -> Headline:
     """The best of these points by metric `metric_key`."""
-    measured = [
-        figures for point in points if (figures := point_figures(point, metric_key)) is not None
+    measured = [point for point in points if point.metric_value(metric_key) is not None]
+    candidates = headline_candidates(workload, measured) or measured
+    compared = [
+        figures for point in candidates if (figures := point_figures(point, metric_key)) is not None
     ]
-    sound = [figures for figures in measured if figures.level is not Level.INVALID]
-    trusted = sound or measured
     sign = -1.0 if metric_spec(metric_key).better is Better.LOWER else 1.0
     best = max(
-        trusted, key=lambda figures: sign * (figures.headline_metric.value or 0.0), default=None
+        compared, key=lambda figures: sign * (figures.headline_metric.value or 0.0), default=None
     )
     runs = [run for point in points for run in point.runs]
     unmeasured = sum(1 for run in runs if finite_metric_value(run, metric_key) is None)
-    compared = len(trusted)
     return Headline(
         workload,
         configuration,
         best,
         len(points),
-        compared,
+        len(compared),
         unmeasured,
-        len(sound),
-        () if best is None else _sufficient_axis(workload, best, trusted),
+        sum(point.level is not Level.INVALID for point in measured),
+        () if best is None else _sufficient_axis(workload, best, compared),
     )
 
 
@@ -216,6 +219,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
         per_host=metric_per_host(metric_key, figure, shown),
         metrics=point.metrics,
         level=point.level,
+        left_out_repeats_text=point.left_out_repeats_text,
     )
 
 
@@ -266,6 +270,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
         headline.sufficient_axis,
+        best.left_out_repeats_text,
     )
 
 

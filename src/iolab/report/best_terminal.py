@@ -18,7 +18,10 @@ from iolab.report.matrix import (
 from iolab.report.numbers import DASH, metric_value_text, ratio_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable, Row, TerminalCell, literal_text, styled_verdict
-from iolab.text import percent_text
+from iolab.text import capitalised, counted_noun, list_text, percent_text
+
+NAMES_SHOWN: Final = 3
+"""Figures named in a line; others are counted."""
 
 _LATENCIES_MAX: Final = 2
 """Latencies of a figure that have a column; --details has all."""
@@ -37,6 +40,37 @@ def figures_of_first_lines(
     if _has_configuration_columns(figures):
         return tuple(figure for row in rows[:line_count] for figure in row.cells)
     return tuple(figure for row in rows for figure in row.cells)[:line_count]
+
+
+def hidden_lines_text(figures: Sequence[BestFigure], shown_figures: Sequence[BestFigure]) -> str:
+    """What lines of all figures those shown leave out: workloads by name; empty for none."""
+    hidden = [figure for figure in figures if figure not in shown_figures]
+    if not hidden:
+        return ""
+    if len(_configuration_ids(figures)) > CONFIGURATION_COLUMNS_MAX:
+        return counted_noun(len(hidden), "more figure")
+    titles = list(dict.fromkeys(figure.title for figure in hidden))
+    names = list_text(titles, NAMES_SHOWN)
+    return f"{counted_noun(len(titles), 'more workload')} ({names})"
+
+
+def left_out_repeats_notes(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> list[str]:
+    """A line for each kind of figures of which not every repeat counts, with their names."""
+    owners = titles if len(_configuration_ids(figures)) > 1 else {}
+    named: dict[str, list[str]] = {}
+    for figure in figures:
+        if figure.is_sound and figure.left_out_repeats_text:
+            named.setdefault(figure.left_out_repeats_text, []).append(_line_title(figure, owners))
+    return [
+        f"{capitalised(text)}: {list_text(names, NAMES_SHOWN)}." for text, names in named.items()
+    ]
+
+
+def _line_title(figure: BestFigure, owners: Mapping[str, str]) -> str:
+    """A figure's workload, of several configurations after the title of its own."""
+    if not owners:
+        return figure.title
+    return f"{owners.get(figure.configuration, figure.configuration)}: {figure.title}"
 
 
 def best_figures_terminal_table(
@@ -106,10 +140,9 @@ def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]
     lines: list[Row] = []
     for figure in figures:
         half, latencies = figure.value.half_width, dict(figure.latencies)
-        owner = titles.get(figure.configuration, figure.configuration) if titles else ""
         value = metric_value_text(figure.value, largest=largest.get(figure.value.unit))
         cells: list[TerminalCell] = [
-            literal_text(f"{owner}: {figure.title}" if titles else figure.title),
+            literal_text(_line_title(figure, titles)),
             literal_text(value, style="bold")
             if figure.is_sound
             else literal_text(NOT_MEASURABLE, style="dim"),

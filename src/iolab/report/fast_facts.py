@@ -119,8 +119,12 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
         f"{metric_value_text(figure.value)}"
         for figure in (best, second)
     )
-    doubt = f" ({row.open_reason})" if row.open_reason else ""
-    return FastFact(ratio_text(row.next_best_ratio), row.title, f"{note}{doubt}")
+    doubts = dict.fromkeys(
+        (row.open_reason, best.left_out_repeats_text, second.left_out_repeats_text)
+    )
+    doubt = "; ".join(filter(None, doubts))
+    text = f"{note} ({doubt})" if doubt else note
+    return FastFact(ratio_text(row.next_best_ratio), row.title, text)
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -133,7 +137,7 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
 def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
     doubt = Level.INDICATIVE.value if best.level is Level.INDICATIVE else ""
-    return ", ".join(filter(None, (who, best.axis_text, doubt)))
+    return ", ".join(filter(None, (who, best.axis_text, best.left_out_repeats_text, doubt)))
 
 
 def _least_load_latency_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -203,7 +207,8 @@ def _latency_fact(
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
     overlap = "not distinguishable" if others and not best.is_below(others[0]) else ""
-    note = ", ".join(filter(None, (workload.title, against, overlap, doubt)))
+    left_out = best.point.left_out_repeats_text
+    note = ", ".join(filter(None, (workload.title, against, overlap, left_out, doubt)))
     return FastFact(metric_value_text(best.metric), label, note)
 
 

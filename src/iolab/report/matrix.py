@@ -351,9 +351,14 @@ def _figure_only_cell(
 ) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
     figure = row.figure_of_configuration(configuration)
-    is_doubted = figure is not None and figure.level is Level.INDICATIVE
     cell = _figure_cell(row, configuration, anchors, largest)
-    return replace(cell, note=Level.INDICATIVE.value if is_doubted else "")
+    if figure is None or not figure.is_sound:
+        return replace(cell, note="")
+    doubts = (
+        figure.left_out_repeats_text,
+        Level.INDICATIVE.value if figure.level is Level.INDICATIVE else "",
+    )
+    return replace(cell, note=" · ".join(filter(None, doubts)))
 
 
 def _figure_cell(
@@ -372,6 +377,7 @@ def _figure_cell(
         figure.axis_text,
         _sufficient_load_text(figure),
         half_width_text(figure.value),
+        figure.left_out_repeats_text,
         _doubt_text(figure),
     ]
     value = metric_value_text(figure.value, largest=largest.get(row.unit))

@@ -147,6 +147,8 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
             INDISTINGUISHABLE_SHOWN,
         )
         text += f"; not distinguishable from {others}"
+    if best.left_out_repeats_text:
+        text += f"; {best.left_out_repeats_text}"
     return f"{text}.{LEVEL_SENTENCES[best.level]}"
 
 

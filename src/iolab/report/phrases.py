@@ -260,6 +260,8 @@ def _peak_sentence(search_peak: SearchPeak) -> str:
         f"{_metric_interval_text(value)}"
     )
     text += f", estimated from {peak.runs} runs of {len(search_peak.search.points)} points"
+    if search_peak.invalid_run_count:
+        text += f"; {search_peak.invalid_run_count} of its {search_peak.run_count} runs invalid"
     if len(peak.indistinguishable_points) > 1:
         cheapest = axis_values_text(_peak_point(search_peak, peak.indistinguishable_points[0]).axis)
         text += (
@@ -291,6 +293,8 @@ def _max_load_sentence(load: SearchMaxLoad) -> str:
         text = (
             f"{limit} up to {_metric_interval_text(value)}, by {counted_noun(highest.runs, 'run')}"
         )
+        if load.invalid_run_count:
+            text += f" ({load.invalid_run_count} invalid)"
         text += "" if highest.is_settled else " (the search ended before it was settled)"
     if highest.verified is not None:
         text += f"; verified at {metric_value_text(Metric(highest.verified, IOPS_UNIT))}"

@@ -159,13 +159,21 @@ def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure,
                     (summary for summary in measurements.points if summary.digest == point.digest),
                     None,
                 )
-                figures += _operation_best_figures(workload, point, own.metrics if own else {})
+                figures += _operation_best_figures(
+                    workload,
+                    point,
+                    own.metrics if own else {},
+                    own.left_out_repeats_text if own else "",
+                )
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
     return tuple(figure for _, figure in sorted(figures, key=lambda pair: order[pair[0]]))
 
 
 def _operation_best_figures(
-    workload: Workload, point: PointStatistics, rates: Mapping[str, Metric]
+    workload: Workload,
+    point: PointStatistics,
+    rates: Mapping[str, Metric],
+    left_out_repeats_text: str,
 ) -> Iterator[tuple[Operation, BestFigure]]:
     """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
@@ -194,6 +202,7 @@ def _operation_best_figures(
                 level=operation.level,
                 run=(operation.median_result.digest, operation.median_result.repeat),
                 objection=_operation_objection(operation, point),
+                left_out_repeats_text=left_out_repeats_text,
             ),
         )
 
