@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from msgspec.structs import replace
 
-from iolab.core.configuration import Configuration
+from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
+from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
+from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import AnswerKind, Study
 from iolab.report.answer import (
     answer_sentence,
@@ -31,6 +34,7 @@ from iolab.report.matrix import (
     workload_rows,
 )
 from iolab.report.numbers import DASH, metric_value_text
+from iolab.report.other_load import other_load_sentence
 from iolab.report.phrases import Objection
 from iolab.report.provenance import repeats_sentence, scale_changes, scale_sentence
 from iolab.report.table import Cell, Table, compact_table, row_of_cells, text_and_number_columns
@@ -316,6 +320,44 @@ def test_others_as_busy_as_the_run_are_told_first() -> None:
             caveats = (other, busy(share, code))
             page = build_answer(shared.brief("sweep"), (figure("one", 1.0),), RUNS, caveats, None)
             assert page.caveats[0].code == first
+
+
+def shared_machine(own: float, busy_share: float = 0.98) -> RunResources:
+    use = ResourceUse(Resource.PROCESSORS, LOCAL_HOST, Role.CLIENT, "", busy_share, is_own_load=own)
+    return RunResources(
+        (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
+
+
+def test_trust_names_other_load_on_the_cores_and_no_limit_is_blamed_on_them_alone() -> None:
+    brief = shared.brief("sweep")
+    results = tuple(
+        replace(result, resources=shared_machine(own))
+        for result, own in zip(brief.results, itertools.cycle((0.02, 0.0)), strict=False)
+    )
+    crowded = replace(
+        brief,
+        results=results,
+        run_resources={run.key: run.resources for run in results if run.resources is not None},
+    )
+    answer = build_answer(crowded, (figure("one", 1.0),), RUNS, (), None)
+    (place,) = [at for at, text in enumerate(answer.trust_texts) if "Other load" in text]
+    assert place == 1  # after how many runs are valid
+    assert tells(answer.trust_texts[place], "96 to 98 %", "cores", "all 17 runs")
+    limits = " ".join(answer.detail_texts)
+    assert "likely other load on the processors" in limits
+    # With its own jobs on them the processors are the load's limit.
+    own = tuple(replace(result, resources=shared_machine(0.9)) for result in results)
+    assert other_load_sentence(own) == ""
+    assert other_load_sentence(brief.results) == ""
+
+
+def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
+    (run,) = busy(0.7).runs
+    calm = replace(run, verdict=Verdict(Level.VALID, ()))
+    text = other_load_sentence([run, calm, calm])
+    assert tells(text, "70 %", "1 of 3 runs")
+    assert other_load_sentence([calm, *busy(0.3).runs]) == ""
 
 
 def test_many_configurations_are_rows() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.analysis.bottleneck.decision import LoadStep, decide_bottleneck
 from iolab.analysis.findings import BottleneckFinding, best_point_findings
 from iolab.core.metric import Level
-from iolab.core.resources import RunResources
+from iolab.core.resources import IssueRule, RunResources
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix
@@ -18,6 +18,7 @@ from iolab.report.page import build_report_page
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, record, watched
 from tests.facts import tells
 from tests.report import shared
+from tests.report.synthetic import objecting
 from tests.report.test_limit_words import BENT
 
 
@@ -86,6 +87,43 @@ def test_a_configuration_has_one_row_with_the_figures_of_what_limits_it() -> Non
     assert tells(device, "100 %")
     assert beta[1].text == "Device nvme0n1"
     assert "core" not in beta[2].text
+
+
+def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -> None:
+    """The page of the check that objected says to lower it: the limit lies between."""
+    seen = watched(record(QUIET))
+    assert seen.concurrency is not None
+    flight = replace(seen.concurrency, loop=IssueRule.RATE, rate=100.0, target_rate=100.0)
+    paced = replace(seen, concurrency=flight)
+    brief = shared.brief("kpi")
+    point = brief.points[0]
+    place = (point.key.workload, point.key.configuration)
+    kept = BottleneckFinding(
+        place[1],
+        place[0],
+        (("requests_per_s", 27),),
+        decide_bottleneck(paced, None),
+        paced,
+        None,
+        Level.VALID,
+        (),
+    )
+    lost_run = replace(
+        point.runs[0],
+        verdict=objecting(Level.INVALID, "queue-grows", "It grew.", growth=9.0),
+    )
+    lost = replace(
+        point,
+        key=replace(point.key, axis=(("requests_per_s", 54),)),
+        results=(),
+        left_out_results=(lost_run,),
+        is_trusted=False,
+    )
+    (row,) = bottlenecks_table(brief.study, [kept], [lost]).rows
+    assert tells(row[-1].text, "requests_per_s 54", "queue-grows", "between")
+    assert "Raise" not in row[-1].text
+    (row,) = bottlenecks_table(brief.study, [kept], []).rows
+    assert row[-1].text.startswith("Raise the rate")
 
 
 def test_the_page_and_its_text_have_the_section() -> None:

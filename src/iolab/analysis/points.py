@@ -207,7 +207,9 @@ def headline_candidates(
     kept = (
         point
         for point in trusted
-        if not any(point is other or _has_more_load(point, other) for other in failed)
+        if not any(
+            point is other or has_higher_load(point.key.axis, other.key.axis) for other in failed
+        )
     )
     return tuple(kept) or trusted
 
@@ -216,17 +218,13 @@ def _keeps_search_limit(workload: Workload, point: PointSummary) -> bool:
     return all(keeps_search_limit(workload, run) for run in _ended_runs(point))
 
 
-def _has_more_load(point: PointSummary, other: PointSummary) -> bool:
-    """Whether points differ in one number alone, which is higher at the first."""
-    apart = [
-        (value, low)
-        for (name, value), (other_name, low) in zip(point.key.axis, other.key.axis, strict=False)
-        if (name, value) != (other_name, low)
-    ]
-    if len(point.key.axis) != len(other.key.axis) or len(apart) != 1:
+def has_higher_load(axis: Axis, other: Axis) -> bool:
+    """Whether places differ in one number alone, which is higher at the first."""
+    apart = [(value, low) for value, low in zip(axis, other, strict=False) if value != low]
+    if len(axis) != len(other) or len(apart) != 1:
         return False
-    ((value, low),) = apart
-    return isinstance(value, int) and isinstance(low, int) and value > low
+    (((name, value), (other_name, low)),) = apart
+    return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
 
 
 def _ended_runs(point: PointSummary) -> list[Result]:

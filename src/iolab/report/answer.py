@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointSummary
@@ -36,6 +35,7 @@ from iolab.report.numbers import (
     missing_interval_reason,
     ratio_text,
 )
+from iolab.report.other_load import is_explained_by_other_load, other_load_sentence
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -58,9 +58,6 @@ CAVEATS_SHOWN: Final = 3
 CHECK_CODES_SHOWN: Final = 2
 """Checks named in the line on how sure figures are."""
 
-DOMINANT_OTHER_SHARE: Final = 0.5
-"""Others' share, of the run's own I/O or of the processors, from which they are told first."""
-
 DEPTH_WORKLOADS_SHOWN: Final = 3
 """Workloads named for a depth; others are counted."""
 
@@ -72,15 +69,6 @@ CHART_BARS_MIN: Final = 2
 
 _OPERATIONS: Final = ("1/s", "ops/s")
 """Units of rates that have their latency in the answer; of large blocks it says their size."""
-
-_STARVED_EVIDENCE: Final[tuple[str, str]] = ("client-starved", "others_busy_share")
-
-_OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
-    "device-busy": ("device-busy", "share_of_run"),
-    "client-starved": _STARVED_EVIDENCE,
-    "cpu-bound-client": _STARVED_EVIDENCE,
-}
-"""Checks that others may be the reason of: (check, evidence) that has their share."""
 
 
 class Answer(Record):
@@ -142,6 +130,7 @@ def build_answer(
     )
     trust = (
         verdicts_sentence(verdict_counts),
+        other_load_sentence(brief.results),
         repeats_sentence(verdict_counts, brief),
         _interval_widths_text(figures).strip(),
         _supported_leads_sentence(rows),
@@ -327,25 +316,6 @@ def _failed_runs_text(brief: Brief) -> str:
     return (
         f"{number} failed or {'was' if len(bad) == 1 else 'were'} interrupted, first {name}. {why}"
     )
-
-
-def is_explained_by_other_load(objection: Objection) -> bool:
-    """Whether others were about as busy as the load itself in every run: then nothing else matters.
-
-    The evidence is what others did on the devices before the start, or had of the processors.
-    """
-    if not objection.concerns_every_run or objection.code not in _OTHER_LOAD_EVIDENCE:
-        return False
-    shares = [_other_load_share(run, objection.code) for run in objection.runs]
-    return median(shares) >= DOMINANT_OTHER_SHARE
-
-
-def _other_load_share(run: Result, code: str) -> float:
-    """Others' part in one run; of processors it is evidence of the threads that waited for them."""
-    source, name = _OTHER_LOAD_EVIDENCE[code]
-    values = (check.evidence.get(name) for check in run.verdict.checks if check.code == source)
-    share = next(values, None)
-    return float(share) if isinstance(share, int | float) else 0.0
 
 
 def _concerns_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bool:

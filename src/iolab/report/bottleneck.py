@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep
 from iolab.analysis.findings import BottleneckFinding
-from iolab.analysis.points import PointSummary
+from iolab.analysis.points import PointSummary, has_higher_load
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
+from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import Study
+from iolab.report.best import gravest_objection_code_and_text
 from iolab.report.numbers import DASH, axis_name_text, value_text
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
@@ -253,6 +255,8 @@ def _processors_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     share = _share_text(use) if use else ""
     where = resource_text(use) if use else "processors"
+    if use is not None and not finding.decision.is_certain:
+        where = f"other load on {where}"
     own = ""
     if use is not None and use.is_own_load is not None:
         own = f", {percent_text(use.is_own_load)} with the load's own jobs"
@@ -648,16 +652,37 @@ def _affected_workloads_text(
 
 def _next_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) -> str:
     """What would tell more: first to repeat a load that was tried and whose run is none."""
-    tried = [
-        point.key.axis
+    own = [
+        point
         for point in points
         if (point.key.workload, point.key.configuration)
         == (finding.workload, finding.configuration)
-        and not point.is_trusted
     ]
+    if finding.decision.cause is BottleneckCause.RATE:
+        return _next_rate_text(finding, own)
+    tried = [point.key.axis for point in own if not point.is_trusted]
     if tried and finding.decision.cause in _UNPROVEN_CAUSES:
         return f"Repeat {axis_values_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
     return recommended_step_text(finding)
+
+
+def _next_rate_text(finding: BottleneckFinding, points: Sequence[PointSummary]) -> str:
+    """What to do about a rate that was kept: where a higher one was not, the limit is between."""
+    lost = [
+        (point, invalid)
+        for point in points
+        if has_higher_load(point.key.axis, finding.axis)
+        and (invalid := [run for run in point.runs if run.verdict.level is Level.INVALID])
+    ]
+    if not lost:
+        return recommended_step_text(finding)
+    point, runs = min(lost, key=lambda item: item[0].key.axis)
+    code, _ = gravest_objection_code_and_text(runs, Level.INVALID)
+    why = f" ({code})" if code else ""
+    return (
+        f"{axis_values_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "
+        "between."
+    )
 
 
 def recommended_step_text(finding: BottleneckFinding) -> str:
@@ -902,6 +927,9 @@ def _cause_text(finding: BottleneckFinding) -> str:
     is_sure = decision.is_certain or is_open
     is_rising = decision.cause is BottleneckCause.LOAD  # the evidence says by how much
     doubt = "" if is_sure or is_rising else "likely "
+    # Processors are no sure limit where hardly any of what they did was the load.
+    if decision.cause is BottleneckCause.PROCESSORS and not decision.is_certain:
+        doubt += "other load on the "
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
 
 

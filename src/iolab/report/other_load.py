@@ -1,0 +1,88 @@
+"""What else than the load used the machines meanwhile: told before what limits the load itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from iolab.core.metric import Result
+from iolab.core.resources import Resource
+from iolab.core.run import RunStatus
+from iolab.report.phrases import Objection
+from iolab.text import counted_noun, list_text, percent_text
+
+DOMINANT_OTHER_SHARE: Final = 0.5
+"""Others' share, of the run's own I/O or of the processors, from which they are told first."""
+
+_STARVED_EVIDENCE: Final[tuple[str, str]] = ("client-starved", "others_busy_share")
+_DEVICE_EVIDENCE: Final[tuple[str, str]] = ("device-busy", "share_of_run")
+
+_OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
+    "device-busy": _DEVICE_EVIDENCE,
+    "client-starved": _STARVED_EVIDENCE,
+    "cpu-bound-client": _STARVED_EVIDENCE,
+}
+"""Checks that others may be the reason of: (check, evidence) that has their share."""
+
+
+def is_explained_by_other_load(objection: Objection) -> bool:
+    """Whether others were about as busy as the load itself in every run: then nothing else matters.
+
+    The evidence is what others did on the devices before the start, or had of the processors.
+    """
+    if not objection.concerns_every_run or objection.code not in _OTHER_LOAD_EVIDENCE:
+        return False
+    evidence = _OTHER_LOAD_EVIDENCE[objection.code]
+    return median(_evidence_share(run, evidence) for run in objection.runs) >= DOMINANT_OTHER_SHARE
+
+
+def other_load_sentence(results: Sequence[Result]) -> str:
+    """What all else used of processors and devices, where it was most of them; empty for nothing.
+
+    `Other load: all else used 96 to 98 % of the cores in all 12 runs.`
+    """
+    done = [result for result in results if result.status is RunStatus.DONE]
+    parts = [
+        *_share_parts(done, _other_processor_share, "all else used {} of the cores"),
+        *_share_parts(
+            done,
+            lambda run: _evidence_share(run, _DEVICE_EVIDENCE),
+            "before the start others did {} of the load's own I/O",
+        ),
+    ]
+    if not parts:
+        return ""
+    return f"Other load: {list_text(parts)}. The figures are those of a shared machine."
+
+
+def _share_parts(
+    results: Sequence[Result], share_of_run: Callable[[Result], float], text: str
+) -> list[str]:
+    """The range of shares of the runs in which others had most, and in how many they had."""
+    shares = [share for run in results if (share := share_of_run(run)) >= DOMINANT_OTHER_SHARE]
+    if not shares:
+        return []
+    low, high = percent_text(min(shares)), percent_text(max(shares))
+    span = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    runs = counted_noun(len(results), "run")
+    where = f"all {runs}" if len(shares) == len(results) else f"{len(shares)} of {runs}"
+    if len(results) == 1:
+        where = "the only run"
+    return [f"{text.format(span)} in {where}"]
+
+
+def _other_processor_share(result: Result) -> float:
+    """What all else used of a client's processors: by counters, else by what a check found."""
+    use = result.resources.busiest_use(Resource.PROCESSORS) if result.resources else None
+    if use is not None and use.share is not None and use.is_own_load is not None:
+        return max(use.share - use.is_own_load, 0.0)
+    return _evidence_share(result, _STARVED_EVIDENCE)
+
+
+def _evidence_share(result: Result, evidence: tuple[str, str]) -> float:
+    """Others' part in one run; of processors it is evidence of the threads that waited for them."""
+    source, name = evidence
+    values = (check.evidence.get(name) for check in result.verdict.checks if check.code == source)
+    share = next(values, None)
+    return float(share) if isinstance(share, int | float) else 0.0
