@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -27,6 +27,7 @@ from iolab.analysis.pairs import (
     SkippedPoint,
     compare_metrics,
     compare_pair,
+    default_keys_of_pairs,
     match_points,
     rate_keys,
 )
@@ -95,7 +96,8 @@ def compare_sides(
         for side in (baseline, candidate)
     )
     pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
-    priors = _priors_of_pairs(pairs, baseline)
+    used = metrics or default_keys_of_pairs(baseline.study, pairs)
+    priors = _priors_of_pairs(pairs, baseline, used)
 
     def judge(point_place: PointPlace, metric: str) -> Comparison:
         if same:
@@ -115,7 +117,9 @@ def compare_sides(
     )
 
 
-def _priors_of_pairs(pairs: Mapping[PointPlace, Pair], baseline: ComparisonSide) -> PointPriors:
+def _priors_of_pairs(
+    pairs: Mapping[PointPlace, Pair], baseline: ComparisonSide, metrics: Collection[str]
+) -> PointPriors:
     """What the points of both sides together say of the spread over runs.
 
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
@@ -124,7 +128,7 @@ def _priors_of_pairs(pairs: Mapping[PointPlace, Pair], baseline: ComparisonSide)
     for place, (first, second) in pairs.items():
         groups[_side_point_key(place, "baseline")] = first.results
         groups[_side_point_key(place, "candidate")] = second.results
-    return fit_point_priors(groups, baseline.study)
+    return fit_point_priors(groups, baseline.study, metrics)
 
 
 def _side_point_key(point_place: PointPlace, side: str) -> PointKey:

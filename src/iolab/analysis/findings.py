@@ -80,7 +80,7 @@ class SpeedupFinding(Record):
     """The largest gain of a candidate over the baseline that its interval supports.
 
     `gain_share` is what a rate is higher by, or a latency lower by, as a share of the baseline's,
-    with `low` and `high` of an interval that holds for all `comparison_count` at once. `factor` is
+    with `low` and `high` of its own interval; it is the largest of `comparison_count`. `factor` is
     how many times as good the candidate is there, `level` the worst verdict behind it.
     """
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -94,6 +94,16 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
         beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
     # A tail that too few I/Os support is no news: it is compared where it is known.
     return list(dict.fromkeys((figure, *(key for key in beside if _both_know_metric(pair, key)))))
+
+
+def default_keys_of_pairs(study: Study, pairs: Mapping[PointPlace, Pair]) -> list[str]:
+    """The same of all pairs together."""
+    every = (
+        key
+        for (workload, _), pair in pairs.items()
+        for key in default_metric_keys(study.workload(workload), pair)
+    )
+    return list(dict.fromkeys(every))
 
 
 def rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
@@ -277,7 +287,7 @@ class LargestGain(Record):
     high: float | None
 
 
-class ConfigurationGains(Record):
+class ConfigurationGains(Record, dict=True):
     """A candidate against the baseline, both by their configurations' ids.
 
     `cells` are by workload and axis in the baseline's order, each with all its metrics; verdicts
@@ -293,6 +303,14 @@ class ConfigurationGains(Record):
     def metrics(self) -> tuple[str, ...]:
         """Every metric that some cell has, in their order."""
         return tuple(dict.fromkeys(cell.metric for cell in self.cells))
+
+    def cell(self, workload: str, axis: Axis, metric: str) -> ComparedMetric | None:
+        """The cell of that place and metric."""
+        return self._cells_by_place.get((workload, axis, metric))
+
+    @cached_property
+    def _cells_by_place(self) -> Mapping[tuple[str, Axis, str], ComparedMetric]:
+        return {(cell.workload, cell.axis, cell.metric): cell for cell in self.cells}
 
     def cells_of_metric(
         self, metric: str, workload: str | None = None
@@ -372,8 +390,9 @@ def _gains_over_baseline(
         for name in names
     )
     pairs, skipped = match_points(baseline, candidate, names)
+    used = metrics or default_keys_of_pairs(study, pairs)
     priors = fit_point_priors(
-        {side.key: side.results for pair in pairs.values() for side in pair}, study
+        {side.key: side.results for pair in pairs.values() for side in pair}, study, used
     )
 
     def compare_metric(point_place: PointPlace, metric: str) -> Comparison:

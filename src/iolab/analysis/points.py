@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -328,8 +328,15 @@ class PointPriors(Record):
         return NO_PRIOR if strata is None else strata.prior_for_place(tuple(mix))
 
 
-def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> PointPriors:
-    """The priors of these points. One that has a single run says nothing, and asks nothing here."""
+def fit_point_priors(
+    groups: Mapping[PointKey, Sequence[Result]],
+    study: Study,
+    metrics: Collection[str] | None = None,
+) -> PointPriors:
+    """The priors of these points, of all metrics or of those named.
+
+    A point that has a single run says nothing, and asks nothing here.
+    """
     workloads = {workload.id: workload for workload in study.workloads}
     places = {key: _stratum_path(workloads.get(key.workload), key) for key in groups}
     cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
@@ -338,7 +345,7 @@ def fit_point_priors(groups: Mapping[PointKey, Sequence[Result]], study: Study) 
         if len(used) < REPLICATED:
             continue
         kind, *mix = places[key]
-        for metric in dict.fromkeys(name for run in used for name in run.metrics):
+        for metric in metrics or dict.fromkeys(name for run in used for name in run.metrics):
             values = positive_values(used, metric)
             if len(values) >= REPLICATED:
                 spread = sample_variance(logarithms(values))

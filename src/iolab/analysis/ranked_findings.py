@@ -51,8 +51,9 @@ def speedup_findings(
 ) -> Iterator[SpeedupFinding]:
     """For each candidate and metric the largest gain of all that are supported.
 
-    A gain is supported where the verdict over all cells is better; the largest of all would often
-    be the noisiest.
+    A gain is supported where the verdict over all cells is better and an interval that holds for
+    all of them at once is above 0: the largest of all would often be the noisiest. The interval
+    that is told is the cell's own, which every comparison of the two shows.
     """
     runs = _runs_by_point(points)
     for gains in compared:
@@ -61,6 +62,7 @@ def speedup_findings(
             if largest is None:
                 continue
             cell = largest.gain
+            low, high = cell.interval or (None, None)
             yield SpeedupFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
@@ -68,8 +70,8 @@ def speedup_findings(
                 axis=cell.axis,
                 metric=metric,
                 gain_share=cell.gain_share,
-                low=largest.low,
-                high=largest.high,
+                low=low,
+                high=high,
                 factor=cell.improvement_factor,
                 comparison_count=largest.cells,
                 level=cell.level,

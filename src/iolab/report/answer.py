@@ -48,6 +48,7 @@ from iolab.report.value import cost_capacity_rows
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
+    from iolab.analysis.pairs import ConfigurationGains
     from iolab.core.run import RunKey
     from iolab.report.brief import Brief, LoadReportKinds
     from iolab.report.charts.chart import Figure, ReportSection
@@ -103,6 +104,12 @@ class AnswerSource(Record):
     study: Study
     points: tuple[PointSummary, ...]
     results: tuple[Result, ...]
+
+    def gains_over(self, baseline: str | None = None) -> tuple[ConfigurationGains, ...]:
+        """See `Brief.gains_over`."""
+        from iolab.analysis.pairs import compare_configurations
+
+        return compare_configurations(self.study, self.points, baseline=baseline)
 
 
 def build_answer(

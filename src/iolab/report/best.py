@@ -9,8 +9,10 @@ the invalid ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value, headline_candidates
 from iolab.core.configuration import Configuration
@@ -20,9 +22,14 @@ from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text
+from iolab.stats.comparison import Comparison
 
 if TYPE_CHECKING:
+    from iolab.analysis.pairs import ConfigurationGains
     from iolab.core.run import RunKey
+
+COMPARED_CONFIGURATIONS_MAX: Final = 6
+"""Configurations whose best figures are compared in pairs: of more their intervals alone tell."""
 
 UNKNOWN_METRIC: Final = Metric(None, "")
 """Where a run has no such metric at all."""
@@ -75,7 +82,8 @@ class BestFigure(Record):
     with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
     stands for it, and `objection` the check that says most against it, and what that says.
     `sufficient_axis` is the place of the least load whose figure lies within its interval, and
-    `left_out_repeats_text` says that not every repeat of it counts.
+    `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
+    figures at the same place of the axes against it, as `iolab compare` does, by configuration.
     """
 
     workload: str
@@ -93,6 +101,9 @@ class BestFigure(Record):
     operation: str = ""
     sufficient_axis: Axis = ()
     left_out_repeats_text: str = ""
+    metric: str = ""
+    axis: Axis = ()
+    comparisons: tuple[tuple[str, Comparison], ...] = ()
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -271,7 +282,52 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
         headline.sufficient_axis,
         best.left_out_repeats_text,
+        headline.workload.headline_or_rate_metric,
+        best.axis,
     )
+
+
+def with_comparisons(
+    figures: Sequence[BestFigure], gains_over: Callable[[str], Sequence[ConfigurationGains]]
+) -> tuple[BestFigure, ...]:
+    """The figures, the best of each workload with how others at its place compare with it.
+
+    By the runs of all points, so that every page says the same of the same two: `gains_over` are
+    how all others compare with a configuration. Of many configurations there are too many pairs.
+    """
+    if not 1 < len({figure.configuration for figure in figures}) <= COMPARED_CONFIGURATIONS_MAX:
+        return tuple(figures)
+    by_workload: dict[str, list[BestFigure]] = {}
+    for figure in figures:
+        if figure.is_sound and figure.metric:
+            by_workload.setdefault(figure.workload, []).append(figure)
+    gains: dict[str, Sequence[ConfigurationGains]] = {}
+    compared: dict[tuple[str, str], BestFigure] = {}
+    for own in by_workload.values():
+        best = best_of_metric(own)
+        others = {other.configuration for other in own if other.axis == best.axis} - {
+            best.configuration
+        }
+        if not others:
+            continue
+        if best.configuration not in gains:
+            gains[best.configuration] = gains_over(best.configuration)
+        cells = {
+            each.candidate: cell
+            for each in gains[best.configuration]
+            if each.candidate in others
+            and (cell := each.cell(best.workload, best.axis, best.metric)) is not None
+        }
+        compared[best.workload, best.configuration] = replace(
+            best, comparisons=tuple((name, cell.comparison) for name, cell in cells.items())
+        )
+    return tuple(compared.get((f.workload, f.configuration), f) for f in figures)
+
+
+def best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
+    """The best of figures of one metric."""
+    pick = min if figures[0].better is Better.LOWER else max
+    return pick(figures, key=lambda figure: figure.value.value or 0.0)
 
 
 def operation_latencies_text(parts: Sequence[tuple[str, str]]) -> str:

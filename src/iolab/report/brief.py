@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
     from iolab.analysis.findings import BestPointFinding, BottleneckFinding
     from iolab.analysis.kinds import AnalysisKinds
+    from iolab.analysis.pairs import ConfigurationGains
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
@@ -199,6 +200,20 @@ class Brief(Record, dict=True):
             bottleneck_findings(self.study, self.points, self.best_points, self.run_resources)
         )
 
+    @cached_property
+    def _gains_by_baseline(self) -> dict[str | None, tuple[ConfigurationGains, ...]]:
+        return {}
+
+    def gains_over(self, baseline: str | None = None) -> tuple[ConfigurationGains, ...]:
+        """How every other configuration compares with that one, or with the first."""
+        from iolab.analysis.pairs import compare_configurations
+
+        if baseline not in self._gains_by_baseline:
+            self._gains_by_baseline[baseline] = compare_configurations(
+                self.study, self.points, baseline=baseline
+            )
+        return self._gains_by_baseline[baseline]
+
     @property
     def host_runs(self) -> Mapping[RunKey, tuple[HostRun, ...]]:
         """How those runs went on each host."""
@@ -244,6 +259,9 @@ class MeasurementSource(Protocol):
     @property
     def results(self) -> tuple[Result, ...]:
         """Its results."""
+
+    def gains_over(self, baseline: str | None = None) -> tuple[ConfigurationGains, ...]:
+        """How every other configuration compares with that one, or with the first."""
 
 
 class LoadReport(ABC):
@@ -555,12 +573,15 @@ class LoadReportKinds(Record, eq=False, dict=True):
         }
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
-        """The best of each workload in each configuration."""
-        return tuple(
+        """The best of each workload in each configuration, with how they compare."""
+        from iolab.report.best import with_comparisons
+
+        every = [
             figure
             for kind in self.reports_of_study(measurements.study)
             for figure in kind.best_figures(measurements)
-        )
+        ]
+        return with_comparisons(every, measurements.gains_over)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]

@@ -12,14 +12,11 @@ from iolab.core.metric_spec import Better
 from iolab.core.study import AnswerKind
 from iolab.core.workload import Direction
 from iolab.record import Record
-from iolab.report.best import BestFigure
-from iolab.report.matrix import (
-    WorkloadRow,
-    best_figures_by_operation,
-    best_of_metric,
-)
+from iolab.report.best import BestFigure, best_of_metric
+from iolab.report.matrix import WorkloadRow, best_figures_by_operation
 from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
+from iolab.stats.comparison import ComparisonVerdict
 from iolab.text import list_text
 
 if TYPE_CHECKING:
@@ -64,7 +61,7 @@ def fast_facts(
     """
     titles = {name: style.label for name, style in brief.series_styles.items()}
     value = [*_value_facts(costs, titles)] or [*_capacity_facts(brief, titles)]
-    last = [*_least_load_latency_facts(brief, titles), *value]
+    last = [*_least_load_latency_facts(brief), *value]
     leads = islice(_lead_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
@@ -140,7 +137,7 @@ def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
     return ", ".join(filter(None, (who, best.axis_text, best.left_out_repeats_text, doubt)))
 
 
-def _least_load_latency_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
+def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
     """The lowest latency where the load is the least, of workloads that read before others."""
     for name, text in _LATENCY_NAMES.items():
         curves = [
@@ -152,7 +149,7 @@ def _least_load_latency_facts(brief: Brief, titles: Mapping[str, str]) -> Iterat
             workload, ranked = min(
                 curves, key=lambda curve: (not _is_read_workload(curve[0]), curve[1][0].value)
             )
-            yield _latency_fact(workload, text, ranked, titles)
+            yield _latency_fact(brief, workload, text, ranked)
             return
 
 
@@ -165,17 +162,17 @@ class _PointLatency(Record):
     """The latency of one point."""
 
     point: PointSummary
-    metric: Metric
+    key: str
+
+    @property
+    def metric(self) -> Metric:
+        """The latency with its interval."""
+        return self.point.metrics[self.key]
 
     @property
     def value(self) -> float:
         """Nanoseconds."""
         return self.metric.value or 0.0
-
-    def is_below(self, other: _PointLatency) -> bool:
-        """Whether the intervals of both are apart; False where one has none."""
-        high, low = self.metric.high, other.metric.low
-        return high is not None and low is not None and high < low
 
 
 def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_PointLatency]:
@@ -189,13 +186,27 @@ def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_Poin
         keys = (f"{prefix}{name}" for prefix in _LATENCY_PREFIXES)
         key = next((key for key in keys if point.metric_value(key) is not None), None)
         if key is not None and _is_least_load(point, least):
-            found.setdefault(point.key.configuration, _PointLatency(point, point.metrics[key]))
+            found.setdefault(point.key.configuration, _PointLatency(point, key))
     return sorted(found.values(), key=lambda latency: latency.value)
 
 
+def _is_surely_below(brief: Brief, best: _PointLatency, other: _PointLatency) -> bool:
+    """Whether a comparison of both points supports the lower latency, as `iolab compare` tells."""
+    gains = brief.gains_over(best.point.key.configuration)
+    place = best.point.key.workload, best.point.key.axis
+    for own in gains:
+        if own.candidate == other.point.key.configuration and best.key == other.key:
+            cell = own.cell(*place, best.key)
+            if cell is not None:
+                return cell.comparison.verdict is ComparisonVerdict.WORSE
+    high, low = best.metric.high, other.metric.low
+    return high is not None and low is not None and high < low
+
+
 def _latency_fact(
-    workload: Workload, name: str, ranked: Sequence[_PointLatency], titles: Mapping[str, str]
+    brief: Brief, workload: Workload, name: str, ranked: Sequence[_PointLatency]
 ) -> FastFact:
+    titles = {owner: style.label for owner, style in brief.series_styles.items()}
     best, *others = ranked
     at = axis_values_phrase(best.point.key.axis)
     who = [
@@ -206,7 +217,8 @@ def _latency_fact(
     label = f"{name} at {at}" if at else name
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    overlap = "not distinguishable" if others and not best.is_below(others[0]) else ""
+    is_open = others and not _is_surely_below(brief, best, others[0])
+    overlap = "not distinguishable" if is_open else ""
     left_out = best.point.left_out_repeats_text
     note = ", ".join(filter(None, (workload.title, against, overlap, left_out, doubt)))
     return FastFact(metric_value_text(best.metric), label, note)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from iolab.analysis.points import REPLICATED
 from iolab.analysis.quotients import improvement_factor
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
 from iolab.record import Record
-from iolab.report.best import BestFigure
+from iolab.report.best import BestFigure, best_of_metric
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
@@ -29,6 +30,7 @@ from iolab.report.numbers import (
 )
 from iolab.report.table import Cell, CellBar, Column, Table
 from iolab.report.value import TITLE as COST_CAPACITY_TITLE
+from iolab.stats.comparison import ComparisonVerdict
 from iolab.text import capitalised, percent_text
 
 if TYPE_CHECKING:
@@ -131,29 +133,45 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
     if not sound:
         return WorkloadRow(title, tuple(figures))
     best = best_of_metric(sound)
-    others = [cell for cell in sound if cell is not best]
-    ahead = [(cell, improvement_factor(best.value, cell.value, best.better)) for cell in others]
-    lead = min((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
-    if others and any(cell.unsound_point_count for cell in sound):
-        return WorkloadRow(
-            title,
-            tuple(figures),
-            best,
-            open_reason=POINT_LOST,
-            lead=lead,
-        )
-    if any(times is None or times.low is None for _, times in ahead):
-        bare = next((cell.value for cell in sound if cell.value.displayable_interval is None), None)
-        reason = TOO_FEW_REPEATS if bare is None else missing_interval_reason(bare)
+    leads = [_lead_over(best, cell) for cell in sound if cell is not best]
+    lead = min((own.factor for own in leads), default=1.0) - 1
+    reason = next((own.open_reason for own in leads if own.open_reason), "")
+    if leads and any(cell.unsound_point_count for cell in sound):
+        reason = POINT_LOST
+    if reason:
         return WorkloadRow(title, tuple(figures), best, open_reason=reason, lead=lead)
-    alike = tuple(cell for cell, times in ahead if times and (times.low or 0.0) <= 1)
+    alike = tuple(own.other for own in leads if not own.is_supported)
     return WorkloadRow(title, tuple(figures), best, alike, lead=lead)
 
 
-def best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
-    """The best of figures of one metric."""
-    pick = min if figures[0].better is Better.LOWER else max
-    return pick(figures, key=lambda figure: figure.value.value or 0.0)
+class _Lead(Record):
+    """How many times as good the best is as another, and whether intervals support that.
+
+    `open_reason` says why there is no interval.
+    """
+
+    other: BestFigure
+    factor: float
+    is_supported: bool
+    open_reason: str = ""
+
+
+def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
+    """By their runs where both were measured at one place of the axes, else by both intervals."""
+    compared = dict(best.comparisons).get(other.configuration)
+    if compared is not None and min(compared.runs) >= REPLICATED:
+        factor = compared.ratio if best.better is Better.LOWER else 1 / compared.ratio
+        is_supported = compared.verdict is ComparisonVerdict.WORSE
+        return _Lead(other, max(factor, 1.0), is_supported)
+    times = improvement_factor(best.value, other.value, best.better)
+    factor = 1.0 if times is None else times.value or 1.0
+    if times is None or times.low is None:
+        bare = next(
+            (cell.value for cell in (best, other) if cell.value.displayable_interval is None), None
+        )
+        reason = TOO_FEW_REPEATS if bare is None else missing_interval_reason(bare)
+        return _Lead(other, factor, is_supported=False, open_reason=reason)
+    return _Lead(other, factor, is_supported=times.low > 1)
 
 
 def next_best_text(ratio: float) -> str:

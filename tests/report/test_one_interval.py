@@ -1,0 +1,79 @@
+"""A ratio of two points has one interval and one verdict: on the page, in text and compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iolab.analysis.findings import SpeedupFinding
+from iolab.analysis.ranked_findings import all_findings
+from iolab.registry import report_kinds
+from iolab.report.best import BestFigure
+from iolab.report.brief import Brief
+from iolab.report.gather import build_brief
+from iolab.report.matrix import workload_rows
+from iolab.store.reader import SessionReader
+from tests.cli.in_process import call
+from tests.samples import unpack
+
+COMPARED = dict[tuple[str, str, str], dict[str, object]]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two SSDs, recorded."""
+    folder = tmp_path_factory.mktemp("sessions")
+    unpack(folder)
+    return folder / "ssds"
+
+
+@pytest.fixture(scope="module")
+def compared(session: Path) -> COMPARED:
+    """What `iolab compare` says of each point and metric, b against a."""
+    rows = json.loads(call("compare", session, "--json").stdout)["rows"]
+    return {(row["workload"], str(row["axis"]), row["metric"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def brief(session: Path) -> Brief:
+    """The report on it."""
+    return build_brief(report_kinds(), SessionReader(session))
+
+
+def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARED) -> None:
+    found = [
+        finding
+        for finding in all_findings(brief.study, brief.points, brief.gains_over())
+        if isinstance(finding, SpeedupFinding)
+    ]
+    assert found
+    for finding in found:
+        row = compared[finding.workload, str(dict(finding.axis)), finding.metric]
+        sign = 1 if row["better"] == "higher" else -1
+        ends = sorted((1 + sign * (finding.low or 0.0), 1 + sign * (finding.high or 0.0)))
+        assert ends == pytest.approx([row["low"], row["high"]])
+        assert row["verdict"] == "better"
+
+
+def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared: COMPARED) -> None:
+    rows = workload_rows(brief.kinds.best_figures(brief))
+    at_one_place = 0
+    for row in rows:
+        best = row.best
+        assert best is not None
+        if not _are_at_one_place(row.cells):
+            continue
+        at_one_place += 1
+        told = compared[best.workload, str(dict(best.axis)), best.metric]
+        assert row.is_decided is (told["verdict"] in ("better", "worse"))
+        ratio = float(str(told["ratio"]))
+        assert row.next_best_ratio == pytest.approx(max(ratio, 1 / ratio))
+    assert at_one_place
+
+
+def _are_at_one_place(cells: tuple[BestFigure, ...]) -> bool:
+    return len({cell.axis for cell in cells}) == 1 and all(
+        not cell.unsound_point_count for cell in cells
+    )
