@@ -23,6 +23,7 @@ from iolab.report.best import (
     operation_latencies_text,
 )
 from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
+from iolab.report.charts.chart import ChartGroup
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.results import POINT_METRICS, points_and_runs_markdown
 from iolab.report.runs import SHOWN_METRICS, all_runs_table, io_metric_columns
@@ -112,11 +113,32 @@ class SingleFigureReport(LoadReport):
         )
 
     def workload_charts(self, brief: Brief) -> Charts:
-        """Throughput and latency against the axis, and latency by percentile."""
+        """Throughput and latency against the axis, and latency by percentile.
+
+        Where a kind has figures of its own these are in the appendix.
+        """
         from iolab.report.charts.choose import chart_groups_over_load
 
-        own = [workload for workload in brief.study.workloads if self.handles_workload(workload)]
-        return chart_groups_over_load(brief, own)
+        workloads = [one for one in brief.study.workloads if self.handles_workload(one)]
+        charts = dict(chart_groups_over_load(brief, workloads))
+        for workload in workloads:
+            points = [point for point in brief.points if point.key.workload == workload.id]
+            if points and (figures := self.figures_of_kind(brief, workload, points)):
+                groups = charts.get(workload.id, ())
+                others = tuple(
+                    one for group in groups for one in (*group.figures, *group.appendix_figures)
+                )
+                charts[workload.id] = [ChartGroup(workload.title, figures, appendix_figures=others)]
+        return charts
+
+    def figures_of_kind(
+        self,
+        brief: Brief,  # noqa: ARG002 - of kinds that have any
+        workload: Workload,  # noqa: ARG002 - as above
+        points: Sequence[PointSummary],  # noqa: ARG002 - as above
+    ) -> tuple[Figure, ...]:
+        """What a kind shows of a workload's points in place of the charts of all load."""
+        return ()
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.core.generator import GeneratorTotals, Lateness
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTime
-from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheRun
+from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheRun, KvOperation
 from tests.analysis.records import Burst, bursts_record
 
 JOB: Final = KvCacheJob(
@@ -62,16 +62,33 @@ GENERATOR: Final = GeneratorTotals(
 )
 
 
+PREFIXES_PER_S: Final = 400
+
+
 def replayed(
-    *, job: KvCacheJob = JOB, generator: GeneratorTotals = GENERATOR, **changes: Any
+    *,
+    job: KvCacheJob = JOB,
+    generator: GeneratorTotals = GENERATOR,
+    prefix_ns: int = 0,
+    mib_ns: int = 0,
+    **changes: Any,
 ) -> RunRecord:
-    """The record of a client that did that with its requests."""
+    """The record of a client that did that with its requests.
+
+    With `prefix_ns` every prefix took so long, and each MiB of one `mib_ns`.
+    """
     bursts = [
         Burst(ios=20_000, lat_ns=900_000),
         Burst(ios=70_000, lat_ns=900_000, direction=Direction.WRITE),
         Burst(ios=20_000, lat_ns=400_000, direction=ServiceTime.READ),
         Burst(ios=70_000, lat_ns=400_000, direction=ServiceTime.WRITE),
     ]
+    if prefix_ns:
+        bursts += [
+            Burst(ios=PREFIXES_PER_S, lat_ns=prefix_ns, direction=KvOperation.PREFIX_LOAD),
+            Burst(ios=job.requests_per_s or 1, lat_ns=prefix_ns, direction=KvOperation.REQUEST),
+            Burst(ios=PREFIXES_PER_S, lat_ns=mib_ns, direction=KvOperation.PREFIX_PACE),
+        ]
     record = bursts_record(bursts, job=job)
     hosts = tuple(
         replace(

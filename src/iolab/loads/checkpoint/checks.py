@@ -263,8 +263,6 @@ def _cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
         shift = job.rank_shift_for_clients(clients)
         if makers_of_client(job, clients, index) and each <= shift <= job.ranks - each:
             yield valid_answer(f"{host.host} restored what other hosts had saved.", **evidence)
-        elif job.direct:
-            yield valid_answer(f"{host.host} read past its page cache.", **evidence)
         elif share is None:
             yield unchecked_answer(
                 f"what {host.host} held in memory of what it restored is not known", **evidence

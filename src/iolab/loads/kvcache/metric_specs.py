@@ -49,6 +49,14 @@ BREAK_EVEN_RATE: Final = MetricSpec(
 )
 """How fast a prefix must arrive to be as fast as computing it anew, by `prefill_tokens_per_s`."""
 
+RECOMPUTE: Final = MetricSpec(
+    "recompute_ns_mean", "recompute time", "ns", Better.LOWER, CombineRule.MEAN
+)
+"""How long an instance of `prefill_tokens_per_s` computes the mean prefix that was loaded."""
+
+TRACE_SPEED: Final = MetricSpec("trace_speed", "trace speed", "x", Better.HIGHER, CombineRule.MEAN)
+"""How many times faster than its own clock the trace was replayed."""
+
 BACKLOG_MAX: Final = MetricSpec(
     "backlog_max", "backlog", "requests", Better.LOWER, CombineRule.EXTREME
 )
@@ -63,6 +71,8 @@ METRICS: Final = (
     SLOW_PREFIX_RATE,
     BREAK_EVEN,
     BREAK_EVEN_RATE,
+    RECOMPUTE,
+    TRACE_SPEED,
     BACKLOG_MAX,
     CPU_PER_GB,
 )

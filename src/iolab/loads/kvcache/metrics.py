@@ -25,8 +25,10 @@ from iolab.loads.kvcache.metric_specs import (
     LOADED_TOKENS,
     METRICS,
     PREFIX_RATE,
+    RECOMPUTE,
     REQUESTS,
     SLOW_PREFIX_RATE,
+    TRACE_SPEED,
 )
 from iolab.loads.kvcache.workload import KvCacheJob, KvCacheRun, KvOperation, kv_run_of_host
 from iolab.record import Record
@@ -114,15 +116,22 @@ def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | N
     rates = {p: _prefix_rate_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
+    loaded_tokens_per_s = read_per_s / job.block_bytes * job.block_tokens
+    prefixes_per_s = float((sums.completed[picked, 0] / seconds).sum())
+    recompute_s = None
+    if prefill and prefixes_per_s:
+        recompute_s = loaded_tokens_per_s / prefixes_per_s / prefill
     return {
         REQUESTS.key: float((sums.completed[picked, place] / seconds).sum()),
         HIT_SHARE.key: sum(run.hits for run in runs) / blocks if blocks else None,
         IDEAL_HIT_SHARE.key: sum(run.ideal_hits for run in runs) / blocks if blocks else None,
-        LOADED_TOKENS.key: read_per_s / job.block_bytes * job.block_tokens,
+        LOADED_TOKENS.key: loaded_tokens_per_s,
         PREFIX_RATE.key: rates[50.0],
         SLOW_PREFIX_RATE.key: slow,
         BREAK_EVEN.key: None if slow is None else slow / job.kv_bytes_per_token,
         BREAK_EVEN_RATE.key: prefill * job.kv_bytes_per_token if prefill else None,
+        RECOMPUTE.key: None if recompute_s is None else recompute_s * NS_PER_S,
+        TRACE_SPEED.key: runs[0].clock_factor if runs else None,
         CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
         BACKLOG_MAX.key: float(max((max(run.backlog, default=0) for run in runs), default=0)),
     }

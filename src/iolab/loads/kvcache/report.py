@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation, ServiceTime
+from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
+from iolab.loads.kvcache.answer import replays_sentence
+from iolab.loads.kvcache.charts import prefix_charts
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
 from iolab.report.best import BestFigure, Headline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
+from iolab.report.charts.chart import Figure
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -35,6 +39,16 @@ class KvCacheReport(SingleFigureReport):
         return tuple(
             best_figure(headline, _prefix_latency_texts(headline)) for headline in headlines
         )
+
+    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+        """See `replays_sentence`."""
+        return replays_sentence(study, points)
+
+    def figures_of_kind(
+        self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
+    ) -> tuple[Figure, ...]:
+        """Prefixes beside their break-even."""
+        return prefix_charts(workload, points, brief.series_styles)
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
         """Requests, prefixes and hits, then what was read and written."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation
+from iolab.core.workload import Direction, NamedOperation, Workload
+from iolab.loads.training.answer import training_sentence
+from iolab.loads.training.charts import step_parts_chart
 from iolab.loads.training.datasets import CUSTOM, SAMPLE_SETS
 from iolab.loads.training.metric_specs import (
     ACCELERATORS_FED,
@@ -23,6 +26,7 @@ from iolab.loads.training.metric_specs import (
 from iolab.loads.training.workload import TrainingJob, TrainingOperation
 from iolab.report.best import BestFigure, Headline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
+from iolab.report.charts.chart import Figure
 from iolab.report.numbers import metric_value_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -40,6 +44,17 @@ class TrainingReport(SingleFigureReport):
         """Of each workload its figure with the utilisation, and how long storage is waited for."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(best_figure(headline, _wait_texts(headline)) for headline in headlines)
+
+    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+        """See `training_sentence`."""
+        return training_sentence(study, points)
+
+    def figures_of_kind(
+        self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
+    ) -> tuple[Figure, ...]:
+        """What the time of accelerators consists of."""
+        figure = step_parts_chart(workload, points, brief.series_styles)
+        return () if figure is None else (figure,)
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
         """Utilisation and its parts, then what was read."""

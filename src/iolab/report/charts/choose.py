@@ -115,7 +115,7 @@ def charts_over_axis(
         for curve in curves
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
-    lines = _chart_lines(points, axis, styles, own, knees)
+    lines = chart_lines_over_axis(points, axis, styles, own, knees)
     figures, others = _line_charts(workload, axis, lines)
     for further in other_lines_in_groups(lines, workload.rate_metric):
         for part in _line_charts(workload, axis, further):
@@ -161,12 +161,12 @@ def horizontal_axis_name(axes: Sequence[Axis]) -> str | None:
     return ranked[0] if ranked else None
 
 
-def _chart_lines(
+def chart_lines_over_axis(
     points: Sequence[PointSummary],
     axis: str,
     styles: SeriesStyles,
-    curves: Mapping[tuple[str, Axis], LoadCurve],
-    knees: Knees,
+    curves: Mapping[tuple[str, Axis], LoadCurve] = MappingProxyType({}),
+    knees: Knees = MappingProxyType({}),
 ) -> list[ChartLine]:
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}

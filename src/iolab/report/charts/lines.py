@@ -47,7 +47,7 @@ from iolab.report.numbers import (
 )
 from iolab.report.phrases import load_with_interval_text, metric_phrase
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
-from iolab.text import capitalised, distinct_parts, escape_invisible
+from iolab.text import capitalised, distinct_parts, escape_invisible, list_text
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90
@@ -100,13 +100,15 @@ class ChartLine(Record):
 class ChartQuantity(Record):
     """One metric drawn against the axis, by its key; `label` is what stands beside its line.
 
-    `unit` is that of a metric that no catalogue has.
+    `unit` is that of a metric that no catalogue has. A reference is what the others of its plot
+    are held against: a dotted line without markers.
     """
 
     key: str
     name: str
     label: str = ""
     unit: str = ""
+    is_reference: bool = False
 
 
 MEAN: Final = ChartQuantity("lat_ns_mean", "mean latency", "mean")
@@ -228,7 +230,7 @@ def line_chart(
         draw = _bars_plot if in_steps and not is_last else _lines_plot
         plot = draw(drawn, axis, panel, replace(x, has_labels=is_last), height)
         plots.append(replace(plot, top=HEAD + index * (PANEL_HEIGHT + PANEL_GAP)))
-    *others, last = [quantity.name for quantity in quantities]
+    *others, last = [quantity.name for quantity in quantities if not quantity.is_reference]
     name = f"{', '.join(others)} and {last}" if others else last
     return Figure(
         subject=subject,
@@ -287,9 +289,12 @@ def _lines_plot(
     x: ChartAxis,
     height: float,
 ) -> Plot:
-    """One or two quantities of all lines: of many lines the first alone."""
-    solid, *dashed = panel if len(drawn_lines) <= TAILS_MAX else panel[:1]
-    scale = _scale_of_quantities(drawn_lines, (solid, *dashed))
+    """One or two quantities of all lines, of many lines the first alone; and their references."""
+    references = [quantity for quantity in panel if quantity.is_reference]
+    solid, *dashed = [quantity for quantity in panel if not quantity.is_reference]
+    if len(drawn_lines) > TAILS_MAX:
+        dashed = []
+    scale = _scale_of_quantities(drawn_lines, (solid, *dashed, *references))
     alone = len(drawn_lines) == 1
     marks: list[Mark] = []
     ends: list[LineEndLabel] = []
@@ -307,9 +312,31 @@ def _lines_plot(
     highest = max(tails, key=lambda end: end.value, default=None)
     if highest is not None:  # one name for all that are dashed
         ends.append(highest if alone else replace(highest, token=MUTED))
+    for reference in references:
+        marks += _reference_marks(drawn_lines, axis, reference.key, scale)
+        labels = [
+            end
+            for line in drawn_lines
+            for end in line_end_labels(line, axis, reference.key, scale, reference.label)
+        ]
+        ends += [replace(end, token=MUTED) for end in labels[:1]]
     words = f"{solid.label}, dashed {dashed[0].label}" if dashed and not alone else ""
     unit = f"{scale.unit}, {words}" if words else ""
     return Plot(height, marks, x, scale, ends, unit=unit)
+
+
+def _reference_marks(
+    lines: Sequence[ChartLine], axis: str, metric_key: str, scale: Scale
+) -> Iterator[Mark]:
+    """Dotted lines of a quantity that others are held against, each distinct one once."""
+    drawn: set[tuple[tuple[float, float], ...]] = set()
+    for line in lines:
+        points = points_on_axis(line, axis, metric_key)
+        places = tuple((at, scale.to_scale_unit(value)) for at, value, *_ in points)
+        if places and places not in drawn:
+            drawn.add(places)
+            token = MUTED if len(drawn) == 1 else line.token
+            yield LineMark(token=token, places=places, dash=(1, 3))
 
 
 def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQuantity]) -> Scale:
@@ -337,8 +364,11 @@ def _line_chart_notes(
 ) -> Iterator[str]:
     """How to read marks that are in the chart, and what is not in it."""
     quantities = [quantity for panel in panels for quantity in panel]
-    if len(panels[-1]) > 1 and len(drawn_lines) > TAILS_MAX:
-        yield f"Latency: {panels[-1][0].label}; {panels[-1][1].label} is in the table."
+    own = [quantity for quantity in panels[-1] if not quantity.is_reference]
+    if len(own) > 1 and len(drawn_lines) > TAILS_MAX:
+        yield f"{capitalised(own[0].name)}; {own[1].label} is in the table."
+    if dotted := [quantity.name for quantity in quantities if quantity.is_reference]:
+        yield f"Dotted: {list_text(dotted)}."
     points = [point for line in lines for point in line.points]
     levels = {point.level for line in drawn_lines for point in line.points}
     yield from not_valid_notes(levels, has_bars=has_bars)

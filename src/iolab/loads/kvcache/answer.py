@@ -1,0 +1,135 @@
+"""What a buyer asks of a KV cache: how many requests it serves, and whether reading is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from iolab.analysis.points import Axis, PointSummary
+from iolab.core.configuration import latency_limit_label
+from iolab.core.metric import Level
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.loads.kvcache.metric_specs import (
+    BREAK_EVEN,
+    BREAK_EVEN_RATE,
+    HIT_SHARE,
+    PREFIX_RATE,
+    RECOMPUTE,
+    REQUESTS,
+    SLOW_PREFIX_RATE,
+    TRACE_SPEED,
+)
+from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
+from iolab.report.numbers import axis_name_text, axis_values_text, metric_value_text, value_text
+from iolab.units import format_bytes, format_count, format_ns
+
+PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
+PREFIX_P99_KEY = KvOperation.PREFIX_LOAD.latency_key("p99")
+
+
+def replays_sentence(study: Study, points: Sequence[PointSummary]) -> str:
+    """The highest rate of each workload that is not invalid; empty where none is."""
+    return " ".join(
+        _highest_rate_sentence(study.workload(workload), own)
+        for (workload, _, _), own in _points_by_store(study, points).items()
+    )
+
+
+def keeps_pace_sentence(points: Sequence[PointSummary], axis: str) -> str:
+    """Up to where on the axis the mean prefix is read sooner than computed; empty if not known."""
+    usable = [
+        (dict(point.key.axis)[axis], mean < recompute)
+        for point in points
+        if point.level is not Level.INVALID
+        and (mean := point.metric_value(PREFIX_MEAN_KEY)) is not None
+        and (recompute := point.metric_value(RECOMPUTE.key)) is not None
+    ]
+    if not usable:
+        return ""
+    sooner = [int(at) for at, is_sooner in usable if is_sooner]
+    if not sooner:
+        return "Recomputing a prefix is sooner done than reading it, at every rate."
+    if len(sooner) == len(usable):
+        return "Reading a prefix is sooner done than recomputing it, at every rate."
+    return (
+        "Reading a prefix is sooner done than recomputing it up to "
+        f"{axis_name_text(axis)} {max(sooner)}."
+    )
+
+
+def _points_by_store(
+    study: Study, points: Sequence[PointSummary]
+) -> Mapping[tuple[str, str, Axis], list[PointSummary]]:
+    """Those that are not invalid, by workload, configuration and all axes but the rate."""
+    grouped: dict[tuple[str, str, Axis], list[PointSummary]] = {}
+    for point in points:
+        is_own = isinstance(study.workload(point.key.workload).job, KvCacheJob)
+        if is_own and point.level is not Level.INVALID and point.metric_value(REQUESTS.key):
+            others = tuple(pair for pair in point.key.axis if pair[0] != KvCacheJob.limit_axis)
+            key = (point.key.workload, point.key.configuration, others)
+            grouped.setdefault(key, []).append(point)
+    return grouped
+
+
+def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -> str:
+    """`Serves 54 requests/s of the conversation trace (16 x its clock) with …`."""
+    job = KvCacheJob.require_type(workload.job)
+    limit = workload.search_goal.limit
+    within = [
+        point
+        for point in points
+        if limit is None
+        or ((value := point.metric_value(limit.metric)) is not None and value <= limit.latency_ns)
+    ]
+    if limit is not None and not within:
+        label = latency_limit_label(limit.metric)
+        return f"Keeps {label} <= {format_ns(limit.latency_ns)} at no rate that was tried."
+    best = max(within, key=lambda point: point.metric_value(REQUESTS.key) or 0.0)
+    speed = best.metric_value(TRACE_SPEED.key)
+    others = tuple(pair for pair in best.key.axis if pair[0] != KvCacheJob.limit_axis)
+    facts = [
+        *([f"{speed:.3g} x its clock"] if speed else []),
+        *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} hits"]),
+        *([axis_values_text(others)] if others else []),
+    ]
+    texts = [
+        f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
+        f"({', '.join(facts)}) with p99 prefix load "
+        f"{metric_value_text(best.metrics.get(PREFIX_P99_KEY))}",
+        *_break_even_texts(job, best),
+    ]
+    doubt = " (indicative)" if best.level is Level.INDICATIVE else ""
+    return f"{'; '.join(texts)}{doubt}."
+
+
+def _break_even_texts(job: KvCacheJob, point: PointSummary) -> Iterator[str]:
+    median, slow = (point.metric_value(spec.key) for spec in (PREFIX_RATE, SLOW_PREFIX_RATE))
+    if not median or not slow:
+        return
+    unit = SLOW_PREFIX_RATE.unit
+    yield (
+        f"a prefix arrives at {value_text(median, unit)} at the median and "
+        f"{value_text(slow, unit)} at the slowest twentieth"
+    )
+    tokens_per_s = metric_value_text(point.metrics.get(BREAK_EVEN.key))
+    token = format_bytes(job.kv_bytes_per_token)
+    needed = point.metric_value(BREAK_EVEN_RATE.key)
+    if not needed or not job.prefill_tokens_per_s:
+        yield (
+            f"reading beats recomputing for instances that prefill fewer than {tokens_per_s} "
+            f"({token} a token)"
+        )
+        return
+    found = next(
+        text
+        for fits, text in (
+            (slow >= needed, "reading beats recomputing also there"),
+            (median >= needed, "reading beats recomputing at the median, and not there"),
+            (True, "recomputing is faster"),
+        )
+        if fits
+    )
+    yield (
+        f"beside an instance that prefills {format_count(job.prefill_tokens_per_s)} tokens/s of "
+        f"{token} it must arrive at {value_text(needed, unit)}: {found}"
+    )

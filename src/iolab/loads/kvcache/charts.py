@@ -1,0 +1,66 @@
+"""Charts of KV-cache load: how long prefixes take, and how fast they come, beside recomputing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from iolab.analysis.points import PointSummary
+from iolab.core.workload import Workload
+from iolab.loads.kvcache.answer import keeps_pace_sentence
+from iolab.loads.kvcache.metric_specs import (
+    BREAK_EVEN_RATE,
+    PREFIX_RATE,
+    RECOMPUTE,
+    SLOW_PREFIX_RATE,
+)
+from iolab.loads.kvcache.workload import KvOperation
+from iolab.report.charts.chart import Figure, SeriesStyles
+from iolab.report.charts.choose import chart_lines_over_axis, horizontal_axis_name
+from iolab.report.charts.lines import ChartQuantity, line_chart
+
+LATENCIES: Final = (
+    ChartQuantity(KvOperation.PREFIX_LOAD.latency_key("mean"), "mean prefix latency", "mean"),
+    ChartQuantity(KvOperation.PREFIX_LOAD.latency_key("p99"), "p99", "p99"),
+    ChartQuantity(
+        RECOMPUTE.key, "the time to recompute the mean prefix", "recompute", is_reference=True
+    ),
+)
+RATES: Final = (
+    ChartQuantity(PREFIX_RATE.key, "rate of the median prefix", "median"),
+    ChartQuantity(SLOW_PREFIX_RATE.key, "of the slowest twentieth", "slowest 5 %"),
+    ChartQuantity(
+        BREAK_EVEN_RATE.key, "the rate that recomputing comes to", "break-even", is_reference=True
+    ),
+)
+
+
+def prefix_charts(
+    workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
+) -> tuple[Figure, ...]:
+    """Latency and rate of prefixes over what is varied, with break-even; none of one point."""
+    axis = horizontal_axis_name([point.key.axis for point in points])
+    if axis is None:
+        return ()
+    lines = chart_lines_over_axis(points, axis, styles)
+    latencies, rates = (
+        line_chart(workload.title, axis, lines, (_known_quantities(points, panel),))
+        for panel in (LATENCIES, RATES)
+    )
+    if len(lines) == 1:
+        finding = f"{latencies.finding} {keeps_pace_sentence(points, axis)}".strip()
+        latencies = replace(latencies, finding=finding)
+    return latencies, rates
+
+
+def _known_quantities(
+    points: Sequence[PointSummary], panel: Sequence[ChartQuantity]
+) -> tuple[ChartQuantity, ...]:
+    """Without a break-even that no point has: instances of the study have no speed then."""
+    return tuple(
+        quantity
+        for quantity in panel
+        if not quantity.is_reference or any(point.metric_value(quantity.key) for point in points)
+    )

@@ -1,0 +1,128 @@
+"""The answer and the charts of a replay: how many requests, and whether reading is worth it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from iolab.analysis.kinds import judge_run
+from iolab.analysis.points import PointSummary, summarise_points
+from iolab.core.metric import Result
+from iolab.core.study import Study
+from iolab.loads.kvcache.answer import keeps_pace_sentence, replays_sentence
+from iolab.loads.kvcache.charts import prefix_charts
+from iolab.loads.kvcache.workload import KvCacheJob
+from iolab.registry import analysis_kinds
+from iolab.report.charts.chart import Figure, series_styles
+from tests.analysis.records import facts_of
+from tests.loads.kvcache.records import JOB, replayed
+from tests.study.studies import load
+
+STUDY = """
+format = 1
+id = "kv"
+
+[[workload]]
+id = "chat"
+engine = "kv-cache"
+kv_bytes_per_token = 8
+capacity = 40960000
+requests_per_s = [50, 100]
+KEYS
+"""
+
+PREFIX_NS = 20_000_000
+"""Of every recorded prefix; each MiB of it takes `MIB_NS`."""
+MIB_NS = 10_000_000
+
+
+def study_of(keys: str = "") -> Study:
+    return load(STUDY.replace("KEYS", keys))
+
+
+def points_of(study: Study, prefill: int | None, *backlogs: tuple[int, ...]) -> list[PointSummary]:
+    results: list[Result] = []
+    for rate, backlog in zip((50, 100), backlogs, strict=True):
+        job = replace(JOB, requests_per_s=rate, prefill_tokens_per_s=prefill)
+        record = replayed(job=job, backlog=backlog, prefix_ns=PREFIX_NS, mib_ns=MIB_NS)
+        facts = {host.host: facts_of(host.host) for host in record.hosts}
+        result = judge_run(record, facts, analysis_kinds())
+        axis = (("requests_per_s", rate),)
+        results.append(replace(result, workload="chat", axis=axis, digest=f"{rate}"))
+    return list(summarise_points(results, study))
+
+
+KEPT = (2, 3, 1, 4, 2) * 6
+RISING = tuple(range(0, 60, 2))
+
+
+def test_the_answer_is_the_highest_rate_that_is_kept() -> None:
+    study = study_of()
+    for backlogs, speed in (((KEPT, KEPT), 2), ((KEPT, RISING), 1)):
+        points = points_of(study, None, *backlogs)
+        (best,) = {points[speed - 1].metric_value("requests_per_s")}
+        text = replays_sentence(study, points)
+        assert f"Serves {best:.3g} requests/s of the conversation trace (15 x its clock" in text
+        assert "p99 prefix load 20" in text
+        # A MiB in 10 ms, of tokens of 8 bytes.
+        assert "fewer than 13.1 M tokens/s (8 B a token)" in text
+    assert replays_sentence(study, points_of(study, None, RISING, RISING)) == ""
+
+
+@pytest.mark.parametrize(
+    ("prefill", "facts"),
+    [
+        (1_000_000, ("8 MB/s: reading beats recomputing also there",)),
+        (100_000_000, ("800 MB/s: recomputing is faster",)),
+    ],
+)
+def test_beside_an_instance_the_answer_says_which_is_faster(
+    prefill: int, facts: tuple[str, ...]
+) -> None:
+    study = study_of(f"prefill_tokens_per_s = {prefill}")
+    text = replays_sentence(study, points_of(study, prefill, KEPT, KEPT))
+    assert all(fact in text for fact in facts), text
+
+
+def test_a_limit_that_no_rate_keeps_is_told() -> None:
+    keys = 'objective = "max-load"\nlimit = "prefix-load p99 <= 5ms"'
+    study = study_of(keys)
+    text = replays_sentence(study, points_of(study, None, KEPT, KEPT))
+    assert text == "Keeps prefix-load p99 <= 5 ms at no rate that was tried."
+
+
+def drawn(prefill: int | None) -> tuple[Figure, ...]:
+    study = study_of("" if prefill is None else f"prefill_tokens_per_s = {prefill}")
+    points = points_of(study, prefill, KEPT, KEPT)
+    return prefix_charts(study.workloads[0], points, series_styles(study))
+
+
+def test_prefixes_are_drawn_beside_their_break_even() -> None:
+    latencies, rates = drawn(1_000_000)
+    for figure, label in ((latencies, "recompute"), (rates, "break-even")):
+        (plot,) = figure.plots
+        labels = {end.text: end.value for end in plot.end_labels}
+        assert label in labels
+        assert plot.y is not None
+        assert plot.y.low <= labels[label] <= plot.y.high
+        assert "Dotted: " in figure.note
+    assert "break-even" not in {end.text for end in drawn(None)[1].plots[0].end_labels}
+
+
+def test_the_chart_says_up_to_which_rate_reading_is_sooner_done() -> None:
+    study = study_of()
+    # Of 20,000 blocks of 512 tokens a second, by 400 prefixes.
+    sooner, later = 1_000_000, 100_000_000
+    assert "at every rate" in keeps_pace_sentence(
+        points_of(study, sooner, KEPT, KEPT), "requests_per_s"
+    )
+    assert keeps_pace_sentence(points_of(study, later, KEPT, KEPT), "requests_per_s").startswith(
+        "Recomputing a prefix is sooner done"
+    )
+    slow, quick = points_of(study, later, KEPT, KEPT)[0], points_of(study, sooner, KEPT, KEPT)[1]
+    assert "up to requests_per_s 100" in keeps_pace_sentence([slow, quick], "requests_per_s")
+
+
+def test_a_job_of_the_study_is_the_recorded_one() -> None:
+    job = KvCacheJob.require_type(study_of().workloads[0].job)
+    assert job.block_bytes == JOB.block_bytes
