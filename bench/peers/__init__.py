@@ -1,0 +1,1 @@
+"""Programs with environments of their own, which `bench.torch_peers` starts."""
