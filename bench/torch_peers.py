@@ -24,6 +24,7 @@ if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.engine.targets import unmount
+from iolab.cli.output import open_session
 from iolab.core.workload import Direction
 from iolab.loads.checkpoint.layouts import MODEL_BYTES, Layout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
@@ -121,8 +122,10 @@ def _xfs() -> Iterator[tuple[Path, str]]:
 def _peer(script: str, spec: dict[str, Any]) -> Any:  # noqa: ANN401 - each prints its own
     """What a program of bench/peers prints, in an environment with what it needs."""
     program = str(PEERS / script)
-    argv = ["uv", "run", "--quiet", "--no-project", "--script", program, json.dumps(spec)]
-    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    argv = ["uv", "run", "--quiet", "--no-project", "--script", program]
+    done = subprocess.run(
+        argv, check=True, stdout=subprocess.PIPE, text=True, input=json.dumps(spec)
+    )
     return json.loads(done.stdout)
 
 
@@ -234,7 +237,7 @@ def _session(text: str, folder: Path) -> Iterator[SessionReader]:
         # 1 is a verdict, which the table tells.
         if done.returncode not in {0, 1}:
             raise SystemExit(done.stderr)
-        yield SessionReader(out)
+        yield open_session(out)
 
 
 def _pair(times: Sequence[Sequence[float]]) -> str:

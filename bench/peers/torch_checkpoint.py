@@ -4,7 +4,7 @@
 # ///
 """Save and load a state by ranks with torch.distributed.checkpoint; prints JSON of each try.
 
-Its one argument is JSON: the folder, the elements of each rank's tensors in 16 and 32 bits, how
+Standard input is JSON: the folder, the elements of each rank's tensors in 16 and 32 bits, how
 many ranks and tries, and whether caches are dropped before a load.
 """
 
@@ -29,7 +29,7 @@ Spec = dict[str, Any]
 
 
 def main() -> None:
-    spec: Spec = json.loads(sys.argv[1])
+    spec: Spec = json.load(sys.stdin)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     context = multiprocessing.get_context("fork")

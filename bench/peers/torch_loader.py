@@ -4,7 +4,7 @@
 # ///
 """Feed an emulated accelerator from files by torch's DataLoader; prints JSON of each epoch.
 
-Its one argument is JSON: the folder and its device, the batch, the seconds of a computation, how
+Standard input is JSON: the folder and its device, the batch, the seconds of a computation, how
 many workers and epochs, and how many batches each is ahead.
 """
 
@@ -35,7 +35,7 @@ class Files:
 
 
 def main() -> None:
-    spec: dict[str, Any] = json.loads(sys.argv[1])
+    spec: dict[str, Any] = json.load(sys.stdin)
     torch.set_num_threads(1)
     loader = DataLoader(
         Files(Path(spec["folder"])),

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from iolab.core.host import HostFacts
+from iolab.core.study import Study
 from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.study import CheckpointStudy
 from iolab.loads.checkpoint.workload import CheckpointJob
+from iolab.units import format_bytes
+from tests.analysis.records import facts_of
+from tests.plans import make_plan
 from tests.study.studies import faults, load
 
 STUDY = """
@@ -58,3 +65,63 @@ def test_ranks_that_hosts_cannot_share_are_refused() -> None:
     text = f"{STUDY}[[configuration]]\n{configuration}{hosts}"
     found = [fault.message for fault in faults(text)]
     assert any("ranks = 64" in message and "3 hosts" in message for message in found), found
+
+
+def study_on_hosts(count: int, keys: str = "") -> Study:
+    hosts = "".join(
+        f'\n[[host]]\nname = "h{number}"\naddress = "h{number}"\npath = "/mnt/t"\n'
+        for number in range(count)
+    )
+    return load(f"{STUDY}{keys}\n{hosts}")
+
+
+def messages_on(study: Study, facts: dict[str, HostFacts]) -> list[str]:
+    found = CheckpointStudy().host_faults(study, make_plan(study), facts, {})
+    return [fault.message for fault in found]
+
+
+def large(facts: HostFacts) -> HostFacts:
+    """With memory for the requests of all its ranks."""
+    return replace(facts, memory=replace(facts.memory, total_bytes=1 << 40))
+
+
+SHARED = {"fs_type": "nfs4", "mount_source": "server:/export", "network": True}
+
+
+def test_a_shared_file_system_needs_room_for_all_hosts_and_once() -> None:
+    """One checkpoint has 978 GB: eight hosts save an eighth of it each."""
+    study = study_on_hosts(8)
+    names = study.configurations[0].hosts
+    checkpoint = 978_400_000_000
+    for share, free, expected in (
+        (SHARED, 2 * checkpoint, []),
+        (SHARED, checkpoint // 2, ["shared by 8 hosts", "64 ranks"]),
+    ):
+        facts = {name: large(facts_of(name, free_bytes=free, **share)) for name in names}
+        found = messages_on(study, facts)
+        assert len(found) == bool(expected)
+        assert all(text in found[0] for text in (*expected, format_bytes(free)) if expected), found
+
+
+def test_hosts_with_file_systems_of_their_own_need_room_for_their_ranks() -> None:
+    study = study_on_hosts(2, "rank_shift = 0")
+    names = study.configurations[0].hosts
+    facts = {name: large(facts_of(name, free_bytes=600_000_000_000)) for name in names}
+    assert messages_on(study, facts) == []
+    facts[names[1]] = large(facts_of(names[1], free_bytes=400_000_000_000))
+    (message,) = messages_on(study, facts)
+    assert all(text in message for text in ("'h1'", "373 GiB free", "32 ranks")), message
+
+
+def test_a_restore_by_other_hosts_needs_a_shared_target() -> None:
+    for keys, refused in (("", True), ("rank_shift = 0", False), ("restore = false", False)):
+        study = study_on_hosts(2, keys)
+        facts = {name: large(facts_of(name)) for name in study.configurations[0].hosts}
+        facts = {
+            name: replace(one, target=replace(one.target, free_bytes=1 << 50))
+            for name, one in facts.items()
+            if one.target is not None
+        }
+        found = messages_on(study, facts)
+        assert len(found) == refused
+        assert all("'/mnt/t' on 'h1'" in message for message in found), found

@@ -40,10 +40,10 @@ def points_of(storage: Sequence[bool], epochs: int = 3) -> list[PointSummary]:
         parts = WAITING if waits else {}
         computing = 76 if waits else 92
         job = replace(JOB, accelerators=count, compute_ns=computing * 1_000_000)
-        changes = (
-            {} if epochs > 1 else {"later_epochs": replace(RUN.later_epochs, steps=0, step_ns=0)}
-        )
-        record = trained(job=job, parts=parts, **changes)
+        later = RUN.later_epochs
+        if epochs == 1:
+            later = replace(later, steps=0, step_ns=0)
+        record = trained(job=job, parts=parts, later_epochs=later)
         facts = {host.host: facts_of(host.host) for host in record.hosts}
         result = judge_run(record, facts, analysis_kinds())
         axis = (("accelerators", count),)
@@ -80,7 +80,7 @@ def test_the_chart_has_the_parts_of_all_time() -> None:
     assert "Up to 2 accelerators" in chart.finding
     bars = chart.plots[1]
     ends = [box[2] for mark in bars.marks if isinstance(mark, Rectangles) for box in mark.boxes]
-    assert ends.count(pytest.approx(1.0)) == 2
+    assert sum(end == pytest.approx(1.0) for end in ends) == 2
     (threshold,) = [mark for mark in bars.marks if isinstance(mark, LineSegments)]
     assert threshold.segments[0][0] == 0.9
     assert [row[3].text for row in chart.table.rows] == ["92 %", "76 %"]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.host import HostFacts
-from iolab.core.run import Plan
+from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.placement import makers_of_client
 from iolab.loads.checkpoint.table import CheckpointTable
 from iolab.loads.checkpoint.workload import CheckpointJob
+from iolab.study.cost import with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
+from iolab.study.host_targets import (
+    HostTarget,
+    group_by_file_system,
+    is_surely_other_directory,
+    known_host_targets,
+)
 from iolab.study.tables import Problem, StudyTables, add_problems, hosts_needing_paths
 from iolab.study.targets import targets_of_study
 from iolab.text import counted_noun, quote_value
@@ -125,3 +133,83 @@ def memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> l
                 )
                 faults.append(Fault(message, hint))
     return list(dict.fromkeys(faults))
+
+
+def target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+    """File systems that are too small for a checkpoint, and hosts that cannot restore theirs.
+
+    Only what is sure is told; a session looks for itself, where it is not.
+    """
+    places = known_host_targets(study, facts)
+    faults: list[Fault] = []
+    for configuration in study.configurations:
+        own = [place for place in places if configuration.id in place.target.configurations]
+        points = [
+            point
+            for point in plan.points
+            if point.configuration == configuration.id and isinstance(point.job, CheckpointJob)
+        ]
+        clients = {name: place for place, name in enumerate(configuration.hosts)}
+        for point in points:
+            faults += _unshared_faults(point, own, clients)
+            faults += [
+                fault
+                for group in group_by_file_system(own)
+                if (fault := _space_fault(point, group, clients)) is not None
+            ]
+    return list(dict.fromkeys(faults))
+
+
+def _unshared_faults(
+    point: Point, places: Sequence[HostTarget], clients: Mapping[str, int]
+) -> Iterator[Fault]:
+    """The first host that surely does not see what it is to restore."""
+    job = CheckpointJob.require_type(point.job)
+    by_client = {clients[place.target.host]: place for place in places}
+    pairs = (
+        (place, by_client[maker])
+        for client, place in by_client.items()
+        for maker in makers_of_client(job, len(clients), client)
+        if maker in by_client
+    )
+    found = next((pair for pair in pairs if is_surely_other_directory(*pair)), None)
+    if found is not None:
+        reader, saver = (
+            f"{quote_value(place.target.path)} on {quote_value(place.target.host)}"
+            for place in found
+        )
+        message = (
+            f"{point.title_text} is restored by other hosts than saved it, but {reader} and "
+            f"{saver} are not one directory of a shared file system."
+        )
+        hint = (
+            "Mount one shared file system on all hosts; or set workload.*.rank_shift=0, and hosts "
+            "restore what they saved."
+        )
+        yield Fault(message, hint)
+
+
+def _space_fault(
+    point: Point, sharing: Sequence[HostTarget], clients: Mapping[str, int]
+) -> Fault | None:
+    """Why the ranks of the hosts that share a file system cannot save there."""
+    job = CheckpointJob.require_type(point.job)
+    each = job.ranks // len(clients)
+    ranks = [
+        rank
+        for place in sharing
+        for client in [clients[place.target.host]]
+        for rank in range(client * each, (client + 1) * each)
+    ]
+    needed = with_free_space_margin(sum(map(job.checkpoint.bytes_of_rank, ranks)))
+    first = sharing[0]
+    if first.facts.free_bytes >= needed:
+        return None
+    shared = f", shared by {len(sharing)} hosts," if len(sharing) > 1 else ""
+    message = (
+        f"{quote_value(first.target.path)} on host {quote_value(first.target.host)}{shared} has "
+        f"{format_bytes(first.facts.free_bytes)} free, {point.title_text} needs "
+        f"{format_bytes(needed)} for {counted_noun(len(ranks), 'rank')}."
+    )
+    hint = "Make room, give another path or more file systems, or set a larger workload.*.shrink."
+    return Fault(message, hint)

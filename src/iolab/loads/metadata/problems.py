@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.core.host import HostFacts, TargetFacts
+from iolab.core.host import HostFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
@@ -16,10 +16,15 @@ from iolab.loads.metadata.workload import (
     MetadataJob,
     space_bytes_per_client,
 )
-from iolab.record import Record
 from iolab.study.cost import with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
+from iolab.study.host_targets import (
+    HostTarget,
+    group_by_file_system,
+    is_surely_other_directory,
+    known_host_targets,
+)
 from iolab.study.tables import (
     Problem,
     StudyTables,
@@ -27,7 +32,7 @@ from iolab.study.tables import (
     add_problems,
     hosts_needing_paths,
 )
-from iolab.study.targets import Target, targets_of_study
+from iolab.study.targets import Target
 from iolab.text import quote_value
 from iolab.units import format_bytes, parse_size
 
@@ -36,9 +41,6 @@ TOTAL_RANKS_MAX: Final = 1 << 20
 
 BUFFERS_MAX: Final = 1 << 30
 """Contents that the ranks of one host hold in memory, as the wire has it."""
-
-ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
-"""File systems that one kernel at a time may mount, or has in its memory."""
 
 _SHARE: Final = (
     "Mount one shared file system on all clients, give one client, or set "
@@ -90,32 +92,20 @@ def _largest_client_count(tables: StudyTables) -> int:
     return max((len(hosts_needing_paths(tables, table)) for _, table in written), default=1)
 
 
-class _HostTarget(Record):
-    """A target with what its host told of it."""
-
-    target: Target
-    host: HostFacts
-    facts: TargetFacts
-
-
 def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
     """A target that is not shared, too few inodes, or too little space; once a file system.
 
     A run removes what it made, so that the largest counts. Clients that share a file system need
     room for all of them there: it is known to be one where the network or one kernel tells so.
     """
-    places = [
-        _HostTarget(target, facts[target.key], target_facts)
-        for target in targets_of_study(study)
-        if target.key in facts and (target_facts := facts[target.key].target) is not None
-    ]
+    places = known_host_targets(study, facts)
     faults = [
         fault
         for place in places
         for fault in _unsuitable_file_system_faults(study, plan, place.target)
     ]
     faults += _unshared_target_faults(study, plan, places)
-    for group in _group_by_file_system(places):
+    for group in group_by_file_system(places):
         configurations = {name for place in group for name in place.target.configurations}
         for configuration in sorted(configurations):
             sharing = [place for place in group if configuration in place.target.configurations]
@@ -134,7 +124,7 @@ def _unsuitable_file_system_faults(study: Study, plan: Plan, target: Target) -> 
 
 
 def _unshared_target_faults(
-    study: Study, plan: Plan, host_targets: list[_HostTarget]
+    study: Study, plan: Plan, host_targets: Sequence[HostTarget]
 ) -> Iterator[Fault]:
     """Clients that are to work on what others made, and cannot see it.
 
@@ -149,9 +139,7 @@ def _unshared_target_faults(
         ]
         if not asking:
             continue
-        blind = next(
-            (place for place in own[1:] if _is_surely_other_directory(own[0], place)), None
-        )
+        blind = next((place for place in own[1:] if is_surely_other_directory(own[0], place)), None)
         if blind is not None:
             first, second = (
                 f"{quote_value(place.target.path)} on {quote_value(place.target.host)}"
@@ -172,20 +160,6 @@ def _uses_files_of_others(point: Point, clients: int) -> bool:
     return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * clients) != 0
 
 
-def _is_surely_other_directory(host_target: _HostTarget, other: _HostTarget) -> bool:
-    """Whether two hosts' directories are surely not the same one."""
-    if host_target.facts.network and other.facts.network:
-        return False
-    if not {host_target.facts.fs_type, other.facts.fs_type} & set(ONE_HOST_ONLY):
-        return False
-    if host_target.host.kernel.boot_id != other.host.kernel.boot_id:
-        return True
-    first, second = host_target.facts, other.facts
-    alike = (first.fs_type, first.mount_source) == (second.fs_type, second.mount_source)
-    moved = first.mount_point == second.mount_point and host_target.target.path != other.target.path
-    return not alike or moved
-
-
 def _most_demanding_point(plan: Plan, configuration: str) -> Point | None:
     points = [
         point
@@ -203,7 +177,7 @@ def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
     )
 
 
-def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | None:
+def _space_fault(point: Point | None, sharing: Sequence[HostTarget]) -> Fault | None:
     if point is None:
         return None
     inodes, space = (need * len(sharing) for need in _needed_inodes_and_bytes(point))
@@ -224,13 +198,3 @@ def _space_fault(point: Point | None, sharing: list[_HostTarget]) -> Fault | Non
         )
         return Fault(message, _HINT)
     return None
-
-
-def _group_by_file_system(host_targets: list[_HostTarget]) -> list[list[_HostTarget]]:
-    groups: dict[tuple[str, ...], list[_HostTarget]] = {}
-    for place in host_targets:
-        # A device's name is one device on one machine only; a server's export is one everywhere.
-        machine = "" if place.facts.network else place.host.kernel.boot_id
-        key = (place.facts.fs_type, place.facts.mount_source, machine)
-        groups.setdefault(key, []).append(place)
-    return list(groups.values())

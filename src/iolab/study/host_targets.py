@@ -1,0 +1,56 @@
+"""Targets beside each other: which hosts are on one file system, and which surely are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.core.host import HostFacts, TargetFacts
+from iolab.core.study import Study
+from iolab.record import Record
+from iolab.study.targets import Target, targets_of_study
+
+ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
+"""File systems that one kernel at a time may mount, or has in its memory."""
+
+
+class HostTarget(Record):
+    """A target with what its host told of it."""
+
+    target: Target
+    host: HostFacts
+    facts: TargetFacts
+
+
+def known_host_targets(study: Study, facts: Mapping[str, HostFacts]) -> list[HostTarget]:
+    """The targets of all hosts that told of theirs."""
+    return [
+        HostTarget(target, facts[target.key], target_facts)
+        for target in targets_of_study(study)
+        if target.key in facts and (target_facts := facts[target.key].target) is not None
+    ]
+
+
+def is_surely_other_directory(host_target: HostTarget, other: HostTarget) -> bool:
+    """Whether two hosts' directories are surely not the same one."""
+    if host_target.facts.network and other.facts.network:
+        return False
+    if not {host_target.facts.fs_type, other.facts.fs_type} & set(ONE_HOST_ONLY):
+        return False
+    if host_target.host.kernel.boot_id != other.host.kernel.boot_id:
+        return True
+    first, second = host_target.facts, other.facts
+    alike = (first.fs_type, first.mount_source) == (second.fs_type, second.mount_source)
+    moved = first.mount_point == second.mount_point and host_target.target.path != other.target.path
+    return not alike or moved
+
+
+def group_by_file_system(host_targets: Sequence[HostTarget]) -> list[list[HostTarget]]:
+    """Known to be one where the network or one kernel tells so."""
+    groups: dict[tuple[str, ...], list[HostTarget]] = {}
+    for place in host_targets:
+        # A device's name is one device on one machine only; a server's export is one everywhere.
+        machine = "" if place.facts.network else place.host.kernel.boot_id
+        key = (place.facts.fs_type, place.facts.mount_source, machine)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
