@@ -25,6 +25,20 @@ engine = "checkpoint"
 model = "llama3-70b"
 """
 
+SHAPE = "hidden = 4096\nffn = 14336\nheads = 32\nkv_heads = 8\nlayers = 32\n"
+
+
+def test_a_custom_model_of_a_published_shape_has_the_published_bytes() -> None:
+    text = STUDY.replace("llama3-70b", "custom") + SHAPE
+    for keys, ranks in (("ranks = 8", 8), ("tensor_parallel = 2\npipeline_parallel = 2", 4)):
+        (workload,) = load(text + keys).workloads
+        job = CheckpointJob.require_type(workload.job)
+        (published,) = load(STUDY.replace("70b", "8b") + "ranks = 8\n").workloads
+        size = CheckpointJob.require_type(published.job).checkpoint.total_bytes
+        assert (job.ranks, job.shape.parameters) == (ranks, 8_030_261_248)
+        assert job.checkpoint.total_bytes == pytest.approx(size, rel=1e-4)
+        assert job.layout is (Layout.ZERO3 if ranks == 8 else Layout.MEGATRON)
+
 
 def test_what_is_left_out_is_the_published_run() -> None:
     (workload,) = load(STUDY + "saves = 10\n").workloads
@@ -44,6 +58,10 @@ def test_what_is_left_out_is_the_published_run() -> None:
         ('model = "gpt-9"', ("gpt-9",)),
         ("ranks = 8192\nreads_in_flight = 4", ("reads_in_flight = 4", "32,768 threads")),
         ('write_size = "1000"', ("1000",)),
+        ("hidden = 4096", ("hidden = 4096", "llama3-70b")),
+        ('model = "custom"\nhidden = 4096', ("custom", "no layers")),
+        (f'model = "custom"\n{SHAPE}'.replace("heads = 32", "heads = 33"), ("33", "4096")),
+        (f'model = "custom"\n{SHAPE}'.replace("kv_heads = 8", "kv_heads = 64"), ("64", "32")),
     ],
 )
 def test_what_cannot_be_saved_is_refused_with_its_value(keys: str, facts: tuple[str, ...]) -> None:

@@ -10,7 +10,6 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
 from iolab.loads.checkpoint.metric_specs import RESTORE, SAVE
-from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import CheckpointJob, SaveDurability
 from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -90,7 +89,7 @@ def _point_sentence(study: Study, point: PointSummary) -> str:
     ]
     durably = " durably" if job.durable is not SaveDurability.NONE else ""
     text = (
-        f"Saves a {MODELS[job.model].title} checkpoint ({', '.join(facts)}){durably} in "
+        f"Saves a {job.shape.title} checkpoint ({', '.join(facts)}){durably} in "
         f"{_with_interval(point.metrics[SAVE.key])}"
     )
     restore = point.metrics.get(RESTORE.key)

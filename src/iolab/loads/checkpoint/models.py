@@ -11,6 +11,9 @@ from iolab.record import Record
 VOCABULARY: Final = 128_256
 """Tokens of all of these models."""
 
+CUSTOM: Final = "custom"
+"""What a study calls a model of its own."""
+
 
 class Model(Record):
     """One model, its tensors' shapes and its published run.
@@ -28,6 +31,7 @@ class Model(Record):
     pipeline_parallel: int
     ranks: int
     layout: str
+    vocabulary: int = VOCABULARY
 
     @property
     def key_value_width(self) -> int:
@@ -44,7 +48,7 @@ class Model(Record):
         """Of the whole model."""
         h, f = self.hidden, self.ffn
         layer = 2 * h + h * (h + 2 * self.key_value_width) + h * h + 3 * h * f
-        return 2 * h * VOCABULARY + self.layers * layer + h
+        return 2 * h * self.vocabulary + self.layers * layer + h
 
     def layer_elements(self, shards: int) -> tuple[int, ...]:
         """Elements of a layer's tensors on one of the tensor-parallel ranks.
@@ -63,7 +67,36 @@ class Model(Record):
 
     def embedding_elements(self, shards: int) -> int:
         """Elements of the embedding, or of the head, on one of these ranks."""
-        return self.hidden * VOCABULARY // (self.tensor_parallel * shards)
+        return self.hidden * self.vocabulary // (self.tensor_parallel * shards)
+
+
+def custom_model(
+    *,
+    hidden: int,
+    ffn: int,
+    heads: int,
+    kv_heads: int,
+    layers: int,
+    vocabulary: int,
+    tensor_parallel: int,
+    pipeline_parallel: int,
+    ranks: int,
+) -> Model:
+    """A model of a study's own; with pipeline stages it is laid out as the published ones are."""
+    layout = "zero3" if pipeline_parallel == 1 else "megatron"
+    return Model(
+        "custom model",
+        hidden,
+        ffn,
+        heads,
+        kv_heads,
+        layers,
+        tensor_parallel,
+        pipeline_parallel,
+        ranks,
+        layout,
+        vocabulary,
+    )
 
 
 MODELS: Final[Mapping[str, Model]] = MappingProxyType(

@@ -10,8 +10,9 @@ from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.models import CUSTOM, MODELS
 from iolab.loads.checkpoint.placement import makers_of_client
-from iolab.loads.checkpoint.table import CheckpointTable
+from iolab.loads.checkpoint.table import PARALLEL_KEYS, SHAPE_KEYS, CheckpointTable
 from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.study.cost import with_free_space_margin
 from iolab.study.document import StudyDocument
@@ -50,7 +51,30 @@ def add_checkpoint_faults(document: StudyDocument, tables: StudyTables) -> None:
             document.add_fault(("precondition", "steady"), message, hint)
 
 
+def _model_problems(table: CheckpointTable) -> Iterator[Problem]:
+    """Of a model of the study's own too few keys, of another one any."""
+    own = (*SHAPE_KEYS, *PARALLEL_KEYS)
+    if table.model != CUSTOM:
+        for key in own:
+            if (value := getattr(table, key)) is not None:
+                has = f"{key} = {value}, but {table.model} has a shape of its own"
+                yield Problem((key,), has, f"Leave {key} out, or write model = '{CUSTOM}'.")
+        return
+    for key in SHAPE_KEYS:
+        if getattr(table, key) is None:
+            hint = f"Write for example {key} = {getattr(MODELS['llama3-8b'], key)}."
+            yield Problem((key,), f"model = '{CUSTOM}' and no {key}", hint)
+    hidden, heads, kv_heads = table.hidden or 1, table.heads or 1, table.kv_heads or 1
+    if table.hidden and hidden % heads:
+        has = f"heads = {heads}, which do not divide hidden = {hidden}"
+        yield Problem(("heads",), has, "Give a divisor of hidden.")
+    if table.heads and kv_heads > heads:
+        has = f"kv_heads = {kv_heads}, more than heads = {heads}"
+        yield Problem(("kv_heads",), has, f"Give at most {heads}.")
+
+
 def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator[Problem]:
+    yield from _model_problems(table)
     shape, layout = table.shape, table.used_layout
     ranks = table.ranks or shape.ranks
     if layout is Layout.ZERO3 and shape.pipeline_parallel > 1:

@@ -12,7 +12,6 @@ from iolab.core.workload import Workload
 from iolab.loads.checkpoint.answer import checkpoints_sentence, lost_time_table
 from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.metric_specs import RESTORE, SAVE, SAVE_RATE
-from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.report.best import BestFigure, best_figure
 from iolab.report.brief import Brief, Charts, MeasurementSource
@@ -131,7 +130,7 @@ def workloads_table(study: Study) -> Table:
     rows = tuple(
         row_of_cells(
             workload.title,
-            MODELS[job.model].title,
+            job.shape.title,
             str(job.layout) if job.shrink == 1 else f"{job.layout}, tensors / {job.shrink}",
             f"{job.ranks:,}",
             f"{job.checkpoint.file_count:,}",

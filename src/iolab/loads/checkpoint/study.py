@@ -11,7 +11,6 @@ from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.problems import add_checkpoint_faults, memory_faults, target_faults
 from iolab.loads.checkpoint.table import CheckpointTable
 from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, SaveDurability
@@ -41,7 +40,7 @@ class CheckpointStudy(LoadStudy):
         checkpoint = job.checkpoint
         shrunk = f", tensors / {job.shrink}" if job.shrink > 1 else ""
         text = (
-            f"{MODELS[job.model].title} ({job.layout}{shrunk}): {counted_noun(job.ranks, 'rank')}, "
+            f"{job.shape.title} ({job.layout}{shrunk}): {counted_noun(job.ranks, 'rank')}, "
             f"{counted_noun(checkpoint.file_count, 'file')}, "
             f"{format_bytes(checkpoint.total_bytes)}, durable {job.durable}"
         )

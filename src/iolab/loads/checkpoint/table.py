@@ -9,7 +9,7 @@ from pydantic import Field
 from iolab.core.engine import EngineName
 from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.checkpoint.layouts import Layout
-from iolab.loads.checkpoint.models import MODELS, Model
+from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, Model, custom_model
 from iolab.loads.checkpoint.workload import (
     BY_RESTORE_TIME,
     BY_SAVE_TIME,
@@ -28,6 +28,16 @@ REQUEST_BYTES_MAX: Final = 1 << 30
 IN_FLIGHT_MAX: Final = 64
 """Limits of the engine."""
 
+WIDTH_MAX: Final = 1 << 20
+LAYERS_MAX: Final = 1 << 14
+VOCABULARY_MAX: Final = 1 << 24
+"""Of a model; the published ones have at most 98,304, 128 and 128,256."""
+
+SHAPE_KEYS: Final = ("hidden", "ffn", "heads", "kv_heads", "layers")
+"""What a model of a study's own must have, and may have besides."""
+PARALLEL_KEYS: Final = ("vocabulary", "tensor_parallel", "pipeline_parallel")
+
+Width = Annotated[int, values.integer_value(1, WIDTH_MAX)]
 Ranks = Annotated[int, values.integer_value(1, RANKS_MAX)]
 RequestSize = Annotated[
     int | str,
@@ -49,7 +59,15 @@ class CheckpointTable(LoadTable):
     )
 
     engine: Annotated[EngineName, values.word_value((CHECKPOINT_ENGINE,), "engines")]
-    model: Annotated[str, values.word_value(tuple(MODELS), "models")] = "llama3-8b"
+    model: Annotated[str, values.word_value((*MODELS, CUSTOM), "models")] = "llama3-8b"
+    hidden: Width | None = None
+    ffn: Width | None = None
+    heads: Width | None = None
+    kv_heads: Width | None = None
+    layers: Annotated[int, values.integer_value(1, LAYERS_MAX)] | None = None
+    vocabulary: Annotated[int, values.integer_value(1, VOCABULARY_MAX)] | None = None
+    tensor_parallel: Ranks | None = None
+    pipeline_parallel: Ranks | None = None
     layout: Annotated[Layout, values.choice_value(Layout, "layouts")] | None = None
     ranks: Ranks | None = None
     shrink: Annotated[int, values.integer_value(1, SHRINK_MAX)] = 1
@@ -84,7 +102,21 @@ class CheckpointTable(LoadTable):
     @property
     def shape(self) -> Model:
         """The model of that name."""
-        return MODELS[self.model]
+        if self.model in MODELS:
+            return MODELS[self.model]
+        tensor, pipeline = self.tensor_parallel or 1, self.pipeline_parallel or 1
+        # Of a table with faults other parts of a study ask as well, before it is refused.
+        return custom_model(
+            hidden=self.hidden or 1,
+            ffn=self.ffn or 1,
+            heads=self.heads or 1,
+            kv_heads=self.kv_heads or 1,
+            layers=self.layers or 1,
+            vocabulary=self.vocabulary or VOCABULARY,
+            tensor_parallel=tensor,
+            pipeline_parallel=pipeline,
+            ranks=self.ranks or tensor * pipeline,
+        )
 
     @property
     def used_layout(self) -> Layout:

@@ -13,7 +13,7 @@ from iolab.core.engine import EngineName
 from iolab.core.run import DeviceDelta, HostDetails, HostRun
 from iolab.core.workload import AnyJob, Direction, Indicator
 from iolab.loads.checkpoint.layouts import Checkpoint, Layout, plan_checkpoint
-from iolab.loads.checkpoint.models import MODELS
+from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, Model, custom_model
 from iolab.record import Record
 
 CHECKPOINT_ENGINE: Final = EngineName("checkpoint")
@@ -50,6 +50,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
     """A checkpoint of all clients' ranks with every number settled.
 
     `ranks` of the fleet save the `model` in a `layout`, every tensor divided by `shrink`.
+    `hidden` to `pipeline_parallel` are of a model of the study's own, else 0.
     `restore_ranks` restore it, 0 for none; rank r what rank r + `rank_shift` saved, which is None
     for the ranks of a client, so that none restores what it saved itself.
     """
@@ -76,11 +77,36 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
     durable: SaveDurability = SaveDurability.FSYNC
     direct: bool = True
     verifies_contents: bool = True
+    hidden: int = 0
+    ffn: int = 0
+    heads: int = 0
+    kv_heads: int = 0
+    layers: int = 0
+    vocabulary: int = 0
+    tensor_parallel: int = 0
+    pipeline_parallel: int = 0
+
+    @property
+    def shape(self) -> Model:
+        """The model of that name, or the study's own."""
+        if self.model != CUSTOM:
+            return MODELS[self.model]
+        return custom_model(
+            hidden=self.hidden,
+            ffn=self.ffn,
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            layers=self.layers,
+            vocabulary=self.vocabulary or VOCABULARY,
+            tensor_parallel=self.tensor_parallel or 1,
+            pipeline_parallel=self.pipeline_parallel or 1,
+            ranks=self.ranks,
+        )
 
     @property
     def checkpoint(self) -> Checkpoint:
         """All its files."""
-        return plan_checkpoint(MODELS[self.model], self.layout, self.ranks, self.shrink)
+        return plan_checkpoint(self.shape, self.layout, self.ranks, self.shrink)
 
     @property
     def phases(self) -> tuple[PhaseName, ...]:
