@@ -228,8 +228,7 @@ class ProcessDriver(Driver):
         they had measured is kept. The user's wish to stop ends all engines early without an error,
         as does the run's own rule.
         """
-        _, longest_s = session.study.method.load_seconds_range
-        session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
+        self.begin_load_phase(session, run)
         halt = asyncio.Event()
         looking = StoppingRuleWatch(session, run, shares, halt)
         commands = {share.name: self.command(session, run, share) for share in shares}
@@ -256,6 +255,11 @@ class ProcessDriver(Driver):
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
         await start_load_together(session, shares, counters, load, halt, set_up_s=set_up_s)
+
+    def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
+        """Tell of the load and how long it takes at most."""
+        _, longest_s = session.study.method.load_seconds_range
+        session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """The process of one host."""

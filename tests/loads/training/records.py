@@ -81,10 +81,11 @@ def trained(
     job: TrainingJob = JOB,
     generator: GeneratorTotals = GENERATOR,
     steps: int = STEPS,
+    step: int = 100,
     parts: dict[str, int] | None = None,
     **changes: Any,
 ) -> RunRecord:
-    """The record of a client whose steps have those parts, in hundredths."""
+    """The record of a client whose steps have those parts, in hundredths of `STEP_NS` as `step`."""
     shares = {**PARTS_NS, **(parts or {})}
 
     def of_steps(operation: TrainingOperation, hundredths: int) -> Burst:
@@ -94,7 +95,7 @@ def trained(
         Burst(ios=40_000, lat_ns=900_000),
         Burst(ios=140, lat_ns=900_000, direction=TrainingOperation.FILE_READ),
         Burst(ios=steps // 30, lat_ns=9_000_000, direction=TrainingOperation.BATCH_LOAD),
-        of_steps(TrainingOperation.STEP, 100),
+        of_steps(TrainingOperation.STEP, step),
         of_steps(TrainingOperation.STORAGE_WAIT, shares["storage"]),
         of_steps(TrainingOperation.BARRIER_WAIT, shares["barrier"]),
         of_steps(TrainingOperation.COMPUTE_LATENESS, shares["lateness"]),

@@ -98,6 +98,11 @@ class CheckpointDriver(ProcessDriver):
             phases.record_results()
             await phases.remove_files()
 
+    def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
+        """Which half it is; it ends with its work, and not at a time."""
+        name = f"{run.point.title_text}, {self._phases.phase}"
+        session.begin_phase(Phase.MEASURE, run, name)
+
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:  # noqa: ARG002 - the phases know
         """See `ProcessDriver`."""
         return self._phases.command(share)
@@ -134,7 +139,7 @@ class _CheckpointPhases:
         self._session = session
         self._run = run
         self._shares = shares
-        self._phase = PhaseName.SAVE
+        self.phase = PhaseName.SAVE
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         # New files each time: what is written anew would lie where the old one lay.
         self._sequence = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt + 1
@@ -145,7 +150,7 @@ class _CheckpointPhases:
 
     def begin(self, phase: PhaseName) -> None:
         """All that follows is of that phase."""
-        self._phase = phase
+        self.phase = phase
         self._readers.clear()
 
     def command(self, share: HostRunState) -> Command:
@@ -153,8 +158,8 @@ class _CheckpointPhases:
         client = self._places[share.name]
         return phase_command(
             self.job,
-            self._phase,
-            work_of_client(self.job, self._phase, len(self._shares), client),
+            self.phase,
+            work_of_client(self.job, self.phase, len(self._shares), client),
             self._folders(share),
             client,
             name_prefix=self._name_prefix,
@@ -165,8 +170,8 @@ class _CheckpointPhases:
     def reader(self, share: HostRunState) -> CheckpointReader:
         """What reads the output of that command."""
         client = self._places[share.name]
-        ranks = ranks_of_client(self.job, self._phase, len(self._shares), client)
-        reader = self._readers[share.name] = CheckpointReader(self._phase, ranks)
+        ranks = ranks_of_client(self.job, self.phase, len(self._shares), client)
+        reader = self._readers[share.name] = CheckpointReader(self.phase, ranks)
         return reader
 
     async def drop_caches(self) -> None:
@@ -180,7 +185,7 @@ class _CheckpointPhases:
             client, folders = self._places[share.name], self._folders(share)
             paths = [
                 f"{share.workdir.dir}/{path}" if "/" not in path else path
-                for work in work_of_client(self.job, self._phase, len(self._shares), client)
+                for work in work_of_client(self.job, self.phase, len(self._shares), client)
                 for read in work.files
                 if (path := read_path(read, folders, client, self._name_prefix))
             ]
@@ -208,9 +213,9 @@ class _CheckpointPhases:
             if reader is not None and share.reading is not None:
                 results.readings.append(share.reading)
                 devices = share.device_deltas
-                results.phases.append(PhaseRun(self._phase, reader.ranks, devices))
+                results.phases.append(PhaseRun(self.phase, reader.ranks, devices))
             if share.output is not None:
-                results.outputs.append((self._phase.value, share.output))
+                results.outputs.append((self.phase.value, share.output))
 
     def record_results(self) -> None:
         """Fill in the shares with what all phases came to, however they ended."""

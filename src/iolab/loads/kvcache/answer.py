@@ -24,7 +24,6 @@ from iolab.report.numbers import axis_name_text, axis_values_text, metric_value_
 from iolab.units import format_bytes, format_count, format_ns
 
 PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
-PREFIX_P99_KEY = KvOperation.PREFIX_LOAD.latency_key("p99")
 
 
 def replays_sentence(study: Study, points: Sequence[PointSummary]) -> str:
@@ -94,12 +93,21 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
     ]
     texts = [
         f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
-        f"({', '.join(facts)}) with p99 prefix load "
-        f"{metric_value_text(best.metrics.get(PREFIX_P99_KEY))}",
+        f"({', '.join(facts)}) with {_prefix_latency_text(best)}",
         *_break_even_texts(job, best),
     ]
     doubt = " (indicative)" if best.level is Level.INDICATIVE else ""
     return f"{'; '.join(texts)}{doubt}."
+
+
+def _prefix_latency_text(point: PointSummary) -> str:
+    """By the highest percentile that its prefixes support."""
+    known = ((name, KvOperation.PREFIX_LOAD.latency_key(name)) for name in ("p99", "p95", "p50"))
+    name, key = next(
+        (pair for pair in known if point.metric_value(pair[1]) is not None),
+        ("mean", PREFIX_MEAN_KEY),
+    )
+    return f"{name} prefix load {metric_value_text(point.metrics.get(key))}"
 
 
 def _break_even_texts(job: KvCacheJob, point: PointSummary) -> Iterator[str]:
@@ -131,5 +139,5 @@ def _break_even_texts(job: KvCacheJob, point: PointSummary) -> Iterator[str]:
     )
     yield (
         f"beside an instance that prefills {format_count(job.prefill_tokens_per_s)} tokens/s of "
-        f"{token} it must arrive at {value_text(needed, unit)}: {found}"
+        f"{token} each it must arrive at {value_text(needed, unit)}: {found}"
     )

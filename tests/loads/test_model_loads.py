@@ -1,0 +1,161 @@
+"""Checkpoints, KV caches and training reads in what all load is put into: comparisons, exports."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import iolab
+from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
+from iolab.core.run import PlannedRun, RunRecord
+from iolab.loads.checkpoint.workload import CheckpointJob
+from iolab.loads.kvcache.workload import KvCacheJob
+from iolab.loads.training.workload import TrainingJob
+from iolab.registry import analysis_kinds
+from iolab.store.writer import SessionWriter
+from tests.analysis.records import facts_of
+from tests.cli.in_process import call
+from tests.loads.checkpoint import records as checkpoints
+from tests.loads.kvcache import records as replays
+from tests.loads.training import records as training
+from tests.plans import make_plan
+from tests.study.studies import load
+
+HEAD = """
+format = 1
+id = "model-loads"
+
+[[host]]
+name = "c1"
+address = "c1"
+path = "/mnt/t"
+
+[method]
+repeats = 3
+
+[[workload]]
+id = "own"
+"""
+
+CHECKPOINT = 'engine = "checkpoint"\nmodel = "llama3-8b"\nshrink = 64\n'
+REPLAY = """engine = "kv-cache"
+kv_bytes_per_token = 8
+capacity = 40960000
+requests_per_s = [50, 100]
+prefill_tokens_per_s = 1000000
+"""
+TRAINING = """engine = "training-read"
+dataset = "custom"
+accelerators = 2
+sample_bytes = 4096
+batch = 7
+compute = "92ms"
+files = 1400
+"""
+
+Recorder = Callable[[PlannedRun, float], RunRecord]
+"""The record of a run that is so many times slower."""
+
+
+def saved(run: PlannedRun, factor: float) -> RunRecord:
+    CheckpointJob.require_type(run.point.job)
+
+    def slower(phase: checkpoints.PhaseRun) -> checkpoints.PhaseRun:
+        ranks = tuple(replace(rank, end_ns=round(rank.end_ns * factor)) for rank in phase.ranks)
+        return replace(phase, ranks=ranks)
+
+    return checkpoints.saved_and_restored(save=slower)
+
+
+def replayed(run: PlannedRun, factor: float) -> RunRecord:
+    job = KvCacheJob.require_type(run.point.job)
+    return replays.replayed(
+        job=job, prefix_ns=round(20_000_000 * factor), mib_ns=round(10_000_000 * factor)
+    )
+
+
+def trained(run: PlannedRun, factor: float) -> RunRecord:
+    job = TrainingJob.require_type(run.point.job)
+    if factor < 1.5:
+        return training.trained(job=job)
+    return training.trained(job=job, parts={"storage": 15}, step=110, steps=540)
+
+
+KINDS = pytest.mark.parametrize(
+    ("workload", "recorder", "metric", "quantity"),
+    [
+        (CHECKPOINT, saved, "save_ns", "restore_ns"),
+        (REPLAY, replayed, "prefix_load_lat_ns_p99", "recompute_ns_mean"),
+        (TRAINING, trained, "accelerator_utilisation", "storage_wait_share"),
+    ],
+)
+
+
+def stored(directory: Path, workload: str, recorder: Recorder, factor: float = 1.0) -> Path:
+    study = load(HEAD + workload)
+    plan = make_plan(study)
+    facts = {"c1": facts_of("c1")}
+    writer = SessionWriter.create(directory, study, plan, directory.name, ("iolab", "run"))
+    writer.record_start(facts, "0.1.0")
+    for run in plan.runs:
+        # Repeats of a real machine differ by a little.
+        record = replace(recorder(run, factor * (1 + 0.01 * run.repeat)), run=run)
+        writer.commit_run(
+            record, judge_run(record, facts, analysis_kinds()), analysis_version=ANALYSIS_VERSION
+        )
+    return directory
+
+
+@KINDS
+def test_a_slower_session_is_compared(
+    tmp_path: Path, workload: str, recorder: Recorder, metric: str, quantity: str
+) -> None:
+    sessions = [
+        stored(tmp_path / name, workload, recorder, factor)
+        for name, factor in (("fast", 1.0), ("slow", 2.0))
+    ]
+    done = call("compare", *sessions, "--metric", metric, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert rows
+    assert {row["metric"] for row in rows} == {metric}
+    assert {row["verdict"] for row in rows} == {"worse"}, rows
+
+
+@KINDS
+def test_all_exports_and_the_python_interface_have_the_metrics(
+    tmp_path: Path, workload: str, recorder: Recorder, metric: str, quantity: str
+) -> None:
+    session = stored(tmp_path / "own", workload, recorder)
+    (first, *_) = iolab.load(session).points
+    values = {key: first.metrics[key].value for key in (metric, quantity)}
+    assert all(value is not None and value > 0 for value in values.values())
+    table = call("export", session, "--format", "csv", "--points")
+    row = next(csv.DictReader(StringIO(table.stdout)))
+    for key, value in values.items():
+        assert float(row[key]) == pytest.approx(value)
+    told = call("export", session, "--format", "openmetrics").stdout
+    assert metric.split("_lat_ns")[0] in told
+    assert metric in call("export", session, "--format", "json").stdout
+    assert call("export", session, "--format", "markdown").returncode == 0
+
+
+@KINDS
+def test_a_need_ranks_the_session(
+    tmp_path: Path, workload: str, recorder: Recorder, metric: str, quantity: str
+) -> None:
+    session = stored(tmp_path / "own", workload, recorder)
+    done = call("choose", session, "--json")
+    assert done.returncode in {0, 1, 2}, done.stderr
+    assert "bug" not in done.stderr
+    shown = call("show", session, "--details")
+    assert shown.returncode in {0, 1}, shown.stderr
+    page = tmp_path / "page.html"
+    assert call("report", session, "--html", page).returncode == 0
+    assert "<svg" in page.read_text(encoding="utf-8")
