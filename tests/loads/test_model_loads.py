@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +16,7 @@ from msgspec.structs import replace
 import iolab
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.run import PlannedRun, RunRecord
-from iolab.loads.checkpoint.workload import CheckpointJob
+from iolab.loads.checkpoint.workload import CheckpointJob, PhaseRun
 from iolab.loads.kvcache.workload import KvCacheJob
 from iolab.loads.training.workload import TrainingJob
 from iolab.registry import analysis_kinds
@@ -66,7 +68,7 @@ Recorder = Callable[[PlannedRun, float], RunRecord]
 def saved(run: PlannedRun, factor: float) -> RunRecord:
     CheckpointJob.require_type(run.point.job)
 
-    def slower(phase: checkpoints.PhaseRun) -> checkpoints.PhaseRun:
+    def slower(phase: PhaseRun) -> PhaseRun:
         ranks = tuple(replace(rank, end_ns=round(rank.end_ns * factor)) for rank in phase.ranks)
         return replace(phase, ranks=ranks)
 
@@ -110,6 +112,16 @@ def stored(directory: Path, workload: str, recorder: Recorder, factor: float = 1
             record, judge_run(record, facts, analysis_kinds()), analysis_version=ANALYSIS_VERSION
         )
     return directory
+
+
+def test_times_of_checkpoints_have_an_interval_over_them(tmp_path: Path) -> None:
+    (point,) = iolab.load(stored(tmp_path / "own", CHECKPOINT, saved)).points
+    save = point.metrics["save_ns"]
+    ran = [run.metrics["save_ns"].value or 0.0 for run in point.runs]
+    assert save.value == pytest.approx(math.exp(fmean(map(math.log, ran))))
+    assert save.low is not None
+    assert save.high is not None
+    assert save.low < min(ran) < max(ran) < save.high
 
 
 @KINDS

@@ -6,10 +6,10 @@ from typing import Final
 
 from iolab.core.metric_spec import Better, CombineRule, MetricSpec
 
-SAVE: Final = MetricSpec("save_ns", "save time", "ns", Better.LOWER, CombineRule.EXTREME)
+SAVE: Final = MetricSpec("save_ns", "save time", "ns", Better.LOWER, CombineRule.MEAN)
 """From the common start to the slowest rank's last flush, close or rename."""
 
-RESTORE: Final = MetricSpec("restore_ns", "restore time", "ns", Better.LOWER, CombineRule.EXTREME)
+RESTORE: Final = MetricSpec("restore_ns", "restore time", "ns", Better.LOWER, CombineRule.MEAN)
 """From the common start to the slowest rank's last close."""
 
 SAVE_RATE: Final = MetricSpec(
