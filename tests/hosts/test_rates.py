@@ -258,6 +258,16 @@ def test_hosts_keep_their_own_clocks_and_names() -> None:
     ]
 
 
+def test_a_host_that_is_watched_twice_within_a_run_has_all_its_steps() -> None:
+    """As each half of a checkpoint is: both begin with sample 0."""
+    moments = [(0, 0.0), (1, 1.0), (2, 1.5), (0, 4.0), (1, 5.0), (2, 5.5)]
+    found = series(
+        *(sample(seq, at, disks={"d": {"read_ios": round(at * 10)}}) for seq, at in moments)
+    )
+    assert times_s(found["disk", "d", "read_iops"]) == [1.0, 1.5, 4.0, 5.0, 5.5]
+    assert values(found["disk", "d", "read_iops"]) == [10.0] * 5
+
+
 def test_series_are_ordered_by_host_scope_name_and_metric() -> None:
     disks = {"b": DISK_0, "a": DISK_0}
     found = derive_series(

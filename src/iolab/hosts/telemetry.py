@@ -45,10 +45,11 @@ class _HostSamples:
     would leave the memory in pieces.
     """
 
-    __slots__ = ("codes", "heads", "values")
+    __slots__ = ("codes", "first_seq", "heads", "values")
 
     def __init__(self) -> None:
         self.heads = array("q")
+        self.first_seq = 0
         self.codes: list[SignedInts] = []
         self.values = bytearray()
 
@@ -72,7 +73,10 @@ class CounterCollector:
         samples = self._hosts.get(host)
         if samples is None:
             samples = self._hosts[host] = _HostSamples()
-        samples.heads.extend((seq, real_ns))
+        if samples.heads and samples.first_seq + seq <= samples.heads[-2]:
+            # A host that is watched once more within a run, as for each half of it, begins again.
+            samples.first_seq = samples.heads[-2] + 1 - seq
+        samples.heads.extend((samples.first_seq + seq, real_ns))
         samples.codes.append(codes)
         samples.values += values.data
 
