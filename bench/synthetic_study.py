@@ -22,7 +22,7 @@ from iolab.core.host import (
     TargetFacts,
     ToolFacts,
 )
-from iolab.core.run import Plan, PlanCost, PlannedRun, Point
+from iolab.core.run import Plan, PlanDemand, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import BY_IOPS, Axis, DataSet, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
@@ -135,7 +135,7 @@ def make_plan(shape: Shape) -> Plan:
             DataSet("s1g", one, shape.numjobs, 1, GIB) for one in shape.configuration_ids
         ),
         runs=runs,
-        budget=PlanCost(
+        budget=PlanDemand(
             seconds, (("measure", seconds),), shape.numjobs * GIB, 0, shape.numjobs * GIB
         ),
         destroyed_device_texts=(),

@@ -31,7 +31,7 @@ from iolab.core.toml import read_regular_file
 from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.guests.hosts import parse_cpu_list
-from iolab.guests.qemu import FlowControl, GuestMonitor
+from iolab.guests.qemu import FlowControl, QmpClient
 from iolab.hosts.answers import (
     ByeAnswer,
     DirectionTraceAnswer,
@@ -485,7 +485,7 @@ async def _monitor_reply(size: int) -> Outcome:
     reader.feed_data(greeting + b" " * (size - len(greeting) - 1) + b"\n")
     reader.feed_eof()
     try:
-        await GuestMonitor.open("g", reader, _Deaf(), 5.0)
+        await QmpClient.open("g", reader, _Deaf(), 5.0)
     except HostLostError as lost:
         return "what is not QMP" not in lost.message, lost.message
     return True, ""

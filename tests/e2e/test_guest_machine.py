@@ -30,7 +30,7 @@ from iolab.guests.blocks import (
 from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_command
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
-from iolab.guests.qemu import GuestMonitor
+from iolab.guests.qemu import QmpClient
 from iolab.hosts.message import HostLostError
 
 pytestmark = pytest.mark.e2e
@@ -91,11 +91,11 @@ async def started(argv: Sequence[str], folder: Path) -> AsyncIterator[asyncio.su
 
 
 @asynccontextmanager
-async def halted(built: Machine, folder: Path) -> AsyncIterator[GuestMonitor]:
+async def halted(built: Machine, folder: Path) -> AsyncIterator[QmpClient]:
     """A QEMU that waits for ever before the first instruction, with its histograms begun."""
     async with started((*qemu_argv(built, "qemu-system-x86_64"), "-S"), folder) as process:
         reader, writer = await connected(folder / monitor_socket(built.guest), process)
-        monitor = await GuestMonitor.open(built.guest, reader, writer)
+        monitor = await QmpClient.open(built.guest, reader, writer)
         await monitor.run_command(HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=PATIENCE_S)
         yield monitor
         await monitor.close()
@@ -119,19 +119,19 @@ async def connected(
     pytest.fail(f"QEMU ended: {said.decode()}")
 
 
-async def work(monitor: GuestMonitor, *commands: str) -> None:
+async def work(monitor: QmpClient, *commands: str) -> None:
     """Commands of qemu-io on the data disk, all of them ended when this returns."""
     await begin(monitor, *commands, "aio_flush")
 
 
-async def begin(monitor: GuestMonitor, *commands: str) -> None:
+async def begin(monitor: QmpClient, *commands: str) -> None:
     for command in commands:
         line = {"command-line": f'qemu-io -d data-disk "{command}"'}
         said = await monitor.run_command("human-monitor-command", line, deadline_s=PATIENCE_S)
         assert said == "", said
 
 
-async def counted(monitor: GuestMonitor) -> GuestDiskCounts:
+async def counted(monitor: QmpClient) -> GuestDiskCounts:
     return parse_block_stats("vm01", await monitor.run_command(COUNTERS, deadline_s=PATIENCE_S))
 
 
@@ -299,7 +299,7 @@ def test_the_end_of_a_qemu_is_told(folder: Path) -> None:
     talk(conversation)
 
 
-async def asked_until_the_end(monitor: GuestMonitor) -> None:
+async def asked_until_the_end(monitor: QmpClient) -> None:
     while True:
         await monitor.run_command("query-status", deadline_s=PATIENCE_S)
 

@@ -26,7 +26,15 @@ from iolab.core.metric import (
     Outlier,
     Result,
 )
-from iolab.core.run import DeviceDelta, MonitoredHost, Plan, PlanCost, PlannedRun, Point, RunRecord
+from iolab.core.run import (
+    DeviceDelta,
+    MonitoredHost,
+    Plan,
+    PlanDemand,
+    PlannedRun,
+    Point,
+    RunRecord,
+)
 from iolab.core.samples import CounterTable
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Axis, Direction, Workload
@@ -156,7 +164,7 @@ def _source(
     ]
     asked = list(itertools.product(points, range(1, study.method.repeats + 1)))
     runs = tuple(PlannedRun(order, r, point) for order, (point, r) in enumerate(asked, 1))
-    plan = Plan(study.id, "0f3ac1d2e4b59687", (), runs, PlanCost(1.0, (), 1, 1, 1), ())
+    plan = Plan(study.id, "0f3ac1d2e4b59687", (), runs, PlanDemand(1.0, (), 1, 1, 1), ())
     facts = {spec.name: facts_of(spec.name) for spec in study.hosts}
     session = replace(plain.session, study=study.id, title=study.title)
     return GuestSource(

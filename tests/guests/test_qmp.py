@@ -11,7 +11,7 @@ import pytest
 
 from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import HostError
-from iolab.guests.qemu import GuestMonitor, MonitorRefusalError, explaining_console_lines
+from iolab.guests.qemu import MonitorRefusalError, QmpClient, explaining_console_lines
 from iolab.hosts.message import HostLostError
 from tests.recorded import recorded
 
@@ -43,8 +43,8 @@ class Qemu:
     def close(self) -> None:
         self.closed = True
 
-    async def open(self, limit_s: float = PATIENCE_S) -> GuestMonitor:
-        return await GuestMonitor.open("g0", self.reader, self, limit_s)
+    async def open(self, limit_s: float = PATIENCE_S) -> QmpClient:
+        return await QmpClient.open("g0", self.reader, self, limit_s)
 
 
 def talk(conversation: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -18,7 +18,7 @@ from iolab.guests.blocks import (
     block_counts_between,
     parse_block_stats,
 )
-from iolab.guests.qemu import GuestMonitor
+from iolab.guests.qemu import QmpClient
 
 PATIENCE_S: Final = 20.0
 
@@ -118,7 +118,7 @@ def test_a_monitor_answers_or_is_lost(lines: list[bytes]) -> None:
         reader.feed_data(b'{"QMP": {}}\n' + b"".join(line + b"\n" for line in lines))
         reader.feed_eof()
         with suppress(HostError):
-            monitor = await GuestMonitor.open("g0", reader, Sayer())
+            monitor = await QmpClient.open("g0", reader, Sayer())
             with suppress(HostError):
                 await monitor.run_command("query-blockstats", deadline_s=PATIENCE_S)
             await monitor.close()

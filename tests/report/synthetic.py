@@ -24,7 +24,7 @@ from iolab.core.run import (
     DeviceDelta,
     HostRun,
     Plan,
-    PlanCost,
+    PlanDemand,
     PlannedRun,
     Point,
     RunRecord,
@@ -239,7 +239,7 @@ def source_of(study: Study, seconds: int = 60) -> Source:
                     PlannedRun(len(runs) + r, r, point) for r in range(1, study.method.repeats + 1)
                 ]
     sets = tuple(DataSet("s256m", c.id, 4, 1, GIB // 4) for c in study.configurations[:1])
-    plan = Plan(study.id, "0f3ac1d2e4b59687", sets, tuple(runs), PlanCost(1.0, (), 1, 1, 1), ())
+    plan = Plan(study.id, "0f3ac1d2e4b59687", sets, tuple(runs), PlanDemand(1.0, (), 1, 1, 1), ())
     return Source(
         study=study,
         plan=plan,

@@ -10,20 +10,20 @@ from bench.synthetic import make_facts, make_record, make_result
 from msgspec.structs import replace
 
 from iolab.errors import StoreError
-from iolab.serve.sessions import StateReader
+from iolab.serve.sessions import SessionStateReader
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, SHAPE, STUDY
 
 
 def test_a_session_that_does_not_change_stays_the_same(folder: Path) -> None:
-    reader = StateReader()
+    reader = SessionStateReader()
     first = reader.read_state(folder)
     (folder / "report.html").write_text("a report beside it is no change")
-    assert reader.read_state(folder) == first == StateReader().read_state(folder)
+    assert reader.read_state(folder) == first == SessionStateReader().read_state(folder)
 
 
 def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
-    folder, reader, seen = tmp_path / "one", StateReader(), []
+    folder, reader, seen = tmp_path / "one", SessionStateReader(), []
     with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab",)) as writer:
         writer.record_start(make_facts(SHAPE), "0.1.0")
         seen.append(reader.read_state(folder))
@@ -51,13 +51,13 @@ def test_a_link_in_place_of_a_file_is_refused(folder: Path, tmp_path: Path, name
     (folder / name).rename(tmp_path / "moved")
     (folder / name).symlink_to(tmp_path / "moved")
     with pytest.raises(StoreError, match=f"'{name}' .* is a link"):
-        StateReader().read_state(folder)
+        SessionStateReader().read_state(folder)
 
 
 def test_links_deeper_down_are_refused_also_after_a_first_look(
     folder: Path, tmp_path: Path
 ) -> None:
-    reader = StateReader()
+    reader = SessionStateReader()
     reader.read_state(folder)
     run = next(folder.glob("points/*/run-1"))
     (run / "manifest.json").rename(tmp_path / "moved")
@@ -70,17 +70,17 @@ def test_a_run_that_is_a_link_is_refused(folder: Path, session: Path) -> None:
     point = next(folder.glob("points/*"))
     (point / "run-7").symlink_to(next(session.glob("points/*/run-1")))
     with pytest.raises(StoreError, match="'run-7'"):
-        StateReader().read_state(folder)
+        SessionStateReader().read_state(folder)
 
 
 def test_nothing_waits_for_a_pipe(folder: Path) -> None:
     (folder / "lock").unlink()
     os.mkfifo(folder / "lock")
     with pytest.raises(StoreError, match="special file"):
-        StateReader().read_state(folder)
+        SessionStateReader().read_state(folder)
 
 
 def test_a_file_beyond_all_measure_is_refused(folder: Path) -> None:
     os.truncate(folder / "hosts.json", 2 << 30)
     with pytest.raises(StoreError, match="2147483648 bytes"):
-        StateReader().read_state(folder)
+        SessionStateReader().read_state(folder)

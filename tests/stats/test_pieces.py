@@ -40,12 +40,12 @@ def test_mser_cuts_a_plateau() -> None:
     series[:60] *= 2
     assert steady_state.find_truncation(
         steady_state.clipped_block_medians(series)
-    ) == steady_state.Truncation(12, has_converged=True)
+    ) == steady_state.MserTruncation(12, has_converged=True)
 
 
 def test_mser_says_when_its_search_ended_first() -> None:
     assert not steady_state.find_truncation(np.linspace(2, 1, 60)).has_converged
-    assert steady_state.find_truncation(np.array([])) == steady_state.Truncation(
+    assert steady_state.find_truncation(np.array([])) == steady_state.MserTruncation(
         0, has_converged=False
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from iolab.store.codec import encode, encode_sealed
+from iolab.store.codec import encode, encode_with_digest
 from iolab.store.verify import describe_stored_file
 
 
@@ -18,7 +18,7 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     document.pop("sha256", None)
     change(document)
     if path.name != "manifest.json":
-        path.write_bytes(encode_sealed(document))
+        path.write_bytes(encode_with_digest(document))
         if path.name != "session.json":
             _list_again(path.parent, path.name)
         return

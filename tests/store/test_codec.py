@@ -17,7 +17,7 @@ from iolab.errors import StoreError
 from iolab.importers.foreign_run import ImportedHost
 from iolab.record import Record
 from iolab.store import layout
-from iolab.store.codec import decode_sealed, encode, encode_sealed
+from iolab.store.codec import decode_checked, encode, encode_with_digest
 
 
 class Inner(Record):
@@ -43,8 +43,8 @@ def document(*parts: Inner, text: str = "") -> Document:
 
 
 def returned(path: Path, value: Document) -> Document:
-    path.write_bytes(encode_sealed(value))
-    return decode_sealed(Document, path)
+    path.write_bytes(encode_with_digest(value))
+    return decode_checked(Document, path)
 
 
 @pytest.fixture
@@ -98,13 +98,13 @@ def test_another_format_is_told_whether_or_not_it_can_be_read(
 ) -> None:
     for content in (
         encode({"format": other, "new": "shape"}),
-        encode_sealed({"format": other, "new": "shape"}),
-        encode_sealed(replace(document(), format=other)),
+        encode_with_digest({"format": other, "new": "shape"}),
+        encode_with_digest(replace(document(), format=other)),
         encode(replace(document(), format=other)),
     ):
         path.write_bytes(content)
         with pytest.raises(StoreError, match=rf"format {other}, .* {layout.FORMAT}\.") as caught:
-            decode_sealed(Document, path)
+            decode_checked(Document, path)
         assert hint in caught.value.hint
 
 
@@ -112,15 +112,15 @@ def test_an_older_document_is_read_if_it_has_todays_shape(path: Path) -> None:
     older = layout.FORMAT - 1
     same = replace(document(), format=older)
     assert returned(path, same) == same
-    path.write_bytes(encode_sealed({"format": older, "old": "shape"}))
+    path.write_bytes(encode_with_digest({"format": older, "old": "shape"}))
     with pytest.raises(StoreError, match=f"has format {older}") as caught:
-        decode_sealed(Document, path)
+        decode_checked(Document, path)
     assert "older iolab" in caught.value.hint
 
 
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
-    path.write_bytes(encode_sealed({**to_builtins(document()), "later": [1]}))
-    assert decode_sealed(Document, path) == document()
+    path.write_bytes(encode_with_digest({**to_builtins(document()), "later": [1]}))
+    assert decode_checked(Document, path) == document()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_damaged_document_is_told_with_its_place(
 ) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError) as caught:
-        decode_sealed(Document, path)
+        decode_checked(Document, path)
     assert caught.value.message.startswith(f"'{path}' is damaged: {message}")
 
 
@@ -167,14 +167,14 @@ def test_a_damaged_document_is_told_with_its_place(
 def test_hostile_json_is_a_damaged_document(path: Path, hostile: bytes) -> None:
     path.write_bytes(hostile)
     with pytest.raises(StoreError, match="is damaged"):
-        decode_sealed(Document, path)
+        decode_checked(Document, path)
 
 
 def test_null_is_nan_in_a_part_of_a_kind_too(path: Path) -> None:
     host = ImportedHost("fio.json:1", (), resolution=math.nan)
-    path.write_bytes(encode_sealed(WithDetails(layout.FORMAT, host)))
+    path.write_bytes(encode_with_digest(WithDetails(layout.FORMAT, host)))
     assert b'"resolution":null' in path.read_bytes()
-    found = decode_sealed(WithDetails, path).details
+    found = decode_checked(WithDetails, path).details
     assert isinstance(found, ImportedHost)
     assert math.isnan(found.resolution)
 
@@ -187,5 +187,5 @@ def test_a_fault_in_a_part_of_a_kind_is_told_with_its_place(path: Path) -> None:
     ):
         path.write_bytes(content.replace(old, new))
         with pytest.raises(StoreError) as caught:
-            decode_sealed(WithDetails, path)
+            decode_checked(WithDetails, path)
         assert message in caught.value.message

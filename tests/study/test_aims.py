@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.configuration import AxisMode, LatencyLimit, Objective
+from iolab.core.configuration import AxisSampling, LatencyLimit, Objective
 from iolab.core.study import RunOrder
 from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.load_tables import parse_limit
@@ -19,7 +19,7 @@ MOST = workload('numjobs = 2\nobjective = "max-load"\nlimit = "read p99.9 <= 1.5
 
 def test_aims_are_read() -> None:
     curve, peak, most = (load(text).workloads[0].search_goal for text in (CURVE, PEAK, MOST))
-    assert (curve.axis, curve.headline, curve.is_adaptive) == (AxisMode.ADAPTIVE, (6,), True)
+    assert (curve.axis, curve.headline, curve.is_adaptive) == (AxisSampling.ADAPTIVE, (6,), True)
     assert peak.objective is Objective.PEAK
     assert most.limit == LatencyLimit("read_lat_ns_p99_9", 1.5e6)
     assert not load(SMALL).workloads[0].search_goal.is_adaptive

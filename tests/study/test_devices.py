@@ -137,7 +137,7 @@ def test_a_purge_that_the_device_has_not_is_refused() -> None:
 
 
 def costs(plan: Plan) -> dict[str, float]:
-    return {message.split(",")[0]: seconds for message, seconds in plan.budget.reasons}
+    return {message.split(",")[0]: seconds for message, seconds in plan.budget.time_items}
 
 
 def test_the_plan_foretells_purge_fill_and_rounds() -> None:

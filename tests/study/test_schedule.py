@@ -165,7 +165,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
     study = load(SMALL, "method.warmup=5s", "method.runtime=30s", "method.settle=2s")
     budget = make_plan(study).budget
     layout = (1 << 20) / ASSUMED_WRITE_BYTES_PER_S
-    assert [round(seconds, 6) for _, seconds in budget.reasons] == [
+    assert [round(seconds, 6) for _, seconds in budget.time_items] == [
         SESSION_OVERHEAD_S,
         round(layout, 6),
         105.0,
@@ -173,8 +173,8 @@ def test_the_budget_says_where_the_time_goes() -> None:
         2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s,
         5.0,
     ]
-    assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))
-    assert "1 MiB on each host at 200 MB/s (assumed)" in budget.reasons[1][0]
+    assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.time_items))
+    assert "1 MiB on each host at 200 MB/s (assumed)" in budget.time_items[1][0]
 
 
 @pytest.mark.parametrize(

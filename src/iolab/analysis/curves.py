@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from iolab.analysis.findings import POINTS_MIN, LoadFindings
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.study.schedule import Search, expand_points, load_curves, searches_in
+from iolab.study.schedule import Search, expand_points, load_curve_searches, searches_in
 
 
 def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
@@ -22,7 +22,9 @@ def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindin
     points = [point for point in expand_points(study) if point.data_set]
     searches = [s for s in searches_in(study, points) if _measured_point_count(s, measured)]
     lines = [
-        s for s in load_curves(study, points) if _measured_point_count(s, measured) >= POINTS_MIN
+        s
+        for s in load_curve_searches(study, points)
+        if _measured_point_count(s, measured) >= POINTS_MIN
     ]
     if not searches and not lines:
         return LoadFindings((), (), ())

@@ -239,7 +239,7 @@ class LoadAnalysis(Generic[View]):
         return ()
 
 
-class HostAnalysis(HostKindAnswers, Protocol):
+class HostKindAnalysis(HostKindAnswers, Protocol):
     """A kind of host that is more than a machine, with its checks by the question they answer."""
 
     @property
@@ -254,7 +254,7 @@ class AnalysisKinds(Record):
     """
 
     loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
-    hosts: tuple[HostAnalysis, ...] = ()
+    hosts: tuple[HostKindAnalysis, ...] = ()
     declared_metric_keys: tuple[str, ...] = ()
 
     def analysis_of_run(self, record: RunRecord) -> LoadAnalysis[Any]:

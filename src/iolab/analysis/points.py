@@ -37,7 +37,7 @@ from iolab.stats.repeats import (
     logarithms,
     sample_variance,
 )
-from iolab.stats.sentinel import Movement, judge_sentinel
+from iolab.stats.sentinel import SentinelMovement, judge_sentinel
 from iolab.study.schedule import expand_points
 from iolab.text import percent_text
 
@@ -220,10 +220,10 @@ def _keeps_search_limit(workload: Workload, point: PointSummary) -> bool:
 
 def has_higher_load(axis: Axis, other: Axis) -> bool:
     """Whether places differ in one number alone, which is higher at the first."""
-    apart = [(value, low) for value, low in zip(axis, other, strict=False) if value != low]
-    if len(axis) != len(other) or len(apart) != 1:
+    differing = [(value, low) for value, low in zip(axis, other, strict=False) if value != low]
+    if len(axis) != len(other) or len(differing) != 1:
         return False
-    (((name, value), (other_name, low)),) = apart
+    (((name, value), (other_name, low)),) = differing
     return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
 
 
@@ -505,7 +505,7 @@ class SentinelAlarm(Record):
     is the new state of the ground.
     """
 
-    movement: Movement
+    movement: SentinelMovement
     change: float
     last_trusted_order: int
     moved_order: int
@@ -539,7 +539,7 @@ def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAl
             continue
         series += values
         state = judge_sentinel(series, run_to_run_sd(ordered[: index + 1], metric))
-        if state.movement is not Movement.STILL:
+        if state.movement is not SentinelMovement.STILL:
             moved.append(SentinelAlarm(state.movement, state.change, last, result.order))
             series = values
         last = result.order
@@ -589,7 +589,7 @@ def results_with_sentinel_checks(results: Sequence[Result], study: Study) -> tup
 
 def alarm_text(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
-    how = "jumped" if alarm.movement is Movement.JUMPED else "drifted"
+    how = "jumped" if alarm.movement is SentinelMovement.JUMPED else "drifted"
     change = percent_text(math.expm1(alarm.change), signed=True)
     return (
         f"The sentinel {how} by {change} between runs {alarm.last_trusted_order} and "

@@ -121,11 +121,11 @@ class HostTelemetry:
                     continue
                 rate = _series_maximum(counter, span)
                 if counter.name in self._devices:
-                    rate -= self._load_bytes_per_s(number, span)
+                    rate -= self._peak_load_bytes_per_s(number, span)
                 if rate >= OTHER_BYTES_PER_S_MIN and counter.name in self._devices:
                     yield f"other {way}s on {counter.name}: {format_rate_bytes(rate)}"
 
-    def _load_bytes_per_s(self, direction: int, span: tuple[int, int]) -> float:
+    def _peak_load_bytes_per_s(self, direction: int, span: tuple[int, int]) -> float:
         """Bytes a second of the load itself, the most of any interval then."""
         table = self._load
         chosen = (

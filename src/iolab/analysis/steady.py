@@ -166,7 +166,7 @@ def judge_steadiness(
     window = Window(
         series.second_start_ns(decision.cut_s), series.second_start_ns(decision.seconds)
     )
-    excess = 0.0 if record.rule else _excess_share_over_steady_mean(record, series, decision)
+    excess = 0.0 if record.rule else _excess_over_steady_mean(record, series, decision)
     return SteadinessView(
         _steadiness_record(decision, settings),
         window,
@@ -203,7 +203,7 @@ def _fixed_length_settings(
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _excess_share_over_steady_mean(
+def _excess_over_steady_mean(
     record: RunRecord, series: FleetRateSeries, decision: StoppingDecision
 ) -> float:
     counted = series.counts[round(record.warmup_s) :]

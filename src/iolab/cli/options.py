@@ -181,7 +181,7 @@ def setting_completions(incomplete: str) -> list[str]:
     return [f"{name}=" for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
-def server_assignments(written: str) -> tuple[str, ...]:
+def server_option_overrides(written: str) -> tuple[str, ...]:
     """The same as `--set` says it: a kind of server by its name, else the cluster's addresses."""
     if written in _server_kind_completions():
         return (f"server.kind={written}",)
@@ -638,7 +638,7 @@ def load_study(
     overrides = (
         *(options.sets or ()),
         *([options.method.assignment] if options.method else ()),
-        *(server_assignments(server) if server is not None else ()),
+        *(server_option_overrides(server) if server is not None else ()),
         *workload_assignments(
             options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
         ),

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from iolab.core.study import Study
     from iolab.errors import Fault, IolabError
     from iolab.importers.job_files import StudyDraft
-    from iolab.session.discovery import Discovery
+    from iolab.session.discovery import DiscoveredHosts
     from iolab.store.reader import SessionReader
 
 
@@ -253,14 +253,14 @@ def plan(
 
 
 def with_new_cost(study: Study, plan: Plan) -> Plan:
-    """A session's plan with what it costs as this version knows it."""
+    """A session's plan with what it takes as this version knows it."""
     from iolab.registry import study_kinds
-    from iolab.study.cost import plan_cost
+    from iolab.study.cost import plan_demand
 
-    cost = plan_cost(
+    demand = plan_demand(
         study, study_kinds(), plan.data_sets, plan.runs, runs_more=plan.extra_run_count
     )
-    return replace(plan, budget=cost)
+    return replace(plan, budget=demand)
 
 
 def _session_named_as_study(options: StudyOptions) -> SessionReader | None:
@@ -309,7 +309,7 @@ def _facts_and_refusal(
     return discovery.facts, None
 
 
-async def _discover_hosts(study: Study) -> Discovery:
+async def _discover_hosts(study: Study) -> DiscoveredHosts:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
     Of guests that a session would boot their nodes are asked.

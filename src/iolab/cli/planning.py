@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from iolab.core.configuration import Objective
-from iolab.core.run import Plan, PlanCost, PlannedRun
+from iolab.core.run import Plan, PlanDemand, PlannedRun
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
@@ -82,7 +82,7 @@ def plan_lines(
     yield section_title(f"Time: {_duration_text(plan.budget)}")
     seconds = [
         [Text(f"  {format_duration_s(part)}"), literal_text(why)]
-        for why, part in plan.budget.reasons
+        for why, part in plan.budget.time_items
     ]
     yield terminal_table([Column("", is_number=True), Column("", can_wrap=True)], seconds)
 
@@ -142,7 +142,7 @@ def plan_document(
         "budget": {
             "seconds": budget.seconds,
             "least_seconds": budget.least_seconds,
-            "reasons": [{"message": why, "seconds": part} for why, part in budget.reasons],
+            "reasons": [{"message": why, "seconds": part} for why, part in budget.time_items],
             "layout_bytes_per_host": budget.layout_bytes_per_host,
             "writes": forecast_writes(study, plan, study_kinds(), results).document(),
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
@@ -163,7 +163,7 @@ def plan_document(
     }
 
 
-def _duration_text(budget: PlanCost) -> str:
+def _duration_text(budget: PlanDemand) -> str:
     """How long it takes, from the least to the most where runs end when they may."""
     most = format_duration_s(budget.seconds)
     if budget.least_seconds is None:

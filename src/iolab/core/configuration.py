@@ -91,7 +91,7 @@ class Objective(StrEnum):
     """The highest rate at which a latency stays under a limit."""
 
 
-class AxisMode(StrEnum):
+class AxisSampling(StrEnum):
     """Which values of an axis are measured."""
 
     LISTED = "listed"
@@ -122,14 +122,14 @@ class WorkloadObjective(Record):
     """
 
     objective: Objective = Objective.GRID
-    axis: AxisMode = AxisMode.LISTED
+    axis: AxisSampling = AxisSampling.LISTED
     headline: tuple[int, ...] = ()
     limit: LatencyLimit | None = None
 
     @property
     def is_adaptive(self) -> bool:
         """Whether results decide which points are measured."""
-        return self.objective is not Objective.GRID or self.axis is AxisMode.ADAPTIVE
+        return self.objective is not Objective.GRID or self.axis is AxisSampling.ADAPTIVE
 
 
 GRID_OBJECTIVE: Final = WorkloadObjective()

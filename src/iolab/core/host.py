@@ -509,8 +509,8 @@ class HostProgram(Record):
     It is on a host that has `name` on its PATH. `version_commands` are the commands that tell
     versions, by their programs. `version_text` says what hosts must have alike,
     `unequal_versions_hint` what to do where they have not. `fault_of_facts` says what is wrong with
-    it on a host, and is None where load is as well made by something else; `install` is what to do
-    then.
+    it on a host, and is None where load is as well made by something else; `install_hint` is what
+    to do then.
     """
 
     name: str
@@ -519,7 +519,7 @@ class HostProgram(Record):
     version_text: Callable[[HostFacts], str]
     unequal_versions_hint: str
     fault_of_facts: Callable[[HostFacts], str | None] | None = None
-    install: str = ""
+    install_hint: str = ""
 
     def is_installed(self, facts: HostFacts) -> bool:
         """Whether it is on the PATH of that host."""

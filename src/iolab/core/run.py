@@ -98,8 +98,8 @@ class PlannedRun(Record):
         return self.point.digest, self.repeat
 
 
-class PlanCost(Record):
-    """What a plan will cost at most: `reasons` say where the seconds go, each (what, seconds).
+class PlanDemand(Record):
+    """What a plan will cost at most: `time_items` say where the seconds go, each (what, seconds).
 
     `least_seconds` is the same where every run ends as early as it may; None where none can.
     `write_bytes_estimate` are bytes over all hosts whatever targets can do: layout,
@@ -108,7 +108,7 @@ class PlanCost(Record):
     """
 
     seconds: float
-    reasons: tuple[tuple[str, float], ...]
+    time_items: tuple[tuple[str, float], ...]
     layout_bytes_per_host: int
     write_bytes_estimate: int
     free_bytes_needed_per_host: int
@@ -129,7 +129,7 @@ class Plan(Record):
     digest: str
     data_sets: tuple[DataSet, ...]
     runs: tuple[PlannedRun, ...]
-    budget: PlanCost
+    budget: PlanDemand
     destroyed_device_texts: tuple[str, ...]
     candidate_points: tuple[Point, ...] = ()
     extra_run_count: int = 0

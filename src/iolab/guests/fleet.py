@@ -50,7 +50,7 @@ from iolab.hosts.kit_cache import Notify
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.discovery import Discovery, discover_hosts_and_targets
+from iolab.session.discovery import DiscoveredHosts, discover_hosts_and_targets
 from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
 from iolab.study.readiness import host_change_faults
 from iolab.study.targets import hosts_making_load, hosts_making_load_of_point, hypervisors_of_study
@@ -241,7 +241,7 @@ class SessionGuests:
         """Whether there are guests to boot."""
         return booted_guest_settings(self._session.study) is not None
 
-    async def boot(self, nodes: Discovery) -> None:
+    async def boot(self, nodes: DiscoveredHosts) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
 
         `nodes` is what they told. Raises HostError or EngineError, with every fault that is

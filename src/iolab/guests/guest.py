@@ -226,7 +226,7 @@ def guest_bytes_per_node(study: Study) -> int:
     return image_bytes(study, each) + KIT_BYTES if each else 0
 
 
-def guest_cost_reasons(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
+def guest_time_items(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
     """Kits, images, boots and starts, each with its seconds; `rate` is of writing on one node."""
     settings = booted_guest_settings(study)
     if settings is None:

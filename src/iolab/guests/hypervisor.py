@@ -27,7 +27,7 @@ from iolab.guests.machine import (
     qemu_argv,
 )
 from iolab.guests.problems import QEMU
-from iolab.guests.qemu import GuestMonitor, QemuRun, SocketRelay
+from iolab.guests.qemu import QemuRun, QmpClient, SocketRelay
 from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host, Link
 from iolab.hosts.kit_cache import Notify
@@ -64,7 +64,7 @@ class RunningGuest(Struct):
 
     booted: BootedQemu
     monitor_relay: SocketRelay | None = None
-    monitor: GuestMonitor | None = None
+    monitor: QmpClient | None = None
 
     async def close_monitor(self) -> None:
         """Speak to its QEMU no more."""
@@ -160,7 +160,7 @@ class Hypervisor:
             booted = await self._boot_with_retries(guest, settings)
         self._session.emit(GuestBooted(guest, self.name, booted.seconds))
         running = self.running[guest] = RunningGuest(booted)
-        await self._open_monitor(guest, running)
+        await self._open_qmp(guest, running)
         return GuestLink(booted, running.close_monitor)
 
     async def remove_folder(self) -> None:
@@ -185,14 +185,14 @@ class Hypervisor:
                 self._session.emit(Notice(f"{hung.message} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
-    async def _open_monitor(self, guest: str, running: RunningGuest) -> None:
+    async def _open_qmp(self, guest: str, running: RunningGuest) -> None:
         """Its QEMU's monitor; a guest without one is measured all the same."""
         try:
             wire = await SocketRelay.connect(
                 self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S
             )
             running.monitor_relay = wire
-            running.monitor = await GuestMonitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
+            running.monitor = await QmpClient.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
             await running.monitor.run_command(
                 HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
             )

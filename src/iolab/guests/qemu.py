@@ -269,7 +269,7 @@ class MonitorRefusalError(HostError):
     """A command that QEMU answered with an error; the monitor goes on."""
 
 
-class GuestMonitor:
+class QmpClient:
     """One guest's monitor. Commands go one after the other; what nobody asked for is dropped.
 
     Once it is lost it stays lost, and says why.

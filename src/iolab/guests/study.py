@@ -12,7 +12,7 @@ from iolab.guests.guest import (
     GuestSettings,
     booted_guest_settings,
     guest_bytes_per_node,
-    guest_cost_reasons,
+    guest_time_items,
     image_bytes,
     max_booted_guests_per_node,
 )
@@ -33,7 +33,7 @@ from iolab.guests.vm_table import VmTable, guest_settings_from_table, placeholde
 from iolab.study.build import build_host_spec
 from iolab.study.file import HostTable
 from iolab.study.forecast import VerdictLimit, point_digests
-from iolab.study.kinds import HostCost, KnownFacts
+from iolab.study.kinds import HostDemand, KnownFacts
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import hypervisors_of_study
@@ -94,10 +94,10 @@ class GuestStudy:
                 Level.INDICATIVE, why, hint, point_digests(run.point for run in runs)
             )
 
-    def host_cost(self, study: Study, runs: int, rate: float) -> HostCost:
+    def host_demand(self, study: Study, runs: int, rate: float) -> HostDemand:
         """Their images, their boots, and what a node needs space for."""
-        return HostCost(
-            reasons=tuple(guest_cost_reasons(study, runs, rate)),
+        return HostDemand(
+            time_items=tuple(guest_time_items(study, runs, rate)),
             disk_bytes=image_bytes(study, max_booted_guests_per_node(study)),
             space_bytes=guest_bytes_per_node(study),
         )

@@ -83,7 +83,7 @@ class CommandHost(Host):
         """The words that reach the host. Raises HostError."""
         return CommandPrefix(self.name, self.spec.command)
 
-    async def with_place_facts(self, facts: HostFacts, path: str | None) -> HostFacts:
+    async def with_cluster_facts(self, facts: HostFacts, path: str | None) -> HostFacts:
         """Of a pod, what its cluster tells of it and of the volume at the path."""
         pod = pod_of_command(self.spec.command)
         return facts if pod is None else replace(facts, pod=await read_pod_facts(pod, path))
@@ -133,11 +133,11 @@ async def list_pods(
 
     The second is the JSON for `pods_inventory`. HostError with kubectl's own words.
     """
-    code, output, _ = await _run_and_get_output(("kubectl", "config", "current-context"), limit_s)
+    code, output, _ = await _run_kubectl(("kubectl", "config", "current-context"), limit_s)
     context = output.decode("utf-8", "replace").strip() if code == 0 else ""
     if not context.isprintable() or len(context) > CONTEXT_CHARACTERS:
         raise HostError("The name of kubectl's context cannot be written down.", "Rename it.")
-    code, output, stderr = await _run_and_get_output(list_pods_command(selection), limit_s)
+    code, output, stderr = await _run_kubectl(list_pods_command(selection), limit_s)
     if code != 0:
         raise HostError(f"kubectl cannot list the pods ({exit_text(code, stderr)}).", _KUBECTL_HELP)
     if len(output) > LISTING_BYTES:
@@ -145,9 +145,7 @@ async def list_pods(
     return context or None, output.decode("utf-8", "replace")
 
 
-async def _run_and_get_output(
-    argv: tuple[str, ...], limit_s: float
-) -> tuple[int | None, bytes, bytes]:
+async def _run_kubectl(argv: tuple[str, ...], limit_s: float) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""
     try:
         return await run_local_process(argv, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)

@@ -182,7 +182,7 @@ class FileEngine(LoadTool, Protocol[JobT]):
 
 
 @runtime_checkable
-class Verifier(Protocol):
+class LedgerEngine(Protocol):
     """An engine that can hold what it reads against what was last written there."""
 
     def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
@@ -196,7 +196,7 @@ def with_ledger(engine: LoadTool, command: Command, ledger: BlockLedger | None) 
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
     if ledger is None:
         return command
-    if not isinstance(engine, Verifier):
+    if not isinstance(engine, LedgerEngine):
         raise EngineError(
             f"{engine.name} does not verify what it reads.", "Leave verify out of the workload."
         )

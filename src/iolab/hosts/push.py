@@ -119,13 +119,13 @@ class CommandRunner(Protocol):
 
 
 class HostFiles(Protocol):
-    """A host's files, as far as the agent needs them. Every step raises HostError when it fails."""
+    """A host's files, as far as the agent needs them. All but `try_make_folder` raise HostError."""
 
     @property
     def runner(self) -> CommandRunner:
         """The host's programs."""
 
-    async def make_folder(self, path: str) -> str:
+    async def try_make_folder(self, path: str) -> str:
         """Make a folder of mode 700, if nothing is there; why it could not, "" where it could."""
 
     async def describe(self, path: str) -> str:
@@ -190,7 +190,7 @@ class CommandFiles(Record):
 
     runner: CommandRunner
 
-    async def make_folder(self, path: str) -> str:
+    async def try_make_folder(self, path: str) -> str:
         """`mkdir`, which also fails where the folder is there."""
         ran = await self.runner.run("mkdir", "-m", "700", path)
         return "" if ran.code == 0 else exit_text(ran.code, ran.stderr)
@@ -227,7 +227,7 @@ async def _private_folder(files: HostFiles) -> str:
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
-    failure = await files.make_folder(folder)
+    failure = await files.try_make_folder(folder)
     try:
         described = await files.describe(folder)
     except HostError:

@@ -199,36 +199,36 @@ async def run_and_get_output(
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     env: Sequence[tuple[str, str]] = (),
     codes: frozenset[int] = SUCCESS_CODES,
-    install: str = INSTALL_HINT,
+    install_hint: str = INSTALL_HINT,
     stdin: bytes = b"",
 ) -> bytes:
     """Run a command to its end, `stdin` on its standard input; its standard output.
 
-    EngineError when it cannot be started (`install` is what to do then), ends with another code
-    than `codes`, is killed, takes longer than `limit_s` or prints too much; the end of what it said
-    on standard error is part of it. HostError when the host fails.
+    EngineError when it cannot be started (`install_hint` is what to do then), ends with another
+    code than `codes`, is killed, takes longer than `limit_s` or prints too much; the end of what it
+    said on standard error is part of it. HostError when the host fails.
     """
     words = tuple(argv)
     command = Command(words, cwd, stdin, " ".join(words), limit_s, output_limit_bytes, tuple(env))
     printed = bytearray()
-    ending = await run_installed_process(
-        host, command, asyncio.Event(), printed.extend, install=install
+    ending = await run_program_or_raise(
+        host, command, asyncio.Event(), printed.extend, install_hint=install_hint
     )
     if fault := exit_fault(ending, command, codes):
         raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", CORRECT_HINT)
     return bytes(printed)
 
 
-async def run_installed_process(
+async def run_program_or_raise(
     host: Host,
     command: Command,
     halt: asyncio.Event,
     on_output: Callable[[bytes], object],
     *,
     on_stderr: Callable[[bytes], object] | None = None,
-    install: str = INSTALL_HINT,
+    install_hint: str = INSTALL_HINT,
 ) -> ProcessEnding:
-    """`drive` for a program that may be missing: that is an EngineError, `install` what to do."""
+    """`run_process` for a program that may be missing: EngineError with `install_hint` then."""
     try:
         return await run_process(host, command, halt, on_output, on_stderr=on_stderr)
     except AgentRefusalError as refused:
@@ -236,7 +236,7 @@ async def run_installed_process(
             raise
         name, why = program_name(command), excerpt(refused.reason).rstrip(".")
         raise EngineError(
-            f"There is no {name} to run on host '{host.name}': {why}.", install
+            f"There is no {name} to run on host '{host.name}': {why}.", install_hint
         ) from None
 
 

@@ -333,7 +333,7 @@ class SftpFiles:
         self.runner = runner
         self._client = client
 
-    async def make_folder(self, path: str) -> str:
+    async def try_make_folder(self, path: str) -> str:
         """A folder of mode 700, if nothing is there; why it could not, "" where it could."""
         attributes = asyncssh.SFTPAttrs(permissions=0o700)
         try:

@@ -27,7 +27,7 @@ from iolab.core.run import (
     EngineOutput,
     HostRun,
     Plan,
-    PlanCost,
+    PlanDemand,
     PlannedRun,
     Point,
     RunRecord,
@@ -146,7 +146,7 @@ def plan_imported_session(
     study = _imported_study(configuration, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(each.planned for each in placed)
     digest = content_digest([run.point.digest for run in planned])
-    budget = PlanCost(0.0, (), 0, 0, 0)
+    budget = PlanDemand(0.0, (), 0, 0, 0)
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 

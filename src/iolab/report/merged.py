@@ -26,7 +26,7 @@ from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.metric import HostResult, NodeResult, Result, Spread
-from iolab.core.run import HostRun, MonitoredHost, Plan, PlanCost, PlannedRun, Point
+from iolab.core.run import HostRun, MonitoredHost, Plan, PlanDemand, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
@@ -341,9 +341,9 @@ def merge_plans(
         digest=content_digest([plan.digest for plan in plans]),
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
-        budget=PlanCost(
+        budget=PlanDemand(
             seconds=sum(budget.seconds for budget in budgets),
-            reasons=tuple(reason for budget in budgets for reason in budget.reasons),
+            time_items=tuple(item for budget in budgets for item in budget.time_items),
             layout_bytes_per_host=max(budget.layout_bytes_per_host for budget in budgets),
             write_bytes_estimate=sum(budget.write_bytes_estimate for budget in budgets),
             free_bytes_needed_per_host=max(budget.free_bytes_needed_per_host for budget in budgets),

@@ -106,7 +106,7 @@ class SessionState(Record):
     is_being_written: bool
 
 
-class StateReader:
+class SessionStateReader:
     """Looks at sessions, and remembers the folders in which nothing leads elsewhere."""
 
     def __init__(self) -> None:
@@ -290,7 +290,7 @@ class SessionLibrary:
         self._kinds = kinds
         self._clock = clock
         self._lock = Lock()
-        self._states = StateReader()
+        self._states = SessionStateReader()
         self._found: FoundSessionFolders | None = None
         self._found_at = 0.0
         self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()

@@ -93,7 +93,7 @@ async def host_leftovers(
     return read_answer(host.name, Leftovers, answer)
 
 
-class Discovery(Record):
+class DiscoveredHosts(Record):
     """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
 
     hellos: dict[str, Hello]
@@ -102,7 +102,7 @@ class Discovery(Record):
     devices: dict[str, DeviceFacts] = field(default_factory=dict)
 
     @classmethod
-    def merged(cls, parts: Iterable[Discovery]) -> Discovery:
+    def merged(cls, parts: Iterable[DiscoveredHosts]) -> DiscoveredHosts:
         """What several hosts told."""
         whole = cls({}, {}, {}, {})
         for part in parts:
@@ -136,7 +136,7 @@ class DiscoveryQueries(Record):
 
 async def discover_hosts_and_targets(
     study: Study, hosts: Mapping[str, Host], queries: DiscoveryQueries
-) -> Discovery:
+) -> DiscoveredHosts:
     """Ask all hosts given at once. HostError names every one that failed, and what to do.
 
     The hosts stay connected; whoever made them closes them.
@@ -154,7 +154,7 @@ async def discover_hosts_and_targets(
     carrying = {node.name for node in hypervisors_of_study(study)}
     booting = {target.host: target for target in queries.node_targets}
 
-    async def discover_host(host: Host) -> Discovery:
+    async def discover_host(host: Host) -> DiscoveredHosts:
         spec = specs[host.name]
         if host.name in by_host:
             return await _discover_targets(host, spec, tuple(by_host[host.name]), tools, study)
@@ -166,10 +166,10 @@ async def discover_hosts_and_targets(
         path = spec.path if host.name in carrying else None
         answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
         facts = _with_monitored_devices(spec, read_facts(host.name, answer))
-        return Discovery({host.name: hello}, {host.name: facts}, {})
+        return DiscoveredHosts({host.name: hello}, {host.name: facts}, {})
 
     visits = await gather_hosts([hosts[name] for name in (*by_host, *watched)], discover_host)
-    return Discovery.merged(visits.results_or_raise().values())
+    return DiscoveredHosts.merged(visits.results_or_raise().values())
 
 
 async def _discover_targets(
@@ -178,7 +178,7 @@ async def _discover_targets(
     targets: tuple[Target, ...],
     tools: Mapping[str, list[str]],
     study: Study,
-) -> Discovery:
+) -> DiscoveredHosts:
     settings, rights = study.target, needs_root_rights(study)
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
@@ -193,7 +193,7 @@ async def _discover_targets(
             tools=tools,
             cloud=settings.cloud_metadata,
         )
-        answered = await host.with_place_facts(read_facts(host.name, answer), target.path)
+        answered = await host.with_cluster_facts(read_facts(host.name, answer), target.path)
         if target.serial is not None:
             device = devices[target.key] = await inspect_device(host, target, settings)
             facts[target.key] = with_device_facts(answered, device)
@@ -206,7 +206,7 @@ async def _discover_targets(
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
             probes[target.key] = await _probe_target(host, target.path, rights=rights)
-    return Discovery({host.name: hello}, facts, probes, devices)
+    return DiscoveredHosts({host.name: hello}, facts, probes, devices)
 
 
 def _without_target_devices(facts: HostFacts) -> HostFacts:
@@ -331,7 +331,7 @@ async def _inspect_host(
     answer = await host.request(
         "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud
     )
-    facts = await host.with_place_facts(read_facts(host.name, answer), path)
+    facts = await host.with_cluster_facts(read_facts(host.name, answer), path)
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
     tried = await host.request("probe", deadline_s=PROBE_LIMIT_S, path=path)

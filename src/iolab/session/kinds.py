@@ -15,7 +15,7 @@ from iolab.hosts.engine import Engine, FileEngine
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.discovery import Discovery
+from iolab.session.discovery import DiscoveredHosts
 from iolab.session.driver import Driver, SessionDrivers
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.reconnect import HostFactory
@@ -76,7 +76,7 @@ class BootedHosts(Protocol):
     def has_guests(self) -> bool:
         """Whether there are any to boot."""
 
-    async def boot(self, nodes: Discovery) -> None:
+    async def boot(self, nodes: DiscoveredHosts) -> None:
         """Everything up to the boots; `nodes` is what they told.
 
         Raises HostError, EngineError, and Interrupted at a stop request.

@@ -290,14 +290,14 @@ class RunLoop:
                 self._notify(
                     f"Repeat {run.repeat} of {run.point.title_text} is left out: one has failed."
                 )
-            elif not await self._does_session_go_on_after_run(run):
+            elif not await self._run_with_retries(run):
                 return SessionStatus.INTERRUPTED
         for text in queue.new_messages():
             self._notify(text)
         require_no_lost_hosts(self._session)
         return SessionStatus.DONE
 
-    async def _does_session_go_on_after_run(self, run: PlannedRun) -> bool:
+    async def _run_with_retries(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
         first = self._means.attempt_counts.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
@@ -353,16 +353,16 @@ class RunLoop:
         for _ in range(LAYOUT_TRIES):
             await self._reconnect_lost()
             try:
-                return await self._prepared_workdirs(run)
+                return await self._prepare_workdirs(run)
             except (HostError, EngineError) as fault:
                 lost = lost_hosts(self._session)
                 if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
                     self._exclude_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
                     raise
-        return await self._prepared_workdirs(run)
+        return await self._prepare_workdirs(run)
 
-    async def _prepared_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
+    async def _prepare_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         workdirs = await self._workdirs.prepare(run, self._means.facts)
         return await self._states.prepare_targets(run, workdirs)
 

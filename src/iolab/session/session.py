@@ -30,7 +30,7 @@ from iolab.record import Record
 from iolab.session.context import SessionContext, StoppingRuleFactory
 from iolab.session.discovery import (
     QUIET_WATCH_S,
-    Discovery,
+    DiscoveredHosts,
     DiscoveryQueries,
     discover_hosts_and_targets,
     watch_activity,
@@ -314,7 +314,7 @@ async def _discover_and_measure(
     return status
 
 
-async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discovery:
+async def _discover_all(session: SessionContext, booted: BootedHosts) -> DiscoveredHosts:
     """Every host; those that are booted after the nodes on which they are."""
     names = ", ".join(session.all_hosts)
     many = len(session.all_hosts) > NAMED_HOSTS
@@ -331,12 +331,12 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
         hosts = await discover_hosts_and_targets(
             session.study, session.hosts, session.discovery_queries
         )
-        discovery = Discovery.merged((nodes, hosts))
+        discovery = DiscoveredHosts.merged((nodes, hosts))
     booted.add_node_facts(discovery.facts)
     return discovery
 
 
-async def _report_interference(session: SessionContext, discovery: Discovery) -> None:
+async def _report_interference(session: SessionContext, discovery: DiscoveredHosts) -> None:
     """Say which clients are busy with something else before anything runs there."""
     if not session.study.method.idle_watch_s:
         return
@@ -355,7 +355,7 @@ async def _report_interference(session: SessionContext, discovery: Discovery) ->
         session.emit(Notice(f"The machine is busy, which affects the results: {busy[0]}{more}."))
 
 
-def _report_other_users(session: SessionContext, discovery: Discovery) -> None:
+def _report_other_users(session: SessionContext, discovery: DiscoveredHosts) -> None:
     """Say where other users could move the session's files away, or have a session of their own."""
     keys = [target.key for target in targets_of_study(session.study)]
     probes = [(key, discovery.probes[key]) for key in keys if key in discovery.probes]

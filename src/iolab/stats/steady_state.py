@@ -98,7 +98,7 @@ DRIFT_MAX: Final = 0.2
 """Share of the step by which a level's two halves may differ."""
 
 
-class Truncation(Record):
+class MserTruncation(Record):
     """Where MSER would cut, in blocks, and whether it found a minimum before its search ended."""
 
     blocks: int
@@ -119,19 +119,19 @@ def clipped_block_medians(series: Floats, block_s: int = BLOCK_S) -> Floats:
     return np.maximum(medians, middle - _CLIP_SDS * spread)
 
 
-def find_truncation(blocks: Floats) -> Truncation:
+def find_truncation(blocks: Floats) -> MserTruncation:
     """Argmin over j <= K/2 of sum_{i>=j} (z_i - mean_j)^2 / (K-j)^2."""
     count = len(blocks)
     limit = count // 2
     if limit == 0:
-        return Truncation(0, has_converged=False)
+        return MserTruncation(0, has_converged=False)
     centred = blocks - blocks.mean()
     kept = np.arange(count, 0, -1)[: limit + 1]
     sums = np.cumsum(centred[::-1])[::-1][: limit + 1]
     squares = np.cumsum((centred * centred)[::-1])[::-1][: limit + 1]
     spread = np.maximum(squares - sums * sums / kept, 0.0)
     best = int(np.argmin(spread / kept.astype(np.float64) ** 2))
-    return Truncation(best, has_converged=best < limit)
+    return MserTruncation(best, has_converged=best < limit)
 
 
 def find_cycle_period(x: Floats) -> int | None:

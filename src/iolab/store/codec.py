@@ -67,7 +67,7 @@ def _with_escaped_surrogates(value: object) -> object:
             return value
 
 
-def encode_sealed(document: object, *, indent: int | None = None) -> bytes:
+def encode_with_digest(document: object, *, indent: int | None = None) -> bytes:
     """The same with the sha256 of all that follows as its first member.
 
     One file, put in place at once, cannot come apart from its digest when the power fails.
@@ -76,7 +76,7 @@ def encode_sealed(document: object, *, indent: int | None = None) -> bytes:
     return b"".join((_SEAL, hashlib.sha256(body).hexdigest().encode(), _SEALED, body[1:]))
 
 
-def decode_sealed(shape: type[T], path: Path) -> T:
+def decode_checked(shape: type[T], path: Path) -> T:
     """The document at `path`; StoreError also if its digest is missing or not its own."""
     with disk_errors_as_store_errors(path, "read"):
         content = read_regular_file(path)

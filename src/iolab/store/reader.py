@@ -20,7 +20,7 @@ from iolab.core.tagged import type_tag_of
 from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import damaged_file_error, decode_sealed
+from iolab.store.codec import damaged_file_error, decode_checked
 from iolab.store.documents import (
     HostsDocument,
     HostsHead,
@@ -399,7 +399,7 @@ def read_session(directory: Path) -> SessionDocument:
                 f"'{directory}' is not a session.",
                 "Give the directory that `iolab run --out` wrote.",
             )
-    session = decode_sealed(SessionDocument, path)
+    session = decode_checked(SessionDocument, path)
     if not 0 <= session.created_real_ns <= _MOMENT_MAX_NS:
         raise damaged_file_error(path, "created_real_ns: it is no moment")
     return session

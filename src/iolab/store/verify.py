@@ -2,7 +2,7 @@
 
 A run's `manifest.sha256` is the digest of its manifest, and that has the digests of all its other
 files: one digest covers the run. `session.json` has those of the study and the plan. Documents that
-change carry their own, see `codec.encode_sealed`.
+change carry their own, see `codec.encode_with_digest`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iolab.record import Record
 from iolab.store import layout
 from iolab.store.codec import (
     damaged_file_error,
-    decode_sealed,
+    decode_checked,
     parse_document,
     require_readable_claimed_format,
 )
@@ -276,7 +276,7 @@ def _replaced_manifest_damage(
 
 def read_optional_document(shape: type[T], path: Path) -> T | None:
     """A document that a session may lack, as it was written; StoreError where it is damaged."""
-    return decode_sealed(shape, path) if path.exists() else None
+    return decode_checked(shape, path) if path.exists() else None
 
 
 def verify_session(directory: Path, run_name: Callable[[RunKey], str]) -> tuple[Damage, ...]:
@@ -345,7 +345,7 @@ def _read_listed_file(directory: Path, session: SessionDocument, name: str) -> b
 def _session_damage(directory: Path) -> Iterator[Damage]:
     """Damage of the session's own files, each read in full."""
     try:
-        session = decode_sealed(SessionDocument, directory / layout.SESSION)
+        session = decode_checked(SessionDocument, directory / layout.SESSION)
     except StoreError as error:
         yield damage_from_error(directory, layout.SESSION, error)
         return

@@ -20,7 +20,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
 from iolab.store import index, layout
-from iolab.store.codec import decode_sealed, encode, encode_sealed, to_valid_utf8
+from iolab.store.codec import decode_checked, encode, encode_with_digest, to_valid_utf8
 from iolab.store.documents import (
     LATER_FILES,
     HistoryEntry,
@@ -126,7 +126,7 @@ class SessionWriter:
         with disk_errors_as_store_errors(path, "write"):
             kept = read_optional_document(HostsDocument, path)
             starts = (*(kept.starts if kept else ()), start)
-            replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, starts)))
+            replace_file(path, encode_with_digest(HostsDocument(layout.FORMAT, starts)))
             self._session = replace(self._session, agent_version=agent_version)
             _write_session_document(self._directory, self._session)
 
@@ -134,17 +134,17 @@ class SessionWriter:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
         with disk_errors_as_store_errors(path, "write"):
-            *earlier, start = decode_sealed(HostsDocument, path).starts
+            *earlier, start = decode_checked(HostsDocument, path).starts
             start = replace(
                 start, created_target_facts={**start.created_target_facts, **dict(facts)}
             )
-            replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, (*earlier, start))))
+            replace_file(path, encode_with_digest(HostsDocument(layout.FORMAT, (*earlier, start))))
 
     def write_ledger(self, ledger: Ledger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
         with disk_errors_as_store_errors(path, "write"):
-            replace_file(path, encode_sealed(LedgerDocument(layout.FORMAT, ledger)))
+            replace_file(path, encode_with_digest(LedgerDocument(layout.FORMAT, ledger)))
 
     def set_runs_aside(self, runs: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
@@ -356,7 +356,7 @@ def _add_to_index(directory: Path, key: RunKey, result: Result) -> None:
 
 def _write_session_document(directory: Path, session: SessionDocument) -> None:
     """Put the session's own file in place."""
-    replace_file(directory / layout.SESSION, encode_sealed(session, indent=2))
+    replace_file(directory / layout.SESSION, encode_with_digest(session, indent=2))
 
 
 def _require_run_not_done(run: Path) -> None:

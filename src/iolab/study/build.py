@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.core.configuration import AxisMode, Capacity, Configuration, ProcurementCost, Redundancy
+from iolab.core.configuration import (
+    AxisSampling,
+    Capacity,
+    Configuration,
+    ProcurementCost,
+    Redundancy,
+)
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
 from iolab.core.kubernetes import PodFleet
 from iolab.core.object_store import ObjectStore
@@ -80,7 +86,7 @@ def build_study(
         hosts=hosts,
         workloads=tuple(
             _with_knee_candidates(
-                _as_pods_can(
+                _with_separate_targets_if_in_pods(
                     kinds.kind_for_table(type(table)).build_workload(item, table, tables),
                     kubernetes,
                 ),
@@ -105,7 +111,7 @@ def build_study(
     )
 
 
-def _as_pods_can(workload: Workload, fleet: PodFleet | None) -> Workload:
+def _with_separate_targets_if_in_pods(workload: Workload, fleet: PodFleet | None) -> Workload:
     """The workload without what clients of one file system do, where each pod has its own."""
     if fleet is None or fleet.volumes_per_class == 1:
         return workload
@@ -247,7 +253,7 @@ def _object_store(table: ObjectStoreTable) -> ObjectStore | None:
 def _with_knee_candidates(workload: Workload, tables: StudyTables, kinds: StudyKinds) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
     aim, axes = workload.search_goal, {axis.name: axis.values for axis in workload.sweep}
-    if aim.axis is not AxisMode.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:
+    if aim.axis is not AxisSampling.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:
         return workload
     forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[VMS_PER_NODE_AXIS]])
     if not forced:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
-from iolab.core.configuration import AxisMode, Objective
+from iolab.core.configuration import AxisSampling, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
 from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
@@ -69,7 +69,7 @@ def add_objective_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 
 def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
-    adaptive = workload.axis is AxisMode.ADAPTIVE
+    adaptive = workload.axis is AxisSampling.ADAPTIVE
     objective = workload.objective
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
     varied = list(rising_load_axes(workload.job_type, several))

@@ -1,4 +1,4 @@
-"""What a plan will cost before anything runs: seconds with reasons, bytes to write, free space."""
+"""What a plan will take before anything runs: seconds by item, bytes to write, free space."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from iolab.core.host import HostKind
-from iolab.core.run import PlanCost, PlannedRun
+from iolab.core.run import PlanDemand, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, RestorePolicy
 from iolab.core.workload import DataSet, Direction
@@ -24,7 +24,7 @@ from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 if TYPE_CHECKING:
-    from iolab.study.kinds import LoadCost, Reason, StudyKinds
+    from iolab.study.kinds import LoadDemand, StudyKinds, TimeItem
 
 PURGE_S: Final = {
     Purge.NONE: 0.0,
@@ -87,7 +87,7 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
     return round(max(each, default=0))
 
 
-def precondition_time_reasons(
+def precondition_time_items(
     study: Study, data_sets: tuple[DataSet, ...], runs: tuple[PlannedRun, ...], rate: float
 ) -> Iterator[tuple[str, float]]:
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
@@ -246,15 +246,15 @@ def run_overhead_seconds(method: Method) -> float:
     return RUN_OVERHEAD_S + extra_watch_seconds(method)
 
 
-def plan_cost(
+def plan_demand(
     study: Study,
     kinds: StudyKinds,
     data_sets: tuple[DataSet, ...],
     runs: tuple[PlannedRun, ...],
     *,
     runs_more: int = 0,
-) -> PlanCost:
-    """The cost of the plan; seconds of laying out are at a write rate that is assumed.
+) -> PlanDemand:
+    """What the plan takes; seconds of laying out are at a write rate that is assumed.
 
     `runs_more` may follow the certain runs, as results ask for them.
     """
@@ -270,22 +270,24 @@ def plan_cost(
         for host in {name for item in study.configurations for name in item.hosts}
     }
     most = max(per_host.values(), default=0)
-    costs = [kind.load_cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
-    of_hosts = kinds.hosts.host_cost(study, len(runs), rate)
-    prepared = sum(cost.prepared_runs for cost in costs)
-    reasons = _time_reasons(study, _layout_reasons(most, rate), costs, len(runs))
-    reasons += tuple(precondition_time_reasons(study, data_sets, runs, rate))
-    reasons += tuple(reason for cost in costs for reason in cost.own_preparation)
-    reasons += of_hosts.reasons
-    certain_s = sum(seconds for _, seconds in reasons)
-    spared_s = sum(cost.avoidable_s for cost in costs) + avoidable_precondition_s(study, runs)
+    demands = [kind.load_demand(study, runs, rate, kinds.hosts) for kind in kinds.loads]
+    of_hosts = kinds.hosts.host_demand(study, len(runs), rate)
+    prepared = sum(demand.prepared_runs for demand in demands)
+    time_items = _time_items(study, _layout_time_items(most, rate), demands, len(runs))
+    time_items += tuple(precondition_time_items(study, data_sets, runs, rate))
+    time_items += tuple(item for demand in demands for item in demand.own_preparation)
+    time_items += of_hosts.time_items
+    certain_s = sum(seconds for _, seconds in time_items)
+    spared_s = sum(demand.avoidable_s for demand in demands) + avoidable_precondition_s(study, runs)
     if runs_more:
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
         longest_s = method.load_seconds_range[1] if prepared else method.warmup_s + method.runtime_s
         each_s = longest_s + run_overhead_seconds(method) + method.settle_s
-        reasons += ((f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),)
-    seconds = sum(seconds for _, seconds in reasons)
+        time_items += (
+            (f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),
+        )
+    seconds = sum(seconds for _, seconds in time_items)
     least = certain_s - spared_s
     hosts = {name for item in study.configurations for name in item.hosts}
     restores = restore_count(study, runs)
@@ -302,15 +304,15 @@ def plan_cost(
         replace(run_writes[run.point.digest], bytes=0, seconds=rounds_s)
         for run in _runs_with_steady_series(study, runs)
     ]
-    space = most + sum(cost.space_bytes for cost in costs)
+    space = most + sum(demand.space_bytes for demand in demands)
     image = study.target.image_bytes or 0
-    return PlanCost(
+    return PlanDemand(
         seconds=seconds,
-        reasons=reasons,
+        time_items=time_items,
         layout_bytes_per_host=most,
         write_bytes_estimate=laid_out
         + filled
-        + sum(cost.set_up_bytes for cost in costs)
+        + sum(demand.set_up_bytes for demand in demands)
         + round(sum(item.known_bytes for item in writes))
         + of_hosts.disk_bytes * len(hypervisors_of_study(study)),
         free_bytes_needed_per_host=_needed_free_bytes(max(space, image, of_hosts.space_bytes)),
@@ -330,17 +332,17 @@ def with_free_space_margin(data_bytes: int) -> int:
     return math.ceil(data_bytes * (1 + SPARE_SHARE)) + SPARE_BYTES
 
 
-def _layout_reasons(layout_bytes: int, rate: float) -> tuple[Reason, ...]:
+def _layout_time_items(layout_bytes: int, rate: float) -> tuple[TimeItem, ...]:
     if not layout_bytes:
         return ()
     size, speed = format_bytes(layout_bytes), format_rate_bytes(rate)
     return ((f"lay out {size} on each host at {speed} (assumed)", layout_bytes / rate),)
 
 
-def _time_reasons(
-    study: Study, layout: tuple[Reason, ...], costs: Sequence[LoadCost], runs: int
-) -> tuple[Reason, ...]:
-    method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
+def _time_items(
+    study: Study, layout: tuple[TimeItem, ...], demands: Sequence[LoadDemand], runs: int
+) -> tuple[TimeItem, ...]:
+    method, prepared = study.method, sum(demand.prepared_runs for demand in demands)
     proving = f"{counted_noun(prepared, 'run')}: verify, drop caches, idle watch, commit"
     settling = (
         f"rest between {counted_noun(runs, 'run')}: settle {format_duration_s(method.settle_s)}"
@@ -349,9 +351,9 @@ def _time_reasons(
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,
-        *(reason for cost in costs for reason in cost.load),
+        *(item for demand in demands for item in demand.load),
         *(((proving, prepared * run_overhead_seconds(method)),) if prepared else ()),
-        *(reason for cost in costs for reason in cost.ceiling_measurements),
+        *(item for demand in demands for item in demand.ceiling_measurements),
         *(((settling, resting_s),) if resting_s else ()),
     )
 

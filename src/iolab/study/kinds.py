@@ -24,7 +24,7 @@ from iolab.study.targets import Target
 from iolab.study.writes import RunWrites
 from iolab.text import list_text
 
-Reason = tuple[str, float]
+TimeItem = tuple[str, float]
 """What takes time, and its seconds."""
 
 
@@ -35,8 +35,8 @@ KnownFacts = Mapping[str, HostFacts] | None
 """What is known of hosts, by `Target.key`; None where they were not asked."""
 
 
-class LoadCost(Record):
-    """What the runs of one kind of load cost.
+class LoadDemand(Record):
+    """What the runs of one kind of load take: seconds and bytes.
 
     `load` is the load itself, `ceiling_measurements` what is measured once for all runs. The
     session itself prepares `prepared_runs`; kinds that prepare theirs say in `own_preparation` all
@@ -44,19 +44,19 @@ class LoadCost(Record):
     before runs, on all hosts; `space_bytes` are of the host that needs most.
     """
 
-    load: tuple[Reason, ...] = ()
-    ceiling_measurements: tuple[Reason, ...] = ()
-    own_preparation: tuple[Reason, ...] = ()
+    load: tuple[TimeItem, ...] = ()
+    ceiling_measurements: tuple[TimeItem, ...] = ()
+    own_preparation: tuple[TimeItem, ...] = ()
     prepared_runs: int = 0
     avoidable_s: float = 0.0
     set_up_bytes: int = 0
     space_bytes: int = 0
 
 
-class HostCost(Record):
-    """What hosts cost that a session makes: bytes are of each node."""
+class HostDemand(Record):
+    """What hosts take that a session makes: bytes are of each node."""
 
-    reasons: tuple[Reason, ...]
+    time_items: tuple[TimeItem, ...]
     disk_bytes: int
     space_bytes: int
 
@@ -149,20 +149,20 @@ class LoadStudy:
             search_goal=table.workload_objective,
         )
 
-    def load_cost(
+    def load_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - of kinds that know what they write
         hosts: HostStudy,  # noqa: ARG002 - as above
-    ) -> LoadCost:
-        """What its runs among these cost, where one host writes `rate` bytes a second."""
+    ) -> LoadDemand:
+        """What its runs among these take, where one host writes `rate` bytes a second."""
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
-            return LoadCost()
+            return LoadDemand()
         seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
-        return LoadCost(load=((message, seconds),), prepared_runs=len(own_runs))
+        return LoadDemand(load=((message, seconds),), prepared_runs=len(own_runs))
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""
@@ -196,7 +196,7 @@ class LoadStudy:
         return []
 
     def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:  # noqa: ARG002 - of most
-        """The plan, with what is known of hosts in its cost."""
+        """The plan, with what is known of hosts in its demand."""
         return plan
 
     def plan_lines(self, study: Study, plan: Plan) -> Iterable[tuple[str, str]]:  # noqa: ARG002
@@ -268,8 +268,8 @@ class HostStudy(Protocol):
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
-    def host_cost(self, study: Study, runs: int, rate: float) -> HostCost:
-        """What the hosts of that many runs cost, where a node writes `rate` bytes a second."""
+    def host_demand(self, study: Study, runs: int, rate: float) -> HostDemand:
+        """What the hosts of that many runs take, where a node writes `rate` bytes a second."""
 
 
 class StudyKinds(Record):
@@ -310,7 +310,7 @@ class StudyKinds(Record):
         return (*sections, self.hosts.section)
 
     def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
-        """The plan, with what is known of hosts in its cost."""
+        """The plan, with what is known of hosts in its demand."""
         for kind in self.loads:
             plan = kind.plan_with_facts(study, plan, facts)
         return plan

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from iolab.core.configuration import (
     GRID_OBJECTIVE,
     LATENCY_METRIC_KEYS,
-    AxisMode,
+    AxisSampling,
     LatencyLimit,
     Objective,
     WorkloadObjective,
@@ -70,7 +70,7 @@ class StudyTable(BaseModel):
     part_of: ClassVar[type[StudyTable] | None] = None
     """The table that this one is a part of, for what else could have been written there."""
 
-    def set_entries(self) -> Iterator[tuple[str, Any]]:
+    def non_empty_entries(self) -> Iterator[tuple[str, Any]]:
         """Its keys with their values, without those that say nothing."""
         for key in type(self).model_fields:
             value = getattr(self, key)
@@ -94,11 +94,11 @@ class LoadTable(StudyTable):
 
     def build_job(self) -> AnyJob:
         """What the table, which has no faults, asks a client for; of an axis its first value."""
-        return self.job_type(**self.job_type.fields_from_keys(self.set_entries()))
+        return self.job_type(**self.job_type.fields_from_keys(self.non_empty_entries()))
 
-    def set_entries(self) -> Iterator[tuple[str, Any]]:
+    def non_empty_entries(self) -> Iterator[tuple[str, Any]]:
         """See `StudyTable`; of an axis its first value, and options as they are told."""
-        for key, value in super().set_entries():
+        for key, value in super().non_empty_entries():
             if isinstance(value, dict):
                 yield key, tuple((name, self.option_text(option)) for name, option in value.items())
             else:
@@ -171,7 +171,9 @@ class SearchTable(LoadTable):
     rates: ClassVar[tuple[str, ...]] = ()
 
     objective: Annotated[Objective, values.choice_value(Objective, "objectives")] = Objective.GRID
-    axis: Annotated[AxisMode, values.choice_value(AxisMode, "kinds of axis")] = AxisMode.LISTED
+    axis: Annotated[AxisSampling, values.choice_value(AxisSampling, "kinds of axis")] = (
+        AxisSampling.LISTED
+    )
     headline: Annotated[
         list[Annotated[int, values.integer_value(1, HEADLINE_MAX)]],
         values.ListValue(allow_scalar=True),

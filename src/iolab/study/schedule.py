@@ -33,7 +33,7 @@ from iolab.stats.seeds import (
     initial_loads,
     initial_peak_points,
 )
-from iolab.study.cost import destroyed_device_texts, plan_cost
+from iolab.study.cost import destroyed_device_texts, plan_demand
 from iolab.study.targets import hosts_making_load, targets_of_study
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def searches_in(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     return _points_by_search(study, points, axes)
 
 
-def load_curves(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     """Every curve over one axis of load, also where all of its points are measured."""
     axes = {item.id: _varied_load_axes(item) for item in study.workloads}
     grid = [item.id for item in study.workloads if item.search_goal.objective is Objective.GRID]
@@ -324,7 +324,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
         digest=content_digest(_plan_digest_content(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
-        budget=plan_cost(study, kinds, sets, runs, runs_more=more),
+        budget=plan_demand(study, kinds, sets, runs, runs_more=more),
         destroyed_device_texts=destroyed_device_texts(study),
         candidate_points=tuple(point for point in points if point.digest not in chosen),
         extra_run_count=more,

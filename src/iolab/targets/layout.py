@@ -66,7 +66,7 @@ async def require_rotation_visible(
     )
 
 
-async def fail_when_hung(workdir: WorkDirectory, doing: str) -> None:
+async def wait_for_hang_and_raise(workdir: WorkDirectory, doing: str) -> None:
     """Return never: EngineError once the target's devices have completed nothing for too long.
 
     A target without a device of its own here, such as NFS, is never told to hang: an engine that
@@ -166,7 +166,9 @@ async def _write_data_set(
     halt = asyncio.Event()
 
     work = run_process(workdir.host, command, halt, reader.feed)
-    watched = run_with_background(work, fail_when_hung(workdir, f"The layout of {data_set.id}"))
+    watched = run_with_background(
+        work, wait_for_hang_and_raise(workdir, f"The layout of {data_set.id}")
+    )
     ending = await run_with_background(watched, context.stop.forward_to_event(halt))
     if ending.halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")

@@ -25,7 +25,7 @@ from iolab.stats.rounds import judge_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, restore_key
 from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.targets.context import TargetContext, contents_seed, run_seed
-from iolab.targets.layout import fail_when_hung, layout_error
+from iolab.targets.layout import layout_error, wait_for_hang_and_raise
 from iolab.targets.state import (
     NOT_LOOKED_AT,
     PREPARING,
@@ -214,7 +214,7 @@ async def _run_to_end(
 
     work = run_process(workdir.host, command, halt, reader.feed)
     ending = await run_with_background(
-        run_with_background(work, fail_when_hung(workdir, "Preconditioning")),
+        run_with_background(work, wait_for_hang_and_raise(workdir, "Preconditioning")),
         context.stop.forward_to_event(halt),
     )
     if ending.halted:

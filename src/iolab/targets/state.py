@@ -69,7 +69,7 @@ class SessionLedger:
         region: int,
     ) -> None:
         """Begin the account, or go on with it: what was written meanwhile is noticed."""
-        counter, boot = bytes_written_since(workdir, snapshot), facts.kernel.boot_id
+        counter, boot = bytes_written_since_boot(workdir, snapshot), facts.kernel.boot_id
         old = self._ledger.target(workdir.key)
         if old is None:
             new = LedgerTarget(
@@ -94,12 +94,12 @@ class SessionLedger:
         self.save_accounts(
             replace(
                 self.account_of_target(workdir),
-                counter_bytes=bytes_written_since(workdir, snapshot),
+                counter_bytes=bytes_written_since_boot(workdir, snapshot),
             )
         )
 
 
-def bytes_written_since(workdir: WorkDirectory, snapshot: DeviceSnapshot) -> int | None:
+def bytes_written_since_boot(workdir: WorkDirectory, snapshot: DeviceSnapshot) -> int | None:
     """The bytes that were written to its device since the boot; None without one."""
     device = workdir.target.device if workdir.target else None
     counts = snapshot.disks.get(device) if device else None

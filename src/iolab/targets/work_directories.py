@@ -244,7 +244,7 @@ class WorkDirectories:
                 str(fault)
                 for workdir in batch
                 if (fault := outcomes.errors.get(workdir.name))
-                and _is_given_up_folder(workdir, fault)
+                and _is_close_failure_final(workdir, fault)
             ]
         self._open.clear()
         return tuple(faults)
@@ -332,7 +332,7 @@ def _batches_with_distinct_hosts(members: Iterable[Member]) -> list[list[Member]
     return [list(batch.values()) for batch in batches]
 
 
-def _is_given_up_folder(workdir: WorkDirectory, fault: IolabError) -> bool:
+def _is_close_failure_final(workdir: WorkDirectory, fault: IolabError) -> bool:
     """Whether no more is heard of a folder that could not be closed: it stays nowhere."""
     if not isinstance(fault, AgentRefusalError):
         return True

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.study import ceiling_time_reasons, missing_ceiling_notes
+from iolab.loads.fileio.study import ceiling_time_items, missing_ceiling_notes
 from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_ceiling
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
@@ -81,7 +81,7 @@ def test_trims_stay_trims() -> None:
 
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     study = load(SMALL, "method.repeats=3")
-    ((message, seconds),) = ceiling_time_reasons(study, make_plan(study).runs)
+    ((message, seconds),) = ceiling_time_items(study, make_plan(study).runs)
     assert (
         seconds == 2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s
     )  # depths 1 and 8: the mix mostly reads
@@ -89,22 +89,22 @@ def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
     two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
     study = load(two)
-    ((_, seconds),) = ceiling_time_reasons(study, make_plan(study).runs)
+    ((_, seconds),) = ceiling_time_items(study, make_plan(study).runs)
     assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s  # of one host, and of both
 
 
 def test_who_makes_no_io_has_no_ceiling() -> None:
     study = load(metadata())
-    assert ceiling_time_reasons(study, make_plan(study).runs) == ()
+    assert ceiling_time_items(study, make_plan(study).runs) == ()
 
 
 def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
     usual = load(SMALL)
     quick = load(SMALL, "method.idle_watch=0", "method.generator_limit=false")
     plan, shorter = make_plan(usual), make_plan(quick)
-    assert ceiling_time_reasons(quick, shorter.runs) == ()
+    assert ceiling_time_items(quick, shorter.runs) == ()
     # The idle watch takes place while a run rests: only the first run, which does not, is shorter.
-    looks = sum(seconds for _, seconds in ceiling_time_reasons(usual, plan.runs))
+    looks = sum(seconds for _, seconds in ceiling_time_items(usual, plan.runs))
     watched = usual.method.idle_watch_s
     assert plan.budget.seconds - shorter.budget.seconds == pytest.approx(looks + watched)
     assert plan.digest != shorter.digest

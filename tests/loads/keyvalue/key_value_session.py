@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.kinds import WHOLE_RUN
 from iolab.core.configuration import Configuration
 from iolab.core.metric import HostResult, Metric, Result
-from iolab.core.run import Plan, PlanCost, PlannedRun, Point, RunRecord
+from iolab.core.run import Plan, PlanDemand, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.study import Study
 from iolab.core.tagged import type_tag_of
@@ -165,7 +165,7 @@ def _source(study: Study, seconds: int) -> KeySource:
     repeats = range(1, study.method.repeats + 1)
     asked = list(itertools.product(points, repeats))
     runs = tuple(PlannedRun(order, r, point) for order, (point, r) in enumerate(asked, 1))
-    plan = Plan(study.id, "0f3ac1d2e4b59687", (), runs, PlanCost(1.0, (), 1, 1, 1), ())
+    plan = Plan(study.id, "0f3ac1d2e4b59687", (), runs, PlanDemand(1.0, (), 1, 1, 1), ())
     facts, session = plain.facts, replace(plain.session, study=study.id, title=study.title)
     return KeySource(study, plan, facts, session, seconds)
 

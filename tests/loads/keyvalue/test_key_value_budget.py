@@ -79,7 +79,9 @@ def test_memory_grows_with_caches_filters_threads_and_memtables() -> None:
 
 def reasons(text: str, *sets: str) -> dict[str, float]:
     """Where the seconds of the plan go."""
-    return dict(make_plan(load(text, "method.warmup=1", "method.runtime=4", *sets)).budget.reasons)
+    return dict(
+        make_plan(load(text, "method.warmup=1", "method.runtime=4", *sets)).budget.time_items
+    )
 
 
 def of(found: dict[str, float], words: str) -> float:
@@ -137,7 +139,7 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
     ):
         study = load(text, *times, *sets)
         plan = make_plan(study)
-        runs = sum(part for why, part in plan.budget.reasons if "2 runs of" in why)
+        runs = sum(part for why, part in plan.budget.time_items if "2 runs of" in why)
         foretold = [
             seconds_of(study, point) + run_overhead_seconds(study.method) for point in plan.points
         ]

@@ -21,7 +21,7 @@ def added(text: str, *sets: str, reflinks: Reflinks = WHOLE) -> tuple[int, int]:
     plan = make_plan(study)
     more = plan_with_copy_costs(study, plan, reflinks, RATE).budget
     seconds = more.seconds - plan.budget.seconds
-    assert sum(part for _, part in more.reasons) == pytest.approx(more.seconds)
+    assert sum(part for _, part in more.time_items) == pytest.approx(more.seconds)
     assert bool(list(full_copy_notes(study, plan.runs, reflinks, RATE))) == (seconds > 0)
     return round(seconds * RATE), more.write_bytes_estimate - plan.budget.write_bytes_estimate
 

@@ -39,7 +39,7 @@ def test_a_code_that_is_expected_is_fine() -> None:
 def test_a_missing_program_is_an_error_that_says_what_to_install() -> None:
     with pytest.raises(EngineError, match=r"no no-such-bench to run") as caught:
         on_this_machine(
-            lambda host: run_and_get_output(host, ("no-such-bench",), install="Install it.")
+            lambda host: run_and_get_output(host, ("no-such-bench",), install_hint="Install it.")
         )
     assert caught.value.hint == "Install it."
 

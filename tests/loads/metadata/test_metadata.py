@@ -202,9 +202,9 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     assert budget.layout_bytes_per_host == 0
     assert budget.write_bytes_estimate == 2 * 2 * 10_000 * 5000
     assert budget.free_bytes_needed_per_host > space_bytes_per_client(job)
-    (seconds,) = [part for why, part in budget.reasons if "files on each host" in why]
+    (seconds,) = [part for why, part in budget.time_items if "files on each host" in why]
     assert seconds == pytest.approx(2 * iteration_seconds(job))
-    assert not any("warm-up" in why or "lay out" in why for why, _ in budget.reasons)
+    assert not any("warm-up" in why or "lay out" in why for why, _ in budget.time_items)
 
 
 def test_creation_by_the_clock_is_reckoned_until_its_least_files_are_there() -> None:

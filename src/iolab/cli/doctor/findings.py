@@ -145,7 +145,7 @@ def engine_findings(facts: HostFacts) -> Iterator[Finding]:
     for program in required_client_programs():
         wrong = program.fault_of_facts(facts) if program.fault_of_facts is not None else None
         if wrong is not None:
-            hint = program.install
+            hint = program.install_hint
             yield Finding(program.title, FindingState.FAULT, wrong, hint, is_engine_fault=True)
         elif (tool := facts.tool_facts(program.name)) is not None:
             message = f"{program.version_text(facts)} at {tool.path}"

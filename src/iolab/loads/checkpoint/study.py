@@ -17,7 +17,7 @@ from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, Sa
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.document import StudyDocument
 from iolab.study.forecast import VerdictLimit, point_digests
-from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy
+from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.writes import RunWrites
@@ -52,23 +52,23 @@ class CheckpointStudy(LoadStudy):
         """Add every fault of its workloads that no single key shows."""
         add_checkpoint_faults(document, tables)
 
-    def load_cost(
+    def load_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,
         hosts: HostStudy,  # noqa: ARG002
-    ) -> LoadCost:
+    ) -> LoadDemand:
         """What one host saves and restores at that rate; its files are removed by each run."""
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
-            return LoadCost()
+            return LoadDemand()
         spaces = {run.point.digest: _space_bytes(study, run.point) for run in own_runs}
         seconds = sum(
             _forecast_seconds(run.point, spaces[run.point.digest], rate) for run in own_runs
         )
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
-        return LoadCost(
+        return LoadDemand(
             load=((message, seconds),),
             prepared_runs=len(own_runs),
             space_bytes=max(spaces.values()),

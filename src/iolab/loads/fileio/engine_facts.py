@@ -87,8 +87,8 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
                 unequal_versions_hint="Install the same version on all; versions differ in what "
                 "they do and count.",
                 fault_of_facts=lambda facts: fio_unusable_reason(facts.tool_facts(FIO_ENGINE)),
-                install=f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio'; "
-                "runs with --engine native need none.",
+                install_hint=f"Install fio {_OLDEST} or newer there, as with "
+                "'apt-get install fio'; runs with --engine native need none.",
             ),
         ),
         NATIVE_ENGINE: FileEngineFacts(

@@ -309,7 +309,7 @@ def _device_io_count_answers_of_group(
     view: RunView, group: DeviceByteCounts, members: list[int], direction: Direction, claimed: int
 ) -> Iterator[CheckAnswer]:
     names = group.device.split("+")
-    done, merged = _ios_and_merges(view, members, names, direction)
+    done, merged = _largest_io_and_merge_counts(view, members, names, direction)
     if not done:
         return  # The bytes say so already.
     of_bytes = (group.claimed_bytes(direction), group.moved_bytes(direction))
@@ -422,7 +422,7 @@ def _largest_unsplit_io_bytes(view: RunView, group: DeviceByteCounts) -> int | N
     return min(stated) if stated and len(stated) == len(names) else None
 
 
-def _ios_and_merges(
+def _largest_io_and_merge_counts(
     view: RunView, members: list[int], names: list[str], direction: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""

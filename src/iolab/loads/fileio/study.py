@@ -15,7 +15,7 @@ from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_fault
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
+from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import Target, hosts_making_load_of_point
@@ -52,26 +52,26 @@ class FileIoStudy(LoadStudy):
         """Add the faults of rates of the fleet that its jobs cannot share."""
         add_fleet_rate_faults(document, study)
 
-    def load_cost(
+    def load_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - it lasts as long at any
         hosts: HostStudy,  # noqa: ARG002
-    ) -> LoadCost:
+    ) -> LoadDemand:
         """The load as the method has it, and the limits of its engines."""
         points = [run.point for run in runs if isinstance(run.point.job, Job)]
         if not points:
-            return LoadCost()
+            return LoadDemand()
         method = study.method
         least_s, most_s = method.load_seconds_range
         length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
         length += format_duration_s(method.runtime_s)
         if method.rule is not None:
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
-        return LoadCost(
+        return LoadDemand(
             load=((f"{len(points)} runs: {length}", len(points) * most_s),),
-            ceiling_measurements=ceiling_time_reasons(study, runs),
+            ceiling_measurements=ceiling_time_items(study, runs),
             prepared_runs=len(points),
             avoidable_s=(most_s - least_s) * len(points),
         )
@@ -109,7 +109,8 @@ class FileIoStudy(LoadStudy):
         )
         return [
             Fault(
-                f"{program.title} on host {quote_value(target.host)} is {wrong}.", program.install
+                f"{program.title} on host {quote_value(target.host)} is {wrong}.",
+                program.install_hint,
             )
             for program in needed
             if program and program.fault_of_facts and (wrong := program.fault_of_facts(facts))
@@ -175,7 +176,7 @@ def _rate_text(job: Job) -> str:
     return f", {text} at most" if job.arrivals is None else f", {text}, {job.arrivals} arrivals"
 
 
-def ceiling_time_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+def ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
     """How long the ceilings of the engines take to measure: a reason and its seconds for each."""
     if not study.method.generator_limit:
         return ()

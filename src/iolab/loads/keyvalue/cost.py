@@ -203,7 +203,7 @@ def run_overhead_s(study: Study, job: KeyJob) -> float:
     )
 
 
-def key_value_reasons(
+def key_value_time_items(
     study: Study, runs: Iterable[PlannedRun], rate: float
 ) -> Iterator[tuple[str, float]]:
     """Where the seconds of key-value load go; nothing where there is none."""
@@ -214,7 +214,7 @@ def key_value_reasons(
     if study.target.make_xfs:
         filesystems = len({point.configuration for point in points})
         yield "make an XFS on each client", FILESYSTEM_S * filesystems
-    yield from _load_reasons(study, points, rate)
+    yield from _load_time_items(study, points, rate)
     method = study.method
     fixed_s = method.warmup_s + method.runtime_s
     length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
@@ -245,7 +245,7 @@ def _overhead_text(study: Study, job: KeyJob) -> str:
     return f"copy {format_bytes(store_bytes(job))}, drop caches, watch, commit"
 
 
-def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
+def _load_time_items(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
     kind = server_settings(study).kind
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
@@ -392,7 +392,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
         budget=replace(
             budget,
             seconds=budget.seconds + seconds,
-            reasons=(*budget.reasons, (message, seconds)),
+            time_items=(*budget.time_items, (message, seconds)),
             write_bytes_estimate=budget.write_bytes_estimate + written,
             least_seconds=least,
         ),

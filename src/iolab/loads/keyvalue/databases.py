@@ -28,7 +28,7 @@ from iolab.hosts.remote_process import (
     exit_fault,
     program_name,
     run_and_get_output,
-    run_installed_process,
+    run_program_or_raise,
 )
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, table_shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
@@ -200,10 +200,10 @@ async def drop_folder_caches(
         return
     session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop_cache_of_host(share: HostRunState) -> None:
+    async def drop_folder_cache_on_host(share: HostRunState) -> None:
         share.cache = await drop_folder_cache(share.workdir, folder_for_workdir(share.workdir))
 
-    await run_on_each_host(shares, drop_cache_of_host)
+    await run_on_each_host(shares, drop_folder_cache_on_host)
 
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheProof:
@@ -342,7 +342,7 @@ async def _load_database(
 ) -> GoldenDatabase | None:
     command = load_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
-    ending = await run_installed_process(
+    ending = await run_program_or_raise(
         workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend
     )
     if ending.halted:

@@ -404,7 +404,7 @@ class DbBenchDriver(Driver):
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
-            self._find_programs,
+            self._read_versions,
             self._load_or_find_databases,
             self._copy_databases,
             _drop_caches,
@@ -435,17 +435,17 @@ class DbBenchDriver(Driver):
         finally:
             await _remove_copies(shares)
 
-    async def _find_programs(
+    async def _read_versions(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> None:
         session.begin_phase(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def find_programs_on_host(share: HostRunState) -> None:
+        async def read_version_on_host(share: HostRunState) -> None:
             self._versions[share.name] = await self._programs.version_on_host(
                 share.workdir, KeyValueJob.require_type(run.point.job)
             )
 
-        await run_on_each_host(shares, find_programs_on_host)
+        await run_on_each_host(shares, read_version_on_host)
 
     async def _load_or_find_databases(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]

@@ -29,7 +29,7 @@ from iolab.hosts.kit_cache import (
     is_file_visible_on_host,
 )
 from iolab.hosts.process import kill_process_group
-from iolab.hosts.remote_process import exit_fault, program_name, run_installed_process
+from iolab.hosts.remote_process import exit_fault, program_name, run_program_or_raise
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -112,8 +112,13 @@ async def find_java(host: Host, program: str, *, oldest: int) -> Java:
         (program, "-version"), "/", b"", f"{program} -version", LIMIT_S, OUTPUT_LIMIT_BYTES
     )
     # Java tells its version on standard error, and what calls itself so perhaps elsewhere.
-    ending = await run_installed_process(
-        host, command, asyncio.Event(), output.extend, on_stderr=output.extend, install=INSTALL_JAVA
+    ending = await run_program_or_raise(
+        host,
+        command,
+        asyncio.Event(),
+        output.extend,
+        on_stderr=output.extend,
+        install_hint=INSTALL_JAVA,
     )
     if fault := exit_fault(ending, command):
         raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
@@ -165,13 +170,20 @@ class Maven(Record):
             *(f"-D{name}={text}" for name, text in properties.items()),
             "package",
         ]
-        if await self._run_maven([*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title) is None:
+        if (
+            await self._failed_maven_output(
+                [*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title
+            )
+            is None
+        ):
             return
-        output = await self._run_maven(words, self.limit_s, title)
+        output = await self._failed_maven_output(words, self.limit_s, title)
         if output is not None:
             raise _build_error(output, title)
 
-    async def _run_maven(self, arguments: list[str], limit_s: float, title: str) -> bytes | None:
+    async def _failed_maven_output(
+        self, arguments: list[str], limit_s: float, title: str
+    ) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
         try:
             process = await asyncio.create_subprocess_exec(

@@ -17,8 +17,8 @@ from iolab.loads.keyvalue.cost import (
     Reflinks,
     full_copy_notes,
     jobs_of_distinct_stores,
-    key_value_reasons,
     key_value_seconds,
+    key_value_time_items,
     loaded_bytes,
     max_space_bytes_on_a_host,
     plan_with_copy_costs,
@@ -55,7 +55,7 @@ from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, run_overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.forecast import VerdictLimit, run_length_limits
-from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy, Programs
+from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy, Programs
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import targets_of_study
@@ -140,16 +140,16 @@ class KeyValueStudy(LoadStudy):
             return replace(workload, job=replace(job, memory_bytes=None))
         return workload
 
-    def load_cost(
+    def load_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,
         hosts: HostStudy,  # noqa: ARG002 - databases lie on the targets of hosts that exist
-    ) -> LoadCost:
+    ) -> LoadDemand:
         """Loading, copying and what runs write; its runs prepare themselves."""
-        return LoadCost(
-            own_preparation=tuple(key_value_reasons(study, runs, rate)),
+        return LoadDemand(
+            own_preparation=tuple(key_value_time_items(study, runs, rate)),
             set_up_bytes=loaded_bytes(study, runs),
             space_bytes=max_space_bytes_on_a_host(study, runs, rate),
         )

@@ -384,7 +384,7 @@ class DbBenchTable(LoadTable):
             bloom_bits=self.bloom_bits,
         )
         return KeyValueJob(
-            **KeyValueJob.fields_from_keys([*self.set_entries(), ("loaded", loaded)])
+            **KeyValueJob.fields_from_keys([*self.non_empty_entries(), ("loaded", loaded)])
         )
 
 
@@ -422,7 +422,9 @@ class YcsbTable(LoadTable):
     def build_job(self) -> YcsbJob:
         """See `LoadTable`."""
         return YcsbJob(
-            **YcsbJob.fields_from_keys([*self.set_entries(), ("mix", operation_shares(self.mix))])
+            **YcsbJob.fields_from_keys(
+                [*self.non_empty_entries(), ("mix", operation_shares(self.mix))]
+            )
         )
 
 
@@ -466,7 +468,7 @@ def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
 
 def table_server_settings(table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
-    return ServerSettings(**ServerSettings.fields_from_keys(table.set_entries()))
+    return ServerSettings(**ServerSettings.fields_from_keys(table.non_empty_entries()))
 
 
 def server_identity(study: Study) -> dict[str, object]:

@@ -55,7 +55,7 @@ class MetadataTable(LoadTable):
         """See `LoadTable`; a shift that is left out is a client's ranks."""
         shift = self.ranks[0] if self.rank_shift is None else self.rank_shift
         return MetadataJob(
-            **MetadataJob.fields_from_keys([*self.set_entries(), ("rank_shift", shift)])
+            **MetadataJob.fields_from_keys([*self.non_empty_entries(), ("rank_shift", shift)])
         )
 
     @property

@@ -15,7 +15,7 @@ from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
 from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudy, KnownFacts, LoadCost, LoadStudy
+from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import hosts_making_load_of_point
@@ -61,14 +61,14 @@ class ObjectsStudy(LoadStudy):
         makers = len(hosts_making_load_of_point(study, point))
         return RunWrites(open_hosts=makers, seconds=seconds)
 
-    def load_cost(
+    def load_demand(
         self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy
-    ) -> LoadCost:
+    ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
-        cost = super().load_cost(study, runs, rate, hosts)
+        demand = super().load_demand(study, runs, rate, hosts)
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
-            return cost
+            return demand
         seconds, total = 0.0, 0
         for data_set, makers in data_sets.items():
             size = round(data_set.expected_bytes)
@@ -77,10 +77,10 @@ class ObjectsStudy(LoadStudy):
                 size / (LAYOUT_BYTES_PER_S * makers), data_set.object_count / LAYOUT_PUTS_PER_S
             )
         text = f"{counted_noun(len(data_sets), 'set')} of objects, {format_bytes(total)}"
-        return LoadCost(
-            load=cost.load,
+        return LoadDemand(
+            load=demand.load,
             own_preparation=((text, seconds),),
-            prepared_runs=cost.prepared_runs,
+            prepared_runs=demand.prepared_runs,
             set_up_bytes=total,
         )
 

@@ -259,7 +259,7 @@ class CassandraTools(Record):
         self, tool: str, arguments: Mapping[str, object], model: type[ReplyModel], limit_s: float
     ) -> ReplyModel:
         argv = self._tool_argv(tool, arguments)
-        line = await run_and_get_output(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
+        line = await run_and_get_output(self.host, argv, limit_s=limit_s, install_hint=INSTALL_JAVA)
         return read_reply(line.strip(), model, self.host.name)
 
     def _tool_argv(self, tool: str, arguments: Mapping[str, object]) -> tuple[str, ...]:

@@ -292,7 +292,7 @@ class RocksdbPrograms:
                     cwd=command.cwd,
                     limit_s=VERSION_LIMIT_S,
                     codes=_ANSWERS,
-                    install=INSTALL,
+                    install_hint=INSTALL,
                 )
                 for command in commands
             ]

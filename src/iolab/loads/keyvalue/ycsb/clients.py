@@ -34,7 +34,7 @@ from iolab.hosts.remote_process import (
     exit_fault,
     fetch_file,
     run_and_get_output,
-    run_installed_process,
+    run_program_or_raise,
 )
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
@@ -385,13 +385,13 @@ async def _load_records_of_client(
     halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
-    ending = await run_installed_process(
+    ending = await run_program_or_raise(
         share.workdir.host,
         command,
         halt,
         printed.feed_stdout,
         on_stderr=printed.feed_stderr,
-        install=INSTALL_JAVA,
+        install_hint=INSTALL_JAVA,
     )
     if ending.halted:
         return
