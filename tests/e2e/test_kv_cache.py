@@ -124,7 +124,7 @@ def test_a_trace_is_replayed_with_the_hits_of_its_capacity(
     blocks, hits = lru_hits(conversations()[: WARM + REPLAYED], WARM)
     assert (run.requests, run.blocks, run.ideal_hits) == (REPLAYED, blocks, hits)
     assert abs(run.hits - hits) <= 0.001 * blocks
-    assert (run.capacity_blocks, run.unloaded) == (STORE_BLOCKS, 0)
+    assert (run.capacity_blocks, run.unfinished_requests) == (STORE_BLOCKS, 0)
     # The engine reads each hit once; the device saw that, and little beside.
     read = int(record.intervals.bytes[record.intervals.direction == 0].sum())
     assert read == (run.hits - run.memory_hits) * BLOCK

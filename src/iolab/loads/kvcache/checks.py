@@ -104,7 +104,7 @@ def check_queue_grows(view: KvCacheView, index: int) -> CheckAnswer:
         return not_applicable_answer("Requests came when there was room.", open_loop=False)
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
-    unwritten = run.unwritten / run.stores if run.stores else 0.0
+    unwritten = run.blocks_dropped_unwritten / run.blocks_admitted if run.blocks_admitted else 0.0
     growth = backlog_growth(_backlog_in_window(view, index, run.backlog))
     write_growth = backlog_growth(_backlog_in_window(view, index, run.write_backlog))
     evidence: EvidenceValues = {

@@ -209,13 +209,13 @@ class KvCacheRun(HostDetails, Record, tag="kv-cache"):
     """What one host did with its requests in the whole run.
 
     Of the `requests` and their `blocks` the store held `hits`, and the memory above it
-    `memory_hits` of these; `ideal_hits` are those of an LRU list of the same capacity. `waits` are
-    hits on blocks that were still being written. `loads` requests read anything; `unloaded` ones
-    were not done at the end. `stores` blocks were taken in, of which `unwritten` were dropped again
-    before their write began. The store held `held_at_start` and `held_at_end` of `capacity_blocks`
-    blocks. `backlog` are the requests under way at the end of each interval, `write_backlog` the
-    objects that waited to be written. `clock_factor` is how much faster than its own clock the
-    trace ran.
+    `memory_hits` of these; `ideal_hits` are those of an LRU list of the same capacity.
+    `hits_awaiting_write` are hits on blocks that were still being written. `requests_with_reads`
+    read anything; `unfinished_requests` were not done at the end. `blocks_admitted` were taken in,
+    of which `blocks_dropped_unwritten` were dropped again before their write began. The store held
+    `held_at_start` and `held_at_end` of `capacity_blocks` blocks. `backlog` are the requests under
+    way at the end of each interval, `write_backlog` the objects that waited to be written.
+    `clock_factor` is how much faster than its own clock the trace ran.
     """
 
     requests: int
@@ -223,11 +223,11 @@ class KvCacheRun(HostDetails, Record, tag="kv-cache"):
     hits: int
     memory_hits: int
     ideal_hits: int
-    waits: int
-    loads: int
-    unloaded: int
-    stores: int
-    unwritten: int
+    hits_awaiting_write: int
+    requests_with_reads: int
+    unfinished_requests: int
+    blocks_admitted: int
+    blocks_dropped_unwritten: int
     evictions: int
     held_at_start: int
     held_at_end: int
