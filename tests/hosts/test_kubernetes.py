@@ -350,5 +350,7 @@ def test_a_removal_waits_for_a_cluster_that_is_away(
 
 
 def test_what_will_not_pass_is_not_waited_for() -> None:
-    assert KubectlError("It failed", (AWAY,)).is_unreachable
+    away = KubectlError("It failed", (AWAY,))
+    assert away.is_unreachable
+    assert away.message.endswith("the right host.")
     assert not KubectlError("It failed", (FORBIDDEN,)).is_unreachable

@@ -75,6 +75,8 @@ def test_a_price_becomes_the_monthly_cost_of_the_volumes() -> None:
     assert round(shared.configurations[0].cost.total, 6) == 3.4
     (fault,) = faults("kubernetes.price=fats=1EUR")
     assert "'fats'" in fault.message
+    (fault,) = faults("kubernetes.price=fast=1EUR,fast=2EUR")
+    assert fault.message == "price has 2 prices of the class 'fast'."
 
 
 @pytest.mark.parametrize(("access", "shift"), [("RWO", 0), ("RWX", 136)])

@@ -73,7 +73,8 @@ def volume_size_fault(study: Study, plan: Plan) -> StudyError | None:
     if needed > room:
         message = f"The files need {format_bytes(needed)} on each volume of "
         message += f"{format_bytes(fleet.volume_bytes)}."
-        hint = "Ask for larger volumes by --volume, or measure less, as by --scale small."
+        hint = "Ask for larger volumes by --volume, or for smaller files by a smaller --scale or "
+        hint += "--set 'workload.*.filesize=64m'."
         return StudyError((Fault(message, hint),))
     return None
 

@@ -47,11 +47,7 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         document.add_fault((SECTION, "pods"), message, f"Give at most {HOSTS_MAX}.")
         return None
     fleet = pod_fleet(table, _target_directory(document))
-    for price in fleet.prices:
-        if price.storage_class not in table.storage_class:
-            message = f"price names the class {quote_value(price.storage_class)}."
-            hint = f"Name one that is measured: {', '.join(table.storage_class)}."
-            document.add_fault((SECTION, "price"), message, hint)
+    _add_price_faults(document, fleet)
     _set_target(document, fleet.mount_path, is_block=fleet.volume_mode is VolumeMode.BLOCK)
     hosts = document.tree.get("host")
     others = [
@@ -75,6 +71,20 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
     origin = document.origin_of((SECTION,))
     document.overrides.update({("host",): origin, ("configuration",): origin})
     return fleet
+
+
+def _add_price_faults(document: StudyDocument, fleet: PodFleet) -> None:
+    """Each price is of a class that is measured, and each class has one."""
+    measured = [item.storage_class for item in fleet.classes]
+    priced = [price.storage_class for price in fleet.prices]
+    for name in dict.fromkeys(priced):
+        if name not in measured:
+            message = f"price names the class {quote_value(name)}."
+            hint = f"Name one that is measured: {', '.join(measured)}."
+            document.add_fault((SECTION, "price"), message, hint)
+        elif (count := priced.count(name)) > 1:
+            message = f"price has {count} prices of the class {quote_value(name)}."
+            document.add_fault((SECTION, "price"), message, "Give one.")
 
 
 def _target_directory(document: StudyDocument) -> str:

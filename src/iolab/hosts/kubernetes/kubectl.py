@@ -44,7 +44,7 @@ class KubectlError(HostError):
 
     def __init__(self, what: str, errors: tuple[str, ...], hint: str = DEFAULT_HINT) -> None:
         self.errors = errors
-        super().__init__(f"{what}: {'; '.join(errors).rstrip('.')}.", hint)
+        super().__init__(f"{what}: {'; '.join(errors).rstrip('.?')}.", hint)
 
     @property
     def is_forbidden(self) -> bool:
