@@ -101,21 +101,30 @@ def iolab(*words: str | Path, limit_s: float = 400) -> subprocess.CompletedProce
 
 def begin(study: Path, out: Path, *words: str) -> subprocess.Popen[str]:
     """A session in pods that it makes; returns when it measures."""
-    pods = (f"--storage-class={STORAGE_CLASS}", "--volume=1Gi", IMAGE)
-    return begin_session(
-        *("run", str(study), *pods, "--runtime=60s", "--repeats=1", f"--out={out}", *words)
+    return wait_until_measuring(
+        start(study, out, "--runtime=60s", "--repeats=1", *words, storage_class=STORAGE_CLASS)
     )
 
 
-def begin_session(*words: str) -> subprocess.Popen[str]:
-    """A command of iolab; returns when it measures."""
-    process = subprocess.Popen(
+def start(study: Path, out: Path, *words: str, storage_class: str) -> subprocess.Popen[str]:
+    """A session in pods that it makes."""
+    pods = (f"--storage-class={storage_class}", "--volume=1Gi", IMAGE)
+    return start_session("run", str(study), *pods, f"--out={out}", *words)
+
+
+def start_session(*words: str) -> subprocess.Popen[str]:
+    """A command of iolab."""
+    return subprocess.Popen(
         [IOLAB, *words],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def wait_until_measuring(process: subprocess.Popen[str]) -> subprocess.Popen[str]:
+    """The same process, once it tells a rate."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:

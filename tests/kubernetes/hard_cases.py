@@ -1,7 +1,8 @@
 """What sessions in pods survive, each case ten times: `python -m tests.kubernetes.hard_cases`.
 
 Cases that hit pods alone may run at the same time in namespaces of their own
-(`IOLAB_KUBERNETES_NAMESPACE`), each on a class of its own (`IOLAB_KUBERNETES_CLASS`).
+(`IOLAB_KUBERNETES_NAMESPACE`), each on a class of its own (`IOLAB_KUBERNETES_CLASS`). With
+`--sessions 4` a fault hits four sessions at a time, each of which is a trial.
 
 Prints a row for each case: runs lost, trials in which the cause was told, trials that were whole at
 the end (by a retry or by `iolab resume`), and trials after which anything was left.
@@ -26,20 +27,25 @@ from tests.kubernetes.cluster import (
     RUN,
     STORAGE_CLASS,
     STUDY,
-    begin,
     cluster,
     iolab,
     kubectl,
     load_processes,
     objects,
     shown_session,
+    start,
+    wait_until_measuring,
 )
 
 BENCH = "bench"
 """The namespace of pods that iolab does not make."""
 
 REPEATS = 2
-SHORT = ("--runtime=10s", f"--repeats={REPEATS}", "--pods=2")
+SHORT = (f"--repeats={REPEATS}", "--pods=3")
+CLASSES = (STORAGE_CLASS, "slow")
+"""Of sessions at a time, in turn: a class has volumes for two on each node."""
+
+SESSIONS_MAX = 4
 AWAY_S = 25.0
 """How long a node is gone: longer than the cluster takes to notice it."""
 
@@ -54,15 +60,39 @@ class Trial:
         self.left = left
 
 
-def delete_pod(_: subprocess.Popen[str], pod: str) -> None:
+class Session:
+    """A session that measures in pods of its own, one on each node."""
+
+    def __init__(self, study: Path, out: Path, number: int, policy: str, runtime: str) -> None:
+        self.out = out
+        self.name = f"hard-{number}"
+        self.storage_class = CLASSES[number % len(CLASSES)]
+        options = (f"--set=kubernetes.name={self.name}", f"--set=method.on_failure={policy}")
+        self.process = start(
+            study, out, *SHORT, f"--runtime={runtime}", *options, storage_class=self.storage_class
+        )
+
+    def pods(self, *words: str) -> list[str]:
+        """The names of its pods, in order."""
+        selector = f"--selector=iolab-session={self.name}"
+        names = kubectl("get", "pods", "--output=name", selector, *words).split()
+        return sorted(name.removeprefix("pod/") for name in names)
+
+
+def delete_pod(session: Session) -> str:
+    (pod, *_) = session.pods()
     kubectl("delete", "pod", pod, "--wait=false")
+    return pod
 
 
-def delete_pod_by_force(_: subprocess.Popen[str], pod: str) -> None:
+def delete_pod_by_force(session: Session) -> str:
+    (pod, *_) = session.pods()
     kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+    return pod
 
 
-def evict_pod(_: subprocess.Popen[str], pod: str) -> None:
+def evict_pod(session: Session) -> str:
+    (pod, *_) = session.pods()
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -70,65 +100,92 @@ def evict_pod(_: subprocess.Popen[str], pod: str) -> None:
     }
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
     kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(eviction))
+    return pod
 
 
-def lose_node(_: subprocess.Popen[str], pod: str) -> None:
-    node = kubectl("get", "pod", pod, "--output=jsonpath={.spec.nodeName}").removeprefix("node")
-    cluster("kill-node", node)
-    time.sleep(AWAY_S)
-    cluster("start-node", node)
-
-
-def cut_exec(session: subprocess.Popen[str], pod: str) -> None:
+def cut_exec(session: Session) -> str:
+    (pod, *_) = session.pods()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
             parent = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
         except OSError:
             continue
-        if parent == str(session.pid) and pod.encode() in words:
+        if parent == str(session.process.pid) and pod.encode() in words:
             os.kill(int(folder.name), signal.SIGKILL)
+    return pod
 
 
-def restart_api(_: subprocess.Popen[str], pod: str) -> None:
-    del pod
+def each(fault: Callable[[Session], str]) -> Callable[[list[Session]], list[str]]:
+    """Does it to every session."""
+    return lambda sessions: [fault(session) for session in sessions]
+
+
+def lose_node(sessions: list[Session]) -> list[str]:
+    (pod, *_) = sessions[0].pods()
+    node = kubectl("get", "pod", pod, "--output=jsonpath={.spec.nodeName}")
+    on_node = f"--field-selector=spec.nodeName={node}"
+    hit = [session.pods(on_node)[0] for session in sessions]
+    cluster("kill-node", node.removeprefix("node"))
+    time.sleep(AWAY_S)
+    cluster("start-node", node.removeprefix("node"))
+    return hit
+
+
+def restart_api(sessions: list[Session]) -> list[str]:
+    """All hosts are lost at once; one of them is named."""
     cluster("kill-api")
     cluster("start-api")
+    return [f"{session.name}-{session.storage_class}" for session in sessions]
 
 
-Fault = Callable[[subprocess.Popen[str], str], None]
-FAULTS: dict[str, tuple[Fault, bool]] = {
-    "pod deleted": (delete_pod, True),
-    "pod deleted by force": (delete_pod_by_force, True),
-    "pod evicted": (evict_pod, True),
-    "exec cut": (cut_exec, True),
-    "API server restarted": (restart_api, False),
-    "node gone": (lose_node, True),
+FAULTS: dict[str, Callable[[list[Session]], list[str]]] = {
+    "pod deleted": each(delete_pod),
+    "pod deleted by force": each(delete_pod_by_force),
+    "pod evicted": each(evict_pod),
+    "exec cut": each(cut_exec),
+    "API server restarted": restart_api,
+    "node gone": lose_node,
 }
-"""Each with whether it hits one pod, which is to be named where a run is lost."""
+"""Each gives the pod of every session that it hit, which is to be named where a run is lost."""
 
 
-def try_fault(fault: Fault, *, names_pod: bool, number: int, folder: Path) -> Trial:
-    """A session that meets the fault in its first run; every second one ends with it."""
+def try_fault(
+    fault: Callable[[list[Session]], list[str]], *, numbers: range, folder: Path, runtime: str
+) -> list[Trial]:
+    """Sessions that meet the fault in their first run; every second one ends with it."""
     cluster("volumes")
-    out = folder / f"session-{number}"
-    policy = "stop" if number % 2 else "retry"
-    process = begin(folder / "study.toml", out, *SHORT, f"--set=method.on_failure={policy}")
-    pod = min(name.removeprefix("pod/") for name in kubectl("get", "pods", "--output=name").split())
-    fault(process, pod)
-    output, _ = process.communicate(timeout=500)
-    if process.returncode:
-        cluster("volumes")
-        done = iolab("resume", out)
-        print(done.stderr[-600:] if done.returncode else "", end="", flush=True)
-    statuses = [run["status"] for run in shown_session(out)["results"]]
-    lost = len(list(out.glob("points/*/run-*.attempt-*"))) + len(statuses) - statuses.count("done")
-    is_whole = statuses.count("done") == REPEATS
-    host = pod.removeprefix("iolab-").partition("-")[2] if names_pod else STORAGE_CLASS
-    is_told = not lost or f"Host '{host}" in output
-    if not (is_whole and is_told and lost <= 1):
-        print(f"{statuses} {output[-3000:]}", flush=True)
-    return Trial(lost, is_told=is_told, is_whole=is_whole, left=left_over())
+    sessions = [
+        Session(
+            folder / "study.toml",
+            folder / f"session-{number}",
+            number,
+            "stop" if number % 4 > 1 else "retry",
+            runtime,
+        )
+        for number in numbers
+    ]
+    for session in sessions:
+        wait_until_measuring(session.process)
+    hit = fault(sessions)
+    outputs = [session.process.communicate(timeout=500)[0] for session in sessions]
+    trials = []
+    for session, pod, output in zip(sessions, hit, outputs, strict=True):
+        if session.process.returncode:
+            cluster("volumes")
+            done = iolab("resume", session.out)
+            print(done.stderr[-600:] if done.returncode else "", end="", flush=True)
+        statuses = [run["status"] for run in shown_session(session.out)["results"]]
+        done_count = statuses.count("done")
+        again = len(list(session.out.glob("points/*/run-*.attempt-*")))
+        lost = again + len(statuses) - done_count
+        is_told = not lost or f"Host '{pod.removeprefix(f'{session.name}-')}" in output
+        is_whole = done_count == REPEATS
+        if not (is_whole and is_told and lost <= 1):
+            print(f"{statuses} {output[-3000:]}", flush=True)
+        trials.append(Trial(lost, is_told=is_told, is_whole=is_whole, left=[]))
+    trials[-1].left = left_over()
+    return trials
 
 
 def left_over(namespace: str = NAMESPACE) -> list[str]:
@@ -282,11 +339,12 @@ def try_device(*, number: int, folder: Path) -> Trial:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--sessions", type=int, default=1, choices=range(1, SESSIONS_MAX + 1))
+    parser.add_argument("--runtime", default="10s", help="of each run that a fault may hit")
     parser.add_argument("--minutes", type=float, default=600.0, help="no trial of a case after it")
     parser.add_argument("cases", nargs="*", default=[*PODS, "block volume", *FAULTS])
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="iolab-hard-cases-"))
-    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     there = kubectl("get", "namespaces", "--output=name").split()
     for name in (NAMESPACE, BENCH):
         if f"namespace/{name}" not in there:
@@ -296,27 +354,25 @@ def main() -> None:
     for case in options.cases:
         trials: list[Trial] = []
         deadline = time.monotonic() + options.minutes * 60
-        for number in range(options.times):
+        place = folder / case.replace(" ", "-").replace("/", "")
+        place.mkdir(exist_ok=True)
+        (place / "study.toml").write_text(STUDY, encoding="utf-8")
+        while (number := len(trials)) < options.times:
             if trials and time.monotonic() > deadline:
                 break
             if case in FAULTS:
-                fault, names_pod = FAULTS[case]
-                place = folder / case.replace(" ", "-")
-                place.mkdir(exist_ok=True)
-                (place / "study.toml").write_text(STUDY, encoding="utf-8")
-                trial = try_fault(fault, names_pod=names_pod, number=number, folder=place)
+                numbers = range(number, min(number + options.sessions, options.times))
+                trials += try_fault(
+                    FAULTS[case], numbers=numbers, folder=place, runtime=options.runtime
+                )
             elif case in PODS:
-                place = folder / case.replace(" ", "-").replace("/", "")
-                place.mkdir(exist_ok=True)
-                (place / "study.toml").write_text(STUDY, encoding="utf-8")
                 document, steps = PODS[case]
-                trial = try_pod(document, steps, number=number, folder=place)
+                trials.append(try_pod(document, steps, number=number, folder=place))
             else:
-                trial = try_device(number=number, folder=folder)
-            if trial.left:
-                print(f"left after {case}: {trial.left}", flush=True)
-            trials.append(trial)
-            print(f"{case} {number + 1}", file=sys.stderr, flush=True)
+                trials.append(try_device(number=number, folder=place))
+            if trials[-1].left:
+                print(f"left after {case}: {trials[-1].left}", flush=True)
+            print(f"{case} {len(trials)}", file=sys.stderr, flush=True)
         lost = sum(trial.lost for trial in trials)
         worst = max(trial.lost for trial in trials)
         told = sum(trial.is_told for trial in trials)

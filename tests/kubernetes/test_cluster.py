@@ -23,12 +23,13 @@ from tests.kubernetes.cluster import (
     RUN,
     STUDY,
     begin,
-    begin_session,
     cluster,
     iolab,
     kubectl,
     objects,
     shown_session,
+    start_session,
+    wait_until_measuring,
 )
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kubernetes, pytest.mark.timeout(600)]
@@ -263,7 +264,7 @@ def test_a_session_in_own_pods_is_resumed_when_they_are_there_again(
     own_pod(emptyDir={})
     out = tmp_path / "session"
     words = ("--runtime=15s", "--repeats=2", "--set=method.on_failure=stop", f"--out={out}")
-    process = begin_session("run", str(study), *IN_OWN_POD, *words)
+    process = wait_until_measuring(start_session("run", str(study), *IN_OWN_POD, *words))
     kubectl("delete", "pod", "own", "--force", "--grace-period=0")
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 3, output
@@ -301,6 +302,13 @@ def test_what_a_killed_session_left_is_cleaned(study: Path, tmp_path: Path) -> N
     done = iolab("clean", f"--hosts=k8s:{NAMESPACE}", "--yes")
     assert done.returncode == 0, done.stderr
     assert "Removed." in done.stderr
+
+
+def test_a_namespace_that_is_not_there_has_no_leftovers_to_speak_of() -> None:
+    done = iolab("clean", "--hosts=k8s:nowhere")
+    assert done.returncode == 3
+    assert "There is no namespace 'nowhere'" in done.stderr
+    assert iolab("clean", f"--hosts=k8s:{NAMESPACE}").returncode == 0
 
 
 def test_one_delete_of_the_lease_takes_all_of_it(study: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from iolab.hosts.kubernetes.fleet import (
     remove_fleet,
     renew_lease,
     require_acceptable,
+    require_namespace,
     wait_until_ready,
 )
 from iolab.hosts.kubernetes.kubectl import Kubectl
@@ -200,6 +201,8 @@ def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
     """Show what iolab's sessions left in a namespace of a cluster, ask, and remove it."""
     kubectl = Kubectl(namespace_of(text))
     found = asyncio.run(list_leases(kubectl))
+    if not found:
+        asyncio.run(require_namespace(kubectl))
     dead = [item.name for item in found if not item.is_alive]
     for item in () if as_json else found:
         print_message(one_line(f"{item}{', alive: it stays' if item.is_alive else ''}"))

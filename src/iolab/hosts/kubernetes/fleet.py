@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from iolab.core.kubernetes import PodFleet
 from iolab.errors import Fault, HostError
-from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError
+from iolab.hosts.kubernetes.kubectl import MISSING_RIGHT_HINT, Kubectl, KubectlError
 from iolab.hosts.kubernetes.objects import (
     FLEET_ANNOTATION,
     KEPT_LABEL,
@@ -225,6 +225,19 @@ async def remove_fleet(
     return await _retained_volume_texts(kubectl, volumes)
 
 
+async def require_namespace(kubectl: Kubectl) -> None:
+    """HostError for a namespace that is not there; a user who may not look is not told."""
+    try:
+        await kubectl.read("get", "namespace", kubectl.namespace)
+    except KubectlError as error:
+        if error.is_forbidden:
+            return
+        if any(_NAMESPACE_NOT_FOUND.fullmatch(line) for line in error.errors):
+            message = f"There is no namespace {quote_value(kubectl.namespace)}."
+            raise HostError(message, "Name one that 'kubectl get namespaces' lists.") from None
+        raise
+
+
 async def list_leases(kubectl: Kubectl) -> tuple[FleetLease, ...]:
     """Every session of iolab that has objects in the namespace."""
     leases = await kubectl.items(
@@ -367,7 +380,7 @@ _HINTS_BY_MESSAGE_PART: Final = (
     ("persistent volume", "See 'kubectl get pv': the class has no free volume of that size there."),
     ("provision", "See 'kubectl describe pvc' and the log of the class' provisioner."),
     ("mage", "Name an image that the nodes can pull by --image, or load it there."),
-    (" cannot ", "Have the right given, as deploy/base/role.yaml lists them."),
+    (" cannot ", MISSING_RIGHT_HINT),
 )
 """By a part of what the cluster says, what to do."""
 

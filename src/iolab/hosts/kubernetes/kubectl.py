@@ -19,6 +19,7 @@ ANSWER_BYTES_MAX: Final = 64 << 20
 """A pod is described in about 10 kB, so thousands fit."""
 
 DEFAULT_HINT: Final = "Try the same with kubectl by hand."
+MISSING_RIGHT_HINT: Final = "Have the right given, as deploy/base/role.yaml lists them."
 
 _ERROR_PREFIX: Final = re.compile(
     r"^(?:Error from server(?: \(\w+\))?: |error: )?(?:error when creating \"STDIN\": )?"
@@ -42,8 +43,9 @@ _UNREACHABLE_MESSAGES: Final = (
 class KubectlError(HostError):
     """A request that kubectl did not carry out; `errors` are the cluster's own sentences."""
 
-    def __init__(self, what: str, errors: tuple[str, ...], hint: str = DEFAULT_HINT) -> None:
+    def __init__(self, what: str, errors: tuple[str, ...], hint: str = "") -> None:
         self.errors = errors
+        hint = hint or (MISSING_RIGHT_HINT if self.is_forbidden else DEFAULT_HINT)
         super().__init__(f"{what}: {'; '.join(errors).rstrip('.?')}.", hint)
 
     @property
