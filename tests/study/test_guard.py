@@ -110,6 +110,32 @@ def test_a_host_that_cannot_serve(facts: HostFacts | None, message: str) -> None
     assert message in str(fault)
 
 
+@pytest.mark.parametrize(("boots", "refused"), [("aaa", True), ("abc", False)])
+def test_a_file_system_of_several_hosts_has_room_for_all_their_files(
+    boots: str,
+    refused: bool,  # noqa: FBT001
+) -> None:
+    """Each needs 65.1 MiB, of which 64 are left free; three need more, unless each has a disk."""
+    hosts = "".join(f'\n[[host]]\nname = "{name}"\npath = "/mnt/t"\n' for name in "xyz")
+    study = load(SMALL + hosts)
+    facts = {
+        name: replace(
+            on(free_bytes=66 << 20), kernel=replace(FACTS.kernel, boot_id=boot, hostname=name)
+        )
+        for name, boot in zip("xyz", boots, strict=True)
+    }
+    looked_at = study, make_plan(study), facts, dict.fromkeys("xyz", PROBE)
+    if not refused:
+        check_ready(*looked_at)
+        return
+    with pytest.raises(HostError) as caught:
+        check_ready(*looked_at)
+    (fault,) = caught.value.faults
+    assert all(text in fault.message for text in ("3 hosts", "66 MiB free"))
+    # What already lies there needs no room again.
+    check_ready(*looked_at, dict.fromkeys("xy", 1 << 20))
+
+
 @pytest.mark.parametrize(
     ("probe", "message"),
     [

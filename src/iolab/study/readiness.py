@@ -23,6 +23,7 @@ from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.record import field_names
 from iolab.study.cost import with_free_space_margin
+from iolab.study.host_targets import group_by_file_system, known_host_targets
 from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.text import counted_noun, quote_value, uncapitalised
 from iolab.units import format_bytes
@@ -262,6 +263,7 @@ def require_ready(
         if probe is not None and probe.held_by == owner:
             probe = replace(probe, held_by=None)
         host_faults += _target_faults(study, plan, target, host, probe, there)
+    host_faults += _shared_space_faults(study, plan, facts, present_bytes or {})
     own = (kind.host_faults(study, plan, facts, devices or {}) for kind in kinds.loads)
     host_faults += itertools.chain.from_iterable(own)
     faults = (*host_faults, *engine_faults)
@@ -359,12 +361,40 @@ def _memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]
     return [Fault(message, hint)]
 
 
+def _shared_space_faults(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts], present_bytes: Mapping[str, int]
+) -> Iterator[Fault]:
+    """File systems with room for the files of each of their hosts, and not for those of all."""
+    if study.target.make_xfs:
+        return
+    for group in group_by_file_system(known_host_targets(study, facts)):
+        needs = [
+            max(_laid_out_bytes(plan, place.target) - present_bytes.get(place.target.key, 0), 0)
+            for place in group
+        ]
+        free, need = group[0].facts.free_bytes, with_free_space_margin(sum(needs))
+        # One host alone for which there is no room is told by itself.
+        if with_free_space_margin(max(needs)) <= free < need:
+            first = group[0].target
+            message = (
+                f"{quote_value(first.path)} on host {quote_value(first.host)} is one file system "
+                f"of {len(group)} hosts with {format_bytes(free)} free, their files need "
+                f"{format_bytes(need)}."
+            )
+            hint = "Make room, give another path or fewer hosts, or set a smaller data set."
+            yield Fault(message, hint)
+
+
+def _laid_out_bytes(plan: Plan, target: Target) -> int:
+    return sum(item.bytes_per_host for item in data_sets_at(plan, target))
+
+
 def _space_faults(
     plan: Plan, target: Target, folder: TargetFacts, where: str, present_bytes: int
 ) -> list[Fault]:
     faults = []
     sets = data_sets_at(plan, target)
-    size = sum(item.bytes_per_host for item in sets)
+    size = _laid_out_bytes(plan, target)
     need = with_free_space_margin(max(size - present_bytes, 0)) if size > present_bytes else 0
     if folder.free_bytes < need:
         message = (
