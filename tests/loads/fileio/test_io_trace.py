@@ -74,6 +74,27 @@ def test_issued_ios_are_taken_where_none_was_queued(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, "\n".join([*lines[:2], more]) + "\n")
     assert trace.kinds.tolist() == [WRITE, READ]
     assert trace.due_ns.tolist() == [0, 99_998_000]
+    trimmed = "  8,0    3       10     0.210000000   697  D   D 8 + 8 [x]"
+    assert trace_of(tmp_path, "\n".join([*lines[:2], more, trimmed]) + "\n").trims == 1
+
+
+def test_what_blkparse_prints_around_its_events_is_no_part_of_a_trace(tmp_path: Path) -> None:
+    before = "Input file sda.blktrace.0 added\nInput file sda.blktrace.1 added\n"
+    head, tail = BLKPARSE.split("CPU0")
+    process = "fio (701, ...)\n Reads Queued:           1,        4KiB\n\n"
+    plain = trace_of(tmp_path, BLKPARSE)
+    trace = trace_of(tmp_path, f"{before}{head}{process}CPU0{tail}")
+    assert trace.due_ns.tolist() == plain.due_ns.tolist()
+    with pytest.raises(TraceError, match="line 9"):
+        trace_of(tmp_path, f"{head}{before}CPU0{tail}")
+
+
+def test_a_write_with_a_flush_is_a_sync_and_a_write(tmp_path: Path) -> None:
+    lines = BLKPARSE.replace("  Q  RA 4096", "  Q FWFS 4096").replace("  Q  WS 0", "  Q WFS 0")
+    trace = trace_of(tmp_path, lines)
+    assert trace.kinds.tolist() == [WRITE, SYNC, WRITE, SYNC, WRITE]
+    assert trace.sizes.tolist() == [4096, 0, 131_072, 0, 8192]
+    assert trace.fua_writes == 2
 
 
 @pytest.mark.parametrize(
@@ -90,6 +111,8 @@ def test_issued_ios_are_taken_where_none_was_queued(tmp_path: Path) -> None:
         ("fio version 3 iolog\n5 f read 0 9999999999999999999\n", "where a number stands"),
         ("fio version 2 iolog\nf read 0 4096\nf read 0 4096\n", "no times"),
         ("fio version 3 iolog\n5 f sync 0 0\n", "no read and no write"),
+        (BLKPARSE.splitlines()[7] + "\nCPU0 (8,0):\n", "queued (Q) or issued (D)"),
+        (BLKPARSE.splitlines()[0].replace("  W ", " ZA ") + "\n", "ZA"),
         (BLKPARSE.splitlines()[5] + "\n" + BLKPARSE.splitlines()[0] + "\n", "back in time"),
     ],
 )

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,18 +55,35 @@ _BLKPARSE: Final = re.compile(
     rb"\s*(\d+),(\d+)\s+\d+\s+\d+\s+(\d+)\.(\d{9})\s+\d+\s+([A-Za-z]{1,2})\s+(\S+)"
     rb"(?:\s+(\d+) \+ (\d+))?"
 )
-_SUMMARY: Final = (b"CPU", b"Total", b"Throughput", b"Events")
+_PREAMBLE: Final = re.compile(rb"Input file .+ added\s*$")
+"""What blkparse prints of each of its files before the first event."""
+
+_SUMMARY: Final = re.compile(
+    rb"\s*(?:(?:CPU\d+|Total) \(|Throughput |Events |.+ \(\d+(?:, \.\.\.)?\)\s*$)"
+)
+"""The first line after the events: of processors, or of a process (`-s`)."""
+
+_RWBS: Final = re.compile(rb"(F?)([A-Z]?)(F?)")
+"""blkparse's kind of an I/O: flush before it, what it does, forced unit access."""
+
+FORMAT_HINT: Final = (
+    "Give fio's iolog of version 2 or 3, or the text that blkparse prints without -f."
+)
 
 
 class TraceError(ValueError):
     """A trace that cannot be replayed: the message is the second half of a sentence."""
+
+    def __init__(self, message: str, hint: str = FORMAT_HINT) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class IoTrace(Record):
     """Recorded I/Os in the order of their times, the first at 0.
 
     Offsets are on all its files one after the other, which take `span_bytes`. `trims` were left
-    out: a file system does not take them.
+    out: a file system does not take them. Of `fua_writes` (forced unit access) the write is left.
     """
 
     digest: str
@@ -76,6 +93,7 @@ class IoTrace(Record):
     kinds: NDArray[np.uint8]
     span_bytes: int
     trims: int
+    fua_writes: int
 
     @property
     def ios(self) -> int:
@@ -125,7 +143,8 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
         raise TraceError("is empty")
     if not content.endswith(b"\n"):
         number = content.count(b"\n") + 1
-        raise TraceError(f"is cut: line {number} has no end")
+        hint = "Record it again, or end it with the last whole line."
+        raise TraceError(f"is cut: line {number} has no end", hint)
     lines = content.split(b"\n")[:-1]
     version = _HEADS.get(lines[0].strip())
     found = _IoLog(version) if version else _BlockTrace()
@@ -133,7 +152,8 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
         try:
             found.add_line(line)
         except TraceError as fault:
-            raise TraceError(f"{fault} in line {number} ({excerpt(line, 60)})") from None
+            place = f"in line {number} ({excerpt(line, 60)})"
+            raise TraceError(f"{fault} {place}", fault.hint) from None
         if len(found.due) > TRACE_IOS_MAX:
             raise TraceError(f"has more than {TRACE_IOS_MAX:,} I/Os: line {number} is one too many")
     return found.finish(hashlib.sha256(content).hexdigest())
@@ -141,6 +161,8 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
 
 class _TraceParser(ABC):
     """The I/Os of a trace while it is read."""
+
+    no_times_hint: ClassVar[str] = "Record it for longer."
 
     def __init__(self) -> None:
         self.due = array("q")
@@ -150,6 +172,7 @@ class _TraceParser(ABC):
         self.places = array("H")
         self.ends: list[int] = []
         self.trims = 0
+        self.fua_writes = 0
         self._last_ns = 0
 
     @abstractmethod
@@ -160,7 +183,8 @@ class _TraceParser(ABC):
         """Take an I/O; TraceError for one that goes back in time, or cannot be."""
         if due_ns < self._last_ns:
             raise TraceError(
-                f"goes back in time, from {self._last_ns / 1e9:.9g} s to {due_ns / 1e9:.9g} s,"
+                f"goes back in time, from {self._last_ns / 1e9:.9g} s to {due_ns / 1e9:.9g} s,",
+                "Sort its lines by time if only their order is wrong, else record it again.",
             )
         self._last_ns = due_ns
         if kind == SYNC:
@@ -183,7 +207,7 @@ class _TraceParser(ABC):
             raise TraceError("has no read and no write")
         due = np.frombuffer(self.due, np.int64)
         if due[-1] == due[0]:
-            raise TraceError("has no times: all of its I/Os are due at once")
+            raise TraceError("has no times: all of its I/Os are due at once", self.no_times_hint)
         rounded = [-(-end // REGION_ALIGNMENT) * REGION_ALIGNMENT for end in self.ends]
         starts = np.concatenate(([0], np.cumsum(np.array(rounded, np.int64))))
         places = np.frombuffer(self.places, np.uint16)
@@ -195,6 +219,7 @@ class _TraceParser(ABC):
             kinds=kinds,
             span_bytes=int(starts[-1]),
             trims=self.trims,
+            fua_writes=self.fua_writes,
         )
 
 
@@ -222,6 +247,10 @@ class _FileNumbering:
 
 
 class _IoLog(_TraceParser):
+    no_times_hint: ClassVar[str] = (
+        "Record version 3, or write wait lines: fio takes their milliseconds from the begin on."
+    )
+
     def __init__(self, version: int) -> None:
         super().__init__()
         self._files = _FileNumbering(self.ends)
@@ -255,23 +284,20 @@ class _BlockTrace(_TraceParser):
         super().__init__()
         self._devices = _FileNumbering(self.ends)
         self._issued: _BlockTrace | None = None
-        self._ended = False
+        self._has_events = self._ended = False
 
     def add_line(self, line: bytes) -> None:
         if self._ended or not line.strip():
             return
         match = _BLKPARSE.match(line)
         if match is None:
-            if line.lstrip().startswith(_SUMMARY) and (self.due or self._issued):
-                self._ended = True
+            self._ended = self._has_events and _SUMMARY.match(line) is not None
+            if self._ended or (not self._has_events and _PREAMBLE.match(line)):
                 return
             raise TraceError("is neither fio's iolog nor blkparse's text")
+        self._has_events = True
         major, minor, seconds, fraction, action, flags, sector, sectors = match.groups()
         if action not in (b"Q", b"D"):
-            return
-        kind = _kind_of_flags(flags, has_data=sectors is not None and sectors != b"0")
-        if kind is None:
-            self.trims += flags.startswith(b"D") and action == b"Q"
             return
         taker: _BlockTrace = self
         if action == b"D":
@@ -279,23 +305,32 @@ class _BlockTrace(_TraceParser):
                 self._issued = _BlockTrace()
             taker = self._issued
         due_ns = _parse_integer(seconds) * 1_000_000_000 + int(fraction)
-        place = taker._devices.number(major + b"," + minor)
-        offset, size = _parse_integer(sector or b"0") * 512, _parse_integer(sectors or b"0") * 512
-        taker.add_io(due_ns, kind, place, offset, size)
+        extent = _parse_integer(sector or b"0") * 512, _parse_integer(sectors or b"0") * 512
+        taker.add_event(due_ns, flags, major + b"," + minor, *extent)
+
+    def add_event(self, due_ns: int, flags: bytes, device: bytes, offset: int, size: int) -> None:
+        """Take what was queued or issued; what passes a command through moves no data of files."""
+        flush, kind, fua = _RWBS.match(flags).groups()  # type: ignore[union-attr] # matches any text
+        if flush:
+            self.add_io(due_ns, SYNC, self._devices.number(device), 0, 0)
+        if kind == b"D":
+            self.trims += 1
+        elif size and kind in (b"R", b"W"):
+            number = self._devices.number(device)
+            self.add_io(due_ns, READ if kind == b"R" else WRITE, number, offset, size)
+            self.fua_writes += bool(fua)
+        elif size and kind != b"N":
+            raise TraceError(f"has the kind of I/O {excerpt(flags, 30)}")
 
     def finish(self, digest: str) -> IoTrace:
         if not self.due and self._issued is not None:
             return self._issued.finish(digest)
+        if self._has_events and not self.due:
+            raise TraceError(
+                "has no I/O that was queued (Q) or issued (D)",
+                "Record it without -a, or with -a queue: completions alone have no begin.",
+            )
         return super().finish(digest)
-
-
-def _kind_of_flags(flags: bytes, *, has_data: bool) -> int | None:
-    """What an I/O does by blkparse's RWBS; None for what is left out."""
-    if has_data and b"R" in flags:
-        return READ
-    if has_data and b"W" in flags:
-        return WRITE
-    return SYNC if flags.startswith(b"F") else None
 
 
 def _parse_integer(word: bytes) -> int:

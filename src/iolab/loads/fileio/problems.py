@@ -108,8 +108,7 @@ def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Proble
     try:
         trace = read_trace(path)
     except TraceError as fault:
-        hint = "Give fio's iolog of version 2 or 3, or the text that blkparse prints."
-        yield Problem(("trace",), f"a trace, {quote_value(path)}, that {fault}", hint)
+        yield Problem(("trace",), f"a trace, {quote_value(path)}, that {fault}", fault.hint)
         return
     if workload.engine != NATIVE_ENGINE:
         hint = "Write engine = 'native', which replays it at the recorded times."

@@ -142,6 +142,9 @@ def _trace_replay_notes(plan: Plan) -> Iterator[str]:
         if trace.trims:
             trims = counted_noun(trace.trims, "trim")
             yield f"{name}: {trims} left out, since files in a directory do not take them"
+        if trace.fua_writes:
+            writes = counted_noun(trace.fua_writes, "write")
+            yield f"{name}: {writes} with FUA replayed without it"
         file_bytes = plan.data_set(point.data_set).file_bytes
         if trace.span_bytes > file_bytes:
             yield (
