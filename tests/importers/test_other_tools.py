@@ -49,6 +49,20 @@ def test_gdsio_lines_that_a_terminal_broke(tmp_path: Path) -> None:
     assert not found.left_out
 
 
+def test_gdsio_batches_have_a_depth(tmp_path: Path) -> None:
+    path = tmp_path / "gdsio.log"
+    path.write_text(
+        "IoType: WRITE XferType: GPU_BATCH Threads: 1 IoDepth: 10 DataSetSize: 80/80(KiB) "
+        "IOSize: 4(KiB) Throughput: 0.010523 GiB/sec, Avg_Latency: 3476.650000 usecs ops: 20 "
+        "total_time 0.007250 secs\n"
+    )
+    ((_, run),) = read_foreign_files([path], IMPORTERS).runs
+    assert dict(run.settings)["IoDepth"] == "10"
+    assert run.in_flight is None
+    figures = only_figures(run)
+    assert (figures.count, figures.bytes, figures.lat_mean_ns) == (20, 80 << 10, 3_476_650)
+
+
 def test_nixlbench_rows_with_their_configuration(tmp_path: Path) -> None:
     first, _, large = runs_of(tmp_path, "import/gpu/nixlbench-write.txt")
     figures = only_figures(first)
@@ -193,6 +207,29 @@ def test_aiperf_requests_and_first_tokens(tmp_path: Path) -> None:
     assert token.lat_mean_ns == pytest.approx(255_886_568)
     assert run.in_flight == 16
     assert {entry.first_line for entry in found.left_out} != set()
+
+
+def test_aiperf_phases_are_options_of_the_load(tmp_path: Path) -> None:
+    document = json.loads(recorded("import/aiperf/profile_export_aiperf.json"))
+    for name, concurrency in (("low", 8), ("high", 400)):
+        document["input_config"] = {
+            "models": {"items": [{"name": "Qwen/Qwen3-0.6B"}]},
+            "endpoint": {"urls": ["http://host:8000"], "streaming": True, "api_key": "secret"},
+            "datasets": [{"name": "default", "type": "synthetic", "path": "/data"}],
+            "phases": [
+                {"name": "warmup", "concurrency": 2, "requests": 10},
+                {"name": "profiling", "concurrency": concurrency, "requests": concurrency},
+            ],
+        }
+        document["is_complete"] = name == "low"
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    found = read_foreign_files(sorted(tmp_path.iterdir()), IMPORTERS)
+    high, low = (run for _, run in found.runs)
+    assert (high.name, high.in_flight, low.in_flight) == ("AIPerf Qwen/Qwen3-0.6B", 400, 8)
+    assert dict(low.load_settings)["phases.1.concurrency"] == 8
+    assert "phases.1.requests" not in dict(low.load_settings)
+    assert not {"secret", "/data", "http://host:8000"} & set(dict(low.settings).values())
+    assert (bool(high.clients[0].details.errors), low.clients[0].details.errors) == (True, ())
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,29 @@ def test_jobs_of_kubestr_run_side_by_side(name: str, tmp_path: Path) -> None:
         assert any("at the same time" in note for note in runs[job].details.notes)
 
 
+def test_a_job_that_kubestr_does_not_name_is_read_also_where_a_page_indents_it(
+    tmp_path: Path,
+) -> None:
+    text = """\
+    Running FIO test (own.fio) on StorageClass (high) with a PVC of Size (100Gi)
+    FIO version - fio-3.20
+    Global options - ioengine= verify= direct= gtod_reduce=
+
+    JobName:
+      blocksize=4k filesize=1g iodepth=32 rw=randwrite
+    write:
+      IOPS=377553.281250 BW(KiB/s)=1510221
+      iops: min=249082 max=535406 avg=378120.718750
+"""
+    found = outcome(tmp_path, "kubestr.txt", text)
+    (run,) = runs_by_name(found).values()
+    (figures,) = run.clients[0].details.figures
+    assert (figures.operation, figures.rate_per_s) == ("write", 377553.28125)
+    assert figures.bw_bytes_per_s == 1510221 * 1024
+    assert dict(run.settings)["bs"] == "4k"
+    assert not found.left_out
+
+
 def test_options_that_kubestr_leaves_out_come_from_its_job_file(tmp_path: Path) -> None:
     text = recorded(f"{PODS}kubestr.json").decode().replace(r"[job2]", r"[job2]\nnumjobs=3")
     found = runs_by_name(outcome(tmp_path, "kubestr.json", text))

@@ -20,7 +20,14 @@ _UNITS: Final = {"ns": 1.0, "us": float(NS_PER_US), "ms": float(NS_PER_MS), "sec
 _READ: Final = (
     *("request_latency", "time_to_first_token", "request_throughput", "request_count"),
     *("error_request_count", "benchmark_duration", "input_config", "start_time", "end_time"),
-    *("was_cancelled", "error_summary", "aiperf_version", "schema_version", "benchmark_id"),
+    *(
+        "was_cancelled",
+        "is_complete",
+        "error_summary",
+        "aiperf_version",
+        "schema_version",
+        "benchmark_id",
+    ),
 )
 _NOT_READ: Final = "This metric is of tokens or of another part of a request: it is not read."
 
@@ -28,12 +35,17 @@ SETTINGS_MAX: Final = 100
 """Options of a load that are kept; its configuration has some fifty."""
 
 _SETTINGS: Final = re.compile(
-    r"^(?:endpoint\.(?:model_names|type|streaming)|loadgen\.|input\.(?!file|public)).*"
+    r"^(?:endpoint\.(?:model_names|type|streaming)|loadgen\.|input\.(?!file|public)"
+    r"|models?\b|phases\.|datasets?\.(?!.*(?:file|path))).*"
 )
-IGNORED: Final = {
-    "loadgen.request_count": "how long it lasts, not what it does",
-    "loadgen.benchmark_duration": "how long it lasts, not what it does",
-    "input.random_seed": "a seed",
+"""Options of the load: of the command's configuration, and of that with phases (schema 2.0)."""
+
+_MODEL: Final = re.compile(r"(?:endpoint\.model_names|models?)(?:\.items)?(?:\.0)?(?:\.name)?")
+_IGNORED: Final = {
+    re.compile(
+        r"loadgen\.(?:request_count|benchmark_duration)|phases\.\d+\.(?:requests|duration)"
+    ): "how long it lasts, not what it does",
+    re.compile(r"(?:.*\.)?random_seed"): "a seed",
 }
 
 
@@ -98,27 +110,40 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
             )
         )
     settings = dict(_load_options(document.get("input_config"), ""))
-    errors = ("AIPerf was cancelled before its end",) if document.get("was_cancelled") else ()
+    is_whole = not document.get("was_cancelled") and document.get("is_complete") is not False
+    errors = () if is_whole else ("AIPerf was cancelled before its end",)
     details = ImportedRun(
         tool="AIPerf",
         version=excerpt(str(document.get("aiperf_version", "")), 40),
         files=(file.name,),
         notes=("latencies are of requests to the model, of which storage is a part",),
     )
-    concurrency = settings.get("loadgen.concurrency", "")
+    concurrency = settings.get("loadgen.concurrency") or _phase_concurrency(settings)
+    model = next((value for name, value in settings.items() if _MODEL.fullmatch(name)), "")
     return run_of_summary(
         details,
-        f"AIPerf {settings.get('endpoint.model_names.0', '')}".strip(),
+        f"AIPerf {model}".strip(),
         (file, 1),
         tuple(figures),
         settings,
-        ignored=IGNORED,
+        ignored={
+            name: reason
+            for name in settings
+            for pattern, reason in _IGNORED.items()
+            if pattern.fullmatch(name)
+        },
         errors=errors,
         in_flight=int(concurrency) if concurrency.isdigit() else None,
         headline="ops_per_s",
         client="all requests",
         timestamp_ns=_end_ns(document),
     )
+
+
+def _phase_concurrency(settings: Mapping[str, str]) -> str:
+    """Of the last phase, which is measured: those before it warm up."""
+    phases = [name for name in settings if re.fullmatch(r"phases\.\d+\.concurrency", name)]
+    return settings[max(phases, key=lambda name: int(name.split(".")[1]))] if phases else ""
 
 
 def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ KIB: Final = 1024
 
 _GDSIO_ROW: Final = re.compile(
     r"IoType: (?P<type>\w+)\s+XferType: (?P<transfer>\w+)\s+Threads: (?P<threads>\d{1,7})\s+"
+    r"(?:IoDepth: (?P<depth>\d{1,7})\s+)?"
     r"DataSetSize: (?P<moved>\d{1,18})(?:/(?P<size>\d{1,18}))?\(KiB\)\s+"
     r"IOSize: (?P<block>[\d-]{1,60})\(KiB\)\s+Throughput: (?P<rate>[\d.]{1,40}) GiB/sec,\s+"
     r"Avg_Latency: (?P<latency>[\d.]{1,40}) usecs\s+ops: (?P<count>\d{1,18})\s+"
@@ -103,6 +104,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
         "IoType": match["type"],
         "XferType": match["transfer"],
         "Threads": match["threads"],
+        "IoDepth": match["depth"] or "",
         "IOSize (KiB)": match["block"],
         "DataSetSize (KiB)": match["size"] or "",
     }

@@ -181,15 +181,17 @@ def _kubestr_text_section_runs(
             version = plain.removeprefix("FIO version - fio-")
         elif plain.startswith("Global options - "):
             shared = words
-        elif plain.startswith("JobName: "):
-            jobs.append(_TextJob(plain.removeprefix("JobName: "), number))
-        elif jobs and line.startswith("  blocksize="):
+        elif plain.startswith("JobName:"):
+            # kubestr names jobs by fio's option `name`, which few job files have.
+            name = plain.removeprefix("JobName:").strip()
+            jobs.append(_TextJob(name or f"job {len(jobs) + 1}", number))
+        elif jobs and plain.startswith("blocksize="):
             jobs[-1].options.update(
                 {_KUBESTR_OPTION_NAMES.get(key, key): value for key, value in words.items()}
             )
         elif jobs and plain in ("read:", "write:"):
             jobs[-1].rows[plain[:-1]] = {}
-        elif jobs and jobs[-1].rows and re.match(r"  (?:IOPS=|iops: |bw\(KiB/s\): )", line):
+        elif jobs and jobs[-1].rows and re.match(r"(?:IOPS=|iops: |bw\(KiB/s\): )", plain):
             row = next(reversed(jobs[-1].rows.values()))
             row.update({f"{plain.partition(':')[0]} {key}": value for key, value in words.items()})
         else:

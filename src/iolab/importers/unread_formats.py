@@ -32,6 +32,14 @@ UNREAD: Final = (
     ),
     UnreadFormat(
         re.compile(
+            rb"^(?:Report: \w+[.(].*(?:Concurrency|Ran): |Operation: \w+, \d+%, Concurrency: )",
+            re.M,
+        ),
+        "warp's report is not read.",
+        "Import the .csv.zst or .json.zst that warp wrote beside it (--benchdata).",
+    ),
+    UnreadFormat(
+        re.compile(
             rb"<title>Vdbench [^<\n]*summary|^(?:<pre>)?Vdbench summary report", re.I | re.M
         ),
         "A summary of vdbench is not read.",
