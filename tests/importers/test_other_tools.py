@@ -198,6 +198,14 @@ def test_vmfleet_sweeps_and_single_vms(tmp_path: Path) -> None:
     assert read.percentiles == ((50.0, 400_000), (90.0, 900_000), (99.0, 2_500_000))
 
 
+def test_a_table_of_vmfleet_with_an_endless_cell_is_refused(tmp_path: Path) -> None:
+    (path,) = lay_down(tmp_path, "import/fleets/result.tsv")
+    path.write_bytes(path.read_bytes() + b"x" * 200_000)
+    found = read_foreign_files([path], IMPORTERS)
+    assert not found.runs
+    assert "no table" in str(found.faults)
+
+
 def test_aiperf_requests_and_first_tokens(tmp_path: Path) -> None:
     found = found_in(tmp_path, "import/aiperf/profile_export_aiperf.json")
     ((_, run),) = found.runs

@@ -198,6 +198,12 @@ WRITE     Elapsed time     :       1.5s       1.6s
 """
 
 
+WARP = b"""\
+Report: PUT. Concurrency: 512. Ran: 1m2s
+ * Average: 473.72 MiB/s, 496.73 obj/s
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "word"),
     [
@@ -205,6 +211,7 @@ WRITE     Elapsed time     :       1.5s       1.6s
         (LEVELDB, "RocksDB"),
         (YCSB_JSON, "exporter"),
         (ELBENCHO, "--csvfile"),
+        (WARP, "--benchdata"),
     ],
 )
 def test_formats_that_are_not_read_are_named_with_what_to_do(

@@ -149,7 +149,10 @@ class VmFleetImporter:
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """Each row."""
         del folder
-        rows = list(csv.reader(file.lines[: FLEET_ROWS_MAX + 1], delimiter="\t"))
+        try:
+            rows = list(csv.reader(file.lines[: FLEET_ROWS_MAX + 1], delimiter="\t"))
+        except csv.Error as error:
+            raise ForeignFileError(f"it is no table: {error}.") from None
         columns = rows[0]
         runs = []
         file.line_account.mark_read(1)
