@@ -18,6 +18,7 @@ from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.fast_facts import FastFact, fast_facts
+from iolab.report.low_load import low_load_rows
 from iolab.report.matrix import (
     NEXT_BEST,
     NOT_MEASURABLE,
@@ -35,7 +36,11 @@ from iolab.report.numbers import (
     missing_interval_reason,
     ratio_text,
 )
-from iolab.report.other_load import is_explained_by_other_load, other_load_sentence
+from iolab.report.other_load import (
+    OTHER_LOAD_CODES,
+    is_explained_by_other_load,
+    other_load_sentence,
+)
 from iolab.report.phrases import (
     Objection,
     merge_objections,
@@ -56,6 +61,9 @@ if TYPE_CHECKING:
 CAVEATS_SHOWN: Final = 3
 """Caveats on the first page; the appendix has all."""
 
+DOUBTS_SHOWN: Final = 2
+"""Checks whose sentences say why runs are not valid; the caveats have more."""
+
 CHECK_CODES_SHOWN: Final = 2
 """Checks named in the line on how sure figures are."""
 
@@ -75,13 +83,15 @@ _OPERATIONS: Final = ("1/s", "ops/s")
 class Answer(Record):
     """The first page: the answer, how far it can be trusted, its figures and their charts.
 
-    `detail_texts` are sentences on the load that it needs and on what limits it, `trust_texts` on
-    runs, repeats, intervals, and on what is wrong with the session as a whole. `failed_runs_text`
-    is a sentence on runs that did not end well. `caveats` are those of the
-    `caveat_count` that there are which touch a figure of the page, the gravest of them.
+    `conclusion` says what to take and why. `detail_texts` are sentences on the load that it needs
+    and on what limits it, `trust_texts` on runs, repeats, intervals, and on what is wrong with the
+    session as a whole. `failed_runs_text` is a sentence on runs that did not end well. `caveats`
+    are those of the `caveat_count` that there are which touch a figure of the page, the gravest of
+    them.
     """
 
     sentence: str
+    conclusion: str
     detail_texts: tuple[str, ...]
     trust_texts: tuple[str, ...]
     facts: tuple[FastFact, ...]
@@ -120,10 +130,11 @@ def build_answer(
     best_charts: ReportSection | None,
 ) -> Answer:
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
-    from iolab.report.bottleneck import bottlenecks_sentence
+    from iolab.report.bottleneck import bottlenecks_sentence, with_limits
+    from iolab.report.conclusion import conclusion_sentences
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
-    rows, anchors = workload_rows(figures), brief.run_anchors
+    rows, anchors = with_limits(brief, workload_rows(figures)), brief.run_anchors
     costs = cost_capacity_rows(brief, figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
@@ -138,6 +149,7 @@ def build_answer(
     trust = (
         verdicts_sentence(verdict_counts),
         other_load_sentence(brief.results),
+        doubt_sentence(touching),
         repeats_sentence(verdict_counts, brief),
         _interval_widths_text(figures).strip(),
         _supported_leads_sentence(rows),
@@ -152,6 +164,7 @@ def build_answer(
             brief.points,
             brief.kinds.answer_text(brief.study, brief.points),
         ),
+        conclusion=conclusion_sentences(brief, rows, costs, touching),
         detail_texts=tuple(
             filter(
                 None,
@@ -160,13 +173,38 @@ def build_answer(
         ),
         trust_texts=tuple(filter(None, trust)),
         facts=fast_facts(brief, rows, costs),
-        best_table=matrix_table(rows, labels, anchors, brief.series_styles, costs),
+        best_table=matrix_table(
+            rows,
+            labels,
+            anchors,
+            brief.series_styles,
+            (*low_load_rows(brief), *costs),
+        ),
         table_note=marks_note(rows),
         charts=_best_charts(figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
     )
+
+
+def doubt_sentence(caveats: Sequence[Objection]) -> str:
+    """Why runs are not valid, by the gravest of what is not other load; empty for nothing.
+
+    Other load has a sentence of its own.
+    """
+    own = [caveat for caveat in caveats if caveat.code not in OTHER_LOAD_CODES]
+    if not own:
+        return ""
+    level = max((caveat.level for caveat in own), key=lambda level: level.rank)
+    first = [caveat for caveat in own if caveat.level is level][:DOUBTS_SHOWN]
+    texts = [f"{caveat.message} ({caveat.code}, {_runs_text(caveat)})" for caveat in first]
+    return f"Why {level.value}: {' '.join(texts)}"
+
+
+def _runs_text(objection: Objection) -> str:
+    runs = counted_noun(objection.run_count, "run")
+    return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
 
 def _supported_leads_sentence(rows: Sequence[WorkloadRow]) -> str:

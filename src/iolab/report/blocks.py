@@ -239,12 +239,16 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         (
             Heading("Answer", 1, "answer"),
             Paragraph(answer.sentence, Style.STRONG),
-            *_non_empty_paragraphs(*answer.detail_texts),
+            *_non_empty_paragraphs(answer.conclusion, *answer.detail_texts),
         ),
         (
             Heading("Trust", 1, "trust"),
             *_non_empty_paragraphs(*answer.trust_texts),
-            *(Paragraph(alert, Style.ALERT) for alert in page.alerts),
+            *(
+                Paragraph(alert, Style.ALERT)
+                for alert in (*page.alerts, page.hardware_caveat)
+                if alert
+            ),
         ),
     )
     if answer.facts:
@@ -287,24 +291,24 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
 def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
     """The caveats that touch a figure of the first page."""
     answer = page.answer
-    if not answer.caveats and not answer.failed_runs_text and not page.hardware_caveat:
+    if not answer.caveats and not answer.failed_runs_text:
         return
     yield Heading("Caveats", 1, "caveats")
     if answer.failed_runs_text:
         yield Paragraph(answer.failed_runs_text, Style.ITEM, Level.INVALID)
     yield from map(_objection_block, answer.caveats)
-    if page.hardware_caveat:
-        yield Paragraph(page.hardware_caveat, Style.ITEM, Level.INDICATIVE, "hardware as stated")
     if answer.hidden_caveat_count:
         more = counted_noun(answer.hidden_caveat_count, "more caveat")
         yield Paragraph(f"{more} in the appendix.", Style.NOTE)
 
 
 def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
-    """The first findings, each with its runs."""
-    if not page.findings:
+    """What to take and why, then the first findings, each with its runs."""
+    if not page.findings and not page.answer.conclusion:
         return
     yield Heading("Bottom line", 1, "findings")
+    if page.answer.conclusion:
+        yield Paragraph(page.answer.conclusion, Style.ITEM)
     yield from map(_finding_block, page.findings)
     yield from _note_paragraphs(page.findings_note)
 

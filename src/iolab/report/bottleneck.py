@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep
 from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary, has_higher_load
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import ReportSection
     from iolab.report.charts.series import RunAnchors
+    from iolab.report.matrix import WorkloadRow
 
 STOLEN_SHARE_SHOWN: Final = 0.02
 """Share of the processors' time that others had from which it is told beside."""
@@ -571,6 +574,21 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
     """The steps that help most of the findings, each once."""
     steps = Counter(_next_step_text(limit, points) for limit in findings)
     return " ".join(step for step, _ in steps.most_common(STEPS_SHOWN))
+
+
+def with_limits(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
+    """The rows, each with what limits its best figure, unless one sentence tells it of all."""
+    causes = {
+        (limit.workload, limit.configuration): _cause_text(limit) for limit in brief.bottlenecks
+    }
+    if len(set(causes.values())) < 2:
+        return list(rows)
+    return [
+        row
+        if row.best is None
+        else replace(row, limit_text=causes.get((row.best.workload, row.best.configuration), ""))
+        for row in rows
+    ]
 
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:

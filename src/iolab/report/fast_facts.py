@@ -7,20 +7,23 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.quotients import SizeMeasure, capacity_quotients, without_host_subsets
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Level
 from iolab.core.metric_spec import Better
 from iolab.core.study import AnswerKind
-from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.best import BestFigure, best_of_metric
+from iolab.report.low_load import (
+    PointLatency,
+    curves_with_latency,
+    is_read_workload,
+    is_surely_lower,
+)
 from iolab.report.matrix import WorkloadRow, best_figures_by_operation
 from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
-from iolab.stats.comparison import ComparisonVerdict
 from iolab.text import list_text
 
 if TYPE_CHECKING:
-    from iolab.analysis.points import PointSummary
     from iolab.core.workload import Workload
     from iolab.report.brief import Brief
     from iolab.report.value import CostCapacityRow
@@ -34,9 +37,6 @@ LEAST_LEAD: Final = 0.01
 
 _LATENCY_NAMES: Final = {"p99": "p99 latency", "mean": "Mean latency"}
 """The latencies of the least load, the most telling first."""
-
-_LATENCY_PREFIXES: Final = ("", "read_", "write_")
-"""Of the whole load, or else of the first operation that has one."""
 
 
 class FastFact(Record):
@@ -140,71 +140,17 @@ def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
 def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
     """The lowest latency where the load is the least, of workloads that read before others."""
     for name, text in _LATENCY_NAMES.items():
-        curves = [
-            (workload, ranked)
-            for workload in brief.study.workloads
-            if (ranked := _ranked_latencies(brief, workload, f"lat_ns_{name}"))
-        ]
+        curves = list(curves_with_latency(brief, f"lat_ns_{name}"))
         if curves:
             workload, ranked = min(
-                curves, key=lambda curve: (not _is_read_workload(curve[0]), curve[1][0].value)
+                curves, key=lambda curve: (not is_read_workload(curve[0]), curve[1][0].value)
             )
             yield _latency_fact(brief, workload, text, ranked)
             return
 
 
-def _is_read_workload(workload: Workload) -> bool:
-    directions = workload.job.data_directions
-    return not directions or Direction.READ in directions
-
-
-class _PointLatency(Record):
-    """The latency of one point."""
-
-    point: PointSummary
-    key: str
-
-    @property
-    def metric(self) -> Metric:
-        """The latency with its interval."""
-        return self.point.metrics[self.key]
-
-    @property
-    def value(self) -> float:
-        """Nanoseconds."""
-        return self.metric.value or 0.0
-
-
-def _ranked_latencies(brief: Brief, workload: Workload, name: str) -> list[_PointLatency]:
-    """The latency of each configuration at the least load, the lowest first."""
-    found: dict[str, _PointLatency] = {}
-    points = [point for point in brief.points if point.key.workload == workload.id]
-    least = _least_loads(points)
-    for point in points:
-        if not point.is_trusted:
-            continue
-        keys = (f"{prefix}{name}" for prefix in _LATENCY_PREFIXES)
-        key = next((key for key in keys if point.metric_value(key) is not None), None)
-        if key is not None and _is_least_load(point, least):
-            found.setdefault(point.key.configuration, _PointLatency(point, key))
-    return sorted(found.values(), key=lambda latency: latency.value)
-
-
-def _is_surely_below(brief: Brief, best: _PointLatency, other: _PointLatency) -> bool:
-    """Whether a comparison of both points supports the lower latency, as `iolab compare` tells."""
-    gains = brief.gains_over(best.point.key.configuration)
-    place = best.point.key.workload, best.point.key.axis
-    for own in gains:
-        if own.candidate == other.point.key.configuration and best.key == other.key:
-            cell = own.cell(*place, best.key)
-            if cell is not None:
-                return cell.comparison.verdict is ComparisonVerdict.WORSE
-    high, low = best.metric.high, other.metric.low
-    return high is not None and low is not None and high < low
-
-
 def _latency_fact(
-    brief: Brief, workload: Workload, name: str, ranked: Sequence[_PointLatency]
+    brief: Brief, workload: Workload, name: str, ranked: Sequence[PointLatency]
 ) -> FastFact:
     titles = {owner: style.label for owner, style in brief.series_styles.items()}
     best, *others = ranked
@@ -217,26 +163,11 @@ def _latency_fact(
     label = f"{name} at {at}" if at else name
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    is_open = others and not _is_surely_below(brief, best, others[0])
+    is_open = others and not is_surely_lower(brief, best, others[0])
     overlap = "not distinguishable" if is_open else ""
     left_out = best.point.left_out_repeats_text
     note = ", ".join(filter(None, (workload.title, against, overlap, left_out, doubt)))
     return FastFact(metric_value_text(best.metric), label, note)
-
-
-def _least_loads(points: Sequence[PointSummary]) -> dict[str, int]:
-    """The least number on each axis of numbers of the points."""
-    least: dict[str, int] = {}
-    for point in points:
-        for name, value in point.key.axis:
-            if isinstance(value, int):
-                least[name] = min(value, least.get(name, value))
-    return least
-
-
-def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
-    """Whether no point has less load on any axis of numbers."""
-    return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
 
 
 def _value_facts(costs: Sequence[CostCapacityRow], titles: Mapping[str, str]) -> Iterator[FastFact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -255,6 +255,59 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
         Table("All configurations", text_and_number_columns(("What", "As found")), tuple(alike)),
         Table("Configurations", text_and_number_columns(heads), rows if differ else ()),
     )
+
+
+def hardware_fact_rows(study: Study, facts: Mapping[str, HostFacts]) -> tuple[tuple[str, str], ...]:
+    """The machines and the storage of all configurations in a line each, for the head of a page.
+
+    Drives are those that the study states, else those that were found.
+    """
+    owners = study.configurations
+    if len(owners) > COLUMNS_MAX:
+        return ()
+    own = [(owner, facts_by_host(study, facts, owner.id)) for owner in owners]
+    rows = (
+        ("Machine", [_machine_line(hosts) for _, hosts in own]),
+        ("Storage", [_storage_line(owner, hosts) for owner, hosts in own]),
+    )
+    titles = [owner.title for owner in owners]
+    return tuple((name, text) for name, texts in rows if (text := _owners_line(titles, texts)))
+
+
+def _owners_line(titles: Sequence[str], texts: Sequence[str]) -> str:
+    """What all have alike once, else each after its owner; empty where one is not known."""
+    if not all(texts):
+        return ""
+    if len(set(texts)) == 1:
+        return texts[0]
+    return "; ".join(f"{title}: {text}" for title, text in zip(titles, texts, strict=True))
+
+
+def _machine_line(hosts: Mapping[str, HostFacts]) -> str:
+    """Processor and memory of a host, of several kinds of hosts that of the first and how many."""
+    lines = [
+        f"{host.cpu.sockets} × {host.cpu.model}, {counted_noun(host.cpu.cores, 'core')}, "
+        f"{format_bytes(host.memory.total_bytes)}"
+        for host in hosts.values()
+    ]
+    return _first_of_kinds(lines)
+
+
+def _storage_line(configuration: Configuration, hosts: Mapping[str, HostFacts]) -> str:
+    stated = [
+        text
+        for name, text in configuration.hardware
+        if name.casefold().removesuffix("s") in _DRIVE_NAMES
+    ]
+    if stated:
+        return f"{stated[0]} (as stated)"
+    return _first_of_kinds([_disk_models_text(host).replace(DASH, "") for host in hosts.values()])
+
+
+def _first_of_kinds(texts: Iterable[str]) -> str:
+    kinds = list(dict.fromkeys(filter(None, texts)))
+    more = f" and {counted_noun(len(kinds) - 1, 'other kind')}" if len(kinds) > 1 else ""
+    return f"{kinds[0]}{more}" if kinds else ""
 
 
 def stated_disk_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str:

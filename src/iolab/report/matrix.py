@@ -29,7 +29,6 @@ from iolab.report.numbers import (
     verdict_mark,
 )
 from iolab.report.table import Cell, CellBar, Column, Table
-from iolab.report.value import TITLE as COST_CAPACITY_TITLE
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.text import capitalised, percent_text
 
@@ -81,7 +80,8 @@ class WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
     `indistinguishable` cannot be told from it by their intervals. `open_reason` says why a lead has
-    no interval; `lead` is how much the best is better than the next, as a share.
+    no interval; `lead` is how much the best is better than the next, as a share. `limit_text` is
+    what limits the best.
     """
 
     title: str
@@ -90,6 +90,7 @@ class WorkloadRow(Record):
     indistinguishable: tuple[BestFigure, ...] = ()
     open_reason: str = ""
     lead: float = 0.0
+    limit_text: str = ""
 
     @property
     def next_best_ratio(self) -> float:
@@ -248,9 +249,14 @@ def _row_groups(
     rows: Sequence[WorkloadRow], cost_capacity_rows: Sequence[CostCapacityRow]
 ) -> tuple[tuple[int, str], ...]:
     """The titles of all blocks, those of rows that are not measured last."""
+    groups = [row.group for row in cost_capacity_rows]
     return (
         *_unit_groups(rows),
-        *(((len(rows), COST_CAPACITY_TITLE),) if cost_capacity_rows else ()),
+        *(
+            (len(rows) + place, group)
+            for place, group in enumerate(groups)
+            if place == 0 or groups[place - 1] != group
+        ),
     )
 
 
@@ -296,7 +302,10 @@ def _configuration_columns_table(
     ]
     cells += [
         (
-            Cell(row.title, note=f"{row.scope}; best = 1×" if row.scope else ""),
+            Cell(
+                row.title,
+                note=f"{row.scope}; best = 1×" if row.is_value_for_money else row.scope,
+            ),
             *(_cost_capacity_cell(row, name, styles) for name in titles),
         )
         for row in cost_capacity_rows
@@ -314,8 +323,10 @@ def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -
         bar = CellBar(
             figure.amount / max(own.amount or 0.0 for own in row.figures_best_first), token
         )
+    mark = INDISTINGUISHABLE_MARK if row.is_open and figure in row.figures_best_first[1:2] else ""
     return Cell(
-        figure.text,
+        f"{mark}{figure.text}",
+        note=figure.note,
         is_bold=is_best,
         difference=next_best_text(ratio) if is_best and ratio is not None else "",
         bar=bar,
@@ -396,6 +407,7 @@ def _figure_cell(
         _sufficient_load_text(figure),
         half_width_text(figure.value),
         figure.left_out_repeats_text,
+        f"limit: {row.limit_text}" if row.limit_text and figure is row.best else "",
         _doubt_text(figure),
     ]
     value = metric_value_text(figure.value, largest=largest.get(row.unit))
@@ -501,8 +513,8 @@ def _operation_columns_table(
         [replace(pair.rows[0], title=pair.title) for pair in pairs], cost_capacity_rows
     )
     for value_row in cost_capacity_rows:
-        text = value_row.figures[0].text
-        lines.append((Cell(value_row.title), *(Cell(text) for _ in names)))
+        own = value_row.figures[0]
+        lines.append((Cell(value_row.title), *(Cell(own.text, note=own.note) for _ in names)))
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 

@@ -10,10 +10,14 @@ from iolab.core.metric import Result
 from iolab.core.resources import Resource
 from iolab.core.run import RunStatus
 from iolab.report.phrases import Objection
-from iolab.text import counted_noun, list_text, percent_text
+from iolab.text import counted_noun, percent_text
+from iolab.units import significant_digits_text
 
 DOMINANT_OTHER_SHARE: Final = 0.5
 """Others' share, of the run's own I/O or of the processors, from which they are told first."""
+
+TOLD_AS_TIMES: Final = 2.0
+"""A larger share is told as so many times the whole."""
 
 _STARVED_EVIDENCE: Final[tuple[str, str]] = ("client-starved", "others_busy_share")
 _DEVICE_EVIDENCE: Final[tuple[str, str]] = ("device-busy", "share_of_run")
@@ -24,6 +28,9 @@ _OTHER_LOAD_EVIDENCE: Final[Mapping[str, tuple[str, str]]] = {
     "cpu-bound-client": _STARVED_EVIDENCE,
 }
 """Checks that others may be the reason of: (check, evidence) that has their share."""
+
+OTHER_LOAD_CODES: Final = frozenset(_OTHER_LOAD_EVIDENCE)
+"""Their codes."""
 
 
 def is_explained_by_other_load(objection: Objection) -> bool:
@@ -45,15 +52,11 @@ def other_load_sentence(results: Sequence[Result]) -> str:
     done = [result for result in results if result.status is RunStatus.DONE]
     parts = [
         *_share_parts(done, _other_processor_share, "all else used {} of the cores"),
-        *_share_parts(
-            done,
-            lambda run: _evidence_share(run, _DEVICE_EVIDENCE),
-            "before the start others did {} of the load's own I/O",
-        ),
+        *_share_parts(done, _other_io_share, "others' I/O before the start was {} of the load"),
     ]
     if not parts:
         return ""
-    return f"Other load: {list_text(parts)}. The figures are those of a shared machine."
+    return f"Other load: {'; '.join(parts)}. The figures are those of a shared machine."
 
 
 def _share_parts(
@@ -63,13 +66,25 @@ def _share_parts(
     shares = [share for run in results if (share := share_of_run(run)) >= DOMINANT_OTHER_SHARE]
     if not shares:
         return []
-    low, high = percent_text(min(shares)), percent_text(max(shares))
-    span = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    span = _share_range_text(min(shares), max(shares))
     runs = counted_noun(len(results), "run")
     where = f"all {runs}" if len(shares) == len(results) else f"{len(shares)} of {runs}"
     if len(results) == 1:
         where = "the only run"
     return [f"{text.format(span)} in {where}"]
+
+
+def _share_range_text(least: float, most: float) -> str:
+    """`79 to 98 %`; where the most is many times the whole, both as times it."""
+    if most >= TOLD_AS_TIMES:
+        low, high = (significant_digits_text(share) for share in (least, most))
+        return f"{low} to {high} times that" if low != high else f"{high} times that"
+    low, high = percent_text(least), percent_text(most)
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def _other_io_share(result: Result) -> float:
+    return _evidence_share(result, _DEVICE_EVIDENCE)
 
 
 def _other_processor_share(result: Result) -> float:

@@ -18,6 +18,7 @@ from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.record import Record
 from iolab.report.best import VerdictCounts
 from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, UnionMember
+from iolab.report.hardware import hardware_fact_rows
 from iolab.report.merged import distinct_workload_versions
 from iolab.report.numbers import DASH, utc_datetime, utc_minute_text
 from iolab.report.phrases import result_run_text
@@ -86,6 +87,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Measured", _measured_when_text(brief)),
         ("Hosts", _host_count_text(brief)),
         *_storage_rows(brief),
+        *hardware_fact_rows(brief.study, brief.facts),
         ("Software", _software_text(brief, notes)),
         *_scale_rows(brief),
         *_session_labels_rows(brief),

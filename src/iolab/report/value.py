@@ -34,17 +34,22 @@ RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 
 
 class CostCapacityFigure(Record):
-    """A configuration's figure; `amount` is None where it cannot be compared."""
+    """A configuration's figure; `amount` is None where it cannot be compared.
+
+    `note` is what else is known of it.
+    """
 
     configuration: str
     text: str
     amount: float | None = None
+    note: str = ""
 
 
 class CostCapacityRow(Record, dict=True):
     """A figure of each configuration; `is_open` where intervals do not tell the best.
 
     `better` is None where none is the best of the row. `scope` says of what the figures are.
+    Rows of one `group` stand together under it.
     """
 
     title: str
@@ -52,6 +57,8 @@ class CostCapacityRow(Record, dict=True):
     better: Better | None = None
     is_open: bool = False
     scope: str = ""
+    group: str = TITLE
+    is_value_for_money: bool = False
 
     @cached_property
     def figures_best_first(self) -> list[CostCapacityFigure]:
@@ -125,7 +132,7 @@ def value_for_money_row(
     title = f"Performance per {MONEY:g} {currency}"
     is_open = any(top.low <= other.high for other in others)
     scope = f"over {counted_noun(workloads, 'workload')}"
-    return CostCapacityRow(title, figures, Better.HIGHER, is_open, scope)
+    return CostCapacityRow(title, figures, Better.HIGHER, is_open, scope, is_value_for_money=True)
 
 
 def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[CostCapacityRow, ...]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
@@ -69,7 +70,24 @@ def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
     found = re.findall(r'transform="[^"]*" d="([^"]*)" fill="([^"]*)"', svg)
     assert [shape.count("A") for shape, _ in found] == [2, 0, 0]
     assert [shape.count("Z") for shape, _ in found] == [1, 1, 0]
-    assert [fill == "var(--paper)" for _, fill in found] == [False, True, True]
+    assert [fill == "var(--paper)" for _, fill in found] == [True, True, True]  # single runs
+
+
+def test_a_value_without_an_interval_looks_no_more_exact_than_one_with() -> None:
+    figure = rate_figure(WORKLOAD, "iodepth", lines()[:1])
+    (drawn,) = marks(figure, Markers)
+    assert not any(drawn.have_intervals)
+    assert "Broken outline" in figure.note
+    known = replace(drawn, have_intervals=[True, False, True])
+    (plot,) = figure.plots
+    others = [one for one in plot.marks if not isinstance(one, Markers)]
+    svg = draw_inline_svg(replace(figure, plots=(replace(plot, marks=[*others, known]),))).svg
+    found = re.findall(r'transform="[^"]*" d="[^"]*" fill="([^"]*)"( stroke-dash)?', svg)
+    assert [(fill == "var(--paper)", bool(dash)) for fill, dash in found] == [
+        (False, False),
+        (True, True),
+        (True, False),  # invalid
+    ]
 
 
 def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:

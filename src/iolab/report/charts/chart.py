@@ -103,11 +103,13 @@ class MarkerStyle(Enum):
 class Markers(Mark, kw_only=True):
     """Markers, by the verdicts of their places in shape and filling, or all by `marker_style`.
 
+    Those that have no interval are open with a broken rim: a bare dot would look the most exact.
     `size` is an area in square units.
     """
 
     places: Sequence[tuple[float, float]]
     levels: Sequence[Level] = ()
+    have_intervals: Sequence[bool] = ()
     marker_style: MarkerStyle = MarkerStyle.SOLID
     size: float = 34
 
@@ -352,6 +354,12 @@ def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[
         *(["Hollow: indicative, shows the direction only."] if Level.INDICATIVE in found else []),
         *(["Crossed: invalid, not what was asked."] if Level.INVALID in found else []),
     ]
+
+
+def bare_marker_notes(metrics: Iterable[Metric]) -> list[str]:
+    """What a broken rim says, where any marker has one."""
+    is_any_bare = any(metric.displayable_interval is None for metric in metrics)
+    return ["Broken outline: no interval is known, so the value may be further off."][:is_any_bare]
 
 
 def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:

@@ -32,6 +32,7 @@ from iolab.report.charts.chart import (
     MarkerStyle,
     MarkTooltip,
     Plot,
+    bare_marker_notes,
     error_bar_notes,
     not_valid_notes,
 )
@@ -375,6 +376,9 @@ def _line_chart_notes(
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
     )
+    marked = [quantity.key for quantity in panels[-1]] if has_bars else [q.key for q in quantities]
+    values = (p.metrics.get(key, UNKNOWN_METRIC) for p in points for key in marked)
+    yield from bare_marker_notes(metric for metric in values if metric.value is not None)
     curves = [line.curve for line in drawn_lines if line.curve is not None]
     yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
     yield from hidden_lines_note(lines, drawn_lines)
@@ -431,7 +435,8 @@ def markers_with_intervals(
     bars = [
         (x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.intervals, strict=True) if ends
     ]
-    drawn = Markers(token=token, places=places, levels=levels, tip=tip)
+    known = [bool(ends) for ends in tip.intervals]
+    drawn = Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
     return [LineSegments(token=token, segments=bars), drawn] if bars else [drawn]
 
 

@@ -29,6 +29,7 @@ from iolab.report.charts.chart import (
     Plot,
     Rectangles,
     TextMark,
+    bare_marker_notes,
     fill_page_width,
     missing_interval_notes,
     non_overlapping_positions,
@@ -268,7 +269,8 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
         texts = [", ".join(filter(None, (lane.row.title, lane.dot.note))) for lane in own]
         tip = MarkTooltip(own[0].dot.title or own[0].dot.name, texts=texts)
         levels = [lane.dot.level or Level.VALID for lane in own]
-        yield Markers(token=token, places=places, levels=levels, tip=tip)
+        known = [lane.dot.value.displayable_interval is not None for lane in own]
+        yield Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
         left = min((places[0][0], *(s[0] for s in spread if s[1] == places[0][1])))
         values = [
@@ -302,6 +304,7 @@ def _dots_note(dots: Sequence[Dot], total: int) -> str:
         notes.append("Lines through dots: 95 % intervals.")
     if any(value.has_bin_edge_interval for value in spread):
         notes.append("A line through a dot is what rounding leaves open.")
+    notes += bare_marker_notes([dot.value for dot in dots])
     notes += missing_interval_notes([dot.value for dot in dots], "dots")
     notes += not_valid_notes({dot.level for dot in dots if dot.level})
     if len(dots) < total:

@@ -51,6 +51,9 @@ _TITLE_DOWN: Final = 30.0
 _TICK: Final = 4.0
 _TICK_GAP: Final = 9.0
 """The least room between two names of ticks."""
+_BARE_DASH: Final = (2.2, 1.8)
+"""The rim of a marker without an interval."""
+
 _BAR_GAP: Final = 0.24
 """The part of the room of an x that its bars leave free."""
 _BAR_MOST: Final = 48.0
@@ -339,15 +342,23 @@ class _SvgWriter:
         dots = []
         for place, (x, y) in enumerate(mark.places):
             level, size, own = Level.VALID, mark.size, fill
+            is_bare = bool(mark.have_intervals) and not mark.have_intervals[place]
             if mark.levels:
                 level = mark.levels[place]
-                size = 42 if level is Level.VALID else 70
-                own = fill if level is Level.VALID else self.paint(PAPER)
+                is_open = is_bare or level is not Level.VALID
+                size = 70 if is_open else 42
+                own = self.paint(PAPER) if is_open else fill
             move = (
                 f"translate({_coord_text(plot.x_in_figure(x))},{_coord_text(plot.y_in_figure(y))})"
             )
             dots.append(
-                _element_text("path", transform=move, d=_verdict_marker_path(level, size), fill=own)
+                _element_text(
+                    "path",
+                    transform=move,
+                    d=_verdict_marker_path(level, size),
+                    fill=own,
+                    stroke_dasharray=_dash_array_text(_BARE_DASH) if is_bare else None,
+                )
             )
         return _element_text(
             "g",

@@ -1,0 +1,169 @@
+"""What to take and why, or why none can be named: the end of a report, and of its first page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from iolab.core.metric import Level
+from iolab.core.study import AnswerKind
+from iolab.report.bottleneck import bottlenecks_line, recommended_step_text
+from iolab.report.matrix import POINT_LOST, WorkloadRow
+from iolab.report.numbers import axis_name_text, ratio_text
+from iolab.text import counted_noun, list_text
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.phrases import Objection
+    from iolab.report.value import CostCapacityRow
+
+TITLES_SHOWN: Final = 3
+"""Workloads named for a configuration; others are counted."""
+
+REASONS_SHOWN: Final = 2
+"""Checks named as why figures are indicative."""
+
+
+def conclusion_sentences(
+    brief: Brief,
+    rows: Sequence[WorkloadRow],
+    costs: Sequence[CostCapacityRow],
+    caveats: Sequence[Objection],
+) -> str:
+    """Which configuration to take and why; of a single one what would raise its figures."""
+    measured = [row for row in rows if row.best is not None]
+    if not measured:
+        return ""
+    compared = [row for row in measured if len(row.cells) > 1]
+    if compared:
+        texts = [
+            _choice_sentence(brief, compared),
+            _value_sentence(brief, costs),
+            _doubt_sentence(compared, caveats, "before you decide"),
+        ]
+    else:
+        texts = [
+            _machines_sentence(brief) or _limit_sentence(brief),
+            _doubt_sentence(measured, caveats, "before you quote them"),
+        ]
+    return " ".join(filter(None, texts))
+
+
+def _choice_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
+    """`Take b for reads (1.29×) and a for streams (1.25×). For writes either: …`."""
+    titles = {name: style.label for name, style in brief.series_styles.items()}
+    decided: dict[str, list[WorkloadRow]] = {}
+    for row in rows:
+        if row.is_decided and row.best is not None:
+            decided.setdefault(row.best.configuration, []).append(row)
+    rest = [row for row in rows if not row.is_decided]
+    if not decided:
+        return _no_choice_sentence(rest, titles)
+    winners = sorted(decided.items(), key=lambda item: -len(item[1]))
+    if len(winners) == 1 and not rest:
+        ((owner, own),) = winners
+        where = _named_leads_text(own) if len(own) <= TITLES_SHOWN else f"all {len(own)} workloads"
+        return f"Take {titles.get(owner, owner)}: it is the best in {where}."
+    choices = [f"{titles.get(owner, owner)} for {_named_leads_text(own)}" for owner, own in winners]
+    text = f"Take {list_text(choices)}."
+    return f"{text} {_rest_sentence(rest)}" if rest else text
+
+
+def _named_leads_text(rows: Sequence[WorkloadRow]) -> str:
+    names = [f"{row.title} ({ratio_text(row.next_best_ratio)})" for row in rows]
+    return list_text(names, TITLES_SHOWN)
+
+
+def _rest_sentence(rows: Sequence[WorkloadRow]) -> str:
+    """What the rows without a winner leave to say."""
+    alike = [row.title for row in rows if row.indistinguishable]
+    still_open = [row for row in rows if not row.indistinguishable]
+    parts = []
+    if alike:
+        names = list_text(alike, TITLES_SHOWN)
+        parts.append(f"For {names} intervals do not tell them apart.")
+    if still_open:
+        names = list_text([row.title for row in still_open], TITLES_SHOWN)
+        parts.append(f"For {names} none can be named: {_open_reasons_text(still_open)}.")
+    return " ".join(parts)
+
+
+def _open_reasons_text(rows: Sequence[WorkloadRow]) -> str:
+    reasons = [row.open_reason or "only one has a usable figure" for row in rows]
+    return list_text(dict.fromkeys(reasons))
+
+
+def _no_choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+    """Why no configuration can be named, who is ahead all the same, and what would tell."""
+    alike = [row for row in rows if row.indistinguishable]
+    if len(alike) == len(rows):
+        of = "the only workload" if len(rows) == 1 else f"any of {len(rows)} workloads"
+        return f"None can be named: intervals do not tell the configurations apart in {of}."
+    others = [row for row in rows if not row.indistinguishable]
+    ahead: dict[str, int] = {}
+    for row in others:
+        if row.best is not None and row.figure_count > 1:
+            ahead[row.best.configuration] = ahead.get(row.best.configuration, 0) + 1
+    ranked = sorted(ahead.items(), key=lambda item: -item[1])[:TITLES_SHOWN]
+    leads = [
+        f"{titles.get(name, name)}{'' if place else ' has the best figure'} in {number}"
+        for place, (name, number) in enumerate(ranked)
+    ]
+    text = f"None can be named: {_open_reasons_text(others)}"
+    if leads:
+        text += f"; {list_text(leads)} of {counted_noun(len(rows), 'workload')}"
+    is_lost = any(row.open_reason == POINT_LOST for row in others)
+    step = "Repeat what is lost" if is_lost else "Measure three repeats or more"
+    return f"{text}. {step}."
+
+
+def _value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
+    """Who is the best value; that no price is stated, where a buyer would ask for one."""
+    titles = {name: style.label for name, style in brief.series_styles.items()}
+    value = next((row for row in costs if row.is_value_for_money), None)
+    if value is None or value.best_ratio is None:
+        configurations = brief.study.configurations
+        is_buyers = any(item.hardware or item.capacity.usable_tb for item in configurations)
+        has_costs = any(item.cost is not None for item in configurations)
+        return "" if has_costs or not is_buyers else "Best value: open, the study states no cost."
+    best = value.figures_best_first[0].configuration
+    name = titles.get(best, best)
+    lead = f"{ratio_text(value.best_ratio)} the next best {value.title.lower()}"
+    if value.is_open:
+        return f"Best value: {name} leads by {lead}, which intervals leave open."
+    return f"Best value: {name}, {lead}."
+
+
+def _machines_sentence(brief: Brief) -> str:
+    """How many machines to plan for, where the study asks for that."""
+    if brief.study.answer is not AnswerKind.MACHINES:
+        return ""
+    from iolab.report.machines import carried_machines
+
+    carried = list(carried_machines(brief.study, brief.points))
+    if not carried:
+        return "No number of machines can be named: too few numbers of them were measured."
+    fewest = min(carried, key=lambda row: (row.load, not row.is_limit))
+    what = f"{axis_name_text(fewest.axis)} {fewest.load}"
+    if fewest.is_limit:
+        return f"Plan for {what} at most: beyond, more of them add little throughput."
+    return f"Plan for {what} at least; measure more of them to find the limit."
+
+
+def _limit_sentence(brief: Brief) -> str:
+    """What keeps the only configuration from more, and what to do about it."""
+    limits = brief.bottlenecks
+    if not limits:
+        return "One configuration was measured: what limits it was not watched."
+    steps = list(dict.fromkeys(recommended_step_text(limit) for limit in limits))
+    return f"It is limited by: {bottlenecks_line(brief.study, limits)}. {steps[0]}"
+
+
+def _doubt_sentence(rows: Sequence[WorkloadRow], caveats: Sequence[Objection], purpose: str) -> str:
+    """That no figure is more than indicative, and why."""
+    bests = [row.best for row in rows if row.best is not None]
+    if any(best.level is not Level.INDICATIVE for best in bests):
+        return ""
+    codes = [caveat.code for caveat in caveats if caveat.level is Level.INDICATIVE]
+    why = f" ({list_text(codes, REASONS_SHOWN)})" if codes else ""
+    return f"All figures are indicative{why}: measure again {purpose}."

@@ -1,0 +1,165 @@
+"""The latency of each workload at the least load that was measured, which queues lengthen least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
+from iolab.core.workload import Direction
+from iolab.record import Record
+from iolab.report.numbers import DASH, metric_value_text
+from iolab.report.phrases import axis_values_phrase
+from iolab.report.value import CostCapacityFigure, CostCapacityRow
+from iolab.stats.comparison import ComparisonVerdict
+
+if TYPE_CHECKING:
+    from iolab.analysis.points import PointSummary
+    from iolab.core.workload import Workload
+    from iolab.report.brief import Brief
+
+GROUP: Final = "Latency at the least load"
+"""The title of its rows in the matrix."""
+
+ROWS_SHOWN: Final = 2
+
+_PREFIXES: Final = ("", "read_", "write_")
+"""Of the whole load, or else of the first operation that has one."""
+
+
+class PointLatency(Record):
+    """The latency of one point."""
+
+    point: PointSummary
+    key: str
+
+    @property
+    def metric(self) -> Metric:
+        """The latency with its interval."""
+        return self.point.metrics[self.key]
+
+    @property
+    def value(self) -> float:
+        """Nanoseconds."""
+        return self.metric.value or 0.0
+
+
+def least_load_latencies(brief: Brief, workload: Workload, name: str) -> list[PointLatency]:
+    """The latency of that name (`lat_ns_p99`) of each configuration at the least load.
+
+    The lowest first.
+    """
+    found: dict[str, PointLatency] = {}
+    points = _points_of_workload(brief, workload)
+    least = _least_loads(points)
+    for point in points:
+        if not point.is_trusted or not _is_least_load(point, least):
+            continue
+        keys = (f"{prefix}{name}" for prefix in _PREFIXES)
+        key = next((key for key in keys if point.metric_value(key) is not None), None)
+        if key is not None:
+            found.setdefault(point.key.configuration, PointLatency(point, key))
+    return sorted(found.values(), key=lambda latency: latency.value)
+
+
+def is_surely_lower(brief: Brief, best: PointLatency, other: PointLatency) -> bool:
+    """Whether a comparison of both points supports the lower latency, as `iolab compare` tells."""
+    if best.key == other.key:
+        for own in brief.gains_over(best.point.key.configuration):
+            cell = own.cell(best.point.key.workload, best.point.key.axis, best.key)
+            if own.candidate == other.point.key.configuration and cell is not None:
+                return cell.comparison.verdict is ComparisonVerdict.WORSE
+    high, low = best.metric.high, other.metric.low
+    return high is not None and low is not None and high < low
+
+
+def is_read_workload(workload: Workload) -> bool:
+    """Whether it reads, also among other operations."""
+    directions = workload.job.data_directions
+    return not directions or Direction.READ in directions
+
+
+def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
+    """Rows of the matrix: of workloads with several loads, those that only read before others.
+
+    Of a workload with one load the matrix has the latency beside its figure.
+    """
+    workloads = sorted(brief.study.workloads, key=_reading_rank)
+    every = (row for workload in workloads if (row := _row(brief, workload)) is not None)
+    return tuple(islice(every, ROWS_SHOWN))
+
+
+def _reading_rank(workload: Workload) -> tuple[bool, bool]:
+    directions = workload.job.data_directions
+    return not is_read_workload(workload), len(directions) > 1
+
+
+def _row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
+    points = _points_of_workload(brief, workload)
+    if len({point.key.axis for point in points}) < 2:
+        return None
+    means = least_load_latencies(brief, workload, "lat_ns_mean")
+    if not means:
+        return None
+    tails = {
+        latency.point.key.configuration: latency
+        for latency in least_load_latencies(brief, workload, "lat_ns_p99")
+    }
+    best, *others = means
+    figures = tuple(
+        CostCapacityFigure(
+            latency.point.key.configuration,
+            f"{metric_value_text(latency.metric)} mean",
+            latency.value,
+            _figure_note(latency, tails),
+        )
+        for latency in means
+    )
+    at = axis_values_phrase(best.point.key.axis)
+    return CostCapacityRow(
+        workload.title,
+        figures,
+        Better.LOWER,
+        is_open=bool(others) and not is_surely_lower(brief, best, others[0]),
+        scope=at,
+        group=GROUP,
+    )
+
+
+def _figure_note(latency: PointLatency, tails: Mapping[str, PointLatency]) -> str:
+    tail = tails.get(latency.point.key.configuration)
+    p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
+    doubt = Level.INDICATIVE.value if latency.point.level is Level.INDICATIVE else ""
+    return " · ".join(filter(None, (p99, latency.point.left_out_repeats_text, doubt)))
+
+
+def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
+    return [
+        point
+        for point in brief.points
+        if point.key.workload == workload.id and not point.key.excluded_hosts
+    ]
+
+
+def _least_loads(points: Sequence[PointSummary]) -> dict[str, int]:
+    """The least number on each axis of numbers of the points."""
+    least: dict[str, int] = {}
+    for point in points:
+        for name, value in point.key.axis:
+            if isinstance(value, int):
+                least[name] = min(value, least.get(name, value))
+    return least
+
+
+def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
+    """Whether no point has less load on any axis of numbers."""
+    return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
+
+
+def curves_with_latency(brief: Brief, name: str) -> Iterator[tuple[Workload, list[PointLatency]]]:
+    """Each workload that has a latency at its least load, with those of its configurations."""
+    for workload in brief.study.workloads:
+        if ranked := least_load_latencies(brief, workload, name):
+            yield workload, ranked

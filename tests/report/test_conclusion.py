@@ -1,0 +1,116 @@
+"""What to take and why, or why none can be named, on the first page and at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level
+from iolab.report.best import BestFigure
+from iolab.report.blocks import Heading, Paragraph, brief_blocks, in_reading_order
+from iolab.report.brief import Brief
+from iolab.report.conclusion import conclusion_sentences
+from iolab.report.matrix import workload_rows
+from iolab.report.page import build_report_page
+from iolab.report.value import cost_capacity_rows
+from tests.facts import tells
+from tests.report import shared
+from tests.report.priced import configuration, euros
+from tests.report.test_answer import busy, figure
+
+BOTH = tuple(Configuration(name, name, ("h",), "/x") for name in ("one", "two"))
+
+
+def brief_of(owners: Sequence[Configuration]) -> Brief:
+    made = shared.brief("sweep")
+    return replace(made, study=replace(made.study, configurations=tuple(owners)))
+
+
+def concluded(*figures: BestFigure, owners: Sequence[Configuration] = BOTH) -> str:
+    brief = brief_of(owners)
+    return conclusion_sentences(
+        brief, workload_rows(figures), cost_capacity_rows(brief, figures), ()
+    )
+
+
+def pair(title: str, one: float, two: float, half: float | None = 0.01) -> tuple[BestFigure, ...]:
+    n = 1 if half is None else 3
+    return tuple(
+        figure(owner, value, half, title=title, n=n)
+        for owner, value in (("one", one), ("two", two))
+    )
+
+
+def test_one_that_is_the_best_everywhere_is_to_be_taken() -> None:
+    text = concluded(*pair("reads", 100.0, 200.0), *pair("writes", 100.0, 150.0))
+    assert tells(text, "Take two", "reads (2.00×)", "writes (1.50×)")
+
+
+def test_several_winners_have_their_workloads_and_the_rest_is_said() -> None:
+    text = concluded(
+        *pair("reads", 100.0, 200.0), *pair("writes", 150.0, 100.0), *pair("mix", 100.0, 100.1)
+    )
+    assert tells(text, "Take", "two for reads", "one for writes", "For mix intervals do not tell")
+
+
+def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:
+    alike = concluded(*pair("reads", 100.0, 100.1), *pair("writes", 100.0, 100.1))
+    assert tells(alike, "None can be named", "2 workloads")
+    single = concluded(*pair("reads", 100.0, 200.0, None), *pair("writes", 100.0, 150.0, None))
+    assert tells(single, "None can be named", "too few repeats", "two", "2 of 2 workloads", "three")
+
+
+def test_figures_that_are_all_indicative_are_no_ground_to_decide_on() -> None:
+    figures = tuple(replace(one, level=Level.INDICATIVE) for one in pair("reads", 1.0, 2.0))
+    brief = brief_of(BOTH)
+    caveats = [busy(0.9)]
+    text = conclusion_sentences(brief, workload_rows(figures), (), caveats)
+    assert tells(text, "Take two", "All figures are indicative (device-busy)", "before you decide")
+
+
+@pytest.mark.parametrize("half", [0.01, None])
+def test_the_best_value_is_named_or_said_to_be_open(half: float | None) -> None:
+    owners = (configuration("one", cost=euros(1000)), configuration("two", cost=euros(4000)))
+    points = shared.brief("sweep").points
+    brief = brief_of(owners)
+    wanted = {("one", 100.0), ("two", 110.0)}
+    bests = [
+        replace(best, configuration=owner, value=figure(owner, value, half).value)
+        for best in shared.brief("sweep").best_points[:1]
+        for owner, value in sorted(wanted)
+    ]
+    assert points
+    priced = replace(brief)
+    priced.__dict__["best_points"] = tuple(bests)
+    figures = pair("reads", 100.0, 110.0)
+    costs = cost_capacity_rows(priced, figures)
+    text = conclusion_sentences(priced, workload_rows(figures), costs, ())
+    assert tells(text, "Best value", "One")
+    assert ("intervals leave open" in text) is (half is None)
+
+
+def test_a_buyer_is_told_where_no_price_is_stated() -> None:
+    owners = tuple(configuration(name) for name in ("one", "two"))
+    assert tells(concluded(*pair("reads", 1.0, 2.0), owners=owners), "no cost")
+    assert "cost" not in concluded(*pair("reads", 1.0, 2.0))
+
+
+def test_it_stands_on_the_first_page_and_begins_the_bottom_line() -> None:
+    for name in ("two", "kpi"):
+        brief = shared.brief(name)
+        page = build_report_page(brief)
+        text = page.answer.conclusion
+        assert text
+        blocks = list(in_reading_order(brief_blocks(brief, page)))
+        places = [
+            at
+            for at, block in enumerate(blocks)
+            if isinstance(block, Paragraph) and block.text == text
+        ]
+        assert len(places) == 2
+        heading = blocks[places[1] - 1]
+        assert isinstance(heading, Heading)
+        assert heading.text == "Bottom line"

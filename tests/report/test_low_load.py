@@ -1,0 +1,35 @@
+"""The latency at the least load stands in the matrix, of workloads with several loads."""
+
+from __future__ import annotations
+
+from iolab.report.low_load import GROUP, low_load_rows
+from iolab.report.page import build_report_page
+from tests.facts import tells
+from tests.report import shared
+
+
+def test_reads_at_the_least_load_have_a_row_before_others() -> None:
+    brief = shared.brief("two")
+    rows = low_load_rows(brief)
+    assert rows
+    assert [row.group for row in rows] == [GROUP] * len(rows)
+    first = rows[0]
+    assert tells(first.title.lower(), "read")
+    assert tells(first.scope, "iodepth 1")
+    assert len(first.figures) == 2
+    for figure in first.figures:
+        points = [
+            point
+            for point in brief.points
+            if point.key.configuration == figure.configuration
+            and dict(point.key.axis) == {"iodepth": 1}
+            and figure.amount == point.metric_value("lat_ns_mean")
+        ]
+        assert len(points) == 1
+        assert "p99" in figure.note
+
+
+def test_the_matrix_has_them_under_a_title_and_none_of_single_loads() -> None:
+    table = build_report_page(shared.brief("two")).answer.best_table
+    assert GROUP in [title for _, title in table.groups]
+    assert low_load_rows(shared.brief("kpi")) == ()
