@@ -344,20 +344,21 @@ def test_trust_names_other_load_on_the_cores_and_no_limit_is_blamed_on_them_alon
     (place,) = [at for at, text in enumerate(answer.trust_texts) if "Other load" in text]
     assert place == 1  # after how many runs are valid
     assert tells(answer.trust_texts[place], "96 to 98 %", "cores", "all 17 runs")
-    limits = " ".join(answer.detail_texts)
+    limits = " ".join((answer.conclusion, *answer.detail_texts))
     assert "likely other load on the processors" in limits
     # With its own jobs on them the processors are the load's limit.
     own = tuple(replace(result, resources=shared_machine(0.9)) for result in results)
-    assert other_load_sentence(own) == ""
-    assert other_load_sentence(brief.results) == ""
+    assert other_load_sentence(brief.study, own) == ""
+    assert other_load_sentence(brief.study, brief.results) == ""
 
 
 def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
     (run,) = busy(0.7).runs
     calm = replace(run, verdict=Verdict(Level.VALID, ()))
-    text = other_load_sentence([run, calm, calm])
+    study = shared.brief("sweep").study
+    text = other_load_sentence(study, [run, calm, calm])
     assert tells(text, "70 %", "1 of 3 runs")
-    assert other_load_sentence([calm, *busy(0.3).runs]) == ""
+    assert other_load_sentence(study, [calm, *busy(0.3).runs]) == ""
 
 
 def test_many_configurations_are_rows() -> None:

@@ -226,6 +226,11 @@ class AnyJob(TaggedRecord):
         return False
 
     @property
+    def works_against_server(self) -> bool:
+        """Whether a server answers it, which may use the processors of the same machine."""
+        return self.uses_server
+
+    @property
     def has_busy_polling(self) -> bool:
         """Whether its engine asks again and again, with a whole core, instead of sleeping."""
         return False

@@ -148,13 +148,14 @@ def build_answer(
     )
     trust = (
         verdicts_sentence(verdict_counts),
-        other_load_sentence(brief.results),
+        other_load_sentence(brief.study, brief.results),
         doubt_sentence(touching),
         repeats_sentence(verdict_counts, brief),
         _interval_widths_text(figures).strip(),
         _supported_leads_sentence(rows),
         scale_sentence(brief.study),
     )
+    conclusion = conclusion_sentences(brief, rows, costs, touching)
     return Answer(
         sentence=answer_sentence(
             brief.study,
@@ -164,12 +165,14 @@ def build_answer(
             brief.points,
             brief.kinds.answer_text(brief.study, brief.points),
         ),
-        conclusion=conclusion_sentences(brief, rows, costs, touching),
+        conclusion=conclusion,
         detail_texts=tuple(
-            filter(
-                None,
-                (depth_sentence(figures), bottlenecks_sentence(brief.study, brief.bottlenecks)),
+            text
+            for text in (
+                depth_sentence(figures),
+                bottlenecks_sentence(brief.study, brief.bottlenecks),
             )
+            if text and not conclusion.startswith(text)
         ),
         trust_texts=tuple(filter(None, trust)),
         facts=fast_facts(brief, rows, costs),

@@ -579,7 +579,9 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
 def with_limits(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
     """The rows, each with what limits its best figure, unless one sentence tells it of all."""
     causes = {
-        (limit.workload, limit.configuration): _cause_text(limit) for limit in brief.bottlenecks
+        (limit.workload, limit.configuration): _cause_text(limit)
+        for limit in brief.bottlenecks
+        if limit.decision.cause is not BottleneckCause.NONE
     }
     if len(set(causes.values())) < 2:
         return list(rows)

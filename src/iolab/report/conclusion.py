@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.core.metric import Level
 from iolab.core.study import AnswerKind
-from iolab.report.bottleneck import bottlenecks_line, recommended_step_text
+from iolab.report.bottleneck import bottlenecks_sentence, recommended_step_text
 from iolab.report.matrix import POINT_LOST, WorkloadRow
 from iolab.report.numbers import axis_name_text, ratio_text
 from iolab.text import counted_noun, list_text
@@ -151,12 +153,14 @@ def _machines_sentence(brief: Brief) -> str:
 
 
 def _limit_sentence(brief: Brief) -> str:
-    """What keeps the only configuration from more, and what to do about it."""
+    """What keeps the only configuration from more, and what to do about it first."""
     limits = brief.bottlenecks
     if not limits:
-        return "One configuration was measured: what limits it was not watched."
-    steps = list(dict.fromkeys(recommended_step_text(limit) for limit in limits))
-    return f"It is limited by: {bottlenecks_line(brief.study, limits)}. {steps[0]}"
+        return "What limits it was not watched."
+    known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
+    steps = Counter(recommended_step_text(limit) for limit in known or limits)
+    ((step, _),) = steps.most_common(1)
+    return f"{bottlenecks_sentence(brief.study, limits)} {step}"
 
 
 def _doubt_sentence(rows: Sequence[WorkloadRow], caveats: Sequence[Objection], purpose: str) -> str:

@@ -302,15 +302,17 @@ def _configuration_columns_table(
     ]
     cells += [
         (
-            Cell(
-                row.title,
-                note=f"{row.scope}; best = 1×" if row.is_value_for_money else row.scope,
-            ),
+            _value_title_cell(row),
             *(_cost_capacity_cell(row, name, styles) for name in titles),
         )
         for row in cost_capacity_rows
     ]
     return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
+
+
+def _value_title_cell(row: CostCapacityRow) -> Cell:
+    """The title of a row that is no best figure, with of what its figures are."""
+    return Cell(row.title, note=f"{row.scope}; best = 1×" if row.is_value_for_money else row.scope)
 
 
 def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -> Cell:
@@ -514,7 +516,9 @@ def _operation_columns_table(
     )
     for value_row in cost_capacity_rows:
         own = value_row.figures[0]
-        lines.append((Cell(value_row.title), *(Cell(own.text, note=own.note) for _ in names)))
+        lines.append(
+            (_value_title_cell(value_row), *(Cell(own.text, note=own.note) for _ in names))
+        )
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from iolab.core.metric import Result
 from iolab.core.resources import Resource
 from iolab.core.run import RunStatus
+from iolab.core.study import Study
 from iolab.report.phrases import Objection
 from iolab.text import counted_noun, percent_text
 from iolab.units import significant_digits_text
@@ -44,14 +45,17 @@ def is_explained_by_other_load(objection: Objection) -> bool:
     return median(_evidence_share(run, evidence) for run in objection.runs) >= DOMINANT_OTHER_SHARE
 
 
-def other_load_sentence(results: Sequence[Result]) -> str:
+def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     """What all else used of processors and devices, where it was most of them; empty for nothing.
 
-    `Other load: all else used 96 to 98 % of the cores in all 12 runs.`
+    `Other load: all else used 96 to 98 % of the cores in all 12 runs.` A server that answers a load
+    may use its machine's cores for it: of these nothing is known.
     """
     done = [result for result in results if result.status is RunStatus.DONE]
+    served = {workload.id for workload in study.workloads if workload.job.works_against_server}
+    own = [result for result in done if result.workload not in served]
     parts = [
-        *_share_parts(done, _other_processor_share, "all else used {} of the cores"),
+        *_share_parts(own, _other_processor_share, "all else used {} of the cores"),
         *_share_parts(done, _other_io_share, "others' I/O before the start was {} of the load"),
     ]
     if not parts:

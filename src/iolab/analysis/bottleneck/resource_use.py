@@ -147,15 +147,22 @@ def _processor_uses(
 
 
 def _load_processor_share(view: RunView, host: HostRun) -> float | None:
-    """What all jobs of a host used of its processors; not of those that poll all the time."""
+    """What all jobs of a host used of its processors; not of those that poll all the time.
+
+    By the engine's own count, of loads that are not counted so by that of its threads. Of loads
+    against a server it is unknown: that may use the processors of the same host for them.
+    """
     facts, totals, job = view.facts_of_host(host), host.totals, view.job
-    if totals is None or not job.total_iodepth or job.has_busy_polling:
+    if job.has_busy_polling or facts is None or facts.cpu.threads < 1:
         return None
-    if facts is None or facts.cpu.threads < 1:
+    if job.total_iodepth and totals is not None:
+        jobs = view.record.run.point.job_on(host.host).job_count
+        percent = totals.user_cpu_percent + totals.system_cpu_percent
+        return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
+    use = host.processor
+    if job.total_iodepth or job.works_against_server or use is None or not use.watched_ns:
         return None
-    jobs = view.record.run.point.job_on(host.host).job_count
-    percent = totals.user_cpu_percent + totals.system_cpu_percent
-    return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
+    return min(use.run_ns / use.watched_ns / facts.cpu.threads, 1.0)
 
 
 def _highest_stolen_share(view: RunView) -> float:

@@ -256,6 +256,11 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return self.rate is None
 
     @property
+    def works_against_server(self) -> bool:
+        """See `AnyJob`: its endpoint."""
+        return True
+
+    @property
     def is_paced(self) -> bool:
         """See `AnyJob`."""
         return self.rate is not None
