@@ -60,7 +60,7 @@ def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:
     alike = concluded(*pair("reads", 100.0, 100.1), *pair("writes", 100.0, 100.1))
     assert tells(alike, "None can be named", "2 workloads")
     single = concluded(*pair("reads", 100.0, 200.0, None), *pair("writes", 100.0, 150.0, None))
-    assert tells(single, "None can be named", "too few repeats", "two", "2 of 2 workloads", "three")
+    assert tells(single, "None can be named", "too few repeats", "reads and writes", "two", "three")
 
 
 def test_figures_that_are_all_indicative_are_no_ground_to_decide_on() -> None:

@@ -577,13 +577,13 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
 
 
 def with_limits(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
-    """The rows, each with what limits its best figure, unless one sentence tells it of all."""
+    """The rows, each with what surely limits its best, unless one sentence tells it of all."""
     causes = {
         (limit.workload, limit.configuration): _cause_text(limit)
         for limit in brief.bottlenecks
-        if limit.decision.cause is not BottleneckCause.NONE
+        if limit.decision.is_certain
     }
-    if len(set(causes.values())) < 2:
+    if len({_cause_text(limit) for limit in brief.bottlenecks}) < 2:
         return list(rows)
     return [
         row
@@ -638,7 +638,7 @@ def _causes_text(
     if len(line) <= SENTENCE_CHARACTERS_MAX:
         return line
     groups = sorted(
-        _findings_by(selected_limits, _cause_text).items(), key=lambda item: -len(item[1])
+        _findings_by(selected_limits, _cause_kind_text).items(), key=lambda item: -len(item[1])
     )
     several = f" of {counted_noun(len(limits), 'best point')}"
     return ", ".join(
@@ -951,6 +951,15 @@ def _cause_text(finding: BottleneckFinding) -> str:
     if decision.cause is BottleneckCause.PROCESSORS and not decision.is_certain:
         doubt += "other load on the "
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
+
+
+def _cause_kind_text(finding: BottleneckFinding) -> str:
+    """The cause without the name of what it is: an I/O limit, whichever."""
+    use = finding.decision.use
+    name = (
+        use.name if use is not None and finding.decision.cause in _CAUSES_WITH_DEVICE_NAME else ""
+    )
+    return _cause_text(finding).removesuffix(f" {name}").removesuffix(" of")
 
 
 def _resource_share_text(finding: BottleneckFinding, resource: Resource) -> str:

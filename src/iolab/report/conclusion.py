@@ -12,7 +12,7 @@ from iolab.core.study import AnswerKind
 from iolab.report.bottleneck import bottlenecks_sentence, recommended_step_text
 from iolab.report.matrix import POINT_LOST, WorkloadRow
 from iolab.report.numbers import axis_name_text, ratio_text
-from iolab.text import counted_noun, list_text
+from iolab.text import list_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -101,22 +101,29 @@ def _no_choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) 
     if len(alike) == len(rows):
         of = "the only workload" if len(rows) == 1 else f"any of {len(rows)} workloads"
         return f"None can be named: intervals do not tell the configurations apart in {of}."
-    others = [row for row in rows if not row.indistinguishable]
-    ahead: dict[str, int] = {}
-    for row in others:
-        if row.best is not None and row.figure_count > 1:
-            ahead[row.best.configuration] = ahead.get(row.best.configuration, 0) + 1
-    ranked = sorted(ahead.items(), key=lambda item: -item[1])[:TITLES_SHOWN]
-    leads = [
-        f"{titles.get(name, name)}{'' if place else ' has the best figure'} in {number}"
-        for place, (name, number) in enumerate(ranked)
+    still_open = [row for row in rows if not row.indistinguishable]
+    parts = [
+        f"None can be named: {_open_reasons_text(still_open)}{_leaders_text(still_open, titles)}"
     ]
-    text = f"None can be named: {_open_reasons_text(others)}"
-    if leads:
-        text += f"; {list_text(leads)} of {counted_noun(len(rows), 'workload')}"
-    is_lost = any(row.open_reason == POINT_LOST for row in others)
-    step = "Repeat what is lost" if is_lost else "Measure three repeats or more"
-    return f"{text}. {step}."
+    if alike:
+        names = list_text([row.title for row in alike], TITLES_SHOWN)
+        parts.append(f"for {names} intervals do not tell them apart")
+    is_lost = any(row.open_reason == POINT_LOST for row in still_open)
+    step = "Repeat those points." if is_lost else "Measure three repeats or more."
+    return f"{'; '.join(parts)}. {step}"
+
+
+def _leaders_text(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+    """Who has the best figures of rows that are open: ` for reads and writes (best: b)`."""
+    by_leader: dict[str, list[str]] = {}
+    for row in rows:
+        if row.best is not None and row.figure_count > 1:
+            by_leader.setdefault(row.best.configuration, []).append(row.title)
+    texts = [
+        f"{list_text(own, TITLES_SHOWN)} (ahead: {titles.get(name, name)})"
+        for name, own in by_leader.items()
+    ]
+    return f" for {list_text(texts)}" if texts else ""
 
 
 def _value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
@@ -130,7 +137,8 @@ def _value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
         return "" if has_costs or not is_buyers else "Best value: open, the study states no cost."
     best = value.figures_best_first[0].configuration
     name = titles.get(best, best)
-    lead = f"{ratio_text(value.best_ratio)} the next best {value.title.lower()}"
+    what = f"{value.title[0].lower()}{value.title[1:]}"
+    lead = f"{ratio_text(value.best_ratio)} the next best {what}"
     if value.is_open:
         return f"Best value: {name} leads by {lead}, which intervals leave open."
     return f"Best value: {name}, {lead}."
@@ -144,7 +152,7 @@ def _machines_sentence(brief: Brief) -> str:
 
     carried = list(carried_machines(brief.study, brief.points))
     if not carried:
-        return "No number of machines can be named: too few numbers of them were measured."
+        return "No number of machines can be named: too few numbers of them have a usable figure."
     fewest = min(carried, key=lambda row: (row.load, not row.is_limit))
     what = f"{axis_name_text(fewest.axis)} {fewest.load}"
     if fewest.is_limit:

@@ -257,21 +257,27 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     )
 
 
-def hardware_fact_rows(study: Study, facts: Mapping[str, HostFacts]) -> tuple[tuple[str, str], ...]:
+def hardware_fact_rows(
+    study: Study, facts: Mapping[str, HostFacts], labels: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
     """The machines and the storage of all configurations in a line each, for the head of a page.
 
-    Drives are those that the study states, else those that were found.
+    Drives are those that the study states, else those that were found. `labels` are what a page
+    calls configurations, by their ids.
     """
     owners = study.configurations
     if len(owners) > COLUMNS_MAX:
         return ()
     own = [(owner, facts_by_host(study, facts, owner.id)) for owner in owners]
-    rows = (
-        ("Machine", [_machine_line(hosts) for _, hosts in own]),
-        ("Storage", [_storage_line(owner, hosts) for owner, hosts in own]),
+    stated = [_stated_drive(owner) for owner in owners]
+    storage = (
+        ("Storage, as stated", stated)
+        if all(stated)
+        else ("Storage", [_first_of_kinds(_disk_texts(hosts)) for _, hosts in own])
     )
-    titles = [owner.title for owner in owners]
-    return tuple((name, text) for name, texts in rows if (text := _owners_line(titles, texts)))
+    rows = (("Machine", [_machine_line(hosts) for _, hosts in own]), storage)
+    names = [labels.get(owner.id, owner.title) for owner in owners]
+    return tuple((name, text) for name, texts in rows if (text := _owners_line(names, texts)))
 
 
 def _owners_line(titles: Sequence[str], texts: Sequence[str]) -> str:
@@ -293,15 +299,14 @@ def _machine_line(hosts: Mapping[str, HostFacts]) -> str:
     return _first_of_kinds(lines)
 
 
-def _storage_line(configuration: Configuration, hosts: Mapping[str, HostFacts]) -> str:
-    stated = [
-        text
-        for name, text in configuration.hardware
-        if name.casefold().removesuffix("s") in _DRIVE_NAMES
-    ]
-    if stated:
-        return f"{stated[0]} (as stated)"
-    return _first_of_kinds([_disk_models_text(host).replace(DASH, "") for host in hosts.values()])
+def _stated_drive(configuration: Configuration) -> str:
+    """The drive that the study names for a configuration; empty for none."""
+    names = ((name.casefold().removesuffix("s"), text) for name, text in configuration.hardware)
+    return next((text for name, text in names if name in _DRIVE_NAMES), "")
+
+
+def _disk_texts(hosts: Mapping[str, HostFacts]) -> list[str]:
+    return [_disk_models_text(host).replace(DASH, "") for host in hosts.values()]
 
 
 def _first_of_kinds(texts: Iterable[str]) -> str:

@@ -209,7 +209,7 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
     if any(_has_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
     if any(row.indistinguishable for row in rows):
-        notes.append("≈: not distinguishable from the best.")
+        notes.append("≈: not distinguishable from the best by their runs.")
     if reason := _shared_open_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
     unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]

@@ -87,7 +87,11 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Measured", _measured_when_text(brief)),
         ("Hosts", _host_count_text(brief)),
         *_storage_rows(brief),
-        *hardware_fact_rows(brief.study, brief.facts),
+        *hardware_fact_rows(
+            brief.study,
+            brief.facts,
+            {name: style.label for name, style in brief.series_styles.items()},
+        ),
         ("Software", _software_text(brief, notes)),
         *_scale_rows(brief),
         *_session_labels_rows(brief),

@@ -359,7 +359,7 @@ def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[
 def bare_marker_notes(metrics: Iterable[Metric]) -> list[str]:
     """What a broken rim says, where any marker has one."""
     is_any_bare = any(metric.displayable_interval is None for metric in metrics)
-    return ["Broken outline: no interval is known, so the value may be further off."][:is_any_bare]
+    return ["Broken outline: no interval known."][:is_any_bare]
 
 
 def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:

@@ -19,6 +19,7 @@ from iolab.core.metric_spec import Better
 from iolab.record import Record
 from iolab.report.charts.chart import (
     CHARACTER,
+    COLUMN_WIDTHS,
     LINE_GAP,
     MIDDLE,
     Figure,
@@ -165,10 +166,12 @@ def dot_chart(
         has_line=False,
         is_title_left=True,
     )
-    marks = [*_reference_marks(dots), *_lane_marks(lanes, scale), *texts]
-    left = CHARACTER * max(
+    left = 16 + CHARACTER * max(
         (len(text) for mark_texts in texts for *_, text in mark_texts.places), default=0
     )
+    right = CHARACTER * VALUE_CHARACTERS + 12
+    room = COLUMN_WIDTHS[4] - left - right
+    marks = [*_reference_marks(dots), *_lane_marks(lanes, scale, room), *texts]
     total = sum(bool(_value_and_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dots_note(dots, total)]
     return Figure(
@@ -176,11 +179,7 @@ def dot_chart(
         title=title if not common or common.lower() in title.lower() else f"{title}: {common}",
         finding=finding,
         note=" ".join(filter(None, notes)),
-        plots=(
-            Plot(
-                height, marks, x, top=HEAD, left=left + 16, right=CHARACTER * VALUE_CHARACTERS + 12
-            ),
-        ),
+        plots=(Plot(height, marks, x, top=HEAD, left=left, right=right),),
         table=table,
         by_configuration=True,
     )
@@ -246,10 +245,11 @@ def _reference_marks(dots: Sequence[Dot]) -> list[Mark]:
     return [] if dots[0].value.unit else [upright]
 
 
-def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
+def _lane_marks(lanes: Sequence[_Lane], scale: Scale, width: float) -> Iterator[Mark]:
     """Under all dots a line to follow; then those of each configuration with what is beside them.
 
-    Names stand where the line is long enough, else behind the values.
+    Names stand where the line is long enough on a plot of the least `width`, else behind the
+    values.
     """
     base = None if scale.is_logarithmic else 0.0
     for lane in lanes:
@@ -280,7 +280,7 @@ def _lane_marks(lanes: Sequence[_Lane], scale: Scale) -> Iterator[Mark]:
         yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
         if are_named:
             name = short_plot_label(own[0].dot.name)
-            inside = scale.fraction(left) * PLOT_WIDTH > CHARACTER * len(name) + BESIDE
+            inside = scale.fraction(left) * width > CHARACTER * len(name) + BESIDE
             dx = -BESIDE if inside else BESIDE + CHARACTER * (len(values[0][2]) + 1)
             yield TextMark(
                 token=token,

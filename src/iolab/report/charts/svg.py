@@ -348,6 +348,7 @@ class _SvgWriter:
                 is_open = is_bare or level is not Level.VALID
                 size = 70 if is_open else 42
                 own = self.paint(PAPER) if is_open else fill
+            is_broken = is_bare and level is not Level.INVALID
             move = (
                 f"translate({_coord_text(plot.x_in_figure(x))},{_coord_text(plot.y_in_figure(y))})"
             )
@@ -357,7 +358,7 @@ class _SvgWriter:
                     transform=move,
                     d=_verdict_marker_path(level, size),
                     fill=own,
-                    stroke_dasharray=_dash_array_text(_BARE_DASH) if is_bare else None,
+                    stroke_dasharray=_dash_array_text(_BARE_DASH) if is_broken else None,
                 )
             )
         return _element_text(
