@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.core.metric import Result
+from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.loads.kvcache.answer import keeps_pace_sentence, replays_sentence
 from iolab.loads.kvcache.charts import prefix_charts
@@ -107,6 +107,19 @@ def test_prefixes_are_drawn_beside_their_break_even() -> None:
         assert plot.y.low <= labels[label] <= plot.y.high
         assert "Dotted: " in figure.note
     assert "break-even" not in {end.text for end in drawn(None)[1].plots[0].end_labels}
+
+
+def test_a_tail_is_drawn_that_the_prefixes_support() -> None:
+    def labels(points: list[PointSummary]) -> list[str]:
+        (plot,) = prefix_charts(study.workloads[0], points, series_styles(study))[0].plots
+        return [end.text for end in plot.end_labels]
+
+    study = study_of()
+    points = points_of(study, None, KEPT, KEPT)
+    assert labels(points) == ["mean", "p99"]
+    key = "prefix_load_lat_ns_p99"
+    few = [replace(one, metrics={**one.metrics, key: Metric(None, "ns")}) for one in points]
+    assert labels(few) == ["mean", "p95"]
 
 
 def test_the_chart_says_up_to_which_rate_reading_is_sooner_done() -> None:

@@ -23,7 +23,10 @@ from iolab.report.charts.lines import ChartQuantity, line_chart
 
 LATENCIES: Final = (
     ChartQuantity(KvOperation.PREFIX_LOAD.latency_key("mean"), "mean prefix latency", "mean"),
-    ChartQuantity(KvOperation.PREFIX_LOAD.latency_key("p99"), "p99", "p99"),
+    *(
+        ChartQuantity(KvOperation.PREFIX_LOAD.latency_key(name), name, name)
+        for name in ("p99", "p95")
+    ),
     ChartQuantity(
         RECOMPUTE.key, "the time to recompute the mean prefix", "recompute", is_reference=True
     ),
@@ -58,9 +61,9 @@ def prefix_charts(
 def _known_quantities(
     points: Sequence[PointSummary], panel: Sequence[ChartQuantity]
 ) -> tuple[ChartQuantity, ...]:
-    """Without a break-even that no point has: instances of the study have no speed then."""
-    return tuple(
-        quantity
-        for quantity in panel
-        if not quantity.is_reference or any(point.metric_value(quantity.key) for point in points)
-    )
+    """Those that any point has: a break-even only beside instances of known speed, and one tail."""
+    known = [
+        quantity for quantity in panel if any(point.metric_value(quantity.key) for point in points)
+    ]
+    own = [quantity for quantity in known if not quantity.is_reference]
+    return (*(own[:2] or panel[:1]), *(quantity for quantity in known if quantity.is_reference))
