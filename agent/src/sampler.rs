@@ -17,6 +17,7 @@ use crate::probe::counters::{
     parse_net_dev, parse_pressure, parse_stat, throttle_events,
 };
 use crate::probe::machine::{nodes_of_cpus, number_after};
+use crate::probe::meters::{Meter, MeterRow, find_meters};
 use crate::roots::{Roots, list_names, read_number, read_text};
 use crate::sys::file::file_system_space;
 use crate::sys::time::{SECOND_NS, own_cpu_ns, page_bytes, ticks_per_second};
@@ -47,6 +48,9 @@ pub struct Sample {
     pub pressure: PressureRow,
     /// Throttling.
     pub thermal: ThermalRow,
+    /// Power meters that the kernel has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub power: Vec<MeterRow>,
     /// The file system that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetRow>,
@@ -169,6 +173,7 @@ impl Sampler {
                 memory_full_ns: memory.full_ns,
             },
             thermal: ThermalRow { throttle_events: self.slow.events },
+            power: self.slow.meters.iter().filter_map(Meter::read).collect(),
             target: self.target_row(),
             agent: self.agent_row(),
         }
@@ -302,6 +307,7 @@ pub struct SlowValues {
     nodes: HashMap<u32, u32>,
     sensors: Vec<(String, PathBuf)>,
     throttled_cpus: Vec<ThrottleFiles>,
+    meters: Vec<Meter>,
     temperatures: HashMap<String, i64>,
     events: Option<u64>,
     values_due_ns: u64,
@@ -321,6 +327,7 @@ impl SlowValues {
             self.sensors_due_ns = now_ns + SENSORS_EVERY_NS;
             self.sensors = find_sensors(roots);
             self.throttled_cpus = find_throttle_files(roots);
+            self.meters = find_meters(roots);
             self.find_nodes(roots);
         }
         if now_ns >= self.values_due_ns {

@@ -16,6 +16,8 @@ fn host() -> (TestFolder, Sampler) {
     tree.put("sys/devices/system/node/node1/cpulist", "2-3\n");
     tree.put("sys/block/nvme0n1/device/hwmon2/temp1_input", "38850\n");
     tree.put("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n");
+    tree.put("sys/class/hwmon/hwmon3/name", "power_meter\n");
+    tree.put("sys/class/hwmon/hwmon3/power1_average", "213456789\n");
     let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
     (tree, Sampler::new(roots, None))
 }
@@ -50,6 +52,7 @@ fn a_sample_has_everything_in_its_place() {
     assert_eq!(sample["pressure"]["io_full_ns"], 2000);
     assert_eq!(sample["pressure"]["cpu_some_ns"], Value::Null);
     assert_eq!(sample["thermal"]["throttle_events"], 7);
+    assert_eq!(sample["power"], json!([["node:hwmon3-1", 213_456, null, null]]));
     assert_eq!(sample["agent"]["rss_bytes"], 3 * page_bytes());
     assert_eq!(sample["merges"], Value::Null, "a watch does not repeat them");
     let snapshot = serde_json::to_value(sampler.snapshot()).expect("a sample is JSON");

@@ -2,5 +2,6 @@
 
 pub mod counters;
 pub mod machine;
+pub mod meters;
 pub mod mountinfo;
 pub mod process;
