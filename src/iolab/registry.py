@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
 from iolab.core.metric_spec import declare_metrics
+from iolab.core.power import POWER_METRICS
 from iolab.loads.kind import LoadKind, import_attribute
 from iolab.record import Record
 
@@ -63,6 +64,7 @@ GUESTS: Final = BootedHostKind(
 
 for _kind in LOADS:
     declare_metrics(_kind.metrics)
+declare_metrics(POWER_METRICS)
 
 
 @cache
@@ -89,7 +91,8 @@ def analysis_kinds() -> AnalysisKinds:
     from iolab.analysis.kinds import AnalysisKinds
 
     loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_types}
-    declared = dict.fromkeys(spec.key for kind in LOADS for spec in kind.metrics)
+    specs = (*(spec for kind in LOADS for spec in kind.metrics), *POWER_METRICS)
+    declared = dict.fromkeys(spec.key for spec in specs)
     return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))
 
 

@@ -35,6 +35,7 @@ from iolab.analysis.checks.fleet import (
 )
 from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.libraries import check_preloaded_library
+from iolab.analysis.checks.power import check_idle_power, check_meter_lag, check_meter_reading
 from iolab.analysis.checks.run import (
     check_engine_errors,
     check_run_unfinished,
@@ -61,6 +62,7 @@ from iolab.analysis.metrics import (
     host_metrics,
     metrics_with_intervals,
 )
+from iolab.analysis.power import power_metrics, run_power
 from iolab.analysis.service_time import (
     SERVICE_KEYS,
     SERVICE_TRIM_KEYS,
@@ -76,7 +78,7 @@ from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Ve
 from iolab.core.run import RunRecord
 from iolab.core.tagged import type_tag_of
 from iolab.core.workload import AnyJob, Direction
-from iolab.hosts.counter_names import GUESTS
+from iolab.hosts.counter_names import GUESTS, METERS
 from iolab.hosts.rates import ALL_CORES, derive_series
 from iolab.record import Record
 
@@ -127,6 +129,9 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_foreign_drive_writer,
     check_drive_throttled,
     check_drive_power_state,
+    check_meter_reading,
+    check_meter_lag,
+    check_idle_power,
     check_device_busy,
     check_shared_target,
     check_monitored_node_lost,
@@ -136,10 +141,10 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 28
+ANALYSIS_VERSION: Final = 29
 """Rises whenever the same record could get another number or another level."""
 
-JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
+JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}
 """The telemetry that checks ask for, by scope and name; no other is derived."""
 
 JUDGED_WITH_RESOURCES: Final = {**JUDGED_TELEMETRY, **WATCHED}
@@ -311,6 +316,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     point, kind = record.run.point, kinds.analysis_of_run(record)
     view = kinds.build_view(record, facts, telemetry)
     spreads = dict(kind.host_spreads(view))
+    metrics, power = dict(kind.fleet_metrics(view)), run_power(view)
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -320,7 +326,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         status=record.status,
         failure=record.failure,
         window_s=kind.window_s(view),
-        metrics=kind.fleet_metrics(view),
+        metrics={**metrics, **power_metrics(view, power, metrics)},
         hosts=tuple(
             HostResult(host.host, kind.host_metrics(view, index))
             for index, host in enumerate(record.hosts)
@@ -336,6 +342,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         load=type_tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
         drives=run_wear(view),
+        power=power,
     )
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.core.kubernetes import PodFacts
+from iolab.core.power import MeterSpec
 from iolab.record import Record
 from iolab.text import excerpt, list_text
 from iolab.units import format_count, format_rate_bytes
@@ -122,7 +123,8 @@ class HostSpec(Record):
     path, names those that serve the target. `numjobs` takes the place of every workload's on this
     host, None for the workload's own. With a `serial` the `path` is a whole block device. `node` is
     the hypervisor that a guest lives on, "" for a host that is none. A hypervisor's `path` is where
-    its guests' images go, `storage_address` where it offers them to other nodes.
+    its guests' images go, `storage_address` where it offers them to other nodes. `meters` measure
+    its power, besides those that its kernel has.
     """
 
     name: str
@@ -137,6 +139,7 @@ class HostSpec(Record):
     node: str = ""
     storage_address: str = ""
     hypervisor_hints: HypervisorHints = NO_HYPERVISOR_HINTS
+    meters: tuple[MeterSpec, ...] = ()
 
 
 class NumaNode(Record):

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import field
 from msgspec.structs import replace
 
+from iolab.core.power import PowerBoundary
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.stopping import Steadiness
@@ -266,6 +267,28 @@ class DriveWear(Record, kw_only=True):
     energy_wh: Metric | None = None
 
 
+class PowerUse(Record, kw_only=True):
+    """What one meter of one host showed over the measured window of a run.
+
+    `watts` is the mean, with an interval of chance and `step_w`, what the meter counts in; `idle_w`
+    the mean before and after the load. `energy_j` is what the window took. `lag_s` is how much
+    later than the load the meter rose, as far as idle tells. Where no mean can be told `reason`
+    says why; `idle_reason` is why nothing can be told of the load less idle.
+    """
+
+    host: str
+    meter: str
+    boundary: PowerBoundary
+    watts: Metric | None = None
+    idle_w: Metric | None = None
+    energy_j: float | None = None
+    period_s: float | None = None
+    step_w: float | None = None
+    lag_s: float | None = None
+    reason: str = ""
+    idle_reason: str = ""
+
+
 class Spread(Record):
     """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
 
@@ -304,7 +327,8 @@ class Result(Record):
     are too few or the load is not one that goes on alike; they are of whole operations where one
     has several I/Os. `nodes` are the hypervisors of guests, `load` says of what kind the run's job
     was (its `type_tag`). `resources` are what its telemetry shows of processors, devices and ports,
-    None of a large fleet. `drives` are the NVMe drives below the targets whose log pages were read.
+    None of a large fleet. `drives` are the NVMe drives below the targets whose log pages were read,
+    `power` is what each power meter showed.
     """
 
     configuration: str
@@ -329,6 +353,7 @@ class Result(Record):
     load: str = "io"
     resources: RunResources | None = None
     drives: tuple[DriveWear, ...] = ()
+    power: tuple[PowerUse, ...] = ()
 
     @property
     def key(self) -> RunKey:

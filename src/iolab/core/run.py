@@ -479,6 +479,15 @@ class MonitoredHost(Record):
     clock_error_ns: int
 
 
+class MeterFault(Record):
+    """A power meter that could not be read so often in a run, with the last reason."""
+
+    host: str
+    meter: str
+    reason: str
+    count: int
+
+
 class EngineOutput(Record):
     """One file of the engine's output exactly as it came, as far as it was kept."""
 
@@ -509,6 +518,7 @@ class RunManifest(Record, kw_only=True):
     telemetry_interval_ms: int
     hosts: tuple[HostRun, ...]
     bystanders: tuple[MonitoredHost, ...] = ()
+    meter_faults: tuple[MeterFault, ...] = ()
     details: RunDetails | None = None
     excluded_hosts: tuple[str, ...] = ()
     redundancy: Redundancy | None = None

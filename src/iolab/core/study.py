@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
 from iolab.core.kubernetes import PodFleet
+from iolab.core.power import MeterSettings
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import NO_PRECONDITION, Precondition
@@ -184,6 +185,10 @@ class BootedGuests(TaggedRecord):
         return {}
 
 
+NO_IDLE_POWER: Final = MeterSettings()
+"""Meters are read each second, and not while the machines idle."""
+
+
 class Study(Record, dict=True):
     """The whole question. `text` is the file as given, `overrides` what was set over it.
 
@@ -191,7 +196,7 @@ class Study(Record, dict=True):
     `server` is the store that clients share, None where each has its own.
     `guests` are booted for the session on every hypervisor, None where there are none to boot.
     `kubernetes` are pods that a session makes and removes, None where it makes none.
-    `answer` is what kind of answer the `question` wants.
+    `answer` is what kind of answer the `question` wants, `meters` how power meters are read.
     """
 
     id: str
@@ -213,6 +218,7 @@ class Study(Record, dict=True):
     guests: BootedGuests | None = None
     kubernetes: PodFleet | None = None
     answer: AnswerKind = AnswerKind.FIGURES
+    meters: MeterSettings = NO_IDLE_POWER
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

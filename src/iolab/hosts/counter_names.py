@@ -43,12 +43,21 @@ GUEST: Final = (*GUEST_DISK, *GUEST_USE)
 """What a node counts of a guest: of its data disk, and of its processors all together. A sample
 tells it as `guests`, and of each guest at a moment of its own."""
 
+POWER: Final = ("power_mw", "energy_uj", "energy_range_uj")
+"""Of a power meter; its name begins with what it measures (`core.power.PowerBoundary`)."""
+
 OF_SERVERS: Final = ("cassandra",)
 """Scopes of a server on the host, told in samples of their own, at times and with numbers of their
 own."""
 
 GUESTS: Final = "guest"
 """The scope of a node's guests, by their names."""
+
+METERS: Final = "power"
+"""The scope of power meters, by their names; each is read at moments of its own."""
+
+SCOPES_BY_NAME: Final = (GUESTS, METERS)
+"""Scopes whose every name has moments of its own."""
 
 TARGET: Final = "target"
 """The scope of the target's file system, told where it was requested."""

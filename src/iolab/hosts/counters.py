@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.samples import CounterTable, EncodedNames, Ints, SignedInts
-from iolab.hosts.counter_names import GUESTS, OF_SERVERS
+from iolab.hosts.counter_names import OF_SERVERS, SCOPES_BY_NAME
 from iolab.record import Record
 
 Flags = npt.NDArray[np.bool_]
@@ -287,20 +287,27 @@ def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]
 def _row_indexes_by_sampler(
     columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
-    """A host's rows, those of a server on it and of each of its guests apart.
+    """A host's rows, those of a server on it and of each of its guests and meters apart.
 
     They were asked at other moments.
     """
-    servers = [code for code, word in enumerate(columns.scopes) if word in OF_SERVERS]
-    guests = [code for code, word in enumerate(columns.scopes) if word == GUESTS]
-    if not servers and not guests:
+    apart = [
+        code
+        for code, word in enumerate(columns.scopes)
+        if word in OF_SERVERS or word in SCOPES_BY_NAME
+    ]
+    if not apart:
         return (of_host,)
     rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
     scopes, names, _ = columns.decode_kinds(kind_of[codes[rows]])
-    of_server, of_guest = np.isin(scopes, servers), np.isin(scopes, guests)
-    parts = [rows[~of_server & ~of_guest], rows[of_server]]
-    guest_rows, guest = rows[of_guest], names[of_guest]
-    parts += [guest_rows[guest == name] for name in np.unique(guest)]
+    parts = [rows[~np.isin(scopes, apart)]]
+    servers = [code for code in apart if columns.scopes[code] in OF_SERVERS]
+    parts.append(rows[np.isin(scopes, servers)])
+    for code in apart:
+        if code not in servers:
+            inside = scopes == code
+            own_rows, name = rows[inside], names[inside]
+            parts += [own_rows[name == each] for each in np.unique(name)]
     return [part for part in parts if part.size]
 
 

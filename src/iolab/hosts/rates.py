@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import CounterTable, Floats, Ints
-from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
+from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, METERS, NIC
 from iolab.hosts.counters import (
     CounterBlock,
     CounterDeltas,
@@ -26,6 +26,9 @@ from iolab.units import NS_PER_S
 
 FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
 """The kernel may take a little of these back when a core wakes (proc_stat(5)): not a reset."""
+
+MILLI: Final = 1000
+MICRO: Final = 1_000_000
 
 ALL_CORES: Final = "all"
 """The name of the row that sums all cores; `node<N>` sums one NUMA node's."""
@@ -287,6 +290,33 @@ def _derive_guest(block: CounterBlock) -> Iterator[_DerivedMetric]:
         yield _metric_over_steps(block, f"vcpu_{what}_share", share, used.is_usable)
 
 
+def _derive_power(block: CounterBlock) -> Iterator[_DerivedMetric]:
+    """Watts of one meter: as it tells them, or the growth of its energy over each step.
+
+    Samples of a watch and those beside it are numbered apart, so time alone orders them; a reading
+    that a meter repeats with the same moment is one.
+    """
+    order = np.argsort(block.real_ns, kind="stable")
+    order = order[np.diff(block.real_ns[order], prepend=-1) > 0]
+    real_ns = block.real_ns[order]
+    power, energy = block.cells_of_metric("power_mw"), block.cells_of_metric("energy_uj")
+    if power.is_present.any():
+        told = power.is_present[:, order]
+        moments = np.zeros_like(real_ns)
+        watts = power.values[:, order] / MILLI
+        yield _DerivedMetric("watts", block.names, real_ns, moments, watts, told)
+        return
+    told = energy.is_present[:, order]
+    grown = np.diff(energy.values[:, order], axis=1)
+    around = block.cells_of_metric("energy_range_uj").values[:, order][:, 1:]
+    # Once around: a package of 200 W takes 20 minutes for it, and steps are seconds.
+    grown = np.where(grown < 0, grown + around, grown)
+    span_ns = np.diff(real_ns)
+    watts = _ratio_or_nan(grown * (NS_PER_S // MICRO), span_ns)
+    sound = told[:, 1:] & told[:, :-1] & (grown >= 0)
+    yield _DerivedMetric("watts", block.names, real_ns[1:], span_ns, watts, sound)
+
+
 _SCOPES: Final[dict[str, Callable[[CounterBlock], Iterator[_DerivedMetric]]]] = {
     "cpu": _derive_cpu,
     "disk": _derive_disk,
@@ -297,6 +327,7 @@ _SCOPES: Final[dict[str, Callable[[CounterBlock], Iterator[_DerivedMetric]]]] = 
     "agent": _derive_agent,
     "cassandra": _derive_cassandra,
     GUESTS: _derive_guest,
+    METERS: _derive_power,
 }
 
 

@@ -20,7 +20,7 @@ from iolab.core.samples import (
     empty_counter_table,
     with_narrowest_type,
 )
-from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, NIC, WHOLE_HOST
+from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, METERS, NIC, POWER, WHOLE_HOST
 from iolab.hosts.intervals import return_free_memory
 
 _Key = tuple[str, str, str]
@@ -34,6 +34,7 @@ _LISTS: Final = (
     ("disks", "disk", 1, DISK),
     ("nics", "nic", 1, NIC),
     ("guests", GUESTS, 1, GUEST),
+    ("power", METERS, 1, POWER),
 )
 """Lists of a sample: the scope of each, how many places of a row name it, and what follows."""
 

@@ -27,6 +27,7 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState
 from iolab.session.kinds import SessionResources
+from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
 from iolab.session.reconnect import (
     HostFactory,
@@ -106,6 +107,7 @@ async def execute_run(
         first=len(shares),
         path_devices=resources.booted_hosts.path_devices_by_node,
     )
+    meters = MeterWatch(session, counters, shares, observers)
     watching = resources.booted_hosts.collect_counters(run, counters, observers.host_indexes)
     driver: Driver | None = None
     fault: IolabError | None = None
@@ -115,7 +117,12 @@ async def execute_run(
         await wait_for_rest(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None
-        async with observers.watch_all(), watching, _return_free_memory():
+        async with (
+            observers.watch_all(),
+            watching,
+            meters.watch(run),
+            _return_free_memory(),
+        ):
             await driver.measure(session, run, shares, counters)
     except (HostError, EngineError) as raised:
         fault = raised
@@ -141,6 +148,7 @@ async def execute_run(
         bins=bins,
         counters=counted,
         bystanders=observers.monitored_hosts(),
+        meter_faults=meters.faults,
         redundancy=_configured_redundancy(session, run),
         volume=session.study.target.volume,
         outputs=engine_outputs(run, shares),

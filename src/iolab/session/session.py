@@ -38,6 +38,7 @@ from iolab.session.discovery import (
 from iolab.session.driver import SessionDrivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
+from iolab.session.meters import meter_faults
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
 from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 from iolab.study.targets import targets_of_study, without_hosts
@@ -297,7 +298,8 @@ async def _discover_and_measure(
         owner=session.owner_text,
         devices=discovery.devices,
     )
-    if faults := await kinds.preflight_faults(session):
+    faults = (*await kinds.preflight_faults(session), *await meter_faults(study))
+    if faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))

@@ -16,6 +16,7 @@ from iolab.core.configuration import (
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
 from iolab.core.kubernetes import PodFleet
 from iolab.core.object_store import ObjectStore
+from iolab.core.power import MeterSettings, MeterSpec
 from iolab.core.study import (
     Method,
     MethodKind,
@@ -31,6 +32,7 @@ from iolab.study.file import (
     XFS,
     ConfigurationTable,
     HostTable,
+    MeterTable,
     MethodTable,
     ObjectStoreTable,
     PreconditionTable,
@@ -100,6 +102,7 @@ def build_study(
             slow_ios=tables.telemetry.slow_ios,
             recorded_ios=tables.telemetry.recorded_ios,
         ),
+        meters=MeterSettings(tables.meters.interval, tables.meters.idle),
         target=_target_settings(tables.target),
         scale=scale,
         text=text,
@@ -206,6 +209,23 @@ def build_host_spec(table: HostTable) -> HostSpec:
         node=table.node or "",
         storage_address=table.storage_address or "",
         hypervisor_hints=HypervisorHints(table.cores, table.numa_nodes, table.queues),
+        meters=tuple(map(_build_meter_spec, table.meters)),
+    )
+
+
+def _build_meter_spec(table: MeterTable) -> MeterSpec:
+    return MeterSpec(
+        name=table.name,
+        kind=table.kind,
+        boundary=table.boundary,
+        command=tuple(table.command),
+        address=table.address,
+        user=table.user,
+        password_variable=table.password_variable or "",
+        object_id=table.object_id or "",
+        scale=table.scale,
+        cipher_suite=table.cipher_suite,
+        ca_file=table.ca_file or "",
     )
 
 

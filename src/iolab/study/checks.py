@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from iolab.core.configuration import AxisSampling, Objective
 from iolab.core.host import HostKind, Role
+from iolab.core.power import MeterKind
 from iolab.core.target_state import Purge
 from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
 from iolab.study.document import Path, StudyDocument
@@ -42,6 +43,21 @@ from iolab.study.tables import (
 from iolab.text import counted_noun, list_text, quote_value, suggestion
 
 TARGET: Final = "target"
+
+REQUIRED_METER_KEYS: Final[Mapping[MeterKind, tuple[str, ...]]] = {
+    MeterKind.COMMAND: ("command",),
+    MeterKind.DCMI: ("address", "user", "password_variable"),
+    MeterKind.REDFISH: ("address",),
+    MeterKind.SNMP: ("address", "object_id"),
+}
+OPTIONAL_METER_KEYS: Final[Mapping[MeterKind, tuple[str, ...]]] = {
+    MeterKind.REDFISH: ("user", "password_variable", "ca_file"),
+    MeterKind.SNMP: ("password_variable", "scale"),
+    MeterKind.DCMI: ("cipher_suite",),
+}
+URL_PREFIXES: Final = ("http://", "https://")
+COMMON_METER_KEYS: Final = ("name", "kind", "boundary")
+
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
 
@@ -302,7 +318,7 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
         if not isinstance(item.table, HostTable):
             continue
         host = item.table
-        add_problems(document, item, _host_problems(item, host))
+        add_problems(document, item, (*_host_problems(item, host), *_meter_problems(host)))
         if host_kind(host) is not HostKind.SSH:
             continue
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
@@ -314,6 +330,25 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
             )
             hint = "Give each its own address; a machine that counts twice doubles nothing."
             document.add_fault(item.path, message, hint)
+
+
+def _meter_problems(host: HostTable) -> Iterator[Problem]:
+    """What its meters lack, or have beside what their kind reads."""
+    names = [meter.name for meter in host.meters]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Problem(("meters",), f"two meters {quote_value(name)}", "Name each once.")
+    for meter in host.meters:
+        title = f"a meter {quote_value(meter.name)} of kind {quote_value(meter.kind.value)}"
+        required = REQUIRED_METER_KEYS[meter.kind]
+        for key in required:
+            if not getattr(meter, key):
+                yield Problem(("meters",), f"{title} without {key}", f"Write its {key}.")
+        valid = {*required, *OPTIONAL_METER_KEYS.get(meter.kind, ()), *COMMON_METER_KEYS}
+        for key in sorted(meter.model_fields_set - valid):
+            yield Problem(("meters",), f"{title} with {key}", f"Leave {key} out.")
+        if meter.kind is MeterKind.REDFISH and not meter.address.startswith(URL_PREFIXES):
+            has = f"{title} at {quote_value(meter.address)}"
+            yield Problem(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
 
 
 def _add_node_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:

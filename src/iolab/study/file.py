@@ -18,6 +18,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.limits import SLOW_IOS_MAX
 from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointSpread, PayloadSigning
+from iolab.core.power import MeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
@@ -122,6 +123,16 @@ HYPERVISOR_HINT_MAX: Final = 65536
 
 INTERVAL_S_MIN: Final = 0.1
 INTERVAL_S_MAX: Final = 60.0
+
+METER_INTERVAL_S_MIN: Final = 0.1
+METER_INTERVAL_S_MAX: Final = 60.0
+IDLE_POWER_S_MAX: Final = 3600.0
+
+VARIABLE_PATTERN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+"""The name of an environment variable."""
+
+OBJECT_ID_PATTERN: Final = re.compile(r"\.?[0-9]{1,10}(?:\.[0-9]{1,10}){1,63}")
+"""An object of SNMP, by its numbers."""
 RECORDED_IOS_MAX: Final = 1_000_000
 """I/Os of a host that the native engine records, at some 45 bytes each."""
 
@@ -342,6 +353,42 @@ class ConfigurationTable(ObjectStoreTable):
     redundancy: RedundancyTable | None = None
 
 
+VariableName = Annotated[
+    str,
+    values.text_matching(
+        VARIABLE_PATTERN.fullmatch,
+        "Name the environment variable that has the password, never the password.",
+        {"pattern": f"^{VARIABLE_PATTERN.pattern}$"},
+    ),
+]
+SnmpObject = Annotated[
+    str,
+    values.text_matching(
+        OBJECT_ID_PATTERN.fullmatch,
+        "Give its numbers, as in '1.3.6.1.2.1.99.1.1.1.4.1'.",
+        {"pattern": f"^{OBJECT_ID_PATTERN.pattern}$"},
+    ),
+]
+
+
+class MeterTable(StudyTable):
+    """An element of `meters` of a host: a power meter that its kernel does not have."""
+
+    name: Id
+    kind: Annotated[MeterKind, values.choice_value(MeterKind, "kinds of meter")]
+    boundary: Annotated[PowerBoundary, values.choice_value(PowerBoundary, "boundaries")] = (
+        PowerBoundary.NODE
+    )
+    command: list[Argument] = Field(default_factory=list)
+    address: Annotated[str, values.text_value(ARGUMENT_CHARACTERS)] = ""
+    user: Annotated[str, values.text_value(ARGUMENT_CHARACTERS)] = ""
+    password_variable: VariableName | None = None
+    object_id: SnmpObject | None = None
+    scale: Annotated[float, values.number_value(1e-9, 1e9)] = 1.0
+    cipher_suite: Annotated[int, values.integer_value(0, 255)] = 17
+    ca_file: ControllerFile | None = None
+
+
 class HostTable(StudyTable):
     """`[[host]]`: a machine and how it is reached."""
 
@@ -365,6 +412,16 @@ class HostTable(StudyTable):
     cores: HypervisorHint | None = None
     numa_nodes: HypervisorHint | None = None
     queues: HypervisorHint | None = None
+    meters: list[MeterTable] = Field(default_factory=list)
+
+
+class MetersTable(StudyTable):
+    """`[meters]`: how power meters are read, and how long machines idle around each load."""
+
+    interval: Annotated[float, values.seconds_value(METER_INTERVAL_S_MIN, METER_INTERVAL_S_MAX)] = (
+        1.0
+    )
+    idle: Annotated[float, values.seconds_value(0, IDLE_POWER_S_MAX)] = 0.0
 
 
 class TelemetryTable(StudyTable):
@@ -525,6 +582,7 @@ _OPTIONAL_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {"kubernetes": Kuber
 _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "method": MethodTable,
     "telemetry": TelemetryTable,
+    "meters": MetersTable,
 }
 
 

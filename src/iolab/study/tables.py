@@ -19,6 +19,7 @@ from iolab.study.file import (
     ConfigurationTable,
     HeadingTable,
     HostTable,
+    MetersTable,
     MethodTable,
     PreconditionTable,
     StudyFileSchema,
@@ -57,6 +58,7 @@ class StudyTables(Record):
     precondition: PreconditionTable
     method: MethodTable
     telemetry: TelemetryTable
+    meters: MetersTable
     kind_tables: tuple[StudyTable, ...]
     makes_hosts: bool
     items: dict[str, tuple[TableItem, ...]]
@@ -135,7 +137,7 @@ def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
         if name in tree or name not in form.optional_tables
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
-    before = single["precondition"]
+    before, meters = single["precondition"], single["meters"]
     own = {
         section.name: single[section.name] or section.placeholder_table(tree.get(section.name))
         for section in form.sections
@@ -151,6 +153,7 @@ def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
         before if isinstance(before, PreconditionTable) else PreconditionTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
         telemetry if isinstance(telemetry, TelemetryTable) else TelemetryTable(),
+        meters if isinstance(meters, MetersTable) else MetersTable(),
         tuple(own.values()),
         # Guests that exist already take the place of those that would be made.
         not making.isdisjoint(own) and not any(_is_guest(item.table) for item in items["host"]),

@@ -1,0 +1,131 @@
+"""Checks of power meters: whether they were read, followed the load, and saw machines idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from iolab.analysis.check import (
+    CheckAnswer,
+    EvidenceValues,
+    check,
+    indicative_answer,
+    not_applicable_answer,
+    valid_answer,
+    worst_answer,
+)
+from iolab.analysis.power import MeterCourse, idle_drift_w, meter_courses, run_power
+from iolab.analysis.view import RunView
+from iolab.core.power import PowerBoundary
+from iolab.units import format_duration_s
+
+LAG_SHARE: Final = 0.25
+"""Of the measured window: a meter that lags more shows mostly something else than the load."""
+
+_NO_METER: Final = not_applicable_answer("No power meter was read.")
+_NO_IDLE: Final = not_applicable_answer(
+    "No power was read before and after the load: `idle` of `[meters]` asks for it."
+)
+
+
+@check("meter-reading", "Readings of power meters")
+def check_meter_reading(view: RunView) -> CheckAnswer:
+    """Whether each meter was read throughout, moved with the load, and fits to the others."""
+    return worst_answer((_NO_METER, *_meter_reading_answers(view)))
+
+
+def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
+    for fault in view.record.meter_faults:
+        yield indicative_answer(
+            f"The meter {fault.meter} of {fault.host} could not be read: {fault.reason}.",
+            meter=fault.meter,
+            host=fault.host,
+            count=fault.count,
+        )
+    courses = list(meter_courses(view))
+    reasons = {(use.host, use.boundary, use.meter): use.reason for use in run_power(view)}
+    for course in courses:
+        reason = reasons[course.host, course.boundary, course.meter]
+        evidence = _meter_evidence(course) | {"readings": int(course.watts.size)}
+        if course.has_stood_still:
+            yield indicative_answer(
+                f"The meter {course.title} showed {course.watts[0]:g} W throughout, while the "
+                "load began and ended: it stands still.",
+                **evidence,
+            )
+        elif reason:
+            text = f"No power is told by the meter {course.title}: {reason}."
+            yield not_applicable_answer(text, **evidence)
+        else:
+            text = f"The meter {course.title} was read {course.watts.size} times."
+            yield valid_answer(text, **evidence)
+    yield from _boundary_answers(courses)
+
+
+def _boundary_answers(courses: Iterable[MeterCourse]) -> Iterator[CheckAnswer]:
+    """A machine's input is more than its processors take."""
+    means: dict[str, dict[PowerBoundary, list[float]]] = {}
+    for course in courses:
+        if course.watts.size:
+            host = means.setdefault(course.host, {})
+            host.setdefault(course.boundary, []).append(float(course.watts.mean()))
+    for name, found in means.items():
+        packages = sum(found.get(PowerBoundary.PROCESSORS, ()))
+        for node in found.get(PowerBoundary.NODE, ()):
+            if node < packages:
+                yield indicative_answer(
+                    f"A meter shows {node:.3g} W for all of {name}, and its processors alone take "
+                    f"{packages:.3g} W: it measures something else.",
+                    host=name,
+                    node_w=node,
+                    processors_w=packages,
+                )
+
+
+@check("meter-lag", "Power meters follow the load")
+def check_meter_lag(view: RunView) -> CheckAnswer:
+    """Whether each meter shows the load soon enough for the measured window."""
+    window = view.load.measured_part.common
+    answers = [_NO_IDLE]
+    for course in meter_courses(view):
+        lag_s = course.lag_s
+        if lag_s is None or window is None:
+            continue
+        seconds = window.seconds
+        evidence = _meter_evidence(course) | {"lag_s": lag_s, "window_s": seconds}
+        text = f"The meter {course.title} showed the load {format_duration_s(lag_s)} after it began"
+        if lag_s > LAG_SHARE * seconds:
+            answers.append(
+                indicative_answer(f"{text}, in a window of {seconds:.0f} s.", **evidence)
+            )
+        else:
+            answers.append(valid_answer(f"{text}; its window is as much later.", **evidence))
+    return worst_answer(answers, "lag_s")
+
+
+@check("idle-power", "Machines idle around the load")
+def check_idle_power(view: RunView) -> CheckAnswer:
+    """Whether a machine took as much before the load as after it."""
+    answers = [_NO_IDLE]
+    for course in meter_courses(view):
+        drift_w = idle_drift_w(course)
+        if drift_w is None:
+            continue
+        before, after = course.idle_before, course.idle_after(course.lag_s or 0.0)
+        evidence = _meter_evidence(course) | {
+            "before_w": float(before.mean()),
+            "after_w": float(after.mean()),
+        }
+        levels = f"{before.mean():.3g} W before the load and {after.mean():.3g} W after it"
+        if drift_w:
+            text = f"By the meter {course.title} idle was {levels}: something else ran, or heat."
+            answers.append(indicative_answer(text, **evidence))
+        else:
+            answers.append(
+                valid_answer(f"By the meter {course.title} idle was {levels}.", **evidence)
+            )
+    return worst_answer(answers)
+
+
+def _meter_evidence(course: MeterCourse) -> EvidenceValues:
+    return {"host": course.host, "meter": course.meter, "boundary": course.boundary.value}

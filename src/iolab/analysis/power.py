@@ -1,0 +1,356 @@
+"""What a run took of power, by each meter, and what it did with a joule.
+
+Only whole means over the measured window count, of every machine that carries the target. Meters of
+different boundaries are never added, and of several meters of one machine one counts: the first by
+name that the study describes, else the first that its kernel has.
+
+A meter shows a load some time after it began. By how much is told by the samples before the load,
+where the study lets machines idle (`[meters] idle`); the window is then looked at so much later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from iolab.analysis.view import RunView
+from iolab.analysis.window import Window, controller_clock_ns
+from iolab.core.metric import Metric, PowerUse
+from iolab.core.metric_spec import OPS_PER_S
+from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
+from iolab.core.samples import Floats, Ints
+from iolab.hosts.counter_names import METERS
+from iolab.record import Record
+from iolab.stats.batches import batch_statistics_by_size, widest_mean_variance
+from iolab.units import NS_PER_S, format_duration_s
+
+BYTES_PER_GB: Final = 1e9
+
+SAMPLES_MIN: Final = 10
+"""Readings that a window must have: with fewer the meter is as slow as the run."""
+
+BATCHES_MIN: Final = 8
+"""Batches whose spread tells an interval of the mean."""
+
+LEVELS_MIN: Final = 8
+"""Different readings of which the closest two are a step of the meter apart."""
+
+IDLE_SAMPLES_MIN: Final = 3
+RISE_SPREADS: Final = 6.0
+LAG_MARGIN: Final = 1.25
+"""A meter falls about as late as it rises: so many times as long is waited for idle."""
+
+RISE_SHARE: Final = 0.01
+"""A load shows on a meter where it lies above idle by so many of its standard deviations, and by
+this share of it."""
+
+NET_HALF_WIDTHS: Final = 3.0
+"""The load less idle must be so many half-widths: less is noise."""
+
+IDLE_DRIFT_SHARE: Final = 0.02
+"""By more than this idle may not differ before and after the load: heat, fans, a neighbour."""
+
+DRIFT_ERRORS: Final = 3.0
+"""And by more than so many standard errors."""
+
+GAP_PERIODS: Final = 3.0
+"""A meter that is silent for more than so many of its periods has no mean."""
+
+STUCK_READINGS: Final = 20
+"""So many readings that are all the same while the load came and went are of no live meter."""
+
+
+class MeterCourse(Record):
+    """What one meter of a host showed: watts at moments of the controller's clock, in order."""
+
+    host: str
+    meter: str
+    boundary: PowerBoundary
+    at_ns: Ints
+    watts: Floats
+    load_begin_ns: int | None
+    load_end_ns: int | None
+
+    @property
+    def period_s(self) -> float | None:
+        """The usual time between two readings; None of fewer than two."""
+        return float(np.median(np.diff(self.at_ns))) / NS_PER_S if self.at_ns.size > 1 else None
+
+    @property
+    def step_w(self) -> float | None:
+        """The least by which two readings differ; None of too few levels to tell."""
+        levels = np.unique(self.watts)
+        return float(np.diff(levels).min()) if levels.size >= LEVELS_MIN else None
+
+    @property
+    def title(self) -> str:
+        """The meter with its host."""
+        return f"{self.meter} of {self.host}"
+
+    @property
+    def has_stood_still(self) -> bool:
+        """Whether it showed the same throughout, from before the load until after it.
+
+        A meter that shows fractions never repeats itself so long; one of whole watts may, so that
+        it counts only where it was read while the load began or ended.
+        """
+        begin, end, at = self.load_begin_ns, self.load_end_ns, self.at_ns
+        if begin is None or end is None or at.size < STUCK_READINGS:
+            return False
+        around = bool((at < begin).any() or (at > end).any()) and bool(
+            ((at > begin) & (at < end)).any()
+        )
+        return around and bool((self.watts == self.watts[0]).all())
+
+    @property
+    def idle_before(self) -> Floats:
+        """The readings before the load."""
+        if self.load_begin_ns is None:
+            return self.watts[:0]
+        return self.watts[self.at_ns < self.load_begin_ns]
+
+    def idle_after(self, lag_s: float) -> Floats:
+        """The readings after the load, once the meter shows that it has ended."""
+        if self.load_end_ns is None:
+            return self.watts[:0]
+        shown_s = LAG_MARGIN * lag_s + 2 * (self.period_s or 0.0)
+        return self.watts[self.at_ns > self.load_end_ns + round(shown_s * NS_PER_S)]
+
+    def inside(self, window: Window, lag_s: float) -> Floats:
+        """The readings of the window, which the meter shows so much later."""
+        shift = round(lag_s * NS_PER_S)
+        at = self.at_ns - shift
+        return self.watts[(at >= window.start_ns) & (at <= window.end_ns)]
+
+    @property
+    def lag_s(self) -> float | None:
+        """How long after the load began the meter stood halfway to it; None where none can tell.
+
+        Known to a period: the crossing lies between two readings.
+        """
+        before, begin, end = self.idle_before, self.load_begin_ns, self.load_end_ns
+        if before.size < IDLE_SAMPLES_MIN or begin is None or end is None:
+            return None
+        loaded = self.watts[(self.at_ns > (begin + end) // 2) & (self.at_ns <= end)]
+        if not loaded.size:
+            return None
+        idle, level = float(before.mean()), float(np.median(loaded))
+        if level - idle <= max(RISE_SPREADS * float(before.std()), RISE_SHARE * idle):
+            return None
+        after = np.flatnonzero((self.at_ns >= begin) & (self.watts >= (idle + level) / 2))
+        if not after.size:
+            return None
+        crossing = int(self.at_ns[after[0]])
+        last_below = int(self.at_ns[after[0] - 1]) if after[0] else crossing
+        return max((crossing + max(last_below, begin)) / 2 - begin, 0.0) / NS_PER_S
+
+
+def meter_courses(view: RunView) -> Iterator[MeterCourse]:
+    """Every meter of the run's hosts and of those that were watched beside them."""
+    offsets = {host.host: host.clock_offset_ns for host in view.hosts}
+    offsets |= {host.host: host.clock_offset_ns for host in view.record.bystanders}
+    begin, end = _load_times_ns(view)
+    for name in offsets:
+        for series in view.counter_series(name, METERS, "watts"):
+            boundary, _, meter = series.name.partition(NAME_SEPARATOR)
+            known = boundary in {each.value for each in PowerBoundary}
+            at_ns = controller_clock_ns(series.real_ns - series.span_ns // 2, offsets[name])
+            yield MeterCourse(
+                name,
+                meter or series.name,
+                PowerBoundary(boundary) if known else PowerBoundary.PART,
+                at_ns,
+                series.value,
+                begin,
+                end,
+            )
+
+
+def _load_times_ns(view: RunView) -> tuple[int | None, int | None]:
+    """When the first host's load began and the last one's ended, on the controller's clock."""
+    begins = [
+        host.start_real_ns - host.clock_offset_ns
+        for host in view.hosts
+        if host.start_real_ns is not None
+    ]
+    ends = [
+        host.end_real_ns - host.clock_offset_ns
+        for host in view.hosts
+        if host.end_real_ns is not None
+    ]
+    return min(begins, default=None), max(ends, default=None)
+
+
+def run_power(view: RunView) -> tuple[PowerUse, ...]:
+    """What each meter showed in the run, in the order of hosts and names."""
+    window = view.load.measured_part.common
+    return tuple(_power_use(course, window) for course in meter_courses(view))
+
+
+def _power_use(course: MeterCourse, window: Window | None) -> PowerUse:
+    lag_s = course.lag_s
+    use = PowerUse(
+        host=course.host,
+        meter=course.meter,
+        boundary=course.boundary,
+        period_s=course.period_s,
+        step_w=course.step_w,
+        lag_s=lag_s,
+    )
+    if window is None:
+        return replace(use, reason="the hosts have no window in common")
+    readings = course.inside(window, lag_s or 0.0)
+    seconds = (window.end_ns - window.start_ns) / NS_PER_S
+    if reason := _no_mean_reason(course, window, readings, seconds):
+        return replace(use, reason=reason)
+    watts = _mean_watts(readings, course.step_w)
+    use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * seconds)
+    before, after = course.idle_before, course.idle_after(lag_s or 0.0)
+    if min(before.size, after.size) < IDLE_SAMPLES_MIN:
+        return replace(use, idle_reason="idle was not measured before and after the load")
+    idle_w = _mean_watts(np.concatenate((before, after)), course.step_w)
+    use = replace(use, idle_w=idle_w)
+    if idle_drift_w(course):
+        reason = f"idle was {before.mean():.3g} W before the load and {after.mean():.3g} W after it"
+        return replace(use, idle_reason=reason)
+    return replace(use, idle_reason=_no_net_reason(watts, idle_w))
+
+
+def _no_mean_reason(course: MeterCourse, window: Window, readings: Floats, seconds: float) -> str:
+    period_s = course.period_s
+    if readings.size < SAMPLES_MIN or period_s is None:
+        text = f"the meter showed {readings.size} readings in the measured window"
+        if period_s is None:
+            return text
+        return f"{text}: a run of {format_duration_s(SAMPLES_MIN * period_s)} or more would do"
+    inside = course.at_ns[(course.at_ns >= window.start_ns) & (course.at_ns <= window.end_ns)]
+    edges = np.concatenate(([window.start_ns], inside, [window.end_ns]))
+    longest_s = float(np.diff(edges).max()) / NS_PER_S
+    if longest_s > GAP_PERIODS * period_s + (course.lag_s or 0.0):
+        return f"the meter was silent for {format_duration_s(longest_s)} of {seconds:.0f} s"
+    return ""
+
+
+def _mean_watts(readings: Floats, step_w: float | None) -> Metric:
+    """The mean with an interval of chance, widened by half a step of the meter."""
+    mean = float(readings.mean())
+    sizes = batch_statistics_by_size(readings, BATCHES_MIN)
+    if not sizes:
+        return Metric(mean, "W")
+    reach = widest_mean_variance(sizes).half_width_95 + (step_w or 0.0) / 2
+    return Metric(mean, "W", max(mean - reach, 0.0), mean + reach, int(readings.size))
+
+
+def idle_drift_w(course: MeterCourse) -> float | None:
+    """By how much idle differs before and after the load, 0 where it may be chance.
+
+    None where it was not measured both times.
+    """
+    before, after = course.idle_before, course.idle_after(course.lag_s or 0.0)
+    if min(before.size, after.size) < IDLE_SAMPLES_MIN:
+        return None
+    drift_w = abs(float(after.mean()) - float(before.mean()))
+    error_w = float(np.sqrt(before.var() / before.size + after.var() / after.size))
+    limit_w = max(IDLE_DRIFT_SHARE * float(before.mean()), DRIFT_ERRORS * error_w)
+    return drift_w if drift_w > limit_w else 0.0
+
+
+def _no_net_reason(watts: Metric, idle_w: Metric) -> str:
+    """Why the load's power less idle's says nothing; "" where it does."""
+    net = (watts.value or 0.0) - (idle_w.value or 0.0)
+    reach = sum((each.high or 0.0) - (each.value or 0.0) for each in (watts, idle_w) if each.high)
+    if net <= NET_HALF_WIDTHS * reach:
+        return f"the load took {net:.3g} W more than idle, which is no more than noise"
+    return ""
+
+
+def power_metrics(
+    view: RunView, uses: Sequence[PowerUse], metrics: Mapping[str, Metric]
+) -> dict[str, Metric]:
+    """The metrics of power beside those of a result; none of a boundary that not all have."""
+    found: dict[str, Metric] = {}
+    for boundary in REPORTED_BOUNDARIES:
+        counted = _counted_uses(view, uses, boundary)
+        if counted:
+            found |= _boundary_metrics(boundary, counted, metrics)
+    return found
+
+
+def _counted_uses(
+    view: RunView, uses: Sequence[PowerUse], boundary: PowerBoundary
+) -> list[PowerUse]:
+    """One meter of each machine: of storage nodes and hypervisors where these are metered.
+
+    Empty where one of them has none, or one that tells no mean.
+    """
+    first: dict[str, PowerUse] = {}
+    for use in sorted(uses, key=lambda use: use.meter.startswith("hwmon")):
+        if use.boundary is boundary and use.watts is not None:
+            first.setdefault(use.host, use)
+    beside = [host.host for host in view.record.bystanders]
+    names = beside if any(name in first for name in beside) else [h.host for h in view.hosts]
+    return [first[name] for name in names] if all(name in first for name in names) else []
+
+
+def _boundary_metrics(
+    boundary: PowerBoundary, uses: Sequence[PowerUse], metrics: Mapping[str, Metric]
+) -> dict[str, Metric]:
+    watts = _summed([use.watts for use in uses])
+    key = f"{boundary.value}_"
+    found = {f"{key}power_w": watts}
+    powers = {"": watts}
+    if all(use.idle_w is not None and not use.idle_reason for use in uses):
+        powers["net_"] = _difference(watts, _summed([use.idle_w for use in uses]))
+    for net, power in powers.items():
+        rate = metrics.get("iops") or metrics.get(OPS_PER_S)
+        moved = metrics.get("bw_bytes_per_s")
+        if rate is not None and rate.value:
+            found[f"{key}{net}ops_per_j"] = _quotient(rate, power, "ops/J")
+        if moved is not None and moved.value:
+            gb = Metric(moved.value / BYTES_PER_GB, "GB/s", *_scaled_ends(moved, 1 / BYTES_PER_GB))
+            found[f"{key}{net}j_per_gb"] = _quotient(power, gb, "J/GB")
+    return found
+
+
+def _summed(parts: Sequence[Metric | None]) -> Metric:
+    """The sum of independent means; its interval where each has one."""
+    known = [part for part in parts if part is not None]
+    total = sum(part.value or 0.0 for part in known)
+    if any(part.high is None for part in known):
+        return Metric(total, "W")
+    reach = float(np.hypot.reduce([(part.high or 0.0) - (part.value or 0.0) for part in known]))
+    return Metric(total, "W", total - reach, total + reach, min(part.n or 0 for part in known))
+
+
+def _difference(watts: Metric, idle_w: Metric) -> Metric:
+    net = (watts.value or 0.0) - (idle_w.value or 0.0)
+    if watts.high is None or idle_w.high is None:
+        return Metric(net, "W")
+    reach = float(np.hypot(watts.high - (watts.value or 0), idle_w.high - (idle_w.value or 0)))
+    return Metric(net, "W", net - reach, net + reach, watts.n)
+
+
+def _quotient(upper: Metric, lower: Metric, unit: str) -> Metric:
+    """A quotient of independent means, its relative half-widths added as squares (delta method)."""
+    value = (upper.value or 0.0) / (lower.value or 1.0)
+    shares = [_half_width_share(each) for each in (upper, lower)]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return Metric(value, unit)
+    reach = value * float(np.hypot.reduce(known))
+    return Metric(value, unit, max(value - reach, 0.0), value + reach, upper.n or lower.n)
+
+
+def _half_width_share(metric: Metric) -> float | None:
+    if metric.low is None or metric.high is None or not metric.value:
+        return None
+    return (metric.high - metric.low) / 2 / abs(metric.value)
+
+
+def _scaled_ends(metric: Metric, factor: float) -> tuple[float | None, float | None, int | None]:
+    if metric.low is None or metric.high is None:
+        return None, None, None
+    return metric.low * factor, metric.high * factor, metric.n

@@ -1,0 +1,94 @@
+"""Power meters: who measures watts, and of what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from iolab.core.metric_spec import Better, CombineRule, MetricSpec
+from iolab.record import Record
+
+
+class PowerBoundary(StrEnum):
+    """What a meter measures, as the first part of its name."""
+
+    NODE = "node"
+    """The whole machine at its input, with its drives and fans."""
+    PROCESSORS = "processors"
+    """Processor packages alone."""
+    MEMORY = "memory"
+    DRIVE = "drive"
+    """Drives alone, by a meter between them and the machine."""
+    PART = "part"
+    """Any other part."""
+
+
+REPORTED_BOUNDARIES: Final = (PowerBoundary.NODE, PowerBoundary.PROCESSORS, PowerBoundary.DRIVE)
+"""Those of which results have metrics; of the others there are series."""
+
+NAME_SEPARATOR: Final = ":"
+"""A meter's name in telemetry: its boundary, this, and which meter it is."""
+
+
+class MeterKind(StrEnum):
+    """How a meter that the kernel does not have is read, by the controller."""
+
+    COMMAND = "command"
+    """A program that prints lines of seconds since 1970 and watts."""
+    DCMI = "dcmi"
+    """A BMC's power reading (IPMI DCMI 1.5, 6.6.1), through ipmitool over lanplus."""
+    REDFISH = "redfish"
+    SNMP = "snmp"
+    """A number of a PDU, through snmpget."""
+
+
+class MeterSpec(Record, kw_only=True):
+    """A meter of one host as its inventory describes it.
+
+    `command` is the argument list of one that is a program. `address` is a host or a URL, `user`
+    who logs in there; `password_variable` names the environment variable with the password (with
+    SNMP the community). `object_id` is SNMP's, and `scale` the watts of one. `cipher_suite` is
+    IPMI's, `ca_file` the certificates that Redfish's must come from.
+    """
+
+    name: str
+    kind: MeterKind
+    boundary: PowerBoundary = PowerBoundary.NODE
+    command: tuple[str, ...] = ()
+    address: str = ""
+    user: str = ""
+    password_variable: str = ""
+    object_id: str = ""
+    scale: float = 1.0
+    cipher_suite: int = 17
+    ca_file: str = ""
+
+    @property
+    def series_name(self) -> str:
+        """Its name in telemetry."""
+        return f"{self.boundary.value}{NAME_SEPARATOR}{self.name}"
+
+
+class MeterSettings(Record):
+    """How meters are read: every `interval_s` seconds, and `idle_s` before and after each load."""
+
+    interval_s: float = 1.0
+    idle_s: float = 0.0
+
+
+def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
+    name, key = boundary.value, f"{boundary.value}_"
+    lower, higher = (Better.LOWER, CombineRule.MEAN), (Better.HIGHER, CombineRule.MEAN)
+    yield MetricSpec(f"{key}power_w", f"{name} power", "W", *lower)
+    for net, title in (("", ""), ("net_", " net of idle")):
+        yield MetricSpec(f"{key}{net}ops_per_j", f"ops/J, {name}{title}", "ops/J", *higher)
+        yield MetricSpec(f"{key}{net}j_per_gb", f"J/GB, {name}{title}", "J/GB", *lower)
+
+
+POWER_METRICS: Final = tuple(
+    spec for boundary in REPORTED_BOUNDARIES for spec in _metric_specs(boundary)
+)
+"""Watts of a fleet, operations a joule (a watt is a joule a second, so this is IOPS/W) and joules
+for 10^9 bytes, of each boundary, with all and less what idle takes. Net ones are only there where
+idle was measured."""

@@ -1,0 +1,327 @@
+"""Power meters beside a host, read by the controller: a program's lines, a BMC, a PDU.
+
+Passwords come from the environment and reach a program through its environment or a file that only
+its user can read: never through its arguments, which everybody on the machine sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import math
+import os
+import ssl
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from iolab.core.power import MeterKind, MeterSpec
+from iolab.errors import HostError
+from iolab.hosts.process import exit_text, kill_process_group, run_local_process
+from iolab.record import Record
+from iolab.text import excerpt, quote_value
+from iolab.units import NS_PER_S
+
+READ_LIMIT_S: Final = 10.0
+"""ipmitool that negotiates needs 10 s where its cipher suite is wrong; a meter answers in 0.1 s."""
+
+OUTPUT_BYTES: Final = 64 << 10
+ANSWER_BYTES: Final = 1 << 20
+"""Of a Redfish resource; a large chassis has some 20 kB."""
+
+WATTS_MAX: Final = 10_000_000.0
+"""More than a row of racks takes."""
+
+DCMI_REQUEST: Final = ("raw", "0x2c", "0x02", "0xdc", "0x01", "0x00", "0x00")
+"""Get Power Reading, system statistics (DCMI 1.5, 6.6.1); the text form has two values a line."""
+
+DCMI_GROUP: Final = 0xDC
+DCMI_BYTES: Final = 18
+DCMI_ACTIVE: Final = 0x40
+
+REDFISH_CHASSIS: Final = "/redfish/v1/Chassis"
+
+
+class MeterError(HostError):
+    """A meter that cannot be read, with the reason."""
+
+
+class MeterReading(Record):
+    """What a meter showed: watts, and at which moment of the controller's clock."""
+
+    real_ns: int
+    watts: float
+
+
+class Meter(ABC):
+    """One meter while it is watched; `read` waits for the next reading at most `READ_LIMIT_S`."""
+
+    def __init__(self, spec: MeterSpec) -> None:
+        self.spec = spec
+
+    @abstractmethod
+    async def read(self) -> MeterReading | None:
+        """The next reading; None where the meter still shows its last. Raises MeterError."""
+
+    async def close(self) -> None:  # noqa: B027 - most have nothing to end
+        """Nothing of it runs any more."""
+
+    def _reading(self, watts: float, real_ns: int | None = None) -> MeterReading:
+        if not (math.isfinite(watts) and 0 <= watts <= WATTS_MAX):
+            raise MeterError(f"it showed {watts:g} W", "See what the meter shows by hand.")
+        return MeterReading(time.time_ns() if real_ns is None else real_ns, watts)
+
+
+def open_meter(spec: MeterSpec) -> Meter:
+    """The reader of a meter of that kind. MeterError where its password is not set."""
+    if spec.password_variable and spec.password_variable not in os.environ:
+        raise MeterError(
+            f"the environment has no variable {quote_value(spec.password_variable)}",
+            "Set it to the meter's password before you start iolab.",
+        )
+    reader: type[Meter] = _READERS[spec.kind]
+    return reader(spec)
+
+
+class CommandMeter(Meter):
+    """A program of the user's that prints `seconds-since-1970 watts`, a line a reading."""
+
+    def __init__(self, spec: MeterSpec) -> None:
+        super().__init__(spec)
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def read(self) -> MeterReading:
+        """See `Meter`."""
+        program = self.spec.command[0]
+        if self._process is None:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self.spec.command,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,
+                    limit=OUTPUT_BYTES,
+                )
+            except OSError as error:
+                reason = f"{quote_value(program)} does not start ({error.strerror})"
+                raise MeterError(reason, "Correct the meter's command.") from None
+        if self._process.stdout is None:
+            raise ValueError("a meter's program has a pipe for its output")
+        try:
+            async with asyncio.timeout(READ_LIMIT_S):
+                line = await self._process.stdout.readline()
+        except (TimeoutError, ValueError):
+            hint = "See what it prints by hand; each line must be flushed."
+            raise MeterError(f"{quote_value(program)} printed no line in time", hint) from None
+        if not line:
+            await self.close()
+            raise MeterError(f"{quote_value(program)} ended", "It must print until it is ended.")
+        return self._parse_line(line)
+
+    async def close(self) -> None:
+        """See `Meter`."""
+        process, self._process = self._process, None
+        if process is not None:
+            await kill_process_group(process)
+
+    def _parse_line(self, line: bytes) -> MeterReading:
+        try:
+            moment, watts = map(float, line.split())
+            real_ns = round(moment * NS_PER_S)
+        except (ValueError, OverflowError):
+            hint = "Print the seconds since 1970 and the watts, as in `1764432000.5 212.4`."
+            message = f"it printed {quote_value(excerpt(line, 80))}"
+            raise MeterError(message, hint) from None
+        return self._reading(watts, real_ns)
+
+
+class _ProgramMeter(Meter):
+    """A meter that a program of the system reads, once a reading."""
+
+    async def _run(self, *words: str, environment: Mapping[str, str]) -> str:
+        try:
+            code, output, stderr = await run_local_process(
+                words,
+                limit_s=READ_LIMIT_S,
+                output_bytes=OUTPUT_BYTES,
+                environment={**os.environ, **environment},
+            )
+        except OSError as error:
+            hint = f"Install {words[0]} on this machine."
+            raise MeterError(f"'{words[0]}' does not start ({error.strerror})", hint) from None
+        except TimeoutError:
+            hint = "See that its address is right, and try the same by hand."
+            raise MeterError(f"'{words[0]}' had no answer in {READ_LIMIT_S:g} s", hint) from None
+        if code:
+            reason = exit_text(code, stderr)
+            raise MeterError(f"'{words[0]}': {reason}", f"Try {words[0]} by hand.")
+        return output.decode("utf-8", "replace")
+
+    @property
+    def _password(self) -> str:
+        return os.environ.get(self.spec.password_variable, "")
+
+
+class DcmiMeter(_ProgramMeter):
+    """A BMC's power reading over lanplus."""
+
+    async def read(self) -> MeterReading:
+        """See `Meter`."""
+        began_ns = time.time_ns()
+        # Without a cipher suite ipmitool asks for the valid ones, which takes 10 s a call.
+        suite = str(self.spec.cipher_suite)
+        output = await self._run(
+            *("ipmitool", "-E", "-C", suite, "-I", "lanplus", "-H", *self._host_words()),
+            *("-U", self.spec.user, *DCMI_REQUEST),
+            environment={"IPMI_PASSWORD": self._password},
+        )
+        return self._reading(dcmi_watts(output), (began_ns + time.time_ns()) // 2)
+
+    def _host_words(self) -> tuple[str, ...]:
+        host, colon, port = self.spec.address.rpartition(":")
+        return (host, "-p", port) if colon and port.isdigit() else (self.spec.address,)
+
+
+def dcmi_watts(output: str) -> float:
+    """The watts of Get Power Reading's answer as ipmitool prints its bytes. Raises MeterError."""
+    try:
+        answer = bytes.fromhex("".join(output.split()))
+    except ValueError:
+        answer = b""
+    if len(answer) != DCMI_BYTES or answer[0] != DCMI_GROUP:
+        hint = "See whether the BMC knows `ipmitool dcmi power reading`."
+        raise MeterError(f"the BMC answered {quote_value(excerpt(output, 80))}", hint)
+    if not answer[-1] & DCMI_ACTIVE:
+        raise MeterError(
+            "the BMC's power measurement is deactivated: its numbers are old",
+            "Activate it by `ipmitool dcmi power activate`.",
+        )
+    return float(int.from_bytes(answer[1:3], "little"))
+
+
+class SnmpMeter(_ProgramMeter):
+    """One object of a PDU, by SNMP v2c; `scale` are the watts of one."""
+
+    async def read(self) -> MeterReading:
+        """See `Meter`."""
+        with tempfile.TemporaryDirectory(prefix="iolab-snmp-") as folder:
+            # The community is a password: snmpget would have it as an argument.
+            path = Path(folder) / "snmp.conf"
+            path.touch(mode=0o600)
+            path.write_text(f"defVersion 2c\ndefCommunity {self._password or 'public'}\n")
+            output = await self._run(
+                *("snmpget", "-Oqvt", "-r", "1", self.spec.address, self.spec.object_id),
+                environment={"SNMPCONFPATH": folder, "SNMP_PERSISTENT_DIR": folder, "MIBS": ""},
+            )
+        try:
+            value = float(output.strip().strip('"'))
+        except ValueError:
+            hint = "Name an object that is a number, and try snmpget by hand."
+            message = f"its object is {quote_value(excerpt(output, 80))}"
+            raise MeterError(message, hint) from None
+        return self._reading(value * self.spec.scale)
+
+
+class RedfishMeter(Meter):
+    """A BMC's power by Redfish: of the resource that its URL names, else of the first chassis."""
+
+    def __init__(self, spec: MeterSpec) -> None:
+        super().__init__(spec)
+        self._resource = urllib.parse.urlsplit(spec.address).path.rstrip("/")
+        self._shown_at: object = None
+
+    async def read(self) -> MeterReading | None:
+        """See `Meter`; readings of the same moment are one."""
+        began_ns = time.time_ns()
+        if not self._resource:
+            self._resource = await self._find_resource()
+        document = await self._get(self._resource)
+        watts, moment = redfish_watts(document)
+        if moment is not None and moment == self._shown_at:
+            return None
+        self._shown_at = moment
+        return self._reading(watts, (began_ns + time.time_ns()) // 2)
+
+    async def _find_resource(self) -> str:
+        """The first chassis' EnvironmentMetrics, else its Power, by the links that it has."""
+        members = (await self._get(REDFISH_CHASSIS)).get("Members")
+        first = members[0] if isinstance(members, list) and members else {}
+        chassis = await self._get(_linked_path(first) or "")
+        for name in ("EnvironmentMetrics", "Power"):
+            if path := _linked_path(chassis.get(name)):
+                return path
+        raise MeterError(
+            f"its chassis has no power at {quote_value(self.spec.address)}",
+            "Give the URL of the resource that has its watts.",
+        )
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        base = urllib.parse.urlsplit(self.spec.address)
+        url = f"{base.scheme}://{base.netloc}{path}"
+        try:
+            return await asyncio.to_thread(self._fetch, url)
+        except urllib.error.HTTPError as error:
+            reason = f"HTTP {error.code} of {quote_value(path)}"
+        except (OSError, ValueError) as error:
+            reason = excerpt(str(getattr(error, "reason", error)), 200)
+        hint = "See that its URL, user and password are right."
+        raise MeterError(f"{quote_value(self.spec.address)}: {reason}", hint)
+
+    def _fetch(self, url: str) -> dict[str, Any]:
+        request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http(s) by the study's rule
+        if self.spec.user:
+            password = os.environ.get(self.spec.password_variable, "")
+            login = base64.b64encode(f"{self.spec.user}:{password}".encode()).decode()
+            request.add_header("Authorization", f"Basic {login}")
+        context = ssl.create_default_context(cafile=self.spec.ca_file or None)
+        with contextlib.closing(
+            urllib.request.urlopen(request, timeout=READ_LIMIT_S, context=context)  # noqa: S310 - see above
+        ) as answer:
+            document = json.loads(answer.read(ANSWER_BYTES))
+        if not isinstance(document, dict):
+            raise ValueError("it answered no JSON object")  # noqa: TRY004 - told as text
+        return document
+
+
+def _linked_path(link: object) -> str | None:
+    """The path of a Redfish link `{"@odata.id": "/redfish/…"}`; None for anything else."""
+    path = link.get("@odata.id") if isinstance(link, dict) else None
+    return path.rstrip("/") if isinstance(path, str) and path.startswith("/redfish/") else None
+
+
+def redfish_watts(document: Mapping[str, Any]) -> tuple[float, object]:
+    """Watts and the moment that the resource names for them (None if none). Raises MeterError.
+
+    Of EnvironmentMetrics, Sensor, or the older Power, whose first control is the whole chassis.
+    """
+    controls = document.get("PowerControl")
+    control = controls[0] if isinstance(controls, list) and controls else {}
+    reading = document.get("PowerWatts")
+    candidates = (
+        reading.get("Reading") if isinstance(reading, dict) else None,
+        document.get("Reading") if document.get("ReadingUnits") in ("W", None) else None,
+        control.get("PowerConsumedWatts") if isinstance(control, dict) else None,
+    )
+    for value in candidates:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value), document.get("ReadingTime")
+    raise MeterError(
+        "the resource tells no watts", "Name an EnvironmentMetrics, a Sensor or a Power resource."
+    )
+
+
+_READERS: Final[Mapping[MeterKind, Any]] = {
+    MeterKind.COMMAND: CommandMeter,
+    MeterKind.DCMI: DcmiMeter,
+    MeterKind.REDFISH: RedfishMeter,
+    MeterKind.SNMP: SnmpMeter,
+}

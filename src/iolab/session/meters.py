@@ -1,0 +1,158 @@
+"""Power meters in a session: read before it begins, and during each run and around its load.
+
+What the kernel of a host meters comes with its samples. Here are the meters beside a host, and the
+moments before and after the load, when no sample is taken otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from iolab.core.events import Notice, Phase
+from iolab.core.power import MeterKind, MeterSpec
+from iolab.core.run import MeterFault, PlannedRun
+from iolab.core.study import Study
+from iolab.errors import Fault
+from iolab.hosts.barrier import gather_hosts
+from iolab.hosts.device_counters import snapshot_and_sample
+from iolab.hosts.meters import Meter, MeterError, MeterReading, open_meter
+from iolab.hosts.telemetry import CounterCollector
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState
+from iolab.session.observers import HostMonitors
+
+MILLIWATTS: Final = 1000
+
+FAULTS_MAX: Final = 100
+"""Of one run; a rack whose BMCs are away has one each."""
+
+
+async def meter_faults(study: Study) -> tuple[Fault, ...]:
+    """Why meters of the study cannot be read; each is read once, all at the same time."""
+
+    async def read_once(host: str, spec: MeterSpec) -> Fault | None:
+        meter: Meter | None = None
+        try:
+            meter = open_meter(spec)
+            await meter.read()
+        except MeterError as error:
+            text = f"The meter '{spec.name}' of host '{host}' cannot be read: {error.message}."
+            return Fault(text, error.hint)
+        finally:
+            if meter is not None:
+                await meter.close()
+        return None
+
+    work = [read_once(host.name, spec) for host in study.hosts for spec in host.meters]
+    return tuple(fault for fault in await asyncio.gather(*work) if fault is not None)
+
+
+class MeterWatch:
+    """All meters of one run's hosts; what they show goes into its counters.
+
+    `shares` are of the hosts that make load, `monitors` watches the others.
+    """
+
+    def __init__(
+        self,
+        session: SessionContext,
+        counters: CounterCollector,
+        shares: Sequence[HostRunState],
+        monitors: HostMonitors,
+    ) -> None:
+        self._session = session
+        self._counters = counters
+        self._shares = shares
+        self._monitors = monitors
+        self._indexes = {share.name: index for index, share in enumerate(shares)}
+        self._indexes |= monitors.host_indexes
+        self._settings = session.study.meters
+        self._seq = 0
+        self._readings: list[tuple[str, MeterSpec, MeterReading]] = []
+        self._faults: dict[tuple[str, str], MeterFault] = {}
+
+    @property
+    def faults(self) -> tuple[MeterFault, ...]:
+        """The last reason of every meter that could not be read throughout."""
+        return tuple(self._faults.values())[:FAULTS_MAX]
+
+    @asynccontextmanager
+    async def watch(self, run: PlannedRun) -> AsyncIterator[None]:
+        """All are read while what is done within lasts, and while the machines idle around it."""
+        following = [
+            asyncio.create_task(self._follow(host.name, spec), name=f"meter {spec.name}")
+            for host in self._session.study.hosts
+            if host.name in self._indexes
+            for spec in host.meters
+        ]
+        try:
+            await self._sample_idle(run, "power before the load")
+            yield
+            await self._sample_idle(run, "power after the load")
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+            self._add_readings()
+
+    async def _sample_idle(self, run: PlannedRun, detail: str) -> None:
+        """Let the machines idle, with samples of the meters that their kernels have."""
+        idle_s, stop = self._settings.idle_s, self._session.stop
+        if not idle_s or stop.is_requested:
+            return
+        self._session.begin_phase(Phase.IDLE, run, detail, idle_s)
+        end_s = asyncio.get_running_loop().time() + idle_s
+        while not stop.is_requested:
+            await gather_hosts(self._shares, self._sample_host)  # a lost host ends its load
+            left_s = end_s - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                return
+            await stop.sleep(min(self._settings.interval_s, left_s))
+
+    async def _sample_host(self, share: HostRunState) -> None:
+        _, sample = await snapshot_and_sample(share.workdir.host)
+        if rows := sample.get("power"):
+            self._add(self._indexes[share.name], sample["real_ns"], rows)
+
+    async def _follow(self, host: str, spec: MeterSpec) -> None:
+        """Read it until cancelled; where it cannot be read that is noted, and tried again."""
+        meter = open_meter(spec)
+        try:
+            while True:
+                try:
+                    reading = await meter.read()
+                except MeterError as error:
+                    self._note_fault(host, spec, error)
+                    await asyncio.sleep(self._settings.interval_s)
+                    continue
+                if reading is not None:
+                    self._readings.append((host, spec, reading))
+                if spec.kind is not MeterKind.COMMAND:  # a program has a pace of its own
+                    await asyncio.sleep(self._settings.interval_s)
+        finally:
+            await meter.close()
+
+    def _note_fault(self, host: str, spec: MeterSpec, error: MeterError) -> None:
+        before = self._faults.get((host, spec.name))
+        if before is None:
+            text = f"The meter '{spec.name}' of host '{host}' is not read: {error.message}."
+            self._session.emit(Notice(text))
+        count = before.count + 1 if before else 1
+        self._faults[host, spec.name] = MeterFault(host, spec.series_name, error.message, count)
+
+    def _add_readings(self) -> None:
+        """Each at its moment of the host's clock, which is read only when its load begins."""
+        offsets = {share.name: share.offset.offset_ns for share in self._shares if share.offset}
+        offsets |= {host.host: host.clock_offset_ns for host in self._monitors.monitored_hosts()}
+        for host, spec, reading in self._readings:
+            row = [spec.series_name, round(reading.watts * MILLIWATTS), None, None]
+            self._add(self._indexes[host], reading.real_ns + offsets.get(host, 0), [row])
+        self._readings.clear()
+
+    def _add(self, index: int, real_ns: int, rows: object) -> None:
+        self._seq += 1
+        with suppress(ValueError):  # of a host that sends nonsense its watch tells
+            self._counters.add(index, {"seq": self._seq, "real_ns": real_ns, "power": rows})
