@@ -87,6 +87,10 @@ all-packages: test-packages
 	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster" \
 	    "srun:slurm-client:for the tests with a Slurm cluster" \
 	    "prometheus:prometheus:for the tests of metrics" \
+	    "ipmitool:ipmitool:for the tests of power meters" \
+	    "ipmi_sim:openipmi libopenipmi-dev:for the tests of power meters" \
+	    "snmpget:snmp:for the tests of power meters" \
+	    "/usr/sbin/snmpd:snmpd:for the tests of power meters" \
 	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH" \
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI" \
 	    "mvn:maven:for the tests of YCSB and Cassandra" \

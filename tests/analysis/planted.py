@@ -22,6 +22,7 @@ from iolab.core.run import (
     DirectionTotals,
     EngineTotals,
     ExtentProof,
+    MeterFault,
     MonitoredHost,
     PreRunActivity,
     RunRecord,
@@ -49,6 +50,7 @@ from iolab.loads.objects.workload import RequestCount
 from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.drives import written_on
+from tests.analysis.meters import course, idling, metered
 from tests.analysis.records import (
     BLOCK,
     DEVICE,
@@ -204,6 +206,9 @@ def ticking(record: RunRecord, *reads: int) -> RunRecord:
 
 
 FILES: Final = session(files())
+METERED: Final = FILES.but(
+    idling(FILES.record), telemetry=(*FILES.telemetry, *metered(FILES.record))
+)
 TRACED: Final = session(traced(files()))
 BUFFERED: Final = session(files(job=replace(JOB, direct=False)))
 STEADY: Final = session(seconds(noise(200)))
@@ -908,6 +913,53 @@ PLANTED: Final = (
         "A drive was in a power state that caps its power.",
         FILES,
         lambda s: s.but(on(s.record, drives=(written_on(0, power_state=1)[1],))),
+    ),
+    Planted(
+        "meter-reading",
+        INDICATIVE,
+        "A client's meter showed the same watts before, during and after the load.",
+        METERED,
+        lambda s: s.but(
+            telemetry=(
+                *s.telemetry[:-1],
+                course(s.record, "c2", idle_w=99.0, load_w=99.0, noise_w=0.0),
+            )
+        ),
+    ),
+    Planted(
+        "meter-reading",
+        INDICATIVE,
+        "A client's BMC did not answer for three seconds of the run.",
+        METERED,
+        lambda s: s.but(
+            replace(s.record, meter_faults=(MeterFault("c2", "node:bmc", "no answer", 3),))
+        ),
+    ),
+    Planted(
+        "meter-reading",
+        INDICATIVE,
+        "What should be a client's whole power is less than what its processors take.",
+        METERED,
+        lambda s: s.but(
+            telemetry=(
+                *s.telemetry,
+                course(s.record, "c2", name="processors:package-0", idle_w=160, load_w=200),
+            )
+        ),
+    ),
+    Planted(
+        "meter-lag",
+        INDICATIVE,
+        "A client's meter showed the load ten seconds after it began.",
+        METERED,
+        lambda s: s.but(telemetry=(*s.telemetry[:-1], course(s.record, "c2", lag_s=10))),
+    ),
+    Planted(
+        "idle-power",
+        INDICATIVE,
+        "A client took a fifth more after the load than before it.",
+        METERED,
+        lambda s: s.but(telemetry=(*s.telemetry[:-1], course(s.record, "c2", after_w=120))),
     ),
     Planted(
         "device-busy",

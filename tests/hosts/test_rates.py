@@ -297,3 +297,47 @@ def test_a_scope_that_is_not_known_is_left_out() -> None:
     counters = table(sample(0, 0.0, agent={"cpu_ns": 1}), sample(1, 1.0, agent={"cpu_ns": 2}))
     scope = np.full(len(counters), "weather", dtype=np.object_)
     assert derive_series(replace(counters, scope=scope), ("h",)) == ()
+
+
+def meters(seq: int, at_s: float, *rows: list[object]) -> dict[str, object]:
+    """A message with readings of power meters alone, as it is made of those beside a host."""
+    return {"seq": seq, "real_ns": START + round(at_s * SECOND), "power": list(rows)}
+
+
+def test_watts_of_energy_also_once_around() -> None:
+    package = "processors:package-0"
+    energies = [90_000_000, 95_000_000, 3_000_000, 13_000_000]
+    found = series(
+        *(
+            meters(seq, 0.5 * seq, [package, None, energy, 100_000_000])
+            for seq, energy in enumerate(energies)
+        )
+    )
+    one = found["power", package, "watts"]
+    assert values(one) == [10.0, 16.0, 20.0]
+    assert times_s(one) == [0.5, 1.0, 1.5]
+
+
+def test_energy_that_falls_without_a_range_gives_no_watts() -> None:
+    rows = [["part:x", None, energy, None] for energy in (5_000_000, 1_000_000, 2_000_000)]
+    found = series(*(meters(seq, seq, row) for seq, row in enumerate(rows)))
+    assert values(found["power", "part:x", "watts"]) == [1.0]
+
+
+def test_watts_as_told_in_the_order_of_time_each_moment_once() -> None:
+    told = [(1, 2.0, 7_500), (2, 1.0, 5_000), (3, 2.0, 7_500), (0, 3.0, 0)]
+    found = series(*(meters(seq, at, ["node:bmc", mw, None, None]) for seq, at, mw in told))
+    one = found["power", "node:bmc", "watts"]
+    assert values(one) == [5.0, 7.5, 0.0]
+    assert times_s(one) == [1.0, 2.0, 3.0]
+
+
+def test_meters_of_their_own_moments_leave_other_rates_alone() -> None:
+    found = series(
+        {**sample(0, 0.0, disks={"d": DISK_0}), "power": [["node:a", 1_000, None, None]]},
+        meters(1, 0.3, ["node:b", 2_000, None, None]),
+        {**sample(1, 2.0, disks={"d": DISK_1}), "power": [["node:a", 3_000, None, None]]},
+    )
+    assert values(found["disk", "d", "read_iops"]) == [200.0]
+    assert values(found["power", "node:a", "watts"]) == [1.0, 3.0]
+    assert values(found["power", "node:b", "watts"]) == [2.0]

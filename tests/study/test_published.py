@@ -48,6 +48,7 @@ HEADINGS: dict[tuple[str, str], type[StudyTable]] = {
     ("study.md", "### `cost`"): file.CostTable,
     ("study.md", "## `[[host]]`"): file.HostTable,
     ("study.md", "## `[telemetry]`"): file.TelemetryTable,
+    ("study.md", "## `[meters]`"): file.MetersTable,
     ("study/file-io.md", "## `[[workload]]`"): FileTable,
     ("study/metadata.md", "## `[[workload]]`"): MetadataTable,
     ("study/db_bench.md", "## `[[workload]]`"): DbBenchTable,
@@ -130,6 +131,7 @@ def test_documented_defaults_are_the_real_ones() -> None:
         ("study/method.md", "## `[method]`"),
         ("study.md", "## `[target]`"),
         ("study.md", "## `[telemetry]`"),
+        ("study.md", "## `[meters]`"),
     ):
         table = HEADINGS[page, heading]
         written = {

@@ -21,6 +21,7 @@ from iolab.analysis.window import Window, controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
+from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
 from iolab.hosts.counter_names import METERS
 from iolab.record import Record
@@ -73,6 +74,7 @@ class MeterCourse(Record):
     watts: Floats
     load_begin_ns: int | None
     load_end_ns: int | None
+    idle_spans: tuple[IdleSpan, ...]
 
     @property
     def period_s(self) -> float | None:
@@ -105,19 +107,22 @@ class MeterCourse(Record):
         )
         return around and bool((self.watts == self.watts[0]).all())
 
-    @property
-    def idle_before(self) -> Floats:
-        """The readings before the load."""
-        if self.load_begin_ns is None:
-            return self.watts[:0]
-        return self.watts[self.at_ns < self.load_begin_ns]
+    def idle_before(self, lag_s: float = 0.0) -> Floats:
+        """The readings of idle before the load, without those that show what came before it."""
+        spans = [span for span in self.idle_spans if span.end_real_ns <= (self.load_begin_ns or 0)]
+        return self._readings_of_span(spans[:1], lag_s)
 
     def idle_after(self, lag_s: float) -> Floats:
-        """The readings after the load, once the meter shows that it has ended."""
-        if self.load_end_ns is None:
-            return self.watts[:0]
-        shown_s = LAG_MARGIN * lag_s + 2 * (self.period_s or 0.0)
-        return self.watts[self.at_ns > self.load_end_ns + round(shown_s * NS_PER_S)]
+        """The readings of idle after the load, once the meter shows that it has ended."""
+        spans = [span for span in self.idle_spans if span.start_real_ns >= (self.load_end_ns or 0)]
+        return self._readings_of_span(spans[-1:], lag_s)
+
+    def _readings_of_span(self, spans: Sequence[IdleSpan], lag_s: float) -> Floats:
+        late_s = LAG_MARGIN * lag_s + 2 * (self.period_s or 0.0)
+        for span in spans:
+            start_ns = span.start_real_ns + round(late_s * NS_PER_S)
+            return self.watts[(self.at_ns >= start_ns) & (self.at_ns <= span.end_real_ns)]
+        return self.watts[:0]
 
     def inside(self, window: Window, lag_s: float) -> Floats:
         """The readings of the window, which the meter shows so much later."""
@@ -131,7 +136,7 @@ class MeterCourse(Record):
 
         Known to a period: the crossing lies between two readings.
         """
-        before, begin, end = self.idle_before, self.load_begin_ns, self.load_end_ns
+        before, begin, end = self.idle_before(), self.load_begin_ns, self.load_end_ns
         if before.size < IDLE_SAMPLES_MIN or begin is None or end is None:
             return None
         loaded = self.watts[(self.at_ns > (begin + end) // 2) & (self.at_ns <= end)]
@@ -166,22 +171,15 @@ def meter_courses(view: RunView) -> Iterator[MeterCourse]:
                 series.value,
                 begin,
                 end,
+                view.record.idle_spans,
             )
 
 
 def _load_times_ns(view: RunView) -> tuple[int | None, int | None]:
     """When the first host's load began and the last one's ended, on the controller's clock."""
-    begins = [
-        host.start_real_ns - host.clock_offset_ns
-        for host in view.hosts
-        if host.start_real_ns is not None
-    ]
-    ends = [
-        host.end_real_ns - host.clock_offset_ns
-        for host in view.hosts
-        if host.end_real_ns is not None
-    ]
-    return min(begins, default=None), max(ends, default=None)
+    spans = [span for span in view.load.measured_part.hosts if span is not None]
+    begin = min((span.start_ns for span in spans), default=None)
+    return begin, max((span.end_ns for span in spans), default=None)
 
 
 def run_power(view: RunView) -> tuple[PowerUse, ...]:
@@ -208,7 +206,7 @@ def _power_use(course: MeterCourse, window: Window | None) -> PowerUse:
         return replace(use, reason=reason)
     watts = _mean_watts(readings, course.step_w)
     use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * seconds)
-    before, after = course.idle_before, course.idle_after(lag_s or 0.0)
+    before, after = course.idle_before(lag_s or 0.0), course.idle_after(lag_s or 0.0)
     if min(before.size, after.size) < IDLE_SAMPLES_MIN:
         return replace(use, idle_reason="idle was not measured before and after the load")
     idle_w = _mean_watts(np.concatenate((before, after)), course.step_w)
@@ -221,6 +219,8 @@ def _power_use(course: MeterCourse, window: Window | None) -> PowerUse:
 
 def _no_mean_reason(course: MeterCourse, window: Window, readings: Floats, seconds: float) -> str:
     period_s = course.period_s
+    if course.has_stood_still:
+        return f"the meter showed {course.watts[0]:g} W throughout"
     if readings.size < SAMPLES_MIN or period_s is None:
         text = f"the meter showed {readings.size} readings in the measured window"
         if period_s is None:
@@ -249,7 +249,8 @@ def idle_drift_w(course: MeterCourse) -> float | None:
 
     None where it was not measured both times.
     """
-    before, after = course.idle_before, course.idle_after(course.lag_s or 0.0)
+    lag_s = course.lag_s or 0.0
+    before, after = course.idle_before(lag_s), course.idle_after(lag_s)
     if min(before.size, after.size) < IDLE_SAMPLES_MIN:
         return None
     drift_w = abs(float(after.mean()) - float(before.mean()))

@@ -30,6 +30,7 @@ from iolab.report.best_terminal import (
     left_out_repeats_notes,
 )
 from iolab.report.drives import drives_table
+from iolab.report.power import power_table
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
@@ -137,8 +138,11 @@ def _results_and_details_lines(
 def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
-    if drives := drives_table(results, only_known=not screen.has_details):
-        yield from ("", section_title(drives.title), report_table_for_terminal(drives))
+    tables = [drives_table(results, only_known=not screen.has_details)]
+    tables += [power_table(results)] if screen.has_details else []
+    for table in tables:
+        if table:
+            yield from ("", section_title(table.title), report_table_for_terminal(table))
     if not screen.has_details:  # they begin with the objections
         yield from objection_lines(screen.answer.objections)
     yield from report_kinds().booted_hosts.terminal_screen(study, screen.points)

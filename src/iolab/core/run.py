@@ -488,6 +488,16 @@ class MeterFault(Record):
     count: int
 
 
+class IdleSpan(Record):
+    """A time in which the machines of a run idled while their meters were read.
+
+    On the controller's clock.
+    """
+
+    start_real_ns: int
+    end_real_ns: int
+
+
 class EngineOutput(Record):
     """One file of the engine's output exactly as it came, as far as it was kept."""
 
@@ -499,13 +509,14 @@ class EngineOutput(Record):
 class RunManifest(Record, kw_only=True):
     """What is known of one run beside its tables, before any judgement.
 
-    `hosts` made the load, `bystanders` were watched. `details` are what the kind of load
-    tells of the whole fleet, None where it tells nothing. `excluded_hosts` names the hosts of the
-    configuration that were left out after they had failed. `redundancy` is what the configuration
-    declares of its storage, `volume` the type of the target's cloud volume where the study names
-    it, `fleet` are the guests that made the load, None where hosts are none.
-    With a `rule` it ended the run, or was the limit that the run reached; nothing was warmed up
-    then and `runtime_s` is the longest that it could be.
+    `hosts` made the load, `bystanders` were watched. In `idle_spans` the machines idled before
+    and after the load with their meters read, those of `meter_faults` not throughout. `details`
+    are what the kind of load tells of the whole fleet, None where it tells nothing.
+    `excluded_hosts` names the hosts of the configuration that were left out after they had
+    failed. `redundancy` is what the configuration declares of its storage, `volume` the type of
+    the target's cloud volume where the study names it, `fleet` are the guests that made the
+    load, None where hosts are none. With a `rule` it ended the run, or was the limit that the
+    run reached; nothing was warmed up then and `runtime_s` is the longest that it could be.
     """
 
     run: PlannedRun
@@ -519,6 +530,7 @@ class RunManifest(Record, kw_only=True):
     hosts: tuple[HostRun, ...]
     bystanders: tuple[MonitoredHost, ...] = ()
     meter_faults: tuple[MeterFault, ...] = ()
+    idle_spans: tuple[IdleSpan, ...] = ()
     details: RunDetails | None = None
     excluded_hosts: tuple[str, ...] = ()
     redundancy: Redundancy | None = None

@@ -291,19 +291,19 @@ def _row_indexes_by_sampler(
 
     They were asked at other moments.
     """
-    apart = [
+    separate_codes = [
         code
         for code, word in enumerate(columns.scopes)
         if word in OF_SERVERS or word in SCOPES_BY_NAME
     ]
-    if not apart:
+    if not separate_codes:
         return (of_host,)
     rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
     scopes, names, _ = columns.decode_kinds(kind_of[codes[rows]])
-    parts = [rows[~np.isin(scopes, apart)]]
-    servers = [code for code in apart if columns.scopes[code] in OF_SERVERS]
+    parts = [rows[~np.isin(scopes, separate_codes)]]
+    servers = [code for code in separate_codes if columns.scopes[code] in OF_SERVERS]
     parts.append(rows[np.isin(scopes, servers)])
-    for code in apart:
+    for code in separate_codes:
         if code not in servers:
             inside = scopes == code
             own_rows, name = rows[inside], names[inside]

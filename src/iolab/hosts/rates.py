@@ -301,19 +301,19 @@ def _derive_power(block: CounterBlock) -> Iterator[_DerivedMetric]:
     real_ns = block.real_ns[order]
     power, energy = block.cells_of_metric("power_mw"), block.cells_of_metric("energy_uj")
     if power.is_present.any():
-        told = power.is_present[:, order]
+        is_present = power.is_present[:, order]
         moments = np.zeros_like(real_ns)
         watts = power.values[:, order] / MILLI
-        yield _DerivedMetric("watts", block.names, real_ns, moments, watts, told)
+        yield _DerivedMetric("watts", block.names, real_ns, moments, watts, is_present)
         return
-    told = energy.is_present[:, order]
+    is_present = energy.is_present[:, order]
     grown = np.diff(energy.values[:, order], axis=1)
     around = block.cells_of_metric("energy_range_uj").values[:, order][:, 1:]
     # Once around: a package of 200 W takes 20 minutes for it, and steps are seconds.
     grown = np.where(grown < 0, grown + around, grown)
     span_ns = np.diff(real_ns)
     watts = _ratio_or_nan(grown * (NS_PER_S // MICRO), span_ns)
-    sound = told[:, 1:] & told[:, :-1] & (grown >= 0)
+    sound = is_present[:, 1:] & is_present[:, :-1] & (grown >= 0)
     yield _DerivedMetric("watts", block.names, real_ns[1:], span_ns, watts, sound)
 
 

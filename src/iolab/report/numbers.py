@@ -51,9 +51,10 @@ _JSON_SCALAR_TYPES: Final = frozenset({int, bool, str, type(None)})
 _SMALL_QUOTIENT: Final = 1.0
 """Quotients below this keep three digits: rounded to hundredths they would be 0."""
 
+_GAP_UNITS: Final = r"IOPS|ops/[sJ]|J/GB|W|[A-Z]{3}"
 _UNIT_GAP: Final = re.compile(
-    r"(?<=\d) (?=(?:[kMGTP]|[num\u00b5]?s|min|h|IOPS|ops/s|(?:[kKMGTP]i?)?B(?:/s)?|[A-Z]{3})\b|%)"
-    r"|(?<=\d[ \u00a0][kMGTP]) (?=IOPS|ops/s|[A-Z]{3}\b)"
+    rf"(?<=\d) (?=(?:[kMGTP]|[num\u00b5]?s|min|h|(?:[kKMGTP]i?)?B(?:/s)?|{_GAP_UNITS})\b|%)"
+    rf"|(?<=\d[ \u00a0][kMGTP]) (?=(?:{_GAP_UNITS})\b)"
 )
 """Between a value and its unit, and between a unit's prefix and what it counts."""
 
@@ -255,3 +256,11 @@ def axis_value_as_number(name: str, value: int | str) -> float | None:
         return float(parse_size(value)) if name in {*_SIZE_AXES, "rate"} else float(value)
     except ValueError:
         return None
+
+
+def metric_ends_document(metric: Metric | None) -> dict[str, float | None] | None:
+    """Value, low and high for other programs; None for no metric."""
+    if metric is None:
+        return None
+    ends = (metric.value, metric.low, metric.high)
+    return dict(zip(("value", "low", "high"), map(finite_number_or_none, ends), strict=True))

@@ -34,6 +34,7 @@ from iolab.report.narrative import (
     without_common_doubt,
 )
 from iolab.report.phrases import Objection, merge_objections, titles_if_several
+from iolab.report.power import power_table
 from iolab.report.provenance import (
     HowToRepeat,
     how_to_repeat,
@@ -179,12 +180,12 @@ def build_report_page(brief: Brief) -> ReportPage:
 
 
 def _result_tables(brief: Brief) -> tuple[Table, ...]:
-    """Every run, a table for each kind of load, and what runs wrote on their drives."""
+    """Every run, a table for each kind of load, and what runs wrote and took."""
     by_kind = brief.kinds.results_by_report(brief.results)
-    drives = drives_table(brief.results)
+    beside = (drives_table(brief.results), power_table(brief.results))
     return (
         *(kind.result_table(brief.study, own, brief.run_anchors) for kind, own in by_kind.items()),
-        *([drives] if drives else []),
+        *(table for table in beside if table),
     )
 
 

@@ -26,6 +26,7 @@ from iolab.report.numbers import (
     metric_value_text,
 )
 from iolab.report.phrases import load_findings_document
+from iolab.report.power import power_document
 from iolab.report.table import (
     Column,
     ExportValue,
@@ -248,6 +249,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "hosts": [_host_document(host) for host in result.hosts],
         "nodes": [node_document(node) for node in result.nodes],
         "drives": [drive_document(wear) for wear in result.drives],
+        "power": [power_document(use) for use in result.power],
         "spread": result.spread and flat_record_document(result.spread),
         "steadiness": result.steadiness and flat_record_document(result.steadiness),
         "operation_spreads": {

@@ -149,6 +149,7 @@ async def execute_run(
         counters=counted,
         bystanders=observers.monitored_hosts(),
         meter_faults=meters.faults,
+        idle_spans=meters.idle_spans,
         redundancy=_configured_redundancy(session, run),
         volume=session.study.target.volume,
         outputs=engine_outputs(run, shares),

@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.core.events import Notice, Phase
 from iolab.core.power import MeterKind, MeterSpec
-from iolab.core.run import MeterFault, PlannedRun
+from iolab.core.run import IdleSpan, MeterFault, PlannedRun
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.hosts.barrier import gather_hosts
@@ -73,6 +73,8 @@ class MeterWatch:
         self._seq = 0
         self._readings: list[tuple[str, MeterSpec, MeterReading]] = []
         self._faults: dict[tuple[str, str], MeterFault] = {}
+        self.idle_spans: tuple[IdleSpan, ...] = ()
+        """When the machines idled, before the load and after it."""
 
     @property
     def faults(self) -> tuple[MeterFault, ...]:
@@ -104,11 +106,13 @@ class MeterWatch:
         if not idle_s or stop.is_requested:
             return
         self._session.begin_phase(Phase.IDLE, run, detail, idle_s)
-        end_s = asyncio.get_running_loop().time() + idle_s
+        start_ns, end_s = self._session.clock.real_ns(), asyncio.get_running_loop().time() + idle_s
         while not stop.is_requested:
             await gather_hosts(self._shares, self._sample_host)  # a lost host ends its load
             left_s = end_s - asyncio.get_running_loop().time()
             if left_s <= 0:
+                span = IdleSpan(start_ns, self._session.clock.real_ns())
+                self.idle_spans = (*self.idle_spans, span)
                 return
             await stop.sleep(min(self._settings.interval_s, left_s))
 

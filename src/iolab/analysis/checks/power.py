@@ -111,7 +111,8 @@ def check_idle_power(view: RunView) -> CheckAnswer:
         drift_w = idle_drift_w(course)
         if drift_w is None:
             continue
-        before, after = course.idle_before, course.idle_after(course.lag_s or 0.0)
+        lag_s = course.lag_s or 0.0
+        before, after = course.idle_before(lag_s), course.idle_after(lag_s)
         evidence = _meter_evidence(course) | {
             "before_w": float(before.mean()),
             "after_w": float(after.mean()),

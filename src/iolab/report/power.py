@@ -1,0 +1,85 @@
+"""What power meters showed of runs: watts, idle, joules, and why some tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from iolab.core.metric import Metric, PowerUse, Result
+from iolab.report.numbers import DASH, metric_ends_document, metric_value_text
+from iolab.report.phrases import result_run_text
+from iolab.report.table import Cell, Column, Table, row_of_cells
+from iolab.text import capitalised
+from iolab.units import format_duration_s, significant_digits_text
+
+_COLUMNS: Final = (
+    Column("Run", can_wrap=True),
+    Column("Meter"),
+    Column("Measures"),
+    Column("Power", is_number=True),
+    Column("95 %", is_number=True, is_optional=True),
+    Column("Idle", is_number=True, is_optional=True),
+    Column("Energy", is_number=True, is_optional=True),
+    Column("Read every", is_number=True, is_optional=True),
+    Column("Notes", can_wrap=True),
+)
+
+METERS_MAX: Final = 200
+"""Rows of the table: more are a fleet, whose every meter stands in `iolab show --format json`."""
+
+
+def power_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
+    """Each meter of each run; None where there is none. With `only_known` those with a mean."""
+    rows = [
+        _meter_row(result, use)
+        for result in results
+        for use in result.power
+        if use.watts is not None or not only_known
+    ]
+    return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
+
+
+def _meter_row(result: Result, use: PowerUse) -> tuple[Cell, ...]:
+    return row_of_cells(
+        result_run_text(result),
+        f"{use.host} {use.meter}",
+        use.boundary.value,
+        metric_value_text(use.watts),
+        _interval_text(use.watts),
+        metric_value_text(use.idle_w),
+        DASH if use.energy_j is None else f"{significant_digits_text(use.energy_j)} J",
+        DASH if use.period_s is None else format_duration_s(use.period_s),
+        "; ".join(map(capitalised, _notes(use))),
+    )
+
+
+def _notes(use: PowerUse) -> Iterator[str]:
+    if use.reason or use.idle_reason:
+        yield use.reason or use.idle_reason
+    if use.lag_s:
+        yield f"it shows the load {format_duration_s(use.lag_s)} late"
+    if use.step_w:
+        yield f"it counts in steps of {significant_digits_text(use.step_w)} W"
+
+
+def _interval_text(watts: Metric | None) -> str:
+    if watts is None or watts.low is None or watts.high is None:
+        return DASH
+    return f"{significant_digits_text(watts.low)}–{significant_digits_text(watts.high)} W"
+
+
+def power_document(use: PowerUse) -> dict[str, object]:
+    """The same for `iolab show --format json`; None where it is not known."""
+    return {
+        "host": use.host,
+        "meter": use.meter,
+        "boundary": use.boundary.value,
+        "watts": metric_ends_document(use.watts),
+        "idle_w": metric_ends_document(use.idle_w),
+        "energy_j": use.energy_j,
+        "period_s": use.period_s,
+        "step_w": use.step_w,
+        "lag_s": use.lag_s,
+        "reason": use.reason,
+        "idle_reason": use.idle_reason,
+    }

@@ -1,0 +1,138 @@
+"""Watts of a run by planted meters: means, idle, lag, joules, and what is not told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from iolab.analysis.power import power_metrics, run_power
+from iolab.core.metric import Metric, PowerUse
+from iolab.core.power import PowerBoundary
+from iolab.hosts.rates import CounterSeries
+from tests.analysis.meters import course, idling, load_times_ns, metered
+from tests.analysis.planted import FILES
+from tests.analysis.records import view_of
+
+RECORD = idling(FILES.record)
+
+
+def use_of(series: CounterSeries) -> PowerUse:
+    (use,) = run_power(view_of(RECORD, telemetry=(series,)))
+    return use
+
+
+def metrics_of(*telemetry: CounterSeries, **rates: float) -> dict[str, Metric]:
+    view = view_of(RECORD, telemetry=telemetry)
+    metrics = {key: Metric(value, "") for key, value in rates.items()}
+    return power_metrics(view, run_power(view), metrics)
+
+
+@pytest.mark.parametrize("lag_s", [0.0, 2.0, 5.0])
+def test_the_mean_is_that_of_the_load_however_late_the_meter(lag_s: float) -> None:
+    use = use_of(course(RECORD, lag_s=lag_s, every_s=0.25))
+    assert use.boundary is PowerBoundary.NODE
+    assert use.watts is not None
+    assert use.watts.value == pytest.approx(150, abs=0.5)
+    assert use.watts.low is not None
+    assert use.watts.low <= 150 <= (use.watts.high or 0)
+    assert use.idle_w is not None
+    assert use.idle_w.value == pytest.approx(100, abs=0.5)
+    assert use.lag_s == pytest.approx(lag_s, abs=0.3)
+    assert (use.reason, use.idle_reason) == ("", "")
+    assert use.period_s == 0.25
+
+
+def test_joules_are_the_integral() -> None:
+    series = course(RECORD, every_s=0.1)
+    use = use_of(series)
+    window = view_of(RECORD).load.measured_part.common
+    assert window is not None
+    inside = (series.real_ns >= window.start_ns) & (series.real_ns <= window.end_ns)
+    by_hand = np.trapezoid(series.value[inside], series.real_ns[inside] / 1e9)
+    assert use.energy_j == pytest.approx(by_hand, rel=0.02)
+
+
+def test_operations_a_joule_and_joules_a_gb_of_a_fleet() -> None:
+    found = metrics_of(*metered(RECORD, noise_w=0.0), iops=30_000, bw_bytes_per_s=2e9)
+    values = {key: metric.value for key, metric in found.items()}
+    assert values == pytest.approx(
+        {
+            "node_power_w": 300,
+            "node_ops_per_j": 100,
+            "node_j_per_gb": 150,
+            "node_net_ops_per_j": 300,
+            "node_net_j_per_gb": 50,
+        }
+    )
+
+
+def test_a_fleet_of_which_one_has_no_meter_has_no_power() -> None:
+    assert metrics_of(course(RECORD), iops=30_000) == {}
+
+
+def test_several_meters_of_a_machine_are_not_added() -> None:
+    kernel = metered(RECORD, name="node:hwmon3-1", load_w=140.0, noise_w=0.0)
+    mine = metered(RECORD, name="node:psu", noise_w=0.0)
+    assert metrics_of(*kernel, *mine)["node_power_w"].value == pytest.approx(300)
+    packages = metered(RECORD, name="processors:package-0", idle_w=10, load_w=40, noise_w=0.0)
+    found = metrics_of(*mine, *packages)
+    assert found["node_power_w"].value == pytest.approx(300)
+    assert found["processors_power_w"].value == pytest.approx(80)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"every_s": 10.0}, "a run of"),
+        ({"idle_w": 150.0, "load_w": 150.0, "noise_w": 0.0}, "showed 150 W throughout"),
+    ],
+)
+def test_why_there_is_no_mean(changes: dict[str, Any], reason: str) -> None:
+    use = use_of(course(RECORD, **changes))
+    assert use.watts is None
+    assert reason in use.reason
+
+
+def test_a_meter_that_is_silent_for_a_while_has_no_mean() -> None:
+    series = course(RECORD)
+    middle = series.real_ns.size // 2
+    kept = np.r_[0 : middle - 3, middle + 3 : series.real_ns.size]
+    cut = replace(
+        series,
+        real_ns=series.real_ns[kept],
+        value=series.value[kept],
+        span_ns=series.span_ns[kept],
+    )
+    assert "silent for" in use_of(cut).reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"after_w": 120.0}, "idle was 100 W before the load and 120 W after it"),
+        ({"load_w": 100.2, "noise_w": 3.0}, "no more than noise"),
+    ],
+)
+def test_why_nothing_is_told_net_of_idle(changes: dict[str, Any], reason: str) -> None:
+    use = use_of(course(RECORD, **changes))
+    assert use.watts is not None
+    assert reason in use.idle_reason
+
+
+def test_a_load_without_idle_is_told_gross() -> None:
+    series = course(RECORD)
+    begin, _ = load_times_ns(RECORD)
+    kept = series.real_ns > begin
+    loaded = replace(
+        series,
+        real_ns=series.real_ns[kept],
+        value=series.value[kept],
+        span_ns=series.span_ns[kept],
+    )
+    use = use_of(loaded)
+    assert use.watts is not None
+    assert use.lag_s is None
+    assert "idle was not measured" in use.idle_reason

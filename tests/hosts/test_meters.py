@@ -1,0 +1,123 @@
+"""Readers of power meters: what they make of answers, and what they say of others."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from iolab.core.power import MeterKind, MeterSpec
+from iolab.hosts.meters import MeterError, MeterReading, dcmi_watts, open_meter, redfish_watts
+
+ACTIVE = " dc d4 00 b4 00 31 01 d6 00 9d 77 0a 6b e8 03\n 00 00 40\n"
+"""What ipmitool printed of a simulated BMC that showed 212 W."""
+
+
+def read(*command: str, count: int = 1) -> list[MeterReading | None]:
+    """The first readings of a program that is a meter."""
+
+    async def readings() -> list[MeterReading | None]:
+        meter = open_meter(MeterSpec(name="m", kind=MeterKind.COMMAND, command=command))
+        try:
+            return [await meter.read() for _ in range(count)]
+        finally:
+            await meter.close()
+
+    return asyncio.run(readings())
+
+
+def printing(text: str) -> tuple[str, ...]:
+    code = f"import sys, time; sys.stdout.write({text!r}); sys.stdout.flush(); time.sleep(60)"
+    return sys.executable, "-c", code
+
+
+def test_a_program_prints_seconds_and_watts() -> None:
+    found = read(*printing("1764432000.5 212.4\n1764432001.5 0\n"), count=2)
+    assert found == [
+        MeterReading(1_764_432_000_500_000_000, 212.4),
+        MeterReading(1_764_432_001_500_000_000, 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("212.4\n", "it printed '212.4'"),
+        ("now 212\n", "it printed 'now 212'"),
+        ("1764432000 nan\n", "it showed nan W"),
+        ("1764432000 -4\n", "it showed -4 W"),
+        ("1764432000 1e12\n", "it showed 1e+12 W"),
+        ("1e400 4\n", "it printed '1e400 4'"),
+        ("x" * 100_000, "printed no line in time"),
+    ],
+)
+def test_a_line_that_is_none_is_told(text: str, message: str) -> None:
+    with pytest.raises(MeterError) as caught:
+        read(*printing(text))
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_program_that_ends_or_is_missing_is_told() -> None:
+    with pytest.raises(MeterError, match="'true' ended"):
+        read("true")
+    with pytest.raises(MeterError, match="does not start \\(No such file"):
+        read("/no/such/program")
+
+
+def test_the_raw_answer_of_a_bmc() -> None:
+    assert dcmi_watts(ACTIVE) == 212.0
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (ACTIVE.replace("40", "00"), "deactivated"),
+        (ACTIVE[:-4], "answered"),
+        ("", "answered ''"),
+        ("zz", "answered 'zz'"),
+        (ACTIVE.replace("dc d4", "dd d4"), "answered"),
+    ],
+)
+def test_an_answer_of_a_bmc_that_is_none(output: str, message: str) -> None:
+    with pytest.raises(MeterError, match=message):
+        dcmi_watts(output)
+
+
+@pytest.mark.parametrize(
+    ("document", "watts"),
+    [
+        ({"PowerWatts": {"Reading": 344.2}}, (344.2, None)),
+        ({"Reading": 344.2, "ReadingUnits": "W", "ReadingTime": "T"}, (344.2, "T")),
+        ({"PowerControl": [{"PowerConsumedWatts": 344}, {"PowerConsumedWatts": 9}]}, (344.0, None)),
+    ],
+)
+def test_the_resources_of_redfish(document: dict[str, object], watts: tuple[float, object]) -> None:
+    assert redfish_watts(document) == watts
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"PowerWatts": 3},
+        {"PowerWatts": {"Reading": None}},
+        {"Reading": 3262.9, "ReadingUnits": "kW.h"},
+        {"Reading": True, "ReadingUnits": "W"},
+        {"PowerControl": []},
+        {"PowerControl": ["x"]},
+    ],
+)
+def test_a_resource_without_watts_is_told(document: dict[str, object]) -> None:
+    with pytest.raises(MeterError, match="tells no watts"):
+        redfish_watts(document)
+
+
+def test_a_password_that_is_not_set_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BMC_PASSWORD", raising=False)
+    spec = MeterSpec(
+        name="bmc", kind=MeterKind.DCMI, address="b", user="u", password_variable="BMC_PASSWORD"
+    )
+    with pytest.raises(MeterError, match="no variable 'BMC_PASSWORD'"):
+        open_meter(spec)
