@@ -319,8 +319,10 @@ def test_watts_of_energy_also_once_around() -> None:
 
 
 def test_energy_that_falls_without_a_range_gives_no_watts() -> None:
-    rows = [["part:x", None, energy, None] for energy in (5_000_000, 1_000_000, 2_000_000)]
-    found = series(*(meters(seq, seq, row) for seq, row in enumerate(rows)))
+    energies = (5_000_000, 1_000_000, 2_000_000)
+    found = series(
+        *(meters(seq, seq, ["part:x", None, energy, None]) for seq, energy in enumerate(energies))
+    )
     assert values(found["power", "part:x", "watts"]) == [1.0]
 
 
