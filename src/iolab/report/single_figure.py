@@ -23,7 +23,6 @@ from iolab.report.best import (
     operation_latencies_text,
 )
 from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
-from iolab.report.charts.chart import ChartGroup
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.results import POINT_METRICS, points_and_runs_markdown
 from iolab.report.runs import SHOWN_METRICS, all_runs_table, io_metric_columns
@@ -117,16 +116,19 @@ class SingleFigureReport(LoadReport):
 
         Where a kind has figures of its own these are in the appendix.
         """
+        from iolab.report.charts.chart import ChartGroup
         from iolab.report.charts.choose import chart_groups_over_load
 
-        workloads = [one for one in brief.study.workloads if self.handles_workload(one)]
+        workloads = list(filter(self.handles_workload, brief.study.workloads))
         charts = dict(chart_groups_over_load(brief, workloads))
         for workload in workloads:
             points = [point for point in brief.points if point.key.workload == workload.id]
             if points and (figures := self.figures_of_kind(brief, workload, points)):
                 groups = charts.get(workload.id, ())
                 others = tuple(
-                    one for group in groups for one in (*group.figures, *group.appendix_figures)
+                    figure
+                    for group in groups
+                    for figure in (*group.figures, *group.appendix_figures)
                 )
                 charts[workload.id] = [ChartGroup(workload.title, figures, appendix_figures=others)]
         return charts
