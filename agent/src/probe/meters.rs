@@ -31,13 +31,13 @@ impl Meter {
     /// The figures now; None where the kernel shows none.
     #[must_use]
     pub fn read(&self) -> Option<MeterRow> {
-        let power_uw: Option<u64> = self.power_uw.as_ref().and_then(|path| read_number(path));
+        let microwatts: Option<u64> = self.power_uw.as_ref().and_then(|path| read_number(path));
         let energy_uj: Option<u64> = self.energy_uj.as_ref().and_then(|path| read_number(path));
-        if power_uw.is_none() && energy_uj.is_none() {
+        if microwatts.is_none() && energy_uj.is_none() {
             return None;
         }
-        let power_mw = power_uw.map(|microwatts| microwatts / 1000);
-        Some((self.name.clone(), power_mw, energy_uj, self.energy_range_uj))
+        let milliwatts = microwatts.map(|power| power / 1000);
+        Some((self.name.clone(), milliwatts, energy_uj, self.energy_range_uj))
     }
 }
 
