@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iolab.core.bins import BIN_COUNT
-from tests.agent.object_server import (
+from tests.fakes.object_server import (
     ACCESS_KEY,
     BUCKET,
     REGION,
     SECRET_KEY,
     ObjectServer,
-    Request,
     make_certificate,
+    on_every,
 )
 
 LIMIT_S = 60
@@ -102,16 +102,6 @@ def load(program: Path, server: ObjectServer, *operations: tuple[str, float], **
             assert row["ios"] == sum(count for _, count in row["bins"]), name
         assert all(0 <= place < BIN_COUNT for place, _ in row["bins"])
     return end
-
-
-def on_every(count: int, effect: str) -> Callable[[Request], str | None]:
-    """The effect on the last of every so many GETs of objects."""
-
-    def rule(request: Request) -> str | None:
-        is_get = request.method == "GET" and request.key
-        return effect if is_get and request.nth % count == count - 1 else None
-
-    return rule
 
 
 def test_a_layout_writes_what_is_missing_and_no_more(program: Path, server: ObjectServer) -> None:
@@ -229,9 +219,7 @@ def test_each_fault_has_its_class(
     program: Path, server: ObjectServer, effect: str, name: str
 ) -> None:
     lay_out(program, server)
-    server.rule = lambda one: (
-        effect if one.key and one.method == "GET" and one.nth % 5 == 4 else None
-    )
+    server.rule = on_every(5, effect)
     end = load(program, server, ("get", 1), verify_every=1)
     failed = end["objects"]["kinds"]["object_get"]["failed"]
     assert failed > 0
@@ -252,9 +240,7 @@ def test_an_object_of_another_length_is_told(program: Path, server: ObjectServer
 
 def test_no_answer_in_time_is_a_timeout(program: Path, server: ObjectServer) -> None:
     lay_out(program, server)
-    server.rule = lambda one: (
-        "slow" if one.key and one.method == "GET" and one.nth % 4 == 3 else None
-    )
+    server.rule = on_every(4, "slow")
     end = load(program, server, ("get", 1), timeout_s=0.2)
     assert set(end["errors"]["object_get"]) == {"timeout"}
     assert end["objects"]["connections"]["opened"] > 0

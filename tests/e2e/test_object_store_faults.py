@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from iolab.core.object_store import WORK_PATH
-from tests.agent.object_server import (
+from tests.cli.command_line import command, environment, iolab
+from tests.fakes.object_server import (
     ACCESS_KEY,
     BUCKET,
     SECRET_KEY,
@@ -21,7 +22,6 @@ from tests.agent.object_server import (
     Request,
     make_certificate,
 )
-from tests.cli.command_line import command, environment, iolab
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
