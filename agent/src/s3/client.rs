@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
@@ -21,6 +22,10 @@ const MAX_BODY_BYTES: usize = 16 << 20;
 const READ_BYTES: usize = 64 << 10;
 /// A request may meet a connection that the server has just closed; then a new one is used.
 const CONNECTION_ATTEMPTS: usize = 2;
+/// How often a request is sent again that a busy server refuses, and the pauses between.
+const BUSY_REPEATS: usize = 10;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A request.
 #[derive(Debug, Clone, Copy, Default)]
@@ -169,6 +174,22 @@ impl Client {
             message: message.trim_end_matches('.').to_owned(),
             clock_ahead_ms: answer.clock_ahead_ms(),
         })
+    }
+
+    /// The same, again and again where the server has too much to do: what is not measured waits.
+    pub fn call_patiently(&mut self, call: &Call) -> Result<Answer, RequestFault> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..BUSY_REPEATS {
+            match self.call(call) {
+                Err(fault) if fault.class.is_busy() => {}
+                outcome => return outcome,
+            }
+            // Clients that were refused at one time must not come back at one time.
+            let part = (real_ns() / 1000 % 16) as u32 + 1;
+            thread::sleep(pause * part / 16);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.call(call)
     }
 
     /// What was agreed on with TLS.

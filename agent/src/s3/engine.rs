@@ -35,10 +35,10 @@ const LAYOUT_RUNTIME_S: f64 = 1e7;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The threads of a load, set up.
-struct Prepared {
-    load: Arc<Load>,
-    workers: Vec<Worker>,
-    counters: Vec<Arc<ThreadCounters>>,
+pub(super) struct Prepared {
+    pub(super) load: Arc<Load>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) counters: Vec<Arc<ThreadCounters>>,
 }
 
 /// Measure what the spec asks for.
@@ -66,7 +66,7 @@ pub fn run_load(spec: &Spec) -> Result<(), Vec<String>> {
     Ok(())
 }
 
-fn prepare(
+pub(super) fn prepare(
     spec: &Spec,
     set: &DataSet,
     servers: Vec<Server>,
@@ -89,7 +89,7 @@ fn prepare(
     Ok(Prepared { load, workers, counters })
 }
 
-fn start_workers(
+pub(super) fn start_workers(
     workers: Vec<Worker>,
     counters: Vec<Arc<ThreadCounters>>,
     start: u64,

@@ -147,6 +147,12 @@ impl ErrorClass {
         }
     }
 
+    /// Whether the server says that it has too much to do.
+    #[must_use]
+    pub fn is_busy(self) -> bool {
+        matches!(self, Self::SlowDown | Self::TooManyRequests | Self::ServiceUnavailable)
+    }
+
     /// Whether another attempt may do better.
     #[must_use]
     pub fn is_transient(self) -> bool {

@@ -98,7 +98,7 @@ pub fn parse_page(text: &str) -> Option<ListPage> {
 /// Ask for one page.
 pub fn list_page(client: &mut Client, query: &ListQuery) -> Result<ListPage, RequestFault> {
     let text = query.text();
-    let answer = client.call(&Call { query: &text, ..Call::default() })?;
+    let answer = client.call_patiently(&Call { query: &text, ..Call::default() })?;
     parse_page(&answer.text()).ok_or_else(|| no_list(query.prefix))
 }
 
@@ -134,7 +134,7 @@ pub fn list_uploads(client: &mut Client, prefix: &str) -> Result<Vec<Upload>, Re
             ("upload-id-marker", &id_marker),
         ]);
         query.push_str("&uploads=");
-        let answer = client.call(&Call { query: &query, ..Call::default() })?;
+        let answer = client.call_patiently(&Call { query: &query, ..Call::default() })?;
         let text = answer.text();
         if !text.contains("<ListMultipartUploadsResult") {
             return Err(no_list(prefix));
@@ -159,7 +159,7 @@ pub fn list_uploads(client: &mut Client, prefix: &str) -> Result<Vec<Upload>, Re
 pub fn abort_upload(client: &mut Client, upload: &Upload) -> Result<(), RequestFault> {
     let query = encoded_query(&[("uploadId", &upload.id)]);
     let call = Call { method: "DELETE", key: &upload.key, query: &query, ..Call::default() };
-    match client.call(&call) {
+    match client.call_patiently(&call) {
         Err(fault) if fault.class != ErrorClass::NoSuchUpload => Err(fault),
         _ => Ok(()),
     }

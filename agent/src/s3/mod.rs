@@ -5,6 +5,7 @@
 //! in lines of JSON. Who signs stands in the spec alone: never in an argument, a line or a message.
 
 mod body;
+mod ceiling;
 mod client;
 mod contents;
 mod counters;
@@ -52,6 +53,7 @@ fn run_task(spec: &Spec) -> Result<(), Vec<String>> {
         Task::Delete => tasks::delete(spec),
         Task::PlanBytes => tasks::plan_bytes(spec),
         Task::Load => engine::run_load(spec),
+        Task::Ceiling => ceiling::measure_ceiling(spec),
         Task::Layout => engine::lay_out(spec),
     }
 }

@@ -249,7 +249,7 @@ impl Removal {
 fn remove_part(client: &mut Client, objects: &[(String, u64)]) -> Removal {
     let mut removal = Removal::default();
     for (key, bytes) in objects {
-        match client.call(&Call { method: "DELETE", key, ..Call::default() }) {
+        match client.call_patiently(&Call { method: "DELETE", key, ..Call::default() }) {
             Err(fault) if fault.class != ErrorClass::NoSuchKey => removal.fail(&fault),
             _ => {
                 removal.objects += 1;
