@@ -41,7 +41,7 @@ CLUSTER_NODES ?= 2
 CLUSTER_SSDS ?= 1
 CLUSTER_FOLDER ?= /var/tmp
 
-.PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
+.PHONY: help setup packages test-packages all-packages demo test test-all java-kits object-server guest-kit \
     lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
     bench docs samples agents version wheels rust-aarch64 \
     fleet fleet-down cluster cluster-down kubernetes kubernetes-down kubernetes-test kubernetes-lint clean
@@ -94,7 +94,8 @@ all-packages: test-packages
 	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH" \
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI" \
 	    "mvn:maven:for the tests of YCSB and Cassandra" \
-	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra"
+	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra" \
+	    "go:golang-go:for the tests with a real object server"
 
 .tools/bin/uv:
 	@tools/packages.sh required "$(PYTHON) -m ensurepip --version:python3-venv:to install uv"
@@ -149,11 +150,15 @@ test: setup test-packages ## lint, types and the tests that tell whether iolab w
 	@tools/phases.sh guest-kit lint rust unit e2e
 
 test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
-	@tools/phases.sh docs java-kits guest-kit e2e-long e2e-alone properties
+	@tools/phases.sh docs java-kits object-server guest-kit e2e-long e2e-alone properties
 
 # Fetched and compiled once into the user's cache: 75 MB from Maven Central. A session does it by itself.
 java-kits: setup ## build the Java programs of the tests: YCSB with its bindings, and Cassandra
 	@$(BIN)/python tools/java_kits.py
+
+# Fetched and compiled once into the user's cache: a program of 60 MB.
+object-server: setup ## build versitygw, the object server of the tests, from its Go module
+	@$(BIN)/python -m tests.versitygw
 
 # Made once into the user's cache, of the distribution's kernel package (30 MB). A session does it by itself.
 guest-kit: setup ## make what the guests of the tests boot from: a kernel, the agent, this machine's fio

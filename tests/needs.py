@@ -40,6 +40,7 @@ FILES: Final = {
         "zstd",
     ),
     "tests/e2e/test_vm_": ("qemu-system-x86_64", "qemu-img"),
+    "tests/e2e/test_versitygw": ("go",),
     "tests/e2e/test_ycsb": ("mvn", "javac"),
     "tests/loads/keyvalue/": ("mvn", "javac"),
 }
