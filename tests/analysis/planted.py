@@ -237,6 +237,8 @@ CASSANDRA: Final = session(stores.served())
 KV_CACHE: Final = session(replays.replayed())
 CHECKPOINT: Final = session(checkpoints.saved_and_restored())
 OBJECTS: Final = session(requests.objects_run())
+PUTS: Final = 1000
+"""A second, of each of the thirty."""
 TRAINING: Final = session(training.trained())
 BUFFERED_TRAINING: Final = session(
     training.trained(job=replace(training.JOB, direct=False, files=100_000_000))
@@ -733,6 +735,30 @@ PLANTED: Final = (
         lambda s: s.but(
             replace(s.record, bystanders=(MonitoredHost("n1", Role.STORAGE, None, (), 0, 0),)),
             facts={**s.facts, "n1": facts_of("n1")},
+        ),
+    ),
+    Planted(
+        "puts-in-memory",
+        INDICATIVE,
+        "The disks of the only storage node wrote half of what was put.",
+        OBJECTS,
+        lambda s: s.but(
+            replace(
+                requests.objects_run(job=replace(requests.JOB, put=1), puts=PUTS),
+                bystanders=(requests.storing(PUTS * 30 * BLOCK // 2),),
+            )
+        ),
+    ),
+    Planted(
+        "contents-not-compared",
+        INDICATIVE,
+        "Every fourth GET was to be compared, and every sixteenth was.",
+        OBJECTS,
+        lambda s: s.but(
+            requests.objects_run(
+                job=replace(requests.JOB, verify_every=4),
+                verified_bytes=requests.GETS * requests.SECONDS * BLOCK // 16,
+            )
         ),
     ),
     Planted(

@@ -168,7 +168,8 @@ def test_what_stays_wrong_during_a_session_is_told_too(
     server: ObjectServer, tmp_path: Path
 ) -> None:
     def expires(request: Request) -> str | None:
-        return "403 ExpiredToken" if request.method == "PUT" else None
+        is_of_load = request.method == "PUT" and "/data-" in request.key
+        return "403 ExpiredToken" if is_of_load else None
 
     server.rule = expires
     done = iolab("run", write_study(tmp_path, server.url), "--out", tmp_path / "S", env=KEYS)
@@ -176,3 +177,27 @@ def test_what_stays_wrong_during_a_session_is_told_too(
     shown = iolab("show", tmp_path / "S", "--details")
     assert "ExpiredToken" in shown.stdout
     assert "Log in again" in shown.stdout
+
+
+def test_keys_without_a_right_refuse_the_session(server: ObjectServer, tmp_path: Path) -> None:
+    server.rule = lambda one: "403 AccessDenied" if one.method == "DELETE" else None
+    text = refusal(tmp_path, server.url)
+    assert "denies access" in text
+    assert "read, write and delete" in text
+    options = ("--endpoint", server.url, "--bucket", BUCKET)
+    done = iolab("doctor", *options, env=KEYS)
+    assert done.returncode == 3
+    assert "denies access" in " ".join((done.stdout + done.stderr).split())
+    server.rule = lambda _: None
+    server.clock_offset_s = -200.0
+    server.checks_signatures = False
+    done = iolab("doctor", *options, "--json", env=KEYS)
+    assert done.returncode == 0, done.stderr
+    found = {one["what"]: one["state"] for one in json.loads(done.stdout)["findings"]}
+    assert found == {
+        "endpoint": "ok",
+        "rights": "ok",
+        "clock": "note",
+        "connections": "ok",
+        "signatures": "note",
+    }

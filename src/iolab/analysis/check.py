@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import field
 
@@ -25,6 +25,11 @@ EvidenceValue = int | float | str | bool | None
 
 EvidenceValues = dict[str, EvidenceValue]
 """Evidence while it is being put together."""
+
+ACKNOWLEDGED: Final = "acknowledged"
+"""The evidence that says where writes were when they were acknowledged: a comparison names it."""
+
+ON_DEVICES: Final = "on devices"
 
 View = TypeVar("View", bound=RunView)
 Asked = TypeVar("Asked", bound=RunView, contravariant=True)

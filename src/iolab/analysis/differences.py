@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.pairs import PointPlace
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.stored_results import StoredSession, results_with_session_checks
@@ -251,6 +252,7 @@ def find_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tup
         *_guest_differences(baseline.study, candidate.study),
         *_method_differences(baseline.study, candidate.study),
         *_target_differences(baseline, candidate),
+        *_acknowledgement_differences(baseline, candidate),
         *_host_differences(baseline.facts, candidate.facts),
         *_software_differences(baseline, candidate),
     ]
@@ -437,6 +439,27 @@ def _target_differences(
         yield from _difference_if_unequal(
             DifferenceArea.TARGET, name, hardware.get(name, ""), other_hardware.get(name, "")
         )
+
+
+def _acknowledgement_differences(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[Difference]:
+    """Where not both sides acknowledged writes that were on devices: memory is no device."""
+    first, second = (_acknowledged_texts(side) for side in (baseline, candidate))
+    if {*first, *second} - {ON_DEVICES}:
+        texts = (", ".join(texts) or NOT_SET for texts in (first, second))
+        yield Difference(DifferenceArea.TARGET, "writes acknowledged", *texts)
+
+
+def _acknowledged_texts(side: ComparisonSide) -> list[str]:
+    """What checks of its results say of where writes were when they were acknowledged."""
+    found = {
+        str(text)
+        for result in side.results
+        for check in result.verdict.checks
+        if (text := dict(check.evidence).get(ACKNOWLEDGED)) is not None
+    }
+    return sorted(found)
 
 
 def _host_differences(

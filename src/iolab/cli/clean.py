@@ -10,7 +10,19 @@ import typer
 from msgspec import to_builtins
 
 from iolab.cli.invocation import command_line
-from iolab.cli.options import AsJson, OtherHosts, SkipQuestion, read_hosts, require_absolute
+from iolab.cli.options import (
+    AsJson,
+    OtherHosts,
+    SkipQuestion,
+    StoreBucket,
+    StoreCaFile,
+    StoreEndpoint,
+    StoreProfile,
+    StoreRegion,
+    read_hosts,
+    require_absolute,
+    store_keys,
+)
 from iolab.cli.output import is_removal_confirmed, print_json, print_message, print_renderables
 from iolab.errors import ExitCode
 from iolab.study.inventory import is_namespace
@@ -34,24 +46,11 @@ def clean(
         ),
     ] = None,
     hosts: OtherHosts = None,
-    endpoint: Annotated[
-        str | None,
-        typer.Option("--endpoint", metavar="URL", help="An object store, in place of --path."),
-    ] = None,
-    bucket: Annotated[
-        str | None, typer.Option("--bucket", metavar="NAME", help="The bucket of --endpoint.")
-    ] = None,
-    region: Annotated[
-        str | None, typer.Option("--region", metavar="NAME", help="Its region.")
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option("--profile", metavar="NAME", help="The profile that has its keys."),
-    ] = None,
-    ca_file: Annotated[
-        str | None,
-        typer.Option("--ca-file", metavar="FILE", help="The authorities of its certificate."),
-    ] = None,
+    endpoint: StoreEndpoint = None,
+    bucket: StoreBucket = None,
+    region: StoreRegion = None,
+    profile: StoreProfile = None,
+    ca_file: StoreCaFile = None,
     yes: SkipQuestion = False,
     as_json: AsJson = False,
 ) -> None:
@@ -65,17 +64,9 @@ def clean(
     from iolab.core.host import HostKind, HostSpec
     from iolab.session.discovery import find_leftovers
 
-    keys = {
-        name: value
-        for name, value in (
-            ("endpoint", endpoint),
-            ("bucket", bucket),
-            ("region", region),
-            ("profile", profile),
-            ("ca_file", ca_file),
-        )
-        if value is not None
-    }
+    keys = store_keys(
+        endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
+    )
     if keys or (hosts is not None and is_namespace(hosts)):
         raise typer.Exit(_clean_store_or_namespace(keys, hosts or "", yes=yes, as_json=as_json))
     if hosts is None:

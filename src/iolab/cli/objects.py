@@ -1,26 +1,92 @@
-"""`iolab clean --endpoint`: what killed sessions left in a bucket, shown and then removed."""
+"""`--endpoint` of `clean` and `doctor`: what sessions left in a bucket, whether it is ready."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+import secrets
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from iolab.cli.doctor.findings import Finding, FindingState
 from iolab.cli.invocation import command_line
 from iolab.cli.output import is_removal_confirmed, print_json, print_message
 from iolab.core.host import HostKind, HostSpec
-from iolab.core.object_store import STORE_PREFIX, ObjectStore
+from iolab.core.object_store import STORE_PREFIX, ObjectStore, session_prefix
 from iolab.errors import ExitCode, HostError, IolabError
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.connect import open_hosts
+from iolab.hosts.host import Host
+from iolab.loads.objects.store_check import EndpointStatus, check_store, endpoint_faults
 from iolab.loads.objects.store_tasks import list_session_prefixes, open_store, remove_objects
 from iolab.study.file import ObjectStoreTable
 from iolab.text import excerpt, one_line
-from iolab.units import format_bytes, format_count
+from iolab.units import format_bytes, format_count, format_duration_s, format_ns
+
+CLOCK_NOTE_S: Final = 60.0
+"""From fifteen minutes on servers refuse requests."""
 
 
-def clean_bucket(keys: dict[str, str], *, yes: bool, as_json: bool) -> int:
+async def store_findings(
+    keys: Mapping[str, str], hosts: Sequence[HostSpec]
+) -> tuple[tuple[str, Finding], ...]:
+    """What each of those hosts finds of a store: the host's name with each finding.
+
+    An object below a prefix of its own is put, read and removed.
+    """
+    store = _store_from_keys(keys)
+    access = open_store(store)
+    async with open_hosts(hosts) as opened:
+        (await gather_hosts(tuple(opened.values()), Host.connect)).results_or_raise()
+        prefix = session_prefix(f"doctor-{secrets.token_hex(4)}")
+        statuses = await check_store(tuple(opened.values()), access, prefix)
+    return tuple(
+        (status.host, finding)
+        for status in statuses
+        for finding in _endpoint_findings(store, status)
+    )
+
+
+def _endpoint_findings(store: ObjectStore, status: EndpointStatus) -> Iterator[Finding]:
+    endpoint = status.endpoint
+    if status.error_class:
+        (fault,) = endpoint_faults(store, [status])
+        yield Finding("endpoint", FindingState.FAULT, fault.message, fault.hint)
+        return
+    answer = f", answers within {format_ns(statistics.median(status.request_ns))}"
+    server = f" ({status.server})" if status.server else ""
+    tls = f", {status.tls}" if status.tls else ""
+    text = f"{endpoint}{server}{answer if status.request_ns else ''}{tls}"
+    yield Finding("endpoint", FindingState.OK, text)
+    if status.tried_rights:
+        done = f"bucket '{store.bucket}': an object was put, read and removed"
+        yield Finding("rights", FindingState.OK, done)
+    if status.clock_ahead_ms is not None:
+        off_s = max(abs(status.clock_ahead_ms) / 1000 - 1, 0.0)
+        text = f"the clock of {endpoint} is within {format_duration_s(off_s + 1)} of the host's"
+        hint = "Set both clocks, by NTP for example: from 15 minutes on requests are refused."
+        yield _finding("clock", text, hint, is_good=off_s <= CLOCK_NOTE_S)
+    if status.keeps_alive is not None:
+        kept = "keeps" if status.keeps_alive else "closes"
+        hint = "Have the server keep connections, or setting them up is measured with each request."
+        text = f"{endpoint} {kept} connections after a request"
+        yield _finding("connections", text, hint, is_good=status.keeps_alive)
+    if status.rejects_wrong_secret is not None:
+        verb = "refuses" if status.rejects_wrong_secret else "accepts"
+        text = f"{endpoint} {verb} requests that are signed with another secret key"
+        hint = "A server that does not check signatures is faster than one that does."
+        yield _finding("signatures", text, hint, is_good=status.rejects_wrong_secret)
+
+
+def _finding(topic: str, text: str, hint: str, *, is_good: bool) -> Finding:
+    if is_good:
+        return Finding(topic, FindingState.OK, text)
+    return Finding(topic, FindingState.NOTE, text, hint)
+
+
+def clean_bucket(keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
     """Show the prefixes of sessions in a bucket, ask, and remove what lies below them.
 
     `keys` are those of `[target]` that name the store.
@@ -48,7 +114,7 @@ def clean_bucket(keys: dict[str, str], *, yes: bool, as_json: bool) -> int:
     return ExitCode.HOST if failures else ExitCode.OK
 
 
-def _store_from_keys(keys: dict[str, str]) -> ObjectStore:
+def _store_from_keys(keys: Mapping[str, str]) -> ObjectStore:
     """The store that options name. HostError for what is none."""
     try:
         table = TypeAdapter(ObjectStoreTable).validate_python(keys)

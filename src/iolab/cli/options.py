@@ -315,6 +315,28 @@ HostsFile = Annotated[
         rich_help_panel=TARGET,
     ),
 ]
+StoreEndpoint = Annotated[
+    str | None,
+    typer.Option("--endpoint", metavar="URL", help="An object store, in place of --path."),
+]
+StoreBucket = Annotated[
+    str | None, typer.Option("--bucket", metavar="NAME", help="The bucket of --endpoint.")
+]
+StoreRegion = Annotated[str | None, typer.Option("--region", metavar="NAME", help="Its region.")]
+StoreProfile = Annotated[
+    str | None, typer.Option("--profile", metavar="NAME", help="The profile that has its keys.")
+]
+StoreCaFile = Annotated[
+    str | None,
+    typer.Option("--ca-file", metavar="FILE", help="The authorities of its certificate."),
+]
+
+
+def store_keys(**options: str | None) -> dict[str, str]:
+    """The keys of `[target]` that options of a store give."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 OtherHosts = Annotated[
     str | None,
     typer.Option(

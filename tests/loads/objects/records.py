@@ -7,7 +7,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from iolab.core.generator import GeneratorTotals
-from iolab.core.run import RunRecord
+from iolab.core.host import Role
+from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
+from iolab.core.workload import Direction
 from iolab.loads.objects.workload import (
     S3_ENGINE,
     EndpointCount,
@@ -81,9 +83,15 @@ def objects_run(
     job: ObjectsJob = JOB,
     generator: GeneratorTotals = GENERATOR,
     head_ns: int = 400_000,
+    puts: int = 0,
+    ceiling_iops: float | None = None,
+    ceiling_fault: str = "",
     **changes: Any,
 ) -> RunRecord:
-    """The record of a client that did that; `head_ns` is how long each HEAD takes."""
+    """The record of a client that did that; `head_ns` is how long each HEAD takes.
+
+    `puts` of them come a second.
+    """
     operation, request = ObjectOperation, ObjectRequest
     bursts = [
         Burst(ios=GETS, lat_ns=700_000),
@@ -91,6 +99,11 @@ def objects_run(
         Burst(ios=GETS, lat_ns=500_000, direction=operation.OBJECT_GET_FIRST_BYTE),
         Burst(ios=2000, lat_ns=head_ns, direction=request.OBJECT_HEAD),
     ]
+    if puts:
+        bursts += [
+            Burst(ios=puts, lat_ns=900_000, direction=Direction.WRITE),
+            Burst(ios=puts, lat_ns=900_000, direction=operation.OBJECT_PUT),
+        ]
     record = bursts_record(bursts, job=job)
     hosts = tuple(
         replace(
@@ -98,9 +111,17 @@ def objects_run(
             details=replace(RUN, **changes),
             totals=replace(host.totals, generator=generator) if host.totals else None,
             devices=(),
+            ceiling_iops=ceiling_iops,
+            ceiling_fault=ceiling_fault,
             clock_offset_after_ns=host.clock_offset_ns,
             clock_error_after_ns=0,
         )
         for host in record.hosts
     )
     return replace(record, hosts=hosts)
+
+
+def storing(written_bytes: int) -> MonitoredHost:
+    """A storage node whose disk wrote so much."""
+    disk = DeviceDelta("sda", 0, written_bytes, 1, 1)
+    return MonitoredHost("n1", Role.STORAGE, None, (disk,), 0, 0)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.kinds import judge_run
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.metric import Level, Result
 from iolab.loads.objects.checks import check_bytes_carried
 from iolab.loads.objects.metrics import ObjectsView
-from iolab.loads.objects.workload import EndpointCount, ObjectOrder, ObjectRequest, RequestCount
+from iolab.loads.objects.report import endpoints_table, sizes_table
+from iolab.loads.objects.workload import (
+    EndpointCount,
+    ObjectOrder,
+    ObjectRequest,
+    RequestCount,
+    SizeCount,
+)
 from iolab.registry import analysis_kinds
 from tests.analysis.records import BLOCK, facts_of, series
-from tests.loads.objects.records import GENERATOR, GETS, JOB, RUN, SECONDS, objects_run
+from tests.loads.objects.records import GENERATOR, GETS, JOB, RUN, SECONDS, objects_run, storing
 
 GET = RUN.counts[0]
 
@@ -37,7 +46,11 @@ def failed(count: int, **errors: int) -> tuple[RequestCount, ...]:
     return (replace(GET, failed=count, attempts=attempts, errors=tuple(errors.items())),)
 
 
+PUTTING, COMPARING = replace(JOB, put=1), replace(JOB, verify_every=4)
+PUTS: Final = 1000
+READ: Final = GETS * SECONDS * BLOCK
 FAILED, OPENED = "object-requests-failed", "connections-opened"
+COMPARED: Final = "contents-not-compared"
 FAR = EndpointCount("http://10.0.0.1:9000", 1, 0, GETS * SECONDS * BLOCK, 1)
 
 
@@ -77,6 +90,19 @@ FAR = EndpointCount("http://10.0.0.1:9000", 1, 0, GETS * SECONDS * BLOCK, 1)
             Level.INVALID,
         ),
         ("bytes-moved", {}, None),
+        ("puts-in-memory", {}, None),
+        ("puts-in-memory", {"job": PUTTING, "puts": PUTS}, None),
+        (COMPARED, {}, None),
+        (COMPARED, {"job": COMPARING, "verified_bytes": READ // 4}, Level.VALID),
+        (
+            COMPARED,
+            {"job": COMPARING, "verified_bytes": READ // 9},
+            Level.INDICATIVE,
+        ),
+        ("generator-bound", {}, None),
+        ("generator-bound", {"ceiling_iops": 100_000.0}, Level.VALID),
+        ("generator-bound", {"ceiling_iops": 30_000.0}, Level.INDICATIVE),
+        ("generator-bound", {"ceiling_fault": "it told nothing"}, Level.INDICATIVE),
     ],
 )
 def test_a_run_is_judged_by_what_its_requests_did(
@@ -97,6 +123,45 @@ def test_contents_are_held_against_what_ports_carried(share: float, expected: Le
     view = analysis_kinds().build_view(record, {"c1": facts_of("c1")}, telemetry)
     assert isinstance(view, ObjectsView)
     assert check_bytes_carried(view).level is expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected", "acknowledged"),
+    [(1.0, Level.VALID, ON_DEVICES), (3.1, Level.VALID, ON_DEVICES), (0.5, None, "in memory")],
+)
+def test_puts_are_held_against_what_disks_of_storage_nodes_wrote(
+    share: float, expected: Level | None, acknowledged: str
+) -> None:
+    written = round(share * PUTS * SECONDS * BLOCK)
+    record = replace(objects_run(job=PUTTING, puts=PUTS), bystanders=(storing(written),))
+    result = judge_run(record, {"c1": facts_of("c1")}, analysis_kinds())
+    (check,) = [one for one in result.verdict.checks if one.code == "puts-in-memory"]
+    assert check.level is (expected or Level.INDICATIVE)
+    assert check.evidence[ACKNOWLEDGED] == acknowledged
+
+
+def test_a_ceiling_is_a_figure_beside_the_result() -> None:
+    assert judged().metrics["generator_ceiling_ops_per_s"].value is None
+    metrics = judged(ceiling_iops=120_000.0).metrics
+    assert metrics["generator_ceiling_ops_per_s"].value == 120_000.0
+
+
+def test_endpoints_and_sizes_have_rows_of_all_hosts_together() -> None:
+    def count(lat_ns: int, number: int) -> SizeCount:
+        bins = ((int(bin_index_of_ns(lat_ns)), number),)
+        return SizeCount("object_get", 4096, number, number * 4096, number * lat_ns, bins)
+
+    other = EndpointCount("http://10.0.0.2:9000", 10, 2, 40_960, 10_000_000)
+    runs = [
+        replace(RUN, endpoints=(FAR, other), sizes=(count(1_000_000, 99),)),
+        replace(RUN, endpoints=(other,), sizes=(count(9_000_000, 1),)),
+    ]
+    rows = [[cell.text for cell in row] for row in endpoints_table(runs).rows]
+    assert [row[:3] for row in rows] == [[FAR.endpoint, "1", "1"], [other.endpoint, "2", "20"]]
+    assert rows[1][-2:] == ["1 ms", "4"]
+    (row,) = ([cell.text for cell in row] for row in sizes_table(runs).rows)
+    assert row[:3] == ["object-get", "up to 4 KiB", "100"]
+    assert row[4:] == ["1.08 ms", "1.00 ms", "1.00 ms"]
 
 
 def test_operations_and_their_parts_have_rates_and_latencies() -> None:

@@ -283,6 +283,9 @@ check_operations_counted = check("operations-counted", "Operations counted elsew
 check_schedule_kept = check("generator-late", "Load generator behind its schedule")
 """Whether what was due at a set time was begun then."""
 
+check_generator_bound = check("generator-bound", "Load generator at its own limit")
+"""Whether the generator could have made much more load than it did."""
+
 check_rate_kept = check("coordinated-omission", "Latency of a rate that was not kept")
 """Whether operations under a rate were begun when they were due, so that none waited unseen."""
 

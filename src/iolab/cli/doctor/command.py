@@ -19,8 +19,14 @@ from iolab.cli.doctor.findings import (
 from iolab.cli.options import (
     OtherHosts,
     OutputFormat,
+    StoreBucket,
+    StoreCaFile,
+    StoreEndpoint,
+    StoreProfile,
+    StoreRegion,
     read_hosts,
     require_absolute,
+    store_keys,
     with_output_format,
 )
 from iolab.cli.output import print_document, print_message, print_renderables
@@ -51,9 +57,24 @@ def doctor(
             "and the volumes.",
         ),
     ] = False,
+    endpoint: StoreEndpoint = None,
+    bucket: StoreBucket = None,
+    region: StoreRegion = None,
+    profile: StoreProfile = None,
+    ca_file: StoreCaFile = None,
     output: OutputFormat,
 ) -> None:
-    """Check whether this machine, or a fleet, is ready to measure."""
+    """Check whether this machine, or a fleet, is ready to measure.
+
+    With --endpoint and --bucket it is an object store as these see it: one object is put, read and
+    removed there.
+    """
+    keys = store_keys(
+        endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
+    )
+    if keys:
+        report_readiness_and_exit(_check_store(keys, hosts, output), "")
+        return
     if hosts is None:
         findings = _check_this_machine(path or ".", cloud=cloud_metadata, output=output)
     else:
@@ -72,31 +93,54 @@ def list_leftovers_command(path: str | None, hosts: str | None) -> str:
 def _check_this_machine(path: str, *, cloud: bool, output: OutputFormat) -> Sequence[Finding]:
     import asyncio
 
+    findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
+    _print_findings([("", item) for item in findings], output)
+    return findings
+
+
+def _check_store(
+    keys: dict[str, str], hosts: str | None, output: OutputFormat
+) -> Sequence[Finding]:
+    import asyncio
+
+    from iolab.cli.objects import store_findings
+    from iolab.core.host import HostKind, HostSpec
+
+    specs = (HostSpec("local", HostKind.LOCAL),) if hosts is None else read_hosts(hosts)
+    findings = asyncio.run(store_findings(keys, specs))
+    _print_findings(
+        [("" if hosts is None else name, finding) for name, finding in findings], output
+    )
+    return [finding for _, finding in findings]
+
+
+def _print_findings(findings: Sequence[tuple[str, Finding]], output: OutputFormat) -> None:
+    """Print each with the host that it is of; "" where there is one host only."""
     from rich.text import Text
 
     from iolab.report.table import Column
     from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 
-    findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
     if output is not OutputFormat.TABLE:
         answers = [
             {
                 "what": item.topic,
                 "state": item.state.value,
+                **({"host": host} if host else {}),
                 "message": item.message,
                 "hint": item.hint,
             }
-            for item in findings
+            for host, item in findings
         ]
-        verdict = readiness(findings).value
+        verdict = readiness([item for _, item in findings]).value
         print_document(output, {"format": 1, "verdict": verdict, "findings": answers}, answers)
-        return findings
+        return
     styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
-    for item in findings:
+    for host, item in findings:
         rows.append(
             [
-                literal_text(item.topic),
+                literal_text(f"{host}: {item.topic}" if host else item.topic),
                 literal_text(item.state, styles[item.state]),
                 literal_text(item.message),
             ]
@@ -105,7 +149,6 @@ def _check_this_machine(path: str, *, cloud: bool, output: OutputFormat) -> Sequ
             rows.append(["", "", literal_text(item.hint, QUIET_STYLE)])
     headings = (Column(""), Column("state"), Column("found, and what to do", can_wrap=True))
     print_renderables(terminal_table(headings, rows))
-    return findings
 
 
 def _check_fleet(

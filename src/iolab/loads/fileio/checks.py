@@ -20,7 +20,12 @@ from iolab.analysis.check import (
     unchecked_answer,
     valid_answer,
 )
-from iolab.analysis.checks.run import ACHIEVED_MIN, check_rate_kept, check_schedule_kept
+from iolab.analysis.checks.run import (
+    ACHIEVED_MIN,
+    check_generator_bound,
+    check_rate_kept,
+    check_schedule_kept,
+)
 from iolab.analysis.service_time import (
     good_concurrency_deviation,
     host_concurrency,
@@ -378,7 +383,7 @@ def check_generator_late(view: RunView, index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-@check("generator-bound", "Load generator at its own limit")
+@check_generator_bound
 @per_host(max_key="share", good=CEILING_SHARE)
 def check_near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.

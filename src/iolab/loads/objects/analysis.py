@@ -24,10 +24,13 @@ from iolab.core.workload import Direction
 from iolab.loads.objects.checks import (
     check_bytes_carried,
     check_connections_opened,
+    check_contents_compared,
     check_data_set_size,
     check_delayed_acknowledgement,
     check_hot_object,
+    check_near_generator_ceiling,
     check_operations_on_time,
+    check_put_durability,
     check_requests_failed,
     check_server_clock,
 )
@@ -48,12 +51,18 @@ class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            check_engine_errors: (check_requests_failed, check_operations_on_time),
+            check_engine_errors: (
+                check_requests_failed,
+                check_operations_on_time,
+                check_near_generator_ceiling,
+            ),
             CheckSlot.BYTES: (
                 check_data_set_size,
                 check_hot_object,
                 check_connections_opened,
                 check_delayed_acknowledgement,
+                check_put_durability,
+                check_contents_compared,
                 check_server_clock,
             ),
         },

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from iolab.analysis.check import (
+    ACKNOWLEDGED,
+    ON_DEVICES,
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
@@ -21,9 +23,11 @@ from iolab.analysis.check import (
     unchecked_answer,
     valid_answer,
 )
-from iolab.analysis.checks.run import check_rate_kept
+from iolab.analysis.checks.run import check_generator_bound, check_rate_kept
+from iolab.analysis.storage_bytes import storage_byte_account
 from iolab.core.workload import Direction, NamedOperation
-from iolab.loads.objects.metrics import THROTTLES, ObjectsView
+from iolab.loads.objects.metric_specs import OPERATIONS
+from iolab.loads.objects.metrics import THROTTLES, ObjectsView, object_metrics
 from iolab.loads.objects.workload import ObjectOperation, ObjectOrder, ObjectRequest
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
@@ -53,6 +57,15 @@ MEMORY_FACTOR: Final = 2.0
 
 CLOCK_GOOD_S: Final = 60.0
 """From fifteen minutes on servers refuse requests."""
+
+CEILING_SHARE: Final = 0.5
+"""Of what the generator makes on a null target: from there on it may be the limit."""
+
+WRITTEN_GOOD: Final = 0.9
+"""Of what was put, that disks must have written by the run's end, as for `storage-bytes`."""
+
+COMPARED_GOOD: Final = 0.5
+"""Of the contents that are to be compared: every n-th of unlike sizes is not the same bytes."""
 
 CARRIED_GOOD: Final = 0.98
 CARRIED_BAD: Final = 0.9
@@ -223,6 +236,67 @@ def check_data_set_size(view: ObjectsView) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
+@check("puts-in-memory", "PUTs acknowledged before they are on a device")
+def check_put_durability(view: ObjectsView) -> CheckAnswer:
+    """Whether storage nodes had written what they acknowledged.
+
+    Latencies of memory and of devices do not compare: a comparison says what the evidence says.
+    """
+    if not view.objects_job.put:
+        return not_applicable_answer("Nothing was put.")
+    account = storage_byte_account(view.record, view.facts)
+    if account is None or account.moved_write is None or not account.claimed_write:
+        return not_applicable_answer(
+            "No disks of storage nodes are watched: whether PUTs were on a device when they were "
+            "acknowledged is not known.",
+            **{ACKNOWLEDGED: "not known"},
+        )
+    share = account.moved_write / account.claimed_write
+    evidence: EvidenceValues = {
+        "written_share": share,
+        "put_bytes": account.claimed_write,
+        "written_bytes": account.moved_write,
+    }
+    text = (
+        f"The storage nodes' disks wrote {percent_text(share)} of the "
+        f"{format_bytes(account.claimed_write)} that were put, by the end of the run"
+    )
+    if share < WRITTEN_GOOD:
+        evidence |= {ACKNOWLEDGED: "in memory"}
+        return indicative_answer(
+            f"{text}: the others were acknowledged in memory, which is what PUT latencies are of.",
+            **evidence,
+        )
+    return valid_answer(f"{text}.", **evidence, **{ACKNOWLEDGED: ON_DEVICES})
+
+
+@check("contents-not-compared", "Contents that were not compared with what was put")
+@per_host(max_key="missing_share")
+def check_contents_compared(view: ObjectsView, index: int) -> CheckAnswer:
+    """Whether as much of what was read was compared as the study asks for."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    job, run = view.objects_job, view.objects_run(index)
+    if not (job.get or job.get_range):
+        return not_applicable_answer("No contents were read.")
+    if not job.verify_every:
+        return not_applicable_answer("Of what was read lengths alone were compared: verify = 0.")
+    read = sum(each.bytes for each in run.endpoints) - run.put_bytes if run else 0
+    if run is None or read <= 0:
+        return unchecked_answer(f"{host.host} {_NO_DETAILS}")
+    share = run.verified_bytes / read
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "verified_share": share,
+        "missing_share": max(1 - share * job.verify_every, 0.0),
+        "verified_bytes": run.verified_bytes,
+    }
+    text = f"{percent_text(share)} of the contents that were read{where} were compared"
+    if share * job.verify_every < COMPARED_GOOD:
+        wanted = percent_text(1 / job.verify_every)
+        return indicative_answer(f"{text}, where {wanted} were to be.", **evidence)
+    return valid_answer(f"{text} with what was put.", **evidence)
+
+
 @check("server-clock", "A server's clock that is off")
 @per_host(max_key="off_s", good=CLOCK_GOOD_S)
 def check_server_clock(view: ObjectsView, index: int) -> HostAnswer:
@@ -238,6 +312,29 @@ def check_server_clock(view: ObjectsView, index: int) -> HostAnswer:
         ": from 15 minutes on it refuses requests",
         host=host.host,
         off_s=off_ms / 1000,
+    )
+
+
+@check_generator_bound
+@per_host(max_key="share", good=CEILING_SHARE)
+def check_near_generator_ceiling(view: ObjectsView, index: int) -> HostAnswer:
+    """Whether the engine could have made many more operations than it did."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    if host.ceiling_fault:
+        why = f"s3 did not make its load on the null target{where} ({host.ceiling_fault})"
+        return unchecked_answer(why, host=host.host)
+    rate = object_metrics(view, [index])[OPERATIONS.key].value
+    if host.ceiling_iops is None or rate is None:
+        return not_applicable_answer(f"No ceiling of s3 is known{where}.", host=host.host)
+    share = rate / host.ceiling_iops
+    return graded_answer(
+        f"The load{where} was {percent_text(share)} of the {format_count(host.ceiling_iops)} "
+        "operations per second that s3 makes there on a null target",
+        ": s3 may be the limit",
+        host=host.host,
+        ops_per_s=rate,
+        ceiling_ops_per_s=host.ceiling_iops,
+        share=share,
     )
 
 

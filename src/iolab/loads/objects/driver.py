@@ -38,7 +38,13 @@ from iolab.loads.objects.store_tasks import (
     remove_objects,
     run_store_task,
 )
-from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob, ObjectsRun
+from iolab.loads.objects.workload import (
+    CEILING_LOAD_S,
+    CEILING_S,
+    S3_ENGINE,
+    ObjectsJob,
+    ObjectsRun,
+)
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
@@ -47,13 +53,25 @@ from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle
 from iolab.study.targets import hosts_making_load_of_point
 from iolab.targets.context import poisson_arrival_offset, run_seed
-from iolab.text import counted_noun
-from iolab.units import format_bytes, format_count
+from iolab.text import counted_noun, excerpt
+from iolab.units import NS_PER_S, format_bytes, format_count
 
 PARTS_IN_FLIGHT: Final = 4
 
 EXAMPLES_MAX: Final = 3
 """Reasons that are named where objects cannot be put."""
+
+
+NULL_PREFIX: Final = "iolab-ceiling/"
+WORDS_LIMIT: Final = 200
+CEILING_LEFT_OUT: Final = "method.generator_limit is false"
+
+
+class GeneratorCeiling(Record):
+    """Operations per second on a null target; None, with the reason, where they are not known."""
+
+    ops_per_s: float | None = None
+    fault: str = ""
 
 
 class LaidOut(Record):
@@ -95,6 +113,7 @@ class ObjectsDriver(ProcessDriver):
         self._stores: dict[str, StoreAccess] = {}
         self._data_set_bytes: dict[str, int] = {}
         self._readers: dict[str, ObjectsReader] = {}
+        self._ceilings: dict[tuple[ObjectsJob, frozenset[str]], dict[str, GeneratorCeiling]] = {}
 
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
@@ -103,6 +122,7 @@ class ObjectsDriver(ProcessDriver):
         self._session = session
         try:
             access = await self._access(session, run, shares)
+            await self._set_ceilings(session, run, shares, access)
             data_set = data_set_of(session.study, run.point)
             if data_set is not None and data_set.id not in self._data_set_bytes:
                 await self._lay_out(session, run, shares, access, data_set)
@@ -194,6 +214,33 @@ class ObjectsDriver(ProcessDriver):
             self._stores[name] = access
         return self._stores[name]
 
+    async def _set_ceilings(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        shares: Sequence[HostRunState],
+        access: StoreAccess,
+    ) -> None:
+        """Give each host what it makes on a null target, measured once for each kind of load."""
+        if not session.study.method.generator_limit:
+            for share in shares:
+                share.ceiling_fault = CEILING_LEFT_OUT
+            return
+        job = ObjectsJob.require_type(run.point.job).for_ceiling
+        key = (job, frozenset(share.name for share in shares))
+        if key not in self._ceilings and not session.stop.is_requested:
+            session.begin_phase(Phase.CEILING, run, "s3's ceiling, on a null target", CEILING_S)
+            measured: dict[str, GeneratorCeiling] = {}
+
+            async def measure_ceiling(share: HostRunState) -> None:
+                measured[share.name] = await _measure_ceiling(share, access, job)
+
+            await run_on_each_host(shares, measure_ceiling)
+            self._ceilings[key] = measured
+        for share in shares:
+            ceiling = self._ceilings.get(key, {}).get(share.name, GeneratorCeiling())
+            share.ceiling_iops, share.ceiling_fault = ceiling.ops_per_s, ceiling.fault
+
     async def _lay_out(
         self,
         session: SessionContext,
@@ -265,6 +312,38 @@ class ObjectsDriver(ProcessDriver):
         return f"{left} objects below {prefix} stay in {access.store.url_text}."
 
 
+async def _measure_ceiling(
+    share: HostRunState, access: StoreAccess, job: ObjectsJob
+) -> GeneratorCeiling:
+    """What one host makes of a job on a null target, or why that is not known."""
+    sizes = [{"bytes": job.object_bytes, "share": 1.0}]
+    objects = {
+        "prefix": NULL_PREFIX,
+        "count": job.object_count,
+        "prefixes": job.prefix_count,
+        "sizes": sizes,
+        "seed": 0,
+        "part_bytes": job.part_bytes if job.has_parts else None,
+    }
+    document = load_document(job, objects, NULL_PREFIX, 1)
+    document |= {"task": "ceiling", "runtime_s": CEILING_LOAD_S}
+    try:
+        answer = await run_store_task(
+            share.workdir.host, access, document, "ceiling", directory=share.workdir.dir
+        )
+        table = require_object(answer)
+        operations = optional_count(table, "operations")
+        cpu_ns, threads = optional_count(table, "cpu_ns"), optional_count(table, "threads")
+    except EngineError as fault:
+        return GeneratorCeiling(fault=excerpt(fault.message, WORDS_LIMIT))
+    except LineError as fault:
+        return GeneratorCeiling(fault=str(fault))
+    if not operations or not cpu_ns:
+        examples = "; ".join(printable_sentences(table.get("examples")))
+        return GeneratorCeiling(fault=excerpt(examples, WORDS_LIMIT) or "no operation ended")
+    return GeneratorCeiling(operations * NS_PER_S / cpu_ns * threads)
+
+
 def _store_of(session: SessionContext, configuration: str) -> ObjectStore:
     store = session.study.configuration(configuration).object_store
     if store is None:
@@ -291,7 +370,8 @@ async def store_faults(session: SessionContext) -> tuple[Fault, ...]:
         if configuration.id in used and configuration.object_store is not None:
             access = open_store(configuration.object_store)
             hosts = [session.hosts[name] for name in configuration.hosts if name in session.hosts]
-            faults += endpoint_faults(access.store, await check_store(hosts, access))
+            statuses = await check_store(hosts, access, session_prefix(session.session_id))
+            faults += endpoint_faults(access.store, statuses)
     return tuple(dict.fromkeys(faults))
 
 

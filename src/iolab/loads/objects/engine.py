@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.core import limits
@@ -18,6 +18,7 @@ from iolab.hosts.engine_lines import (
     LineReader,
     inner_table,
     optional_count,
+    parse_bins,
     parse_operation_interval,
     printable_sentences,
     require_count,
@@ -34,6 +35,7 @@ from iolab.loads.objects.workload import (
     ObjectsJob,
     ObjectsRun,
     RequestCount,
+    SizeCount,
 )
 from iolab.record import Record
 from iolab.text import excerpt
@@ -182,6 +184,10 @@ class ObjectsReader(LineReader):
         else:
             self.faults.add_fault("no operation ended")
 
+    @property
+    def _has_sizes(self) -> bool:
+        return len(self._job.sizes) > 1 or self._job.size_spread is not None
+
     def _details(self, head: Document, end: Document) -> ObjectsRun:
         counts = require_part(end, "objects")
         connections, clock = inner_table(counts, "connections"), inner_table(counts, "server_clock")
@@ -215,6 +221,7 @@ class ObjectsReader(LineReader):
             ),
             examples=printable_sentences(counts.get("examples"))[: limits.NOTES_MAX],
             backlog=tuple(self._backlog),
+            sizes=tuple(_size_counts(inner_table(counts, "kinds")) if self._has_sizes else ()),
         )
 
 
@@ -260,6 +267,25 @@ def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> Reque
         attempts=optional_count(table, "attempts"),
         errors=tuple(error for error in named if error[1]),
     )
+
+
+def _size_counts(kinds: Mapping[str, Any]) -> Iterator[SizeCount]:
+    for operation in (*ObjectOperation, *ObjectRequest):
+        rows = inner_table(kinds, operation.key).get("sizes")
+        for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]:
+            match row:
+                case [int(limit_bytes), dict(table)]:
+                    bins, numbers = parse_bins(table)
+                    yield SizeCount(
+                        operation=operation.key,
+                        limit_bytes=limit_bytes,
+                        done=require_count(table, "ios"),
+                        bytes=require_count(table, "bytes"),
+                        lat_sum_ns=require_count(table, "lat_sum_ns"),
+                        bins=tuple(zip(bins.tolist(), numbers.tolist(), strict=True)),
+                    )
+                case _:
+                    raise LineError(f"it told sizes of '{operation.key}' that are none")
 
 
 def _endpoint_counts(table: object) -> list[EndpointCount]:

@@ -31,6 +31,11 @@ CONNECTIONS_OPENED: Final = MetricSpec(
 )
 """Connections that a host opened during the run: kept ones need none."""
 
+CEILING: Final = MetricSpec(
+    "generator_ceiling_ops_per_s", "generator's ceiling", "ops/s", Better.HIGHER, CombineRule.RATE
+)
+"""Operations that the generator makes of the same load on a null target."""
+
 OPERATIONS_PER_CORE: Final = MetricSpec(
     "operations_per_core_s",
     "operations per core-second",
@@ -56,6 +61,7 @@ METRICS: Final = (
     THROTTLED_SHARE,
     ATTEMPTS,
     CONNECTIONS_OPENED,
+    CEILING,
     OPERATIONS_PER_CORE,
     TLS_SHARE,
     VERIFIED_SHARE,

@@ -18,6 +18,7 @@ from iolab.core.metric_spec import rate_key
 from iolab.core.workload import NamedOperation
 from iolab.loads.objects.metric_specs import (
     ATTEMPTS,
+    CEILING,
     CONNECTIONS_OPENED,
     FAILED_SHARE,
     METRICS,
@@ -100,6 +101,7 @@ def object_metrics(view: ObjectsView, hosts: Sequence[int]) -> dict[str, Metric]
         values = {
             **_operation_values(view, hosts),
             **_request_values([run for index in hosts if (run := view.objects_run(index))]),
+            CEILING.key: _ceiling_ops_per_s(view, hosts),
         }
     own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in METRICS}
     return metrics_from_values([key for key in OBJECT_KEYS if key in values], values) | own
@@ -152,6 +154,13 @@ def _operation_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, floa
         )
         values |= {operation.latency_key(name): value for name, value in statistics.items()}
     return {**values, OPERATIONS.key: total}
+
+
+def _ceiling_ops_per_s(view: ObjectsView, hosts: Sequence[int]) -> float | None:
+    """What those hosts make on null targets; None where one's is not known."""
+    ceilings = [view.hosts[index].ceiling_iops for index in hosts]
+    known = [ceiling for ceiling in ceilings if ceiling is not None]
+    return sum(known) if len(known) == len(ceilings) else None
 
 
 def _request_values(runs: Sequence[ObjectsRun]) -> dict[str, float | None]:

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+import numpy as np
+
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
 from iolab.loads.objects.study import operations_text, sizes_text
-from iolab.loads.objects.workload import ObjectOperation, ObjectRequest, ObjectsJob
+from iolab.loads.objects.workload import (
+    EndpointCount,
+    ObjectOperation,
+    ObjectRequest,
+    ObjectsJob,
+    ObjectsRun,
+    SizeCount,
+    objects_run_of_host,
+)
 from iolab.report.best import BestFigure, Headline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
-from iolab.report.table import Table, row_of_cells, text_and_number_columns
-from iolab.units import format_bytes, format_count
+from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
+from iolab.units import format_bytes, format_count, format_ns
 
 RATE: Final = "object_ops_per_s"
 
@@ -59,6 +71,15 @@ class ObjectsReport(SingleFigureReport):
         """The operations and objects of each workload, and where they lie."""
         return (workloads_table(study), stores_table(study))
 
+    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+        """What went over each endpoint, and to objects of which size, in the whole run."""
+        manifest = brief.manifests.get((result.digest, result.repeat))
+        if manifest is None:
+            return ()
+        runs = [run for host in manifest.hosts if (run := objects_run_of_host(host))]
+        tables = (endpoints_table(runs), sizes_table(runs))
+        return tuple(table for table in tables if table.rows)
+
 
 def _latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
@@ -89,7 +110,62 @@ RUN_COLUMNS: Final = (
     ("attempts_per_operation", "Attempts"),
     ("connections_opened", "Opened"),
     ("operations_per_core_s", "Per core-second"),
+    ("generator_ceiling_ops_per_s", "Generator's ceiling"),
 )
+
+
+def endpoints_table(runs: Sequence[ObjectsRun]) -> Table:
+    """What all hosts did over each endpoint."""
+    counts: dict[str, list[EndpointCount]] = {}
+    for run in runs:
+        for count in run.endpoints:
+            counts.setdefault(count.endpoint, []).append(count)
+    rows: list[tuple[Cell, ...]] = []
+    for endpoint, every in counts.items():
+        done = sum(count.operations for count in every)
+        lat_sum_ns = sum(count.lat_sum_ns for count in every)
+        rows.append(
+            row_of_cells(
+                endpoint,
+                str(len(every)),
+                format_count(done),
+                format_bytes(sum(count.bytes for count in every)),
+                format_ns(lat_sum_ns / done) if done else DASH,
+                format_count(sum(count.failed for count in every)),
+            )
+        )
+    numbers = ("Hosts", "Operations", "Contents", "Mean latency", "Failed")
+    columns = text_and_number_columns(("Endpoint",), numbers)
+    return Table("Endpoints, in the whole run", columns, tuple(rows))
+
+
+def sizes_table(runs: Sequence[ObjectsRun]) -> Table:
+    """The latencies of all hosts by the sizes of objects, merged bin by bin."""
+    counts: dict[tuple[str, int], list[SizeCount]] = {}
+    for run in runs:
+        for count in run.sizes:
+            counts.setdefault((count.operation, count.limit_bytes), []).append(count)
+    rows: list[tuple[Cell, ...]] = []
+    for (operation, limit_bytes), every in sorted(counts.items()):
+        merged = np.zeros(BIN_COUNT, dtype=np.int64)
+        for count in every:
+            for index, number in count.bins:
+                merged[index] += number
+        histogram, done = Histogram(merged), sum(count.done for count in every)
+        known = [histogram.percentile_ns(percent) for percent in (50.0, 99.0)]
+        rows.append(
+            row_of_cells(
+                operation.replace("_", "-"),
+                f"up to {format_bytes(limit_bytes)}",
+                format_count(done),
+                format_bytes(sum(count.bytes for count in every)),
+                format_ns(sum(count.lat_sum_ns for count in every) / done) if done else DASH,
+                *(DASH if ns is None else format_ns(ns) for ns in known),
+            )
+        )
+    numbers = ("Operations", "Contents", "Mean", "p50", "p99")
+    columns = text_and_number_columns(("Operation", "Objects"), numbers)
+    return Table("Sizes of objects, in the whole run", columns, tuple(rows))
 
 
 def workloads_table(study: Study) -> Table:

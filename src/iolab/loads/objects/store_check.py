@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from iolab.core import limits
 from iolab.core.object_store import ObjectStore
 from iolab.errors import EngineError, Fault
@@ -26,7 +28,9 @@ class EndpointStatus(Record):
 
     `error_class` is that of the first request that failed, and `error` its words; both are empty
     where all went well. `clock_ahead_ms` is by how much the server's clock is ahead of the host's.
-    What could not be seen is None.
+    `keeps_alive` is whether it keeps connections, `rejects_wrong_secret` whether it refuses a
+    request that is signed with another secret key. `server` is the name that it gives itself, `tls`
+    what encrypts. `tried_rights` is whether an object was put there. What could not be seen is None, or empty.
     """
 
     host: str
@@ -34,20 +38,31 @@ class EndpointStatus(Record):
     error_class: str = ""
     error: str = ""
     clock_ahead_ms: int | None = None
+    request_ns: tuple[int, ...] = ()
+    keeps_alive: bool | None = None
+    rejects_wrong_secret: bool | None = None
+    server: str = ""
+    tls: str = ""
+    tried_rights: bool = False
 
 
-async def check_store(hosts: Sequence[Host], access: StoreAccess) -> tuple[EndpointStatus, ...]:
-    """What each host sees of the endpoints that it uses; nothing is written.
+async def check_store(
+    hosts: Sequence[Host], access: StoreAccess, prefix: str
+) -> tuple[EndpointStatus, ...]:
+    """What each host sees of the endpoints that it uses.
 
-    Raises HostError and EngineError where a host cannot look.
+    The first puts, reads and removes an object below `prefix` at its first endpoint: all have the
+    same keys, and gateways of one store would meet there. Raises HostError and EngineError where a
+    host cannot look.
     """
     places = {host.name: place for place, host in enumerate(hosts)}
 
     async def check(host: Host) -> list[EndpointStatus]:
         endpoints = access.store.endpoints_of_host(places[host.name])
-        document = {"task": "check"}
         found: list[EndpointStatus] = []
         for endpoint in endpoints:
+            tries_rights = not found and places[host.name] == 0
+            document = {"task": "check", "prefix": prefix if tries_rights else ""}
             try:
                 answer = await run_store_task(
                     host, access, document, CHECK_ANSWER, endpoints=(endpoint,)
@@ -58,7 +73,8 @@ async def check_store(hosts: Sequence[Host], access: StoreAccess) -> tuple[Endpo
                     raise
                 found.append(_unseen_endpoint(host, endpoint, problem, error))
                 continue
-            found += _endpoint_statuses(host, answer)
+            statuses = _endpoint_statuses(host, answer)
+            found += [replace(status, tried_rights=tries_rights) for status in statuses]
         return found
 
     outcomes = (await gather_hosts(hosts, check)).results_or_raise()
@@ -120,7 +136,16 @@ def _endpoint_status(host: str, row: Mapping[str, Any]) -> EndpointStatus:
         error_class=_text(row.get("error_class")),
         error=_text(row.get("error")),
         clock_ahead_ms=ahead if isinstance(ahead, int) else None,
+        request_ns=tuple(ns for ns in row.get("request_ns") or () if isinstance(ns, int)),
+        keeps_alive=_truth(row.get("keep_alive")),
+        rejects_wrong_secret=_truth(row.get("rejects_wrong_secret")),
+        server=_text(row.get("server")),
+        tls=" ".join(map(_text, tls.values())) if isinstance(tls := row.get("tls"), dict) else "",
     )
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _text(value: object) -> str:

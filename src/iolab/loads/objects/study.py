@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts
 from iolab.core.run import Plan, PlannedRun, Point
@@ -13,7 +15,7 @@ from iolab.errors import Fault, HostError
 from iolab.loads.objects.data_set import ObjectDataSet, data_set_of
 from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
-from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob
+from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy
 from iolab.study.load_tables import LoadTable
@@ -66,6 +68,8 @@ class ObjectsStudy(LoadStudy):
     ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
+        reasons = _ceiling_reasons(study, self.runs_of_kind(runs))
+        demand = replace(demand, ceiling_measurements=reasons)
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
             return demand
@@ -77,12 +81,7 @@ class ObjectsStudy(LoadStudy):
                 size / (LAYOUT_BYTES_PER_S * makers), data_set.object_count / LAYOUT_PUTS_PER_S
             )
         text = f"{counted_noun(len(data_sets), 'set')} of objects, {format_bytes(total)}"
-        return LoadDemand(
-            load=demand.load,
-            own_preparation=((text, seconds),),
-            prepared_runs=demand.prepared_runs,
-            set_up_bytes=total,
-        )
+        return replace(demand, own_preparation=((text, seconds),), set_up_bytes=total)
 
     def host_faults(
         self,
@@ -116,6 +115,21 @@ class ObjectsStudy(LoadStudy):
                 f"{data_set.put_requests:,} PUT, {data_set.list_requests:,} LIST and "
                 f"{data_set.object_count:,} DELETE requests beside those of runs"
             )
+
+
+def _ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+    """How long the engine's ceiling takes to measure, once for each kind of load."""
+    if not study.method.generator_limit:
+        return ()
+    kinds = {
+        (
+            ObjectsJob.require_type(run.point.job).for_ceiling,
+            frozenset(hosts_making_load_of_point(study, run.point)),
+        )
+        for run in runs
+    }
+    text = f"{counted_noun(len(kinds), 'kind')} of load: s3's ceiling, on a null target"
+    return ((text, len(kinds) * CEILING_S),) if kinds else ()
 
 
 def operations_text(job: ObjectsJob) -> str:

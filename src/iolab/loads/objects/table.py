@@ -36,6 +36,9 @@ PART_BYTES_MIN: Final = 5 << 20
 """Servers refuse smaller parts, but for the last."""
 
 PART_BYTES_MAX: Final = 5 << 30
+SECTOR_BYTES: Final = 512
+"""Contents are made in these: ranges and parts begin with one."""
+
 PARTS_IN_FLIGHT_MAX: Final = 1024
 LIST_PAGE_MAX: Final = 1000
 CONCURRENCY_MAX: Final = 4096
@@ -71,6 +74,12 @@ SizeShareText = Annotated[
 ]
 Share = Annotated[int, values.integer_value(0, SHARE_MAX)]
 ObjectSize = Annotated[int | str, values.size_value(0, OBJECT_BYTES_MAX, multiple=1)]
+PartSize = Annotated[
+    int | str, values.size_value(PART_BYTES_MIN, PART_BYTES_MAX, multiple=SECTOR_BYTES)
+]
+RangeSize = Annotated[
+    int | str, values.size_value(SECTOR_BYTES, OBJECT_BYTES_MAX, multiple=SECTOR_BYTES)
+]
 Concurrency = Annotated[int, values.integer_value(1, CONCURRENCY_MAX)]
 Rate = Annotated[int, values.integer_value(1, RATE_MAX)]
 # The table has a key of the name `list`.
@@ -105,11 +114,9 @@ class ObjectsTable(SearchTable):
     size_min: ObjectSize = "1k"
     size_max: ObjectSize = "16m"
     prefixes: Annotated[int, values.integer_value(1, PREFIXES_MAX)] = 16
-    part: (
-        Annotated[int | str, values.size_value(PART_BYTES_MIN, PART_BYTES_MAX, multiple=1)] | None
-    ) = None
+    part: PartSize | None = None
     parts_in_flight: Annotated[int, values.integer_value(1, PARTS_IN_FLIGHT_MAX)] = 4
-    range: Annotated[int | str, values.size_value(1, OBJECT_BYTES_MAX, multiple=1)] = "1m"
+    range: RangeSize = "1m"
     list_page: Annotated[int, values.integer_value(1, LIST_PAGE_MAX)] = LIST_PAGE_MAX
     concurrency: Annotated[Concurrencies, Numbers] = Field(default=[16])
     rate: Annotated[Rates, Numbers] | None = None

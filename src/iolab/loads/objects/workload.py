@@ -24,6 +24,12 @@ from iolab.record import Record
 S3_ENGINE: Final = EngineName("s3")
 """Built into the agent."""
 
+CEILING_LOAD_S: Final = 0.5
+"""Of the look at how much load the engine can make at all."""
+
+CEILING_S: Final = 0.7
+"""The same with the start and end of the engine and its null server."""
+
 BY_OPERATIONS: Final = Indicator("operations")
 BY_FIRST_BYTE: Final = Indicator("first-byte")
 
@@ -181,6 +187,25 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     timeout_s: float = 30.0
 
     @property
+    def for_ceiling(self) -> Self:
+        """The same load as the generator makes it on a null target: without what does not cost it.
+
+        All objects have the mean size there, since the null target knows no others.
+        """
+        return replace(
+            self,
+            object_bytes=max(round(self.mean_bytes), 1),
+            sizes=(),
+            size_spread=None,
+            rate=None,
+            arrivals=RequestArrivals.POISSON,
+            order=ObjectOrder.UNIFORM,
+            put_keys=PutKeys.NEW,
+            verify_every=0,
+            retries_max=0,
+        )
+
+    @property
     def operation_shares(self) -> tuple[tuple[str, int], ...]:
         """The kinds of operations that it makes, each with its share."""
         return tuple((kind, share) for kind in OPERATION_KINDS if (share := getattr(self, kind)))
@@ -297,6 +322,20 @@ class RequestCount(Record):
     errors: tuple[tuple[str, int], ...] = ()
 
 
+class SizeCount(Record):
+    """Operations of one kind on objects of one class of sizes, in the whole run.
+
+    The class ends at `limit_bytes`, four times the limit of the class below; `bins` have latencies.
+    """
+
+    operation: str
+    limit_bytes: int
+    done: int
+    bytes: int
+    lat_sum_ns: int
+    bins: tuple[tuple[int, int], ...]
+
+
 class EndpointCount(Record):
     """What went over one endpoint."""
 
@@ -313,7 +352,8 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     `connections` were open before it, `opened` in it; servers closed `closed_by_server`. `ahead_ms`
     is how far the server's clock is ahead of the host's, by the least and the greatest answer. Of
     the processor's time `tls_ns` went to encryption, `contents_ns` and `verify_ns` to making and
-    comparing contents. `left_uploads` are those that were begun and not ended.
+    comparing contents. `left_uploads` are those that were begun and not ended. `sizes` are of jobs
+    whose objects have several.
     """
 
     counts: tuple[RequestCount, ...]
@@ -339,6 +379,7 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     ended_early: str
     examples: tuple[str, ...]
     backlog: tuple[int, ...]
+    sizes: tuple[SizeCount, ...] = ()
 
     @property
     def done(self) -> int:
