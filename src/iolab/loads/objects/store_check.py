@@ -30,7 +30,8 @@ class EndpointStatus(Record):
     where all went well. `clock_ahead_ms` is by how much the server's clock is ahead of the host's.
     `keeps_alive` is whether it keeps connections, `rejects_wrong_secret` whether it refuses a
     request that is signed with another secret key. `server` is the name that it gives itself, `tls`
-    what encrypts. `tried_rights` is whether an object was put there. What could not be seen is None, or empty.
+    what encrypts. `tried_rights` is whether an object was put there. What could not be seen is None
+    or empty.
     """
 
     host: str
