@@ -447,8 +447,12 @@ def _acknowledgement_differences(
     """Where not both sides acknowledged writes that were on devices: memory is no device."""
     first, second = (_acknowledged_texts(side) for side in (baseline, candidate))
     if {*first, *second} - {ON_DEVICES}:
-        texts = (", ".join(texts) or NOT_SET for texts in (first, second))
-        yield Difference(DifferenceArea.TARGET, "writes acknowledged", *texts)
+        yield Difference(
+            DifferenceArea.TARGET,
+            "writes acknowledged",
+            ", ".join(first) or NOT_SET,
+            ", ".join(second) or NOT_SET,
+        )
 
 
 def _acknowledged_texts(side: ComparisonSide) -> list[str]:

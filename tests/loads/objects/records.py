@@ -84,13 +84,14 @@ def objects_run(
     generator: GeneratorTotals = GENERATOR,
     head_ns: int = 400_000,
     puts: int = 0,
+    busy: bool = False,
     ceiling_iops: float | None = None,
     ceiling_fault: str = "",
     **changes: Any,
 ) -> RunRecord:
     """The record of a client that did that; `head_ns` is how long each HEAD takes.
 
-    `puts` of them come a second.
+    `puts` of them come a second. Of a `busy` server three of four HEADs take other times.
     """
     operation, request = ObjectOperation, ObjectRequest
     bursts = [
@@ -99,6 +100,11 @@ def objects_run(
         Burst(ios=GETS, lat_ns=500_000, direction=operation.OBJECT_GET_FIRST_BYTE),
         Burst(ios=2000, lat_ns=head_ns, direction=request.OBJECT_HEAD),
     ]
+    if busy:
+        bursts += [
+            Burst(ios=3000, lat_ns=lat_ns, direction=request.OBJECT_HEAD)
+            for lat_ns in (head_ns // 2, head_ns * 2)
+        ]
     if puts:
         bursts += [
             Burst(ios=puts, lat_ns=900_000, direction=Direction.WRITE),

@@ -69,6 +69,7 @@ FAR = EndpointCount("http://10.0.0.1:9000", 1, 0, GETS * SECONDS * BLOCK, 1)
         ("delayed-acknowledgement", {}, Level.VALID),
         ("delayed-acknowledgement", {"head_ns": 41_000_000}, Level.INDICATIVE),
         ("delayed-acknowledgement", {"head_ns": 60_000_000}, Level.VALID),
+        ("delayed-acknowledgement", {"head_ns": 41_000_000, "busy": True}, Level.VALID),
         ("hot-object", {}, Level.VALID),
         ("hot-object", {"job": replace(JOB, object_count=5)}, Level.INDICATIVE),
         (

@@ -25,6 +25,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.run import check_generator_bound, check_rate_kept
 from iolab.analysis.storage_bytes import storage_byte_account
+from iolab.core.histogram import bin_index_of_ns
 from iolab.core.workload import Direction, NamedOperation
 from iolab.loads.objects.metric_specs import OPERATIONS
 from iolab.loads.objects.metrics import THROTTLES, ObjectsView, object_metrics
@@ -45,6 +46,9 @@ OPENED_GOOD: Final = 0.01
 DELAYED_FROM_NS: Final = 38e6
 DELAYED_TO_NS: Final = 48e6
 """Where the answers of a server lie whose small writes wait for a delayed acknowledgement."""
+
+DELAYED_SHARE: Final = 0.4
+"""Of all answers: where a server is only busy they spread far beyond."""
 
 NEAR_NS: Final = 10e6
 """Servers to which a connection is set up in less are not 40 ms away."""
@@ -171,24 +175,31 @@ def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
     connect_ns = view.operation_histogram([index], ObjectOperation.OBJECT_CONNECT).percentile_ns(
         50.0
     )
-    operation, median_ns = max(
-        known.items(), key=lambda item: (DELAYED_FROM_NS <= item[1] <= DELAYED_TO_NS, item[1])
-    )
+    delayed = {operation: _delayed_share(view, index, operation) for operation in known}
+    operation, median_ns = max(known.items(), key=lambda item: (delayed[item[0]], item[1]))
     evidence: EvidenceValues = {
         "host": host.host,
         "median_ns": median_ns,
         "operation": operation.key,
         "connect_ns": connect_ns,
+        "delayed_share": delayed[operation],
     }
     text = f"Half of all {operation.display_name}{where} take {format_ns(median_ns)} at most"
     is_far = connect_ns is not None and connect_ns > NEAR_NS
-    if DELAYED_FROM_NS <= median_ns <= DELAYED_TO_NS and not is_far:
+    if delayed[operation] >= DELAYED_SHARE and not is_far:
         return indicative_answer(
             f"{text}: that is the 40 ms of a delayed acknowledgement, a socket option "
             "(TCP_NODELAY) of the server, and not its storage.",
             **evidence,
         )
     return valid_answer(f"{text}, which is no delayed acknowledgement.", **evidence)
+
+
+def _delayed_share(view: ObjectsView, index: int, operation: NamedOperation) -> float:
+    """The part of a host's answers that took as long as a delayed acknowledgement."""
+    counts = view.operation_histogram([index], operation).counts
+    first, last = bin_index_of_ns([DELAYED_FROM_NS, DELAYED_TO_NS])
+    return float(counts[first : last + 1].sum() / counts.sum())
 
 
 @check("hot-object", "One object that most requests go to")
