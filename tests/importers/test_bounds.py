@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from iolab.core import limits
+from iolab.importers.files import read_foreign_files
+from iolab.importers.registry import IMPORTERS
 from tests.cli.in_process import call
 from tests.importers.importing import lay_down
 from tests.needs import require
@@ -62,6 +64,27 @@ def test_a_claim_beyond_its_bound_is_refused_with_a_sentence(
         assert done.returncode == 2
         assert "claims.json" in done.stderr
         assert not out.exists()
+
+
+@pytest.mark.parametrize("filling", [" ", "x", "="])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "import/pods/kubestr.txt",
+        "import/pods/dbench-3.33.txt",
+        "import/gpu/nixlbench-write.txt",
+        "import/io500/ior-easy-write.txt",
+        "import/fleets/result.tsv",
+    ],
+)
+def test_lines_without_end_take_no_more_time_than_their_bytes(
+    name: str, filling: str, tmp_path: Path
+) -> None:
+    (path,) = lay_down(tmp_path, name)
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join(f"{line[:3]}{filling * 100_000}{line[3:]}" for line in lines))
+    outcome = read_foreign_files([path], IMPORTERS)
+    assert outcome.runs or outcome.faults or outcome.unknown_files
 
 
 def test_a_run_time_of_thirty_years_is_named(tmp_path: Path) -> None:

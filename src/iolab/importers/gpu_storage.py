@@ -26,9 +26,7 @@ _GDSIO_COMMAND: Final = re.compile(r"(?:^|[\s/])gdsio(?:_verify)? +-")
 TRANSFERS_BUFFERED: Final = {"CPU_CACHED_GPU": True, "GPUD": False, "GPUD_ASYNC": False}
 """Ways of a transfer of which gdsio tells whether the page cache is in them."""
 
-_NIXL_OPTION: Final = re.compile(
-    r"^(?P<label>[^:]+?) +\(--(?P<name>\w+)[=\])].*?\)? *: (?P<value>.*)$"
-)
+_NIXL_OPTION: Final = re.compile(r"^[^:]*? \(--(?P<name>\w+)[=\])].*?: (?P<value>.*)$")
 _NIXL_HEADING: Final = re.compile(r"^Block Size \(B\)\s+Batch Size\s")
 _NIXL_ROW: Final = re.compile(r"^\d+(?:\s+[\d.e+-]+){3,20}\s*$")
 _NIXL_KNOWN: Final = re.compile(

@@ -32,7 +32,7 @@ _STYLE: Final = CommandSyntax(
     valueless_letters="BcCeEFgHIkKmnpPqrRSuvVwWxyYzZ", value_letters="aAbdDfGijJMNoOQstTUX"
 )
 _BEGIN: Final = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
-_OPTION: Final = re.compile(r"^\s*(?!(?:ior )?WARNING)([A-Za-z][\w /()-]*?)\s*[:=] (.*)$")
+_OPTION: Final = re.compile(r"^\s*(?!(?:ior )?WARNING)([A-Za-z][\w /()\t-]*?)[:=] (.*)$")
 _TEST: Final = re.compile(r"^(?:(Test \d+ started|TestID)\s*:|(?:Options|Summary):\s*$)")
 """Where the options of a test begin: one invocation may make several, one after the other."""
 

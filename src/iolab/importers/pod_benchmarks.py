@@ -175,7 +175,7 @@ def _kubestr_text_section_runs(
     version, shared = "", {}
     jobs: list[_TextJob] = []
     for number, line in section.numbered_lines:
-        words: dict[str, str] = dict(re.findall(r"(\S+?)=(\S+)", line))
+        words = _options_in_line(line)
         plain = _TERMINAL_COLOUR.sub("", line).strip()
         if plain.startswith("FIO version - "):
             version = plain.removeprefix("FIO version - fio-")
@@ -220,6 +220,12 @@ def _kubestr_text_section_runs(
         )
         for job in done
     ]
+
+
+def _options_in_line(line: str) -> dict[str, str]:
+    """What is told as `key=value`; of an empty value nothing is told."""
+    pairs = (word.partition("=") for word in line.split())
+    return {key: value for key, _, value in pairs if key and value}
 
 
 class _TextJob:
@@ -467,7 +473,8 @@ class _DirectionSums:
     def add_row(self, text: str) -> None:
         """A line of one job: `IOPS=2345, BW=9.2MiB/s (9.6MB/s)(138MiB/15024msec)`."""
         words = {
-            key.lower(): value.strip() for key, value in re.findall(r"(\w+)= *([^,()]+)", text)
+            key.lower(): value.strip()
+            for key, value in re.findall(r"(?<!\w)(\w+)= *([^,()]+)", text)
         }
         is_old = "runt" in words
         self.rate += _parse_fio_count(words.get("iops", "")) or 0.0

@@ -35,6 +35,8 @@ HCI_NOTES: Final = (
     "95%tile is a mean of the VMs', or mean + 1.645 standard deviations: not read",
 )
 
+_FLEET_COLUMNS: Final = ("IOPS", "AverageReadIOPS", "AverageWriteIOPS", "AverageReadBW")
+
 FLEET_ROWS_MAX: Final = 10_000
 """Rows of a table: a sweep has some hundred."""
 
@@ -142,9 +144,8 @@ class VmFleetImporter:
     def recognises(self, file: ForeignFile) -> bool:
         """By the columns of its heading."""
         heading = file.lines[0] if file.lines else ""
-        return "\t" in heading and all(
-            name in heading for name in ("AverageReadIOPS", "AverageWriteIOPS", "AverageReadBW")
-        )
+        columns = [column.strip('"') for column in heading.split("\t")]
+        return all(name in columns for name in _FLEET_COLUMNS)
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """Each row."""

@@ -59,7 +59,7 @@ _PREAMBLE: Final = re.compile(rb"Input file .+ added\s*$")
 """What blkparse prints of each of its files before the first event."""
 
 _SUMMARY: Final = re.compile(
-    rb"\s*(?:(?:CPU\d+|Total) \(|Throughput |Events |.+ \(\d+(?:, \.\.\.)?\)\s*$)"
+    rb"(?:(?:CPU\d+|Total) \(|Throughput |Events |.+ \(\d+(?:, \.\.\.)?\)\s*$)"
 )
 """The first line after the events: of processors, or of a process (`-s`)."""
 
@@ -291,7 +291,7 @@ class _BlockTrace(_TraceParser):
             return
         match = _BLKPARSE.match(line)
         if match is None:
-            self._ended = self._has_events and _SUMMARY.match(line) is not None
+            self._ended = self._has_events and _SUMMARY.match(line.lstrip()) is not None
             if self._ended or (not self._has_events and _PREAMBLE.match(line)):
                 return
             raise TraceError("is neither fio's iolog nor blkparse's text")
