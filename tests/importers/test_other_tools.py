@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -215,6 +218,31 @@ def test_aiperf_requests_and_first_tokens(tmp_path: Path) -> None:
     assert token.lat_mean_ns == pytest.approx(255_886_568)
     assert run.in_flight == 16
     assert {entry.first_line for entry in found.left_out} != set()
+
+
+def test_a_concurrency_beyond_all_bounds_is_refused(tmp_path: Path) -> None:
+    document = json.loads(recorded("import/aiperf/profile_export_aiperf.json"))
+    document["input_config"]["loadgen"]["concurrency"] = "9" * 30
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(document))
+    found = read_foreign_files([path], IMPORTERS)
+    assert not found.runs
+    assert "in flight" in str(found.faults)
+
+
+@pytest.mark.parametrize(
+    ("packer", "packed"),
+    [
+        ("gzip", gzip.compress(b"text")),
+        ("bzip2", bz2.compress(b"text")),
+        ("xz", lzma.compress(b"")),
+    ],
+)
+def test_files_that_others_compressed_are_named(packer: str, packed: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(packed)
+    (fault,) = read_foreign_files([path], IMPORTERS).faults
+    assert packer in fault.message
 
 
 def test_aiperf_phases_are_options_of_the_load(tmp_path: Path) -> None:

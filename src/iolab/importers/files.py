@@ -361,6 +361,7 @@ def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
     yield limits.timestamp_fault(run.timestamp_ns or 0)
     yield limits.duration_fault(run.details.asked_s or 0.0)
+    yield limits.count_fault("operations in flight", [run.in_flight or 0])
     figures = [*run.details.claimed]
     for client in run.clients:
         figures += client.details.figures
@@ -429,7 +430,15 @@ def _with_memory_from_meminfo(
     return run
 
 
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
+"""How files that others compressed begin; those of zstd are read."""
+
+
 def _unknown_format_fault(file: ForeignFile) -> Fault:
+    for magic, packer in _PACKED.items():
+        if file.raw_bytes.startswith(magic):
+            message = f"{file.name} is compressed by {packer}."
+            return Fault(message, "Unpack it, or compress it by zstd, which is read.")
     state = "is in no format that is known" if file.utf8_bytes else "is empty"
     return Fault(f"{file.name} {state}.", "Leave it out.")
 
