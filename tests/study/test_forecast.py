@@ -13,6 +13,10 @@ from tests.plans import make_plan, parse_study
 HEAD = 'format = 1\nid = "s"\n[target]\npath = "/mnt/t"\n'
 READS = '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\niodepth = [1, 2]\n'
 FILES = '[[workload]]\nid = "f"\nengine = "metadata"\nranks = 4\nfiles_per_rank = 9\n'
+REPLAY = (
+    '[[workload]]\nid = "k"\nengine = "kv-cache"\nkv_bytes_per_token = 8\ncapacity = "64m"\n'
+    "requests_per_s = [4, 8]\n"
+)
 TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
@@ -38,6 +42,13 @@ def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
     assert forecast.best_levels == (level,)
     assert forecast.smoke_test_limit is None
     assert adds in " ".join(forecast.text_lines())
+
+
+def test_short_runs_of_several_kinds_are_told_once() -> None:
+    """Two of reads and two of a replay, each 5 s too short."""
+    (limit,) = forecast_of(READS + REPLAY, "method.runtime=15s", "method.repeats=1").limits
+    assert len(limit.points) == 4
+    assert "adds 20 s" in limit.hint
 
 
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:

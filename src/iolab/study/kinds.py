@@ -323,8 +323,11 @@ class StudyKinds(Record):
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """What keeps these runs from a better verdict."""
-        for kind in self.loads:
-            yield from kind.verdict_limits(study, runs)
+        limits = [limit for kind in self.loads for limit in kind.verdict_limits(study, runs)]
+        # Runs of several kinds are too short for one reason, and lengthened by one option.
+        short = {digest for limit in limits if limit.is_run_length for digest in limit.points}
+        yield from run_length_limits(study, (run for run in runs if run.point.digest in short))
+        yield from (limit for limit in limits if not limit.is_run_length)
         yield from self.hosts.verdict_limits(study, runs)
 
     def plan_digest_content(self, study: Study) -> dict[str, object]:
