@@ -26,7 +26,7 @@ from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
-from iolab.cli.pods import fleet_name_assignments
+from iolab.cli.pods import fleet_name_overrides
 from iolab.cli.run import create_session_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
@@ -301,14 +301,14 @@ class Run(Record, dict=True):
         """
         return read_slow_ios(self._evidence.reader, (self.digest, self.repeat))
 
-    def _operation_names(self, numbers: SignedInts) -> Names:
+    def _operation_names(self, operation_codes: SignedInts) -> Names:
         """The operations of a stored column by their names."""
-        codes, places = np.unique(numbers, return_inverse=True)
+        distinct_codes, places = np.unique(operation_codes, return_inverse=True)
         words = [
             report_kinds().operation_key(
                 self._evidence.reader.study, self._evidence.result, int(number)
             )
-            for number in codes
+            for number in distinct_codes
         ]
         return np.array([*words, None], dtype=np.object_)[places]
 
@@ -475,7 +475,7 @@ async def _measure(options: StudyOptions, out: Path | None) -> Path:
     """The directory of the session, which ran to its end, in pods where the study has such."""
     study = load_study(options)
     if study.kubernetes is not None:
-        study = load_study(options, assignments=await fleet_name_assignments(study.kubernetes))
+        study = load_study(options, assignments=await fleet_name_overrides(study.kubernetes))
     directory, request = create_session_request(study, out)
     await run_session_with_view(request, LiveView())
     return directory

@@ -56,8 +56,8 @@ class BootedHostKind(Record):
 
 
 GUESTS: Final = BootedHostKind(
-    study="iolab.guests.study:GuestStudy",
-    session="iolab.guests.fleet:GuestSession",
+    study="iolab.guests.study:GuestStudyKind",
+    session="iolab.guests.fleet:GuestSessionKind",
     analysis="iolab.guests.analysis:GuestAnalysis",
     report="iolab.guests.report:GuestsReport",
 )
@@ -72,7 +72,7 @@ def study_kinds() -> StudyKinds:
     """What studies can ask for."""
     from iolab.study.kinds import StudyKinds
 
-    loads = tuple(kind.make_study() for kind in LOADS)
+    loads = tuple(kind.make_study_kind() for kind in LOADS)
     return StudyKinds(loads, import_attribute(GUESTS.study)())
 
 
@@ -81,7 +81,7 @@ def session_kinds() -> SessionKinds:
     """What sessions can make."""
     from iolab.session.kinds import SessionKinds
 
-    loads = tuple(kind.load_session() for kind in LOADS)
+    loads = tuple(kind.make_session_kind() for kind in LOADS)
     return SessionKinds(loads=loads, hosts=import_attribute(GUESTS.session)(), study=study_kinds())
 
 

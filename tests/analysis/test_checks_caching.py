@@ -10,7 +10,7 @@ from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_bytes_moved,
     check_cache_hits,
-    check_target_is_memory,
+    check_target_in_memory,
     check_unwritten_extents,
 )
 from iolab.core.run import CacheProof, DeviceDelta, ExtentProof
@@ -34,9 +34,9 @@ def test_a_further_directory_of_a_host_is_judged_by_its_own_facts() -> None:
         "c1": facts_of("c1"),
         "c1 /mnt/m": facts_of("c1", in_memory=True, fs_type="tmpfs", device=None, devices=()),
     }
-    assert level(check_target_is_memory, healthy(), facts) is VALID
-    assert level(check_target_is_memory, healthy(target_key="c1"), facts) is VALID
-    assert level(check_target_is_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
+    assert level(check_target_in_memory, healthy(), facts) is VALID
+    assert level(check_target_in_memory, healthy(target_key="c1"), facts) is VALID
+    assert level(check_target_in_memory, healthy(target_key="c1 /mnt/m"), facts) is INVALID
     assert level(check_bytes_moved, healthy(), facts) is VALID
     assert level(check_bytes_moved, healthy(target_key="c1 /mnt/m"), facts) is INDICATIVE
 
@@ -81,12 +81,12 @@ def test_unknown_memory_is_not_assumed() -> None:
 
 
 def test_a_target_in_memory_is_no_storage() -> None:
-    assert level(check_target_is_memory, healthy()) is VALID
+    assert level(check_target_in_memory, healthy()) is VALID
     tmpfs = facts_of(in_memory=True, fs_type="tmpfs", device=None, devices=())
-    assert level(check_target_is_memory, healthy(), {"c1": tmpfs}) is INVALID
+    assert level(check_target_in_memory, healthy(), {"c1": tmpfs}) is INVALID
     ram_disk = facts_of(device="loop0", devices=("loop0",), memory_backed=True)
-    assert level(check_target_is_memory, healthy(), {"c1": ram_disk}) is INDICATIVE
-    assert level(check_target_is_memory, healthy(), {}) is INDICATIVE
+    assert level(check_target_in_memory, healthy(), {"c1": ram_disk}) is INDICATIVE
+    assert level(check_target_in_memory, healthy(), {}) is INDICATIVE
 
 
 @pytest.mark.parametrize(

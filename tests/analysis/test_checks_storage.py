@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.checks.bytes import check_bytes_moved
 from iolab.analysis.checks.storage_bytes import check_storage_bytes
-from iolab.analysis.storage_bytes import storage_byte_account
+from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level
@@ -78,7 +78,7 @@ def test_a_node_that_was_not_counted_leaves_it_open() -> None:
 def test_without_nodes_and_with_a_hypervisor_there_is_nothing_to_hold() -> None:
     assert level(check_storage_bytes, healthy()) is None
     watching = replace(node("hv", 0.0, 0.0), role=Role.HYPERVISOR)
-    assert storage_byte_account(run(watching), {}) is None
+    assert storage_byte_balance(run(watching), {}) is None
     assert level(check_storage_bytes, run(watching)) is None
 
 
@@ -86,10 +86,10 @@ def test_disks_that_nodes_of_one_kernel_share_count_once() -> None:
     record = run(node("s1", 1.0, 0.0), node("s2", 1.0, 0.0))
     kernel = facts_of("s1").kernel
     facts = {name: replace(facts_of(name), kernel=kernel) for name in ("s1", "s2")}
-    account = storage_byte_account(record, facts)
+    account = storage_byte_balance(record, facts)
     assert account is not None
     assert account.moved_read == pytest.approx(CLAIMED, abs=8)
-    apart = storage_byte_account(record, {name: facts_of(name) for name in ("s1", "s2")})
+    apart = storage_byte_balance(record, {name: facts_of(name) for name in ("s1", "s2")})
     assert apart is not None
     assert apart.moved_read == pytest.approx(2 * CLAIMED, abs=8)
 
@@ -106,7 +106,7 @@ def test_ports_are_summed_from_first_to_last_sample_without_the_loopback() -> No
         collector.add(0, sample)
         collector.add(1, sample)
     record = replace(run(node("s1", 1.0, 0.0)), counters=collector.build_table())
-    account = storage_byte_account(record, {})
+    account = storage_byte_balance(record, {})
     assert account is not None
     assert (account.node_bytes[0].received_bytes, account.node_bytes[0].sent_bytes) == (440, 32)
 

@@ -22,7 +22,7 @@ from iolab.analysis.drive_pages import (
     smart_counters,
 )
 from iolab.analysis.steady import judge_steadiness
-from iolab.analysis.wear import media_step_bytes, run_wear, write_amplification
+from iolab.analysis.wear import drive_wear_of_run, media_step_bytes, write_amplification
 from iolab.core.drive import DriveReading, DriveReadings, LogPage
 from iolab.core.metric import DriveWear, MediaCounter
 from iolab.core.run import DeviceDelta, RunRecord
@@ -46,7 +46,7 @@ def on_drive(delta: DeviceDelta, readings: DriveReadings) -> RunRecord:
 
 
 def wear_of(delta: DeviceDelta, readings: DriveReadings) -> DriveWear:
-    (wear,) = run_wear(view_of(on_drive(delta, readings)))
+    (wear,) = drive_wear_of_run(view_of(on_drive(delta, readings)))
     return wear
 
 
@@ -176,7 +176,7 @@ def test_no_amplification_is_told_of_a_rate_that_was_not_steady() -> None:
     assert seen is not None
     steadiness = replace(seen.steadiness, status=SteadinessStatus.TRANSIENT)
     view = replace(view_of(record), steadiness_view=replace(seen, steadiness=steadiness))
-    (wear,) = run_wear(view)
+    (wear,) = drive_wear_of_run(view)
     assert wear.write_amplification is None
     assert wear.reason == "the rate was not steady"
 

@@ -20,9 +20,9 @@ from iolab.core.host import HostKind, HostSpec, Role
 from iolab.core.metric import (
     BytesWrittenByLayer,
     HostResult,
+    HypervisorResult,
     LatencyLayer,
     LayerLatency,
-    NodeResult,
     Outlier,
     Result,
 )
@@ -50,7 +50,7 @@ from iolab.guests.hosts import guest_specs
 from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Access, Job
 from iolab.store.documents import Manifest
-from iolab.study.targets import hosts_making_load
+from iolab.study.targets import load_hosts
 from tests.report.machines import GIB, facts_of
 from tests.report.synthetic import (
     GO_NS,
@@ -184,7 +184,7 @@ def _point(workload: Workload, values: tuple[int | str, ...]) -> Point:
 
 def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     """The record of plain load by these guests, with their nodes beside them."""
-    hosts = hosts_making_load(source.study, "default", run.point.per_node)
+    hosts = load_hosts(source.study, "default", run.point.per_node)
     own = replace(source.study.configurations[0], hosts=hosts)
     plain = record_of(replace(source, study=replace(source.study, configurations=(own,))), run)
     bystanders = tuple(
@@ -281,7 +281,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
             for key, one in metrics.items()
         }
         nodes.append(
-            NodeResult(
+            HypervisorResult(
                 node,
                 guests,
                 own,

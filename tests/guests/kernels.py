@@ -8,7 +8,7 @@ import lzma
 import struct
 from typing import Final
 
-from iolab.guests.kit.image import Packing
+from iolab.guests.kit.image import KernelCompression
 
 PLAIN: Final = 0
 
@@ -38,15 +38,15 @@ def bz_image(content: bytes, *, sectors: int = 3, version: int = 0x20F) -> bytes
     return bytes(image) + content + b"what stands behind"
 
 
-def packed(packing: Packing, content: bytes) -> bytes:
+def packed(packing: KernelCompression, content: bytes) -> bytes:
     """As the kernel's build packs it: all but gzip with the size behind."""
     size = struct.pack("<I", len(content))
     match packing:
-        case Packing.GZIP:
+        case KernelCompression.GZIP:
             return gzip.compress(content)
-        case Packing.XZ:
+        case KernelCompression.XZ:
             return lzma.compress(content, check=lzma.CHECK_CRC32) + size
-        case Packing.BZIP2:
+        case KernelCompression.BZIP2:
             return bz2.compress(content) + size
         case _:
             return content + size

@@ -10,7 +10,7 @@ from typing import Final
 
 from iolab.guests.kit.build import GuestKit, GuestKitBuilder, build_guest_kit
 from iolab.guests.kit.debian import AptKernelSource, PathPrograms
-from iolab.guests.kit.image import Packing
+from iolab.guests.kit.image import KernelCompression
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
 
 RELEASE: Final = "6.1.0-9-cloud-amd64"
@@ -171,7 +171,7 @@ class KitBench:
         self.tell("image", ALONE)
         self.library.write_bytes(b"a library")
         self.tell("libraries", f"\tlibaio.so.1 => {self.library} (0x00007f)\n")
-        self.put_kernel(bz_image(packed(Packing.GZIP, elf_kernel())))
+        self.put_kernel(bz_image(packed(KernelCompression.GZIP, elf_kernel())))
         for name, content in MODULES.items():
             self.put_module(name, content)
 

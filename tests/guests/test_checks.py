@@ -17,11 +17,11 @@ from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import empty_counter_table
 from iolab.guests.analysis import (
-    check_disk_iops_limit,
     check_emulated_guest,
-    check_guest_limited,
+    check_guest_bound,
     check_guest_starved,
-    check_simulated_disk,
+    check_limited_disk,
+    check_modelled_disk,
 )
 from iolab.guests.guest import Accelerator, DiskKind, GuestRun, GuestUse
 from iolab.hosts.telemetry import CounterCollector
@@ -49,10 +49,10 @@ from tests.judging import KEY_VALUE_CHECKS, METADATA_CHECKS, judge
 
 OF_GUESTS = (
     check_emulated_guest,
-    check_simulated_disk,
-    check_disk_iops_limit,
+    check_modelled_disk,
+    check_limited_disk,
     check_guest_starved,
-    check_guest_limited,
+    check_guest_bound,
 )
 USED = GuestUse(wall_s=32.0, vcpu_run_s=30.0, vcpu_wait_s=1.0, cpu_s=31.0)
 
@@ -89,7 +89,7 @@ def test_guests_in_order_are_valid(check: Check[RunView]) -> None:
 
 def test_other_load_of_guests_is_asked_what_runs_it() -> None:
     for checks in (METADATA_CHECKS, KEY_VALUE_CHECKS):
-        assert {check_emulated_guest, check_simulated_disk, check_guest_starved} <= set(checks)
+        assert {check_emulated_guest, check_modelled_disk, check_guest_starved} <= set(checks)
 
 
 def test_one_emulated_guest_makes_the_run_indicative() -> None:
@@ -116,11 +116,11 @@ def test_guests_of_somebody_else_tell_what_runs_them(told: str | None, expected:
 
 def test_a_modelled_disk_is_no_storage() -> None:
     modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000)
-    answer = ask(check_simulated_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=modelled)))
+    answer = ask(check_modelled_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=modelled)))
     assert answer.level is INDICATIVE
     assert "10 ms" in answer.message
     assert (
-        level(check_simulated_disk, run(fleet=fleet_of(*map(given, GUESTS), settings=None))) is None
+        level(check_modelled_disk, run(fleet=fleet_of(*map(given, GUESTS), settings=None))) is None
     )
 
 
@@ -138,7 +138,7 @@ def test_a_limit_that_is_reached_shapes_the_result(
     limit: int | None, expected: Level | None, at_limit: int
 ) -> None:
     settings = replace(SETTINGS, iops_limit=limit)
-    answer = ask(check_disk_iops_limit, run(fleet=fleet_of(*map(guest, GUESTS), settings=settings)))
+    answer = ask(check_limited_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=settings)))
     assert answer.level is expected
     if expected is INDICATIVE:
         assert answer.evidence["guests_at_limit"] == at_limit
@@ -160,7 +160,7 @@ def test_the_limit_of_a_guests_disk_is_what_limits_it(limit: int, *, is_certain:
 def test_one_guest_at_its_limit_is_enough() -> None:
     settings = replace(SETTINGS, iops_limit=2000)
     record = run(fleet=fleet_of(*map(guest, GUESTS), settings=settings), bursts=slow(4, 2000))
-    answer = ask(check_disk_iops_limit, record)
+    answer = ask(check_limited_disk, record)
     assert (answer.level, answer.evidence["guest"]) == (INDICATIVE, GUESTS[3])
     assert "1 of 4 guests" in answer.message
 
@@ -237,7 +237,7 @@ def test_stolen_time_is_told_once() -> None:
 )
 def test_a_loop_that_runs_empty_is_the_guests(lat_ms: float, ios: int, expected: Level) -> None:
     record = run(bursts=slow(lat_ms, ios))
-    answer = ask(check_guest_limited, record)
+    answer = ask(check_guest_bound, record)
     assert answer.level is expected, answer.message
     if expected is INVALID:
         assert answer.evidence["guest"] == GUESTS[3]
@@ -259,8 +259,8 @@ def test_what_the_windows_edges_hide_is_granted() -> None:
         every = {name: [Burst(ios=ios, lat_ns=100_000_000, spans=1)] for name in GUESTS}
         return run(bursts=every, fleet=fleet_of(*map(given, GUESTS)))
 
-    assert level(check_guest_limited, short(60)) is VALID
-    assert level(check_guest_limited, short(50)) is INVALID
+    assert level(check_guest_bound, short(60)) is VALID
+    assert level(check_guest_bound, short(50)) is INVALID
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_latency_that_the_hypervisor_knows_nothing_of(
     below_ms: float, use: GuestUse | None, expected: Level
 ) -> None:
     odd = one_odd(blocks=(blocks(lat_ms=below_ms),), use=use)
-    answer = ask(check_guest_limited, run(fleet=fleet_of(*odd)))
+    answer = ask(check_guest_bound, run(fleet=fleet_of(*odd)))
     assert answer.level is expected, answer.message
     if expected is not VALID:
         assert answer.evidence["guest"] == GUESTS[3]
@@ -295,14 +295,14 @@ def test_polling_for_an_idle_guest_on_kvm_is_no_work_of_the_guest(
     for place in range(len(GUESTS)):
         samples(collector, place, {"cpu": {"0@0": {"idle_ns": SECOND}}})
     record = replace(run(fleet=fleet_of(*odd)), counters=collector.build_table())
-    assert ask(check_guest_limited, record).level is expected
+    assert ask(check_guest_bound, record).level is expected
 
 
 def test_what_entering_a_guest_costs_on_fast_disks_is_not_told() -> None:
     # 8 in flight of 60 us: 133,333 a second, of which the hypervisor sees 20 us.
     fast = {name: [Burst(ios=133_333, lat_ns=60_000)] for name in GUESTS}
     served = tuple(guest(name, blocks=(blocks(lat_ms=0.02),), use=USED) for name in GUESTS)
-    assert level(check_guest_limited, run(bursts=fast, fleet=fleet_of(*served))) is VALID
+    assert level(check_guest_bound, run(bursts=fast, fleet=fleet_of(*served))) is VALID
 
 
 def test_a_disk_at_its_limit_lets_both_wait() -> None:
@@ -314,27 +314,27 @@ def test_a_disk_at_its_limit_lets_both_wait() -> None:
     )
     settings = replace(SETTINGS, iops_limit=200)
     record = run(job=job, bursts=held, fleet=fleet_of(*served, settings=settings))
-    assert level(check_guest_limited, record) is VALID
-    assert level(check_disk_iops_limit, record) is INDICATIVE
+    assert level(check_guest_bound, record) is VALID
+    assert level(check_limited_disk, record) is INDICATIVE
 
 
 def test_few_ios_say_nothing_of_latency() -> None:
     rare = {name: [Burst(ios=1, lat_ns=8_000_000_000)] for name in GUESTS}
     served = tuple(guest(name, blocks=(blocks(30 * BLOCK, lat_ms=1),), use=USED) for name in GUESTS)
-    assert level(check_guest_limited, run(bursts=rare, fleet=fleet_of(*served))) is VALID
+    assert level(check_guest_bound, run(bursts=rare, fleet=fleet_of(*served))) is VALID
 
 
 def test_a_paced_guest_of_somebody_else_cannot_be_judged() -> None:
     paced = replace(READS, rate_iops=IOPS)
     theirs = run(job=paced, fleet=fleet_of(*map(given, GUESTS), settings=None))
-    assert level(check_guest_limited, theirs) is INDICATIVE
-    assert level(check_guest_limited, run(job=paced)) is VALID
+    assert level(check_guest_bound, theirs) is INDICATIVE
+    assert level(check_guest_bound, run(job=paced)) is VALID
     closed = run(fleet=fleet_of(*map(given, GUESTS), settings=None))
-    assert level(check_guest_limited, closed) is VALID
+    assert level(check_guest_bound, closed) is VALID
 
 
 def test_guests_that_are_not_the_runs_hosts_are_nobodys() -> None:
     strangers = tuple(GuestRun(f"x{name}", PLACES[name]) for name in GUESTS)
     record = replace(run(), fleet=fleet_of(*strangers), counters=empty_counter_table())
-    assert level(check_guest_limited, record) is None
+    assert level(check_guest_bound, record) is None
     assert judge(record, facts()).nodes == ()

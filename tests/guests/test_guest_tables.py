@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from iolab.analysis.storage_bytes import distinct_devices
 from iolab.core.metric import (
     CheckResult,
+    HypervisorResult,
     LatencyLayer,
     LayerLatency,
     Level,
     Metric,
-    NodeResult,
     Outlier,
     Result,
     Verdict,
@@ -104,9 +104,9 @@ def test_a_boot_may_take_as_long_as_was_written() -> None:
 
 
 def test_layers_of_several_nodes_weigh_every_io_the_same() -> None:
-    def node(name: str, mean: float, ios: int, *layers: LatencyLayer) -> NodeResult:
+    def node(name: str, mean: float, ios: int, *layers: LatencyLayer) -> HypervisorResult:
         own = tuple(LayerLatency(layer, Direction.READ, mean, ios) for layer in layers)
-        return NodeResult(name, ("vm",), {}, own)
+        return HypervisorResult(name, ("vm",), {}, own)
 
     both = (LatencyLayer.ENGINE, LatencyLayer.GUEST)
     found = fleet_layer_latencies([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])

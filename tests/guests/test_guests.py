@@ -18,8 +18,8 @@ from iolab.guests.hosts import image_directory, knee_guest_counts
 from iolab.study.parse import StudyOverrides, options_for_resume
 from iolab.study.schedule import expand_points, searches_in, shared_data_sets
 from iolab.study.targets import (
-    hosts_making_load,
     hypervisors_of_study,
+    load_hosts,
     monitored_host_specs,
     targets_of_study,
 )
@@ -77,7 +77,7 @@ def test_points_say_how_many_guests_of_a_node_take_part() -> None:
         *((8, 1), (8, 2), (8, 3)),
     ]
     assert points[0].title_text == "w iodepth=1 vms_per_node=1"
-    assert hosts_making_load(study, "default", 2) == (
+    assert load_hosts(study, "default", 2) == (
         *("node-1-vm01", "node-1-vm02"),
         *("node-2-vm01", "node-2-vm02"),
     )
@@ -152,7 +152,7 @@ def test_guests_that_exist_take_the_place_of_those_to_boot() -> None:
     )
     assert {target.path for target in targets_of_study(study)} == {"/data"}
     assert [spec.node for spec in study.hosts[2:]] == ["hv-1"] * 3 + ["hv-2"] * 3
-    assert hosts_making_load(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
+    assert load_hosts(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
 
 
 def test_configurations_may_name_the_nodes_of_guests_that_exist() -> None:

@@ -13,8 +13,8 @@ from iolab.guests.kit.image import (
     PROGRAMS,
     REGULAR_FILE,
     CpioEntry,
-    Packing,
-    Payload,
+    KernelCompression,
+    KernelPayload,
     cpio_archive,
     is_module,
     kernel_payload,
@@ -33,17 +33,23 @@ LZ4 = b"\x02!L\x18" + b"not really"
 ZSTD = b"(\xb5/\xfd" + b"not really"
 
 
-@pytest.mark.parametrize("packing", [Packing.GZIP, Packing.XZ, Packing.BZIP2])
+@pytest.mark.parametrize(
+    "packing", [KernelCompression.GZIP, KernelCompression.XZ, KernelCompression.BZIP2]
+)
 @pytest.mark.parametrize("sectors", [0, 3, 30])
-def test_a_kernel_that_python_unpacks(packing: Packing, sectors: int) -> None:
+def test_a_kernel_that_python_unpacks(packing: KernelCompression, sectors: int) -> None:
     found = kernel_payload(bz_image(packed(packing, KERNEL), sectors=sectors))
-    assert found.packing is packing
-    assert unpack_content(found.packing, found.content) == KERNEL
+    assert found.compression is packing
+    assert unpack_content(found.compression, found.content) == KERNEL
 
 
-@pytest.mark.parametrize(("packing", "content"), [(Packing.LZ4, LZ4), (Packing.ZSTD, ZSTD)])
-def test_a_kernel_for_a_program_comes_without_its_size(packing: Packing, content: bytes) -> None:
-    assert kernel_payload(bz_image(packed(packing, content))) == Payload(packing, content)
+@pytest.mark.parametrize(
+    ("packing", "content"), [(KernelCompression.LZ4, LZ4), (KernelCompression.ZSTD, ZSTD)]
+)
+def test_a_kernel_for_a_program_comes_without_its_size(
+    packing: KernelCompression, content: bytes
+) -> None:
+    assert kernel_payload(bz_image(packed(packing, content))) == KernelPayload(packing, content)
     assert packing in PROGRAMS
     with pytest.raises(ValueError, match="needs a program"):
         unpack_content(packing, content)
@@ -52,7 +58,7 @@ def test_a_kernel_for_a_program_comes_without_its_size(packing: Packing, content
 def test_the_old_form_of_xz_is_unpacked_too() -> None:
     alone = lzma.compress(KERNEL, format=lzma.FORMAT_ALONE)
     found = kernel_payload(bz_image(alone + b"size"))
-    assert unpack_content(found.packing, found.content) == KERNEL
+    assert unpack_content(found.compression, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,7 @@ def test_the_old_form_of_xz_is_unpacked_too() -> None:
         (b"", "no Linux boot header"),
         (bytes(4096), "no Linux boot header"),
         (bz_image(LZ4, version=0x207), "older than Linux"),
-        (bz_image(packed(Packing.GZIP, KERNEL))[:-40], "ends before its payload"),
+        (bz_image(packed(KernelCompression.GZIP, KERNEL))[:-40], "ends before its payload"),
         (bz_image(b""), "ends before its payload"),
         (bz_image(b"unheard of"), r"packed in an unknown way \(756e68656172\)"),
     ],
@@ -71,8 +77,10 @@ def test_what_is_no_image_says_why(image: bytes, reason: str) -> None:
         kernel_payload(image)
 
 
-@pytest.mark.parametrize("packing", [Packing.GZIP, Packing.XZ, Packing.BZIP2])
-def test_damage_is_found(packing: Packing) -> None:
+@pytest.mark.parametrize(
+    "packing", [KernelCompression.GZIP, KernelCompression.XZ, KernelCompression.BZIP2]
+)
+def test_damage_is_found(packing: KernelCompression) -> None:
     content = bytearray(packed(packing, KERNEL))
     content[12:40] = bytes(28)
     with pytest.raises(ValueError, match=f"damaged {packing}"):

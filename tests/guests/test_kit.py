@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import EngineError
 from iolab.guests.kit.build import GuestKit, NodeKitPaths, build_guest_kit, install_kit_on_node
-from iolab.guests.kit.image import Packing
+from iolab.guests.kit.image import KernelCompression
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.kit_cache import TOKEN
 from tests.guests.cpio import read_newc
@@ -134,7 +134,7 @@ def test_where_the_mirror_has_dropped_what_old_lists_name_ours_are_fetched(bench
 
 @pytest.mark.parametrize(("program", "magic"), [("lz4", b"\x02!L\x18"), ("zstd", b"(\xb5/\xfd")])
 def test_a_kernel_that_a_program_unpacks(bench: KitBench, program: str, magic: bytes) -> None:
-    bench.put_kernel(bz_image(packed(Packing.LZ4, magic + KERNEL)))
+    bench.put_kernel(bz_image(packed(KernelCompression.LZ4, magic + KERNEL)))
     assert bench.kit().kernel.read_bytes() == KERNEL
     bench.agent.write_bytes(b"another")
     bench.remove(program)
@@ -215,7 +215,10 @@ def test_a_package_without_a_kernel_is_told(bench: KitBench) -> None:
     ("image", "reason"),
     [
         (b"not a kernel", "it has no Linux boot header"),
-        (bz_image(packed(Packing.GZIP, elf_kernel(note=1))), r"no entry for direct boot \(CONFIG_"),
+        (
+            bz_image(packed(KernelCompression.GZIP, elf_kernel(note=1))),
+            r"no entry for direct boot \(CONFIG_",
+        ),
     ],
 )
 def test_a_kernel_that_no_guest_boots_is_told(bench: KitBench, image: bytes, reason: str) -> None:
@@ -235,7 +238,7 @@ def test_a_kernel_without_the_modules_is_told(bench: KitBench) -> None:
 
 @pytest.mark.parametrize("program", ["lz4", "mke2fs", "dpkg-deb"])
 def test_a_full_disk_is_told(bench: KitBench, program: str) -> None:
-    bench.put_kernel(bz_image(packed(Packing.LZ4, b"\x02!L\x18" + KERNEL)))
+    bench.put_kernel(bz_image(packed(KernelCompression.LZ4, b"\x02!L\x18" + KERNEL)))
     bench.tell(f"{program} fails", f"{program}: x: No space left on device\n")
     with pytest.raises(EngineError, match="no room left in") as caught:
         bench.kit()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, read_foreign_files
-from iolab.importers.line_account import LineAccount
+from iolab.importers.line_coverage import LineCoverage
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import plan_imported_session
 from tests.cli.in_process import call
@@ -27,7 +27,7 @@ MDTEST = "mdtest/one-4.0.0.txt"
 
 
 def test_lines_with_no_mark_are_the_remainder() -> None:
-    account = LineAccount("a.txt", ["one", "", "three", "four", " ", "six", "seven"])
+    account = LineCoverage("a.txt", ["one", "", "three", "four", " ", "six", "seven"])
     account.mark_read(1)
     account.mark_left_out(4, 5, "The report is cut off.")
     entries = [(entry.first_line, entry.last_line) for entry in account.unmarked_lines()]
@@ -94,8 +94,8 @@ def test_no_line_of_a_recorded_file_is_left_without_a_word(name: str, tmp_path: 
         if importer.recognises(file):
             with suppress(ForeignFileError):
                 importer.read(file, ImportFolder([file]))
-                assert file.line_account.is_begun
-                assert file.line_account.unmarked_lines() == []
+                assert file.line_coverage.is_begun
+                assert file.line_coverage.unmarked_lines() == []
 
 
 def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.storage_bytes import storage_byte_account
+from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
 from iolab.core.host import Role
 from iolab.core.metric import HostResult, Metric, Result, Spread
@@ -23,7 +23,7 @@ from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.runs import (
     HOSTS_SHOWN,
     SHOWN_METRICS,
-    byte_account_table,
+    byte_balance_table,
     host_shares_table,
     slowest_and_fastest_shares_table,
     spread_rows,
@@ -163,10 +163,10 @@ def test_a_hypervisor_is_no_storage_and_no_client(source: Source) -> None:
 
 def test_the_account_is_a_table_with_every_node(source: Source) -> None:
     record = replace(beside(source, Role.STORAGE, 0), redundancy=Redundancy(3.0, 2.0))
-    account = storage_byte_account(record, {})
+    account = storage_byte_balance(record, {})
     assert account is not None
     assert account.expected_read == 2 * account.claimed_read
-    rows = [[cell.text for cell in row] for row in byte_account_table(account).rows]
+    rows = [[cell.text for cell in row] for row in byte_balance_table(account).rows]
     assert [row[0] for row in rows] == [
         "claimed by clients",
         "expected of disks",

@@ -14,7 +14,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.errors import IolabError
-from iolab.guests.fleet import GuestKits, GuestSession
+from iolab.guests.fleet import GuestKits, GuestSessionKind
 from iolab.guests.hosts import booted_guest_specs
 from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import StopRequest
@@ -184,7 +184,7 @@ class Stage:
                 self.notes,
                 self.stop,
                 session_id="trial-1",
-                kinds=replace(session_kinds(), hosts=GuestSession(self.kit)),
+                kinds=replace(session_kinds(), hosts=GuestSessionKind(self.kit)),
                 earlier=self.earlier,
                 clock=LoopClock(),
                 host_factory=self._reach if self.again is not None else None,

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta, PlannedRun, Point
-from iolab.core.target_state import Ledger, LedgerTarget
+from iolab.core.target_state import Ledger, TargetEntry
 from iolab.hosts.device_counters import DeviceSnapshot, DiskCounts
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device_facts
-from iolab.targets.state import PREPARING, SessionLedger, account_at_end, account_at_start
+from iolab.targets.state import PREPARING, SessionLedger, entry_at_end, entry_at_start
 from iolab.targets.work_directory import WorkDirectory
 from tests.analysis.records import WRITES, healthy
 from tests.fakes.host import FakeHost
@@ -23,7 +23,7 @@ TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
 FACTS = with_device_facts(machine_facts(None), DEVICE)
 BOOT = FACTS.kernel.boot_id
 SITE = WorkDirectory(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
-KNOWN = LedgerTarget(
+KNOWN = TargetEntry(
     "c1", "c1", DEVICE.path, "S5", BOOT, counter_bytes=1000, written_bytes=700, filled=1.0
 )
 
@@ -32,19 +32,19 @@ def look(written: int) -> DeviceSnapshot:
     return DeviceSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
 
 
-def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
+def gone_on(known: TargetEntry, written: int) -> TargetEntry:
     """The account after a new segment has looked."""
     told: list[Ledger] = []
     books = SessionLedger(Ledger((known,)), told.append)
-    books.open_account(SITE, TARGET, FACTS, look(written), 1 << 20)
-    assert told[-1].target("c1") == books.account_of_target(SITE)
-    return books.account_of_target(SITE)
+    books.open_entry(SITE, TARGET, FACTS, look(written), 1 << 20)
+    assert told[-1].target("c1") == books.entry_of_target(SITE)
+    return books.entry_of_target(SITE)
 
 
 def test_what_is_new_begins_with_nothing() -> None:
     books = SessionLedger(Ledger(), lambda _: None)
-    books.open_account(SITE, TARGET, FACTS, look(5000), 1 << 20)
-    account = books.account_of_target(SITE)
+    books.open_entry(SITE, TARGET, FACTS, look(5000), 1 << 20)
+    account = books.entry_of_target(SITE)
     assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
 
 
@@ -70,7 +70,7 @@ def test_bytes_of_nobody_are_foreign() -> None:
         (KNOWN, 999, "replaced"),
     ],
 )
-def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, message: str) -> None:
+def test_what_cannot_be_known_is_said(known: TargetEntry, written: int, message: str) -> None:
     assert message in (gone_on(known, written).unknown or "")
 
 
@@ -78,14 +78,14 @@ def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
     known = replace(KNOWN, serial=None, restore_key="once", steady=(("a/b", True),))
     books = SessionLedger(Ledger((known,)), lambda _: None)
-    books.open_account(folder, TARGET, FACTS, look(1000), 1 << 20)
+    books.open_entry(folder, TARGET, FACTS, look(1000), 1 << 20)
     assert (
-        books.account_of_target(folder).restore_key,
-        books.account_of_target(folder).filled,
+        books.entry_of_target(folder).restore_key,
+        books.entry_of_target(folder).filled,
     ) == (None, 0.0)
-    books.save_accounts(replace(books.account_of_target(folder), restore_key="once", filled=2.0))
-    books.open_account(folder, TARGET, FACTS, look(9000), 1 << 20)
-    account = books.account_of_target(folder)
+    books.save_entries(replace(books.entry_of_target(folder), restore_key="once", filled=2.0))
+    books.open_entry(folder, TARGET, FACTS, look(9000), 1 << 20)
+    account = books.entry_of_target(folder)
     assert (account.restore_key, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
 
 
@@ -99,7 +99,7 @@ def test_the_start_state_is_gone_with_the_first_trim(
     job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
     made = replace(KNOWN, restore_key="once", steady=(("fleet/w", True),))
-    account = account_at_start(made, run)
+    account = entry_at_start(made, run)
     assert (account.filled, account.restore_key) == ((1.0, "once") if kept else (0.0, None))
     assert bool(account.steady) is kept
     assert account.pending_write == ("digest 1" if marked else "")
@@ -120,7 +120,7 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
     assert host.totals.write is not None
     engine = host.totals.write.bytes
     assert 10**9 < engine < 10**10
-    account = account_at_end(replace(KNOWN, serial=serial, pending_write="digest 1"), record, host)
+    account = entry_at_end(replace(KNOWN, serial=serial, pending_write="digest 1"), record, host)
     assert (account.written_bytes, account.pending_write) == (700 + max(engine, counted), "")
     assert account.unknown is None
     (line,) = account.runs
@@ -129,13 +129,13 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
 
 def test_a_run_of_which_nothing_tells_what_it_wrote_leaves_the_account_unknown() -> None:
     record = healthy(WRITES, totals=None, devices=())
-    account = account_at_end(KNOWN, record, record.hosts[0])
+    account = entry_at_end(KNOWN, record, record.hosts[0])
     assert (account.written_bytes, account.unknown is None) == (700, False)
     reads = healthy(totals=None, devices=())
-    assert account_at_end(KNOWN, reads, reads.hosts[0]).unknown is None
+    assert entry_at_end(KNOWN, reads, reads.hosts[0]).unknown is None
 
 
 def test_a_run_that_only_reads_adds_nothing() -> None:
     reads = healthy()
-    account = account_at_end(KNOWN, reads, reads.hosts[0])
+    account = entry_at_end(KNOWN, reads, reads.hosts[0])
     assert (account.written_bytes, account.runs[0].engine_bytes) == (700, 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.study.document import Path, line_numbers
+from iolab.study.document import KeyPath, line_numbers
 
 
 def test_keys_tables_and_elements_of_arrays_of_tables() -> None:
@@ -105,7 +105,7 @@ def test_every_key_of_any_valid_text_is_found(values: list[str]) -> None:
     assert set(_paths(tree, ())) == set(lines)
 
 
-def _paths(value: object, path: Path) -> list[Path]:
+def _paths(value: object, path: KeyPath) -> list[KeyPath]:
     found = [path] if path else []
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -16,7 +16,7 @@ from iolab.core.workload import Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, EngineReading, OutputReader
 from iolab.hosts.intervals import DirectionInterval, Interval
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 from iolab.units import NS_PER_S
 from tests.toy.kind import APPEND_ENGINE, AppendJob
 
@@ -133,4 +133,4 @@ class AppendReader:
         )
 
 
-SESSION: Final = LoadSession.for_engines(AppendEngine())
+SESSION: Final = LoadSessionKind.for_engines(AppendEngine())

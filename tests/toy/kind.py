@@ -13,7 +13,7 @@ from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
 from iolab.record import Record
 from iolab.study import values
-from iolab.study.kinds import LoadStudy, Programs
+from iolab.study.kinds import LoadStudyKind, Programs
 from iolab.study.load_tables import IO_INDICATORS, LoadTable, Sizes
 
 APPEND_ENGINE: Final = EngineName("append")
@@ -50,7 +50,7 @@ class AppendTable(LoadTable):
     ] = BY_IOPS
 
 
-class AppendStudy(LoadStudy):
+class AppendStudy(LoadStudyKind):
     """Its part of studies and plans."""
 
     tables = MappingProxyType({AppendTable: (APPEND_ENGINE,)})

@@ -42,7 +42,7 @@ from iolab.study.schedule import (
     build_point_at,
     searches_in,
 )
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 
 CONFIRMING_RUNS: Final = 2
 """Runs that confirm an answer at least: a single one has no spread of its own."""
@@ -463,7 +463,7 @@ def is_run_of_max_load_search(search: Search, run: Result) -> bool:
 
 def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    return sum(point.job_on(host).job_count for host in hosts_making_load_of_point(study, point))
+    return sum(point.job_on(host).job_count for host in load_hosts_of_point(study, point))
 
 
 def _has_same_load_with_rate_limit(run: Result, base: Point) -> bool:

@@ -10,7 +10,7 @@ from iolab.analysis.check import Check, CheckAnswer, CheckSlot
 from iolab.analysis.checks.bytes import (
     check_bytes_moved,
     check_hidden_layer,
-    check_target_is_memory,
+    check_target_in_memory,
 )
 from iolab.analysis.checks.client import (
     check_client_starved,
@@ -71,10 +71,18 @@ from iolab.analysis.service_time import (
 )
 from iolab.analysis.steady import judge_steadiness
 from iolab.analysis.sums import sum_measured_window
-from iolab.analysis.view import HostKindAnswers, RunView
-from iolab.analysis.wear import run_wear
+from iolab.analysis.view import HostKindQueries, RunView
+from iolab.analysis.wear import drive_wear_of_run
 from iolab.core.host import HostFacts
-from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
+from iolab.core.metric import (
+    HostResult,
+    HypervisorResult,
+    Metric,
+    Result,
+    Spread,
+    Verdict,
+    worst_level,
+)
 from iolab.core.run import RunRecord
 from iolab.core.tagged import type_tag_of
 from iolab.core.workload import AnyJob, Direction
@@ -114,7 +122,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_percentile_support,
     CheckSlot.PROCESSORS_REAL,
     CheckSlot.LIMITS,
-    check_target_is_memory,
+    check_target_in_memory,
     check_hidden_layer,
     check_bytes_moved,
     check_storage_bytes,
@@ -206,7 +214,7 @@ class LoadAnalysis(Generic[View]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> View:
         """The record measured, as its checks look at it: with what its seconds say of it."""
         steady = judge_steadiness(record)
@@ -239,12 +247,12 @@ class LoadAnalysis(Generic[View]):
         spread = run_spread(view.record, view.load)
         return {} if spread is None else {WHOLE_RUN: spread}
 
-    def node_results(self, view: View) -> tuple[NodeResult, ...]:  # noqa: ARG002 - of most
+    def node_results(self, view: View) -> tuple[HypervisorResult, ...]:  # noqa: ARG002 - of most
         """What the hosts of one node did together, for each node where the kind can tell that."""
         return ()
 
 
-class HostKindAnalysis(HostKindAnswers, Protocol):
+class HostKindAnalysis(HostKindQueries, Protocol):
     """A kind of host that is more than a machine, with its checks by the question they answer."""
 
     @property
@@ -341,7 +349,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         nodes=kind.node_results(view),
         load=type_tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
-        drives=run_wear(view),
+        drives=drive_wear_of_run(view),
         power=power,
     )
 

@@ -55,7 +55,7 @@ def is_percentile_supported(total: int, percent: float) -> bool:
     return total >= ios_needed_for_percentile(percent)
 
 
-def metric_scopes(directions: Directions) -> list[tuple[str, list[int]]]:
+def key_prefixes_and_directions(directions: Directions) -> list[tuple[str, list[int]]]:
     """Prefixes of keys and the directions that each speaks of: of all, then of each by itself."""
     each = ((f"{way.key}_", [int(way)]) for way in directions)
     return [("", [int(way) for way in directions]), *each] if directions else []
@@ -101,7 +101,7 @@ def group_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> d
 def _merged_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
     if hosts and float(load.seconds[hosts].min()) > 0:
-        for prefix, used in metric_scopes(directions):
+        for prefix, used in key_prefixes_and_directions(directions):
             for key, value in _rates_and_latencies(load, hosts, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in directions else ()
@@ -168,19 +168,19 @@ def metrics_with_intervals(
     directions: Directions,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    prefixes = [prefix for prefix, _ in metric_scopes(directions)]
-    bounded = bound_stall_percentiles(metrics, prefixes, "p99_5", steady)
+    prefixes = [prefix for prefix, _ in key_prefixes_and_directions(directions)]
+    bounded = with_stall_percentiles_as_bounds(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
         for key in _rate_metric_keys(record, load, directions):
             bounded[key] = rate_with_interval(bounded[key], steady)
-    for prefix, used in metric_scopes(directions):
+    for prefix, used in key_prefixes_and_directions(directions):
         bounded |= percentiles_with_intervals(
             bounded, prefix, PERCENTILES, record, load.measured_part, used
         )
     return bounded
 
 
-def bound_stall_percentiles(
+def with_stall_percentiles_as_bounds(
     metrics: Mapping[str, Metric],
     prefixes: Iterable[str],
     nearest: str,
@@ -206,7 +206,9 @@ def bound_stall_percentiles(
 def _rate_metric_keys(record: RunRecord, load: LoadSums, directions: Directions) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
     prefixes = [
-        prefix for prefix, used in metric_scopes(directions) if len(used) == len(directions)
+        prefix
+        for prefix, used in key_prefixes_and_directions(directions)
+        if len(used) == len(directions)
     ]
     keys = [f"{prefix}iops" for prefix in prefixes]
     expected = int(load.ios.sum()) * record.run.point.job.io_alignment_bytes

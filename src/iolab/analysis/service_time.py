@@ -11,7 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import latency_statistics, metric_scopes, metrics_from_values
+from iolab.analysis.metrics import (
+    key_prefixes_and_directions,
+    latency_statistics,
+    metrics_from_values,
+)
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations_in_window
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -22,7 +26,7 @@ from iolab.record import Record
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""
 
-_SCOPES: Final = metric_scopes(DIRECTIONS)
+_SCOPES: Final = key_prefixes_and_directions(DIRECTIONS)
 _KEYS: Final = tuple(
     f"{prefix}service_lat_ns_{name}"
     for prefix, _ in _SCOPES

@@ -1,4 +1,4 @@
-"""The account of bytes: what clients claim, and what the storage nodes moved for it."""
+"""The balance of bytes: what clients claim, and what the storage nodes moved for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iolab.record import Record
 LOOPBACK = "lo"
 
 
-class NodeBytes(Record):
+class StorageNodeBytes(Record):
     """What one storage node moved in a run.
 
     `devices` are its named disks, `read_bytes` and `write_bytes` their sums; None where it was
@@ -30,7 +30,7 @@ class NodeBytes(Record):
     sent_bytes: int | None
 
 
-class ByteAccount(Record):
+class ByteBalance(Record):
     """Clients and storage nodes over one whole run, warm-up included.
 
     The expected bytes are the claimed ones times the declared factors, None without a declaration;
@@ -43,11 +43,11 @@ class ByteAccount(Record):
     expected_write: float | None
     moved_read: int | None
     moved_write: int | None
-    node_bytes: tuple[NodeBytes, ...]
+    node_bytes: tuple[StorageNodeBytes, ...]
 
 
-def storage_byte_account(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteAccount | None:
-    """The account of a run that storage nodes were watched in, else None.
+def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteBalance | None:
+    """The balance of a run that storage nodes were watched in, else None.
 
     Nodes of one kernel (containers, network namespaces) see the same disks: each counts once.
     """
@@ -63,7 +63,7 @@ def storage_byte_account(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
     once = distinct_devices(((node.host, node.devices) for _, node in storage), facts)
-    return ByteAccount(
+    return ByteBalance(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
         expected_read=claimed[Direction.READ] * factors.read_factor if factors else None,
@@ -79,10 +79,10 @@ def _claimed_bytes(record: RunRecord, direction: Direction) -> int:
     return int(table.bytes[table.direction == direction].sum())
 
 
-def _bytes_of_storage_node(record: RunRecord, index: int, node: MonitoredHost) -> NodeBytes:
+def _bytes_of_storage_node(record: RunRecord, index: int, node: MonitoredHost) -> StorageNodeBytes:
     counted = bool(node.devices) and node.error is None
     received, sent = _received_and_sent_bytes(record, index)
-    return NodeBytes(
+    return StorageNodeBytes(
         host=node.host,
         devices=node.devices,
         read_bytes=sum(delta.read_bytes for delta in node.devices) if counted else None,

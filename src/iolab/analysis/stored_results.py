@@ -124,7 +124,7 @@ def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple
             continue
         figure = figures[key.workload]
         values = [finite_metric_value(run, figure) for run in runs if is_publishable(run)]
-        check = compare_repeats([value for value in values if value], figure)
+        check = repeats_disagree_check([value for value in values if value], figure)
         if check is not None:
             checks |= dict.fromkeys(
                 (_point_place(run) for run in runs if is_publishable(run)), check
@@ -136,7 +136,7 @@ def _point_place(run: Result) -> tuple[str, int, int]:
     return run.digest, run.repeat, run.attempt
 
 
-def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
+def repeats_disagree_check(values: Sequence[float], figure: str) -> CheckResult | None:
     """The objection to repeats that stand behind one value, all above 0; None where there is none.
 
     `figure` is the key of the metric that `values` are of.

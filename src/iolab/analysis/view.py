@@ -13,7 +13,7 @@ from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
 from iolab.analysis.window import MeasuredPart, Window, controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
-from iolab.core.metric import NodeResult
+from iolab.core.metric import HypervisorResult
 from iolab.core.resources import ResourceUse
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, rows_by_host
@@ -31,7 +31,7 @@ _COUNTED_DIRECTIONS: Final = (*Direction, *ServiceTime)
 """The rows of a host's bins of the whole run: directions, then their service times."""
 
 
-class HostKindAnswers(Protocol):
+class HostKindQueries(Protocol):
     """What a kind of host knows of those of a run that are of its kind."""
 
     def self_limited_hosts(self, view: RunView) -> frozenset[str]:
@@ -40,7 +40,7 @@ class HostKindAnswers(Protocol):
     def externally_counted_hosts(self, view: RunView) -> frozenset[str]:
         """Those whose processors' use something else counts."""
 
-    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
+    def nodes(self, view: RunView) -> tuple[HypervisorResult, ...]:
         """What those of each node did together, and what their node saw from inside."""
 
     def resource_uses(self, view: RunView) -> Iterable[ResourceUse]:
@@ -61,7 +61,7 @@ class RunView(Record, dict=True):
     telemetry: tuple[CounterSeries, ...]
     steadiness_view: SteadinessView | None = None
     service_times: OperationSums | None = None
-    host_kinds: tuple[HostKindAnswers, ...] = ()
+    host_kinds: tuple[HostKindQueries, ...] = ()
 
     @cached_property
     def _series_by_place(self) -> Mapping[_Place, tuple[CounterSeries, ...]]:

@@ -123,7 +123,7 @@ def _drive_change(host: HostRun, readings: DriveReadings, delta: DeviceDelta | N
     return DriveChange(host, before, after, delta, smart_before, smart_after, fault)
 
 
-def run_wear(view: RunView) -> tuple[DriveWear, ...]:
+def drive_wear_of_run(view: RunView) -> tuple[DriveWear, ...]:
     """What the run wrote on each drive, in the order of hosts and their drives."""
     changes = (change for index in range(len(view.hosts)) for change in drive_changes(view, index))
     return tuple(_drive_wear(view, change) for change in changes)
@@ -146,7 +146,9 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     rated = endurance_bytes(change.before)
     wear = replace(
         wear,
-        host_bytes=_stepped_counter_metric(change.written_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES),
+        host_bytes=_counter_difference_metric(
+            change.written_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
+        ),
         endurance_share=change.block_bytes / rated if rated else None,
         energy_wh=_energy_metric(change),
     )
@@ -157,7 +159,7 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     if grown < 0:
         return replace(wear, reason="the counter of what the flash wrote fell")
     wear = replace(
-        wear, media_bytes=_stepped_counter_metric(grown, step), media_counter=before.counter
+        wear, media_bytes=_counter_difference_metric(grown, step), media_counter=before.counter
     )
     if reason := _no_amplification_reason(view, change, grown, step):
         return replace(wear, reason=reason)
@@ -175,7 +177,7 @@ def media_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
     return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
 
 
-def _stepped_counter_metric(count: int, step: int) -> Metric:
+def _counter_difference_metric(count: int, step: int) -> Metric:
     """A difference of a counter that rounds up in steps, with what it leaves open."""
     return Metric(float(count), "bytes", float(max(count - step, 0)), float(count + step))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.commands import COMMANDS, Work, command_of
+from iolab.cli.commands import COMMANDS, CommandKind, command_of
 from iolab.cli.help import GroupedCommands, command_list_text
 from iolab.cli.limited import require_address_space
 from iolab.cli.output import (
@@ -84,7 +84,7 @@ def notice_for_slow_command(
 ) -> Iterator[None]:
     """Print a line on a terminal while a reading command takes longer than `silent_s`."""
     command = command_of(argv)
-    if not sys.stderr.isatty() or command is None or command.work is not Work.READS:
+    if not sys.stderr.isatty() or command is None or command.kind is not CommandKind.READS:
         yield
         return
     timer = Timer(silent_s, lambda: print_transient_message("Working: this takes a while."))

@@ -10,9 +10,9 @@ import typer
 
 from iolab.cli.options import (
     LOAD,
-    HostActivity,
     IoEngine,
     OutputFormat,
+    QuietOption,
     require_sensible_path,
     with_output_format,
 )
@@ -124,7 +124,7 @@ def bench(
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
-    quiet: HostActivity = False,
+    quiet: QuietOption = False,
     output: OutputFormat,
 ) -> None:
     """Compare directories under one load, without a study.

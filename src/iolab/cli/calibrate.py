@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import (
-    HostActivity,
     OutputFormat,
+    QuietOption,
     find_inventory,
     require_absolute,
     require_sensible_path,
@@ -112,7 +112,7 @@ def calibrate(
         typer.Option("--seconds", min=SECONDS_MIN, max=SECONDS_MAX, help="Length of a run."),
     ] = 5.0,
     out: OutOption = None,
-    quiet: HostActivity = False,
+    quiet: QuietOption = False,
     output: OutputFormat,
 ) -> None:
     """Compare the native engine with fio on a target."""

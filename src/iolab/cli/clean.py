@@ -62,7 +62,7 @@ def clean(
     import asyncio
 
     from iolab.core.host import HostKind, HostSpec
-    from iolab.session.discovery import find_leftovers
+    from iolab.session.discovery import list_or_remove_leftovers
 
     keys = store_keys(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
@@ -76,7 +76,7 @@ def clean(
         require_absolute(path)
         specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    searched = asyncio.run(find_leftovers(specs, absolute))
+    searched = asyncio.run(list_or_remove_leftovers(specs, absolute))
     leftovers = {name: left for name, left in searched.results.items() if left.has_any}
     removed: Mapping[str, Leftovers] = {}
     failed = dict(searched.errors)
@@ -86,7 +86,7 @@ def clean(
         _show_foreign_folders(searched.results)
     if leftovers and (yes or (not as_json and is_removal_confirmed())):
         again = [spec for spec in specs if spec.name in leftovers]
-        ended = asyncio.run(find_leftovers(again, absolute, remove=leftovers))
+        ended = asyncio.run(list_or_remove_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.results, failed | dict(ended.errors)
     if as_json:
         theirs = {name: left for name, left in searched.results.items() if left.foreign_folders}

@@ -20,12 +20,12 @@ class Group(Enum):
     OTHERS = "Results of others"
 
 
-class Work(Enum):
+class CommandKind(Enum):
     """What a command does, which decides how it meets limits on memory."""
 
     READS = "reads"
     """It runs in a child process under a limit, and prints that it works when it is slow."""
-    LOADS = "loads"
+    MAKES_LOAD = "makes load"
     """It makes load, whose processes must be children of the one that the user sees."""
     OTHER = "other"
 
@@ -41,7 +41,7 @@ class Command(NamedTuple):
     function: str
     summary: str
     group: Group
-    work: Work = Work.OTHER
+    kind: CommandKind = CommandKind.OTHER
     is_common: bool = False
     is_paged: bool = False
 
@@ -59,7 +59,7 @@ _TABLE: Final = (
         "iolab.cli.plan:check",
         "Check a study file without hosts.",
         Group.MEASURE,
-        Work.READS,
+        CommandKind.READS,
         is_common=True,
     ),
     Command(
@@ -67,7 +67,7 @@ _TABLE: Final = (
         "iolab.cli.plan:plan",
         "Show what a study would run, write and need, and for how long.",
         Group.MEASURE,
-        Work.READS,
+        CommandKind.READS,
         is_common=True,
         is_paged=True,
     ),
@@ -76,7 +76,7 @@ _TABLE: Final = (
         "iolab.cli.run:run",
         "Measure a study into a session.",
         Group.MEASURE,
-        Work.LOADS,
+        CommandKind.MAKES_LOAD,
         is_common=True,
     ),
     Command(
@@ -84,7 +84,7 @@ _TABLE: Final = (
         "iolab.cli.bench:bench",
         "Compare directories under one load, without a study.",
         Group.MEASURE,
-        Work.LOADS,
+        CommandKind.MAKES_LOAD,
         is_common=True,
     ),
     Command(
@@ -92,21 +92,21 @@ _TABLE: Final = (
         "iolab.cli.run:demo",
         "Measure this directory for some minutes, as an example.",
         Group.MEASURE,
-        Work.LOADS,
+        CommandKind.MAKES_LOAD,
     ),
     Command(
         "resume",
         "iolab.cli.run:resume",
         "Measure the missing and failed runs of a session.",
         Group.MEASURE,
-        Work.LOADS,
+        CommandKind.MAKES_LOAD,
     ),
     Command(
         "studies",
         "iolab.cli.plan:studies",
         "List the bundled studies.",
         Group.MEASURE,
-        Work.READS,
+        CommandKind.READS,
     ),
     Command(
         "ls",
@@ -121,7 +121,7 @@ _TABLE: Final = (
         "iolab.cli.show:show",
         "Show the results of a session, also of a running one.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
         is_common=True,
         is_paged=True,
     ),
@@ -130,7 +130,7 @@ _TABLE: Final = (
         "iolab.cli.show:explain",
         "Explain a check and what to do about it, or a word of the results.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
         is_paged=True,
     ),
     Command(
@@ -138,7 +138,7 @@ _TABLE: Final = (
         "iolab.cli.report:report",
         "Write the report of sessions as HTML, PDF or Markdown.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
         is_common=True,
     ),
     Command(
@@ -146,7 +146,7 @@ _TABLE: Final = (
         "iolab.cli.compare:compare",
         "Compare two sessions, or the configurations of one.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
         is_common=True,
         is_paged=True,
     ),
@@ -155,7 +155,7 @@ _TABLE: Final = (
         "iolab.cli.compare:history",
         "Find where results changed over many sessions.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
         is_paged=True,
     ),
     Command(
@@ -163,21 +163,21 @@ _TABLE: Final = (
         "iolab.cli.predict:predict",
         "Predict the rate at a load that was not measured.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
     ),
     Command(
         "choose",
         "iolab.cli.choose:choose",
         "Rank configurations against a need.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
     ),
     Command(
         "export",
         "iolab.cli.exchange:export",
         "Print or write the results for other programs.",
         Group.READ,
-        Work.READS,
+        CommandKind.READS,
     ),
     Command(
         "serve",
@@ -210,14 +210,14 @@ _TABLE: Final = (
         "iolab.cli.calibrate:calibrate",
         "Compare the native engine with fio on a target.",
         Group.HOSTS,
-        Work.LOADS,
+        CommandKind.MAKES_LOAD,
     ),
     Command(
         "import",
         "iolab.cli.exchange:import_",
         "Read results of other tools into a session, and judge them.",
         Group.OTHERS,
-        Work.READS,
+        CommandKind.READS,
         is_common=True,
     ),
     Command(
@@ -225,7 +225,7 @@ _TABLE: Final = (
         "iolab.cli.reference:reference",
         "Show the published results that come with iolab.",
         Group.OTHERS,
-        Work.READS,
+        CommandKind.READS,
         is_paged=True,
     ),
     Command(
@@ -233,7 +233,7 @@ _TABLE: Final = (
         "iolab.cli.reference:audit",
         "Check whether the figures of a set of results agree.",
         Group.OTHERS,
-        Work.READS,
+        CommandKind.READS,
         is_paged=True,
     ),
 )

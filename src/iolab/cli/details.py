@@ -70,16 +70,16 @@ _DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Directio
 
 def session_details(
     results: Sequence[Result],
-    read_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
+    read_latency_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
     read_slow_ios: Callable[[Result], Sequence[SlowIoContext]] = lambda _: (),
 ) -> Iterator[tuple[str, list[RenderableType]]]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
     Each part after its title; runs of one workload and configuration are a part. What a valid check
     says and rests on is in the report's appendix and in `show --json`. What checks have in common
-    in several runs stands before them, and not in each again. `read_curves` gives the latencies of
-    a run by operation, which are drawn as a histogram, `read_slow_ios` its slowest I/Os where they
-    were requested.
+    in several runs stands before them, and not in each again. `read_latency_curves` gives the
+    latencies of a run by operation, which are drawn as a histogram, `read_slow_ios` its slowest
+    I/Os where they were requested.
     """
     shared = _shared_check_texts(results)
     if len(results) > 1 and (lines := list(_check_lines_of_all_runs(results, shared))):
@@ -94,7 +94,7 @@ def session_details(
             part
             for run in runs
             for part in (
-                *_run_lines(run, shared, read_curves(run), has_several=has_several),
+                *_run_lines(run, shared, read_latency_curves(run), has_several=has_several),
                 *_slow_io_lines(read_slow_ios(run)),
             )
         ]
@@ -103,10 +103,10 @@ def session_details(
 
 def run_detail_lines(
     results: Sequence[Result],
-    read_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
+    read_latency_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
 ) -> Iterator[RenderableType]:
     """All parts of `session_details` one after the other."""
-    for _, parts in session_details(results, read_curves):
+    for _, parts in session_details(results, read_latency_curves):
         yield from parts
 
 

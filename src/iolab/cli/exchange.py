@@ -83,7 +83,7 @@ def import_(
     from iolab.core.host import HostFacts
     from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
     from iolab.importers.files import ForeignFileError, read_foreign_files
-    from iolab.importers.line_account import left_out_line_messages
+    from iolab.importers.line_coverage import left_out_line_messages
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import plan_imported_session, write_imported_session
     from iolab.importers.submissions.rows import (
@@ -258,11 +258,11 @@ def export(
             _print_or_write_export(columns_csv(columns), out)
     elif kind is ExportFormat.IOLOG:
         if out is not None and out.is_dir():
-            files = dict(_recorded_iologs(reader, out))
+            files = dict(_iolog_paths_and_texts(reader, out))
             number, written = len(files), "recordings"
             replace_files(files)
         else:
-            (text, *more) = dict(_recorded_iologs(reader, Path())).values()
+            (text, *more) = dict(_iolog_paths_and_texts(reader, Path())).values()
             if more:
                 print_message(
                     f"The first of {len(more) + 1} recordings; for a file each name a directory "
@@ -278,7 +278,7 @@ def export(
         print_message(f"{number} {written} written as {kind.value}.")
 
 
-def _recorded_iologs(reader: SessionReader, folder: Path) -> Iterator[tuple[Path, str]]:
+def _iolog_paths_and_texts(reader: SessionReader, folder: Path) -> Iterator[tuple[Path, str]]:
     """The I/Os that each host recorded in each run, with a file's path; UsageError if none."""
     recordings = [
         (result, output)

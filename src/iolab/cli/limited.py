@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-from iolab.cli.commands import Work, command_of
+from iolab.cli.commands import CommandKind, command_of
 
 LOADER_BYTES_MIN: Final = 1536 << 20
 """Address space that commands need which make load: stacks and arenas of threads took 1 GiB."""
@@ -31,8 +31,8 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """Run a command and return its exit code; reading commands under a limit run in a child."""
     limits = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-    if all(limit == resource.RLIM_INFINITY for limit in limits) or not _is_command_with_work(
-        argv, Work.READS
+    if all(limit == resource.RLIM_INFINITY for limit in limits) or not _is_command_of_kind(
+        argv, CommandKind.READS
     ):
         return command(argv)
     completion, completion_end = os.pipe()
@@ -58,7 +58,7 @@ def require_address_space(argv: Sequence[str]) -> None:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_MIN:
         return
-    if _is_command_with_work(argv, Work.LOADS) and not {"-h", "--help"} & {*argv}:
+    if _is_command_of_kind(argv, CommandKind.MAKES_LOAD) and not {"-h", "--help"} & {*argv}:
         from iolab.errors import HostError
         from iolab.units import format_bytes
 
@@ -69,9 +69,9 @@ def require_address_space(argv: Sequence[str]) -> None:
         )
 
 
-def _is_command_with_work(argv: Sequence[str], work: Work) -> bool:
+def _is_command_of_kind(argv: Sequence[str], kind: CommandKind) -> bool:
     command = command_of(argv)
-    return command is not None and command.work is work
+    return command is not None and command.kind is kind
 
 
 def _run_in_child(

@@ -181,11 +181,11 @@ def setting_completions(incomplete: str) -> list[str]:
     return [f"{name}=" for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
-def server_option_overrides(written: str) -> tuple[str, ...]:
+def server_overrides(value: str) -> tuple[str, ...]:
     """The same as `--set` says it: a kind of server by its name, else the cluster's addresses."""
-    if written in _server_kind_completions():
-        return (f"server.kind={written}",)
-    return ("server.kind=given", f"server.addresses={written}")
+    if value in _server_kind_completions():
+        return (f"server.kind={value}",)
+    return ("server.kind=given", f"server.addresses={value}")
 
 
 StudyName = Annotated[
@@ -296,7 +296,7 @@ MethodOption = Annotated[
         rich_help_panel=LOAD,
     ),
 ]
-EngineOption = Annotated[
+EngineNameOption = Annotated[
     IoEngine | None,
     typer.Option(
         "--engine",
@@ -390,7 +390,7 @@ JobCounts = Annotated[
 ]
 
 
-def workload_assignments(
+def workload_overrides(
     runtime: str | None = None,
     repeats: int | None = None,
     iodepth: str | None = None,
@@ -439,7 +439,7 @@ OutputOption = Annotated[
         "--format", "-f", metavar="FORMAT", help="table, json, csv or markdown.", show_default=False
     ),
 ]
-HostActivity = Annotated[
+QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print only the results, no progress.")
 ]
 Workloads = Annotated[
@@ -590,7 +590,7 @@ class StudyOptions(Record):
     sets: Sets = None
     method: MethodOption = None
     server: ServerOption = None
-    engine: EngineOption = None
+    engine: EngineNameOption = None
     runtime: Runtime = None
     repeats: Repeats = None
     iodepth: IoDepths = None
@@ -608,7 +608,7 @@ class StudyOptions(Record):
     keep: KeepPods = False
 
     @property
-    def pod_assignments(self) -> tuple[str, ...]:
+    def pod_overrides(self) -> tuple[str, ...]:
         """What its options of pods set, as `--set` says it."""
         values = {
             "storage_class": self.storage_class,
@@ -660,14 +660,14 @@ def load_study(
     overrides = (
         *(options.sets or ()),
         *([options.method.assignment] if options.method else ()),
-        *(server_option_overrides(server) if server is not None else ()),
-        *workload_assignments(
+        *(server_overrides(server) if server is not None else ()),
+        *workload_overrides(
             options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
         ),
-        *options.pod_assignments,
+        *options.pod_overrides,
         *assignments,
     )
-    if options.hosts is not None and options.pod_assignments:
+    if options.hosts is not None and options.pod_overrides:
         raise UsageError(
             "--hosts names hosts that are there, and options of Kubernetes make others.",
             "Give --hosts or --storage-class, not both.",

@@ -538,7 +538,7 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
     A message is made of modules that may not be loaded yet.
     """
     try:
-        return _run_with_all_errors_told(command, argv)
+        return _run_and_report_errors(command, argv)
     except Exception as error:
         if not _is_out_of_memory(error):
             raise
@@ -547,7 +547,7 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
         return ExitCode.HOST
 
 
-def _run_with_all_errors_told(command: Callable[[], object], argv: Sequence[str]) -> int:
+def _run_and_report_errors(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
 
     Where JSON is asked for, standard output gets the error as one JSON object too, so that a

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.cli.options import (
     AsJson,
-    EngineOption,
+    EngineNameOption,
     HostsFile,
     OutputFormat,
     Scale,
@@ -160,7 +160,7 @@ def check(
     scale: Scale = "full",
     sets: Sets = None,
     server: ServerOption = None,
-    engine: EngineOption = None,
+    engine: EngineNameOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a study file without hosts."""

@@ -27,7 +27,7 @@ from iolab.hosts.kubernetes.fleet import (
     list_leases,
     remove_fleet,
     renew_lease,
-    require_acceptable,
+    require_cluster_accepts,
     require_namespace,
     wait_until_ready,
 )
@@ -43,7 +43,7 @@ FILE_SYSTEM_SHARE: Final = 0.05
 """Of a volume for the file system itself, and what it keeps for root."""
 
 
-async def fleet_name_assignments(fleet: PodFleet) -> tuple[str, ...]:
+async def fleet_name_overrides(fleet: PodFleet) -> tuple[str, ...]:
     """What `--set` would say to name a fleet that no session has had, in a context that is fixed.
 
     So the same pods of the same cluster are met when the session is resumed.
@@ -81,7 +81,7 @@ def volume_size_fault(study: Study, plan: Plan) -> StudyError | None:
 
 
 @asynccontextmanager
-async def session_pods(
+async def temporary_session_pods(
     study: Study, plan: Plan, notify: Callable[[str], None]
 ) -> AsyncIterator[Study]:
     """The study with its pods made; at the end they are removed, unless they are to be kept.
@@ -97,7 +97,7 @@ async def session_pods(
     if (fault := volume_size_fault(study, plan)) is not None:
         raise fault
     with _cancelled_by_signals(notify):
-        await require_acceptable(fleet)
+        await require_cluster_accepts(fleet)
         # Until there is a Lease of ours, whatever has its name belongs to another session.
         acquisition = asyncio.ensure_future(acquire_lease(fleet))
         is_kept = False

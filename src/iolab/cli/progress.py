@@ -80,9 +80,9 @@ class LoadSecondsWindow:
         if len(self._by_second) > SECONDS_KEPT:
             del self._by_second[min(self._by_second)]
 
-    def complete_seconds(self, hosts: int) -> tuple[LoadSecond, ...]:
+    def complete_seconds(self, host_count: int) -> tuple[LoadSecond, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
-        full = [second for second, by_host in self._by_second.items() if len(by_host) >= hosts]
+        full = [second for second, by_host in self._by_second.items() if len(by_host) >= host_count]
         for second in full:
             self._summed[second] = _merge_hosts(second, self._by_second.pop(second))
         if full:

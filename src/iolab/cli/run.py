@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iolab.cli.options import (
-    HostActivity,
     IoEngine,
     OutputFormat,
+    QuietOption,
     SessionDirectory,
     StudyOptions,
     TargetPath,
@@ -60,7 +60,7 @@ def run(
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
-    quiet: HostActivity = False,
+    quiet: QuietOption = False,
     output: OutputFormat,
 ) -> None:
     """Measure a study into a session."""
@@ -72,16 +72,16 @@ def run(
     from iolab.cli.session import RunOptions, run_and_report
 
     if study.kubernetes is not None:
-        from iolab.cli.pods import fleet_name_assignments
+        from iolab.cli.pods import fleet_name_overrides
 
-        names = asyncio.run(fleet_name_assignments(study.kubernetes))
+        names = asyncio.run(fleet_name_overrides(study.kubernetes))
         study = load_study(options, assignments=names)
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
 
 
-def demo(*, path: TargetPath = None, out: OutOption = None, quiet: HostActivity = False) -> None:
+def demo(*, path: TargetPath = None, out: OutOption = None, quiet: QuietOption = False) -> None:
     """Measure this directory for some minutes, as an example.
 
     It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing, and
@@ -154,7 +154,7 @@ def resume(
     ] = False,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
-    quiet: HostActivity = False,
+    quiet: QuietOption = False,
     output: OutputFormat,
 ) -> None:
     """Measure the missing and failed runs of a session."""

@@ -69,7 +69,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.cost import run_overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.repeats import repeats_advice
-from iolab.study.targets import all_host_specs, hosts_making_load_of_point
+from iolab.study.targets import all_host_specs, load_hosts_of_point
 from iolab.study.writes import WriteForecaster
 from iolab.text import one_line
 
@@ -232,9 +232,9 @@ async def run_session_with_view(request: SessionRequest, view: LiveView) -> Sess
     """
     if request.study.kubernetes is None:
         return await _run_on_hosts(request, view)
-    from iolab.cli.pods import session_pods
+    from iolab.cli.pods import temporary_session_pods
 
-    async with session_pods(request.study, request.plan, view.show_message) as study:
+    async with temporary_session_pods(request.study, request.plan, view.show_message) as study:
         return await _run_on_hosts(replace(request, study=study), view)
 
 
@@ -436,7 +436,7 @@ def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], 
     places = {spec.name: spec.node for spec in study.hosts}
     makers = {}
     for point in request.plan.points:
-        hosts = hosts_making_load_of_point(study, point)
+        hosts = load_hosts_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
         makers[point.configuration, point.per_node, point.host_count] = LoadHosts(
             hosts, tuple(nodes)

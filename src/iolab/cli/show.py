@@ -223,7 +223,7 @@ def _latency_curves_reader(
     from iolab.registry import report_kinds
     from iolab.report.gather import read_run_record
 
-    def read_curves(result: Result) -> Sequence[LatencyCurve]:
+    def read_latency_curves(result: Result) -> Sequence[LatencyCurve]:
         if len(results) > HISTOGRAM_RUNS_MAX:
             return ()
         try:
@@ -233,7 +233,7 @@ def _latency_curves_reader(
             return ()
         return report_kinds().report_of_result(result).latency_curves(record, "").per_operation
 
-    return read_curves
+    return read_latency_curves
 
 
 def _slow_ios_reader(
@@ -378,7 +378,7 @@ _SOURCE_IN_BRACKETS: Final = re.compile(r"[()`]")
 
 def explained_name_completions(incomplete: str) -> list[str]:
     """What the shell offers for a check or a word."""
-    names = (*_check_pages(), *_glossary_entries())
+    names = (*_page_text_by_check_code(), *_glossary_entries())
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
@@ -396,7 +396,7 @@ def explain(
     output: OutputFormat,
 ) -> None:
     """Explain a check and what to do about it, or a word of the results."""
-    pages = _check_pages()
+    pages = _page_text_by_check_code()
     if code is None:
         titles = {name: _page_title(text) for name, text in pages.items()}
         if output is not OutputFormat.TABLE:
@@ -415,7 +415,7 @@ def explain(
     print_renderables(*_page_lines(pages[code]))
 
 
-def _check_pages() -> dict[str, str]:
+def _page_text_by_check_code() -> dict[str, str]:
     """The page of every check, by its code."""
     for place in _PLACES:
         pages = sorted(place.glob("*.md"))

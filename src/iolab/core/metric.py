@@ -216,7 +216,7 @@ class BytesWrittenByLayer(Record):
     factor: float | None
 
 
-class NodeResult(Record):
+class HypervisorResult(Record):
     """What the guests of one node did together, and what their node saw from inside.
 
     `metrics` are those of a result, over the guests of this node, merged exactly. `layers` go from
@@ -349,7 +349,7 @@ class Result(Record):
     order: int = 0
     operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
     steadiness: Steadiness | None = None
-    nodes: tuple[NodeResult, ...] = ()
+    nodes: tuple[HypervisorResult, ...] = ()
     load: str = "io"
     resources: RunResources | None = None
     drives: tuple[DriveWear, ...] = ()

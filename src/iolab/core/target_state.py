@@ -132,7 +132,7 @@ class LedgerRun(Record):
     device_bytes: int | None
 
 
-class LedgerTarget(Record):
+class TargetEntry(Record):
     """The account of one target.
 
     `counter_bytes` is the device's own count of written bytes since the boot named by `boot_id`,
@@ -164,10 +164,10 @@ class LedgerTarget(Record):
 class Ledger(Record):
     """The state ledger of a session: its targets, and every series of rounds."""
 
-    targets: tuple[LedgerTarget, ...] = ()
+    targets: tuple[TargetEntry, ...] = ()
     rounds: tuple[RoundsSeries, ...] = ()
 
-    def target(self, key: str) -> LedgerTarget | None:
+    def target(self, key: str) -> TargetEntry | None:
         """The account of that target, None if there is none yet."""
         return next((item for item in self.targets if item.key == key), None)
 

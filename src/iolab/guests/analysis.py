@@ -99,7 +99,7 @@ def check_emulated_guest(view: RunView) -> CheckAnswer:
 
 
 @check("modelled-disk", "Modelled disks", needs_load=False)
-def check_simulated_disk(view: RunView) -> CheckAnswer:
+def check_modelled_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
     settings = settings_of_booted_guests(view.record)
     if settings is None:
@@ -115,7 +115,7 @@ def check_simulated_disk(view: RunView) -> CheckAnswer:
 
 
 @check("limited-disk", "Disks held at a limit")
-def check_disk_iops_limit(view: RunView) -> CheckAnswer:
+def check_limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = settings_of_booted_guests(view.record)
     limit = settings.iops_limit if settings else None
@@ -203,7 +203,7 @@ def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
 
 
 @check("guest-bound", "Guests bound by their processors")
-def check_guest_limited(view: RunView) -> CheckAnswer:
+def check_guest_bound(view: RunView) -> CheckAnswer:
     """Whether guests could have submitted more, and spent their latency below themselves."""
     guests = run_guests(view.record)
     if not guests:
@@ -391,10 +391,10 @@ class GuestAnalysis:
     """Hosts that live on a node which is looked at from inside, too."""
 
     checks: Final[Mapping[CheckSlot, tuple[Check[RunView], ...]]] = {
-        CheckSlot.PROCESSORS_REAL: (check_emulated_guest, check_simulated_disk),
-        CheckSlot.LIMITS: (check_disk_iops_limit,),
+        CheckSlot.PROCESSORS_REAL: (check_emulated_guest, check_modelled_disk),
+        CheckSlot.LIMITS: (check_limited_disk,),
         CheckSlot.BYTES: (check_guest_bytes,),
-        CheckSlot.LATENCY: (check_guest_limited,),
+        CheckSlot.LATENCY: (check_guest_bound,),
         CheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
     self_limited_hosts = staticmethod(self_limited_guests)

@@ -21,9 +21,14 @@ from iolab.guests.groups import (
     points_by_depth,
     points_with_fewest_and_most_guests,
 )
-from iolab.guests.latency_account import latency_account_chart
+from iolab.guests.latency_breakdown import latency_breakdown_chart
 from iolab.guests.node_chart import node_timeline_chart
-from iolab.guests.tables import latency_accounts, nodes_table, outliers_table, written_bytes_table
+from iolab.guests.tables import (
+    hypervisors_table,
+    latency_breakdowns,
+    outliers_table,
+    written_bytes_table,
+)
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
@@ -63,18 +68,18 @@ def fleet_charts(
     curves: Sequence[LoadCurve],
     caveat: str,
 ) -> ChartGroup | None:
-    """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
+    """IOPS, mean latency and the tail against guests a node, a line a depth; the breakdown."""
     if not any(median_run(point) for point in group.points):
         return None
     named = list(fewest_and_most_guest_runs(group, styles))
     figures = (
         [*_group_curve_figures(group, styles, curves)] if _has_several_guest_counts(group) else []
     )
-    accounts = [account for name, run in named for account in latency_accounts(run, name)]
-    account = latency_account_chart(group.title, accounts)
-    further = (replace(account, finding=f"{caveat}{account.finding}"),) if account else ()
+    breakdowns = [breakdown for name, run in named for breakdown in latency_breakdowns(run, name)]
+    breakdown = latency_breakdown_chart(group.title, breakdowns)
+    further = (replace(breakdown, finding=f"{caveat}{breakdown.finding}"),) if breakdown else ()
     tables = (
-        (nodes_table(named), _NODES_NOTE),
+        (hypervisors_table(named), _NODES_NOTE),
         (written_bytes_table(named), _WRITTEN_NOTE),
         (outliers_table(named), ""),
     )

@@ -53,7 +53,7 @@ from iolab.session.context import SessionContext
 from iolab.session.discovery import DiscoveredHosts, discover_hosts_and_targets
 from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
 from iolab.study.readiness import host_change_faults
-from iolab.study.targets import hosts_making_load, hosts_making_load_of_point, hypervisors_of_study
+from iolab.study.targets import hypervisors_of_study, load_hosts, load_hosts_of_point
 from iolab.targets.layout import lay_out_data_set
 from iolab.text import capitalised, counted_noun
 
@@ -217,11 +217,11 @@ class GuestKits(Protocol):
         """The kit, with the kernel in that package file; "" for the newest there is."""
 
 
-class SessionGuests:
+class GuestsOfSession:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `boot` before the first guest is reached, `watching` and `completed` for each run, `end`
-    once.
+    `boot` before the first guest is reached, `collect_counters` and `with_details` for each run,
+    `shutdown` once.
     """
 
     def __init__(self, session: SessionContext, kits: GuestKits) -> None:
@@ -303,7 +303,7 @@ class SessionGuests:
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
         counted = {run.guest: run for run in counting.guest_runs()} if counting else {}
-        every = hosts_making_load(self._session.study, run.point.configuration, 0)
+        every = load_hosts(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._session.excluded_host_names
         fleet = GuestFleet(
@@ -436,7 +436,7 @@ class SessionGuests:
     def _guests_with_nodes(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""
         study = self._session.study
-        names = hosts_making_load_of_point(study, run.point)
+        names = load_hosts_of_point(study, run.point)
         specs = [
             study.host(name) for name in names if name not in self._session.excluded_host_names
         ]
@@ -446,11 +446,11 @@ class SessionGuests:
         self._session.emit(Notice(f"{capitalised(text)}."))
 
 
-class GuestSession(Record):
-    """The part of guests in sessions; see `HostSession`. `kits` makes what they boot from."""
+class GuestSessionKind(Record):
+    """The part of guests in sessions; see `HostSessionKind`. `kits` makes what they boot from."""
 
     kits: GuestKits = build_guest_kit
 
-    def booted_hosts_of_session(self, session: SessionContext) -> SessionGuests:
+    def booted_hosts_of_session(self, session: SessionContext) -> GuestsOfSession:
         """The guests of a session."""
-        return SessionGuests(session, self.kits)
+        return GuestsOfSession(session, self.kits)

@@ -17,14 +17,22 @@ from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.bins import PERCENTILES
 from iolab.core.host import Role
-from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
+from iolab.core.metric import (
+    HypervisorResult,
+    LatencyLayer,
+    LayerLatency,
+    Level,
+    Metric,
+    Outlier,
+    Result,
+)
 from iolab.core.resources import Resource, ResourceUse
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.guests.guest import Accelerator, settings_of_booted_guests
 from iolab.guests.nodes import (
     Guest,
-    GuestNode,
+    HypervisorRun,
     are_disks_modelled,
     guest_nodes,
     run_guests,
@@ -104,7 +112,7 @@ WATCHED: Final = (
 quarter of a core; 50 us, less than which drives of one kind differ in."""
 
 
-def node_outliers(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
+def node_outliers(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
     window = view.load.measured_part.common
     if window is None or node.monitored is None:
@@ -148,7 +156,7 @@ def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
 
 
 def _device_values(
-    view: RunView, node: GuestNode, watched: OutlierMetric, window: Window
+    view: RunView, node: HypervisorRun, watched: OutlierMetric, window: Window
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
     means: dict[str, float] = {}
@@ -160,7 +168,7 @@ def _device_values(
 
 
 def _device_mean(
-    view: RunView, node: GuestNode, watched: OutlierMetric, name: str, window: Window
+    view: RunView, node: HypervisorRun, watched: OutlierMetric, name: str, window: Window
 ) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if watched.metric not in _LATENCIES:
@@ -173,7 +181,7 @@ def _device_mean(
     return None if latency is None else latency.mean_ns
 
 
-def _device_names(view: RunView, node: GuestNode, watched: OutlierMetric) -> list[str]:
+def _device_names(view: RunView, node: HypervisorRun, watched: OutlierMetric) -> list[str]:
     names = [
         series.name for series in view.counter_series(node.name, watched.scope, watched.metric)
     ]
@@ -185,14 +193,14 @@ def _device_names(view: RunView, node: GuestNode, watched: OutlierMetric) -> lis
     return [name for name in names if name != _LOOPBACK]
 
 
-def node_results(view: RunView) -> tuple[NodeResult, ...]:
+def node_results(view: RunView) -> tuple[HypervisorResult, ...]:
     """One for each node that guests of the run live on; the run's job is I/O on files.
 
     Metrics of a node are those of a result over the guests of that node alone: rates add up within
     the window that all hosts of the run share, latencies are merged bin by bin.
     """
     return tuple(
-        NodeResult(
+        HypervisorResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
             metrics=group_metrics(view.load, node.host_indexes, view.job.data_directions),
@@ -205,7 +213,9 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
     )
 
 
-def node_points(results: Sequence[Result], study: Study) -> Mapping[str, tuple[PointSummary, ...]]:
+def hypervisor_points(
+    results: Sequence[Result], study: Study
+) -> Mapping[str, tuple[PointSummary, ...]]:
     """Every point as each node had it, by the node's name: published values over its repeats.
 
     They are made as those of the fleet (`points`), from the runs in which the node had guests.
@@ -339,7 +349,7 @@ Bins = Sequence[tuple[int, int, int]]
 """(low ns, high ns, count), ascending, low included and high not."""
 
 
-def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
+def hypervisor_metrics(node: HypervisorRun) -> dict[str, Metric]:
     """Percentiles by direction of all guests of a node over the whole run, bins added exactly.
 
     Keys are those of a result; one without enough I/Os is left out, and all where the hypervisor of
@@ -385,7 +395,7 @@ def percentile_with_bin_bounds(bins: Bins, percent: float) -> Metric:
     raise ValueError("no latency has no percentile")
 
 
-def layer_latencies(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
+def layer_latencies(view: RunView, node: HypervisorRun) -> tuple[LayerLatency, ...]:
     """What every layer of a node saw in the window that all hosts share; nothing without one.
 
     It is told in the directions that the engines worked in, with their latencies as of a result. A
@@ -409,7 +419,7 @@ def guest_mean_latency_ns(view: RunView, guest: Guest, layer: LatencyLayer) -> f
     window = view.load.measured_part.common
     if window is None:
         return None
-    alone = GuestNode(guest.run.node, (guest,), None)
+    alone = HypervisorRun(guest.run.node, (guest,), None)
     total = NO_IO_TIME
     for way in DIRECTIONS:
         counted = _IO_TIME_BY_LAYER[layer](view, alone, way, window)
@@ -420,7 +430,7 @@ def guest_mean_latency_ns(view: RunView, guest: Guest, layer: LatencyLayer) -> f
 
 
 def _engine_io_time(
-    view: RunView, node: GuestNode, direction: Direction, _window: Window
+    view: RunView, node: HypervisorRun, direction: Direction, _window: Window
 ) -> IoTime | None:
     load = view.load
     return IoTime(
@@ -430,7 +440,7 @@ def _engine_io_time(
 
 
 def _guest_device_io_time(
-    view: RunView, node: GuestNode, direction: Direction, window: Window
+    view: RunView, node: HypervisorRun, direction: Direction, window: Window
 ) -> IoTime | None:
     """At the target's device in each guest."""
     total = NO_IO_TIME
@@ -446,7 +456,7 @@ def _guest_device_io_time(
 
 
 def _hypervisor_io_time(
-    view: RunView, node: GuestNode, direction: Direction, window: Window
+    view: RunView, node: HypervisorRun, direction: Direction, window: Window
 ) -> IoTime | None:
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
@@ -458,7 +468,7 @@ def _hypervisor_io_time(
 
 
 def _node_device_io_time(
-    view: RunView, node: GuestNode, direction: Direction, window: Window
+    view: RunView, node: HypervisorRun, direction: Direction, window: Window
 ) -> IoTime | None:
     if node.monitored is None or are_disks_modelled(view.record):
         return None
@@ -470,7 +480,7 @@ def _node_device_io_time(
 
 
 _IO_TIME_BY_LAYER: Final[
-    Mapping[LatencyLayer, Callable[[RunView, GuestNode, Direction, Window], IoTime | None]]
+    Mapping[LatencyLayer, Callable[[RunView, HypervisorRun, Direction, Window], IoTime | None]]
 ] = {
     LatencyLayer.ENGINE: _engine_io_time,
     LatencyLayer.GUEST: _guest_device_io_time,

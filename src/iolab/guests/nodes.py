@@ -46,7 +46,7 @@ class Guest(Record):
         return self.run.guest
 
 
-class GuestNode(Record):
+class HypervisorRun(Record):
     """A node with its guests of one run; `monitored` is None where it was not watched."""
 
     name: str
@@ -79,12 +79,12 @@ def run_guests(record: RunRecord) -> tuple[Guest, ...]:
     )
 
 
-def guest_nodes(record: RunRecord) -> tuple[GuestNode, ...]:
+def guest_nodes(record: RunRecord) -> tuple[HypervisorRun, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
     guests = run_guests(record)
     watched = {bystander.host: bystander for bystander in record.bystanders}
     return tuple(
-        GuestNode(
+        HypervisorRun(
             name, tuple(guest for guest in guests if guest.run.node == name), watched.get(name)
         )
         for name in dict.fromkeys(guest.run.node for guest in guests)
@@ -137,7 +137,7 @@ def read_and_write_factors(record: RunRecord) -> tuple[float, float] | None:
     return None if settings is None else (1.0, float(settings.replicas))
 
 
-def written_bytes_by_layer(view: RunView, node: GuestNode) -> BytesWrittenByLayer:
+def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenByLayer:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
@@ -152,7 +152,7 @@ def written_bytes_by_layer(view: RunView, node: GuestNode) -> BytesWrittenByLaye
     )
 
 
-def _bytes_written_by_devices(view: RunView, node: GuestNode) -> int | None:
+def _bytes_written_by_devices(view: RunView, node: HypervisorRun) -> int | None:
     if node.monitored is None or are_disks_modelled(view.record):
         return None
     leaves = deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
@@ -161,7 +161,7 @@ def _bytes_written_by_devices(view: RunView, node: GuestNode) -> int | None:
     return sum(delta.write_bytes for delta in leaves)
 
 
-def _are_devices_shared(view: RunView, node: GuestNode, devices: set[str]) -> bool:
+def _are_devices_shared(view: RunView, node: HypervisorRun, devices: set[str]) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
     kernel = running_kernel_id(node.name, view.facts)
     return any(

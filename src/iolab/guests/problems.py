@@ -25,7 +25,7 @@ from iolab.guests.hosts import guest_specs, image_directory, max_guests_per_node
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, max_guests_per_agent
 from iolab.study.checks import NODE_HINT
 from iolab.study.cost import with_free_space_margin
-from iolab.study.document import Path, StudyDocument
+from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.file import XFS, ConfigurationTable, HostTable
 from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.load_tables import LoadTable, SearchTable
@@ -219,7 +219,7 @@ def _add_shared_disk_faults(document: StudyDocument, tables: StudyTables) -> Non
 
 def _unsupported_settings(
     document: StudyDocument, tables: StudyTables
-) -> Iterator[tuple[Path, str, str]]:
+) -> Iterator[tuple[KeyPath, str, str]]:
     """What is done on file systems, or to devices of one's own."""
     target = tables.target
     for key in ("rotate", "keep_files"):
@@ -229,7 +229,7 @@ def _unsupported_settings(
     if target.filesystem == XFS:
         message = f"filesystem of [target] is '{XFS}', but the guests of [vm] have bare disks."
         yield ("target", "filesystem"), message, "Leave filesystem out."
-    devices: list[tuple[Path, str]] = [(("target",), "[target]")] if target.device else []
+    devices: list[tuple[KeyPath, str]] = [(("target",), "[target]")] if target.device else []
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         devices += (
             [(item.path, table_name_capitalised(document, item.path))]

@@ -230,18 +230,18 @@ class GuestsReport:
 
     def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
-        from iolab.guests.latency_account import layers_table
+        from iolab.guests.latency_breakdown import layers_table
         from iolab.guests.tables import (
-            latency_accounts,
-            nodes_table,
+            hypervisors_table,
+            latency_breakdowns,
             outliers_table,
             written_bytes_table,
         )
 
         named = [("", result)]
-        accounts = list(latency_accounts(result, result_run_text(result)))
+        accounts = list(latency_breakdowns(result, result_run_text(result)))
         tables = (
-            nodes_table(named),
+            hypervisors_table(named),
             layers_table(accounts) if accounts else None,
             written_bytes_table(named),
             outliers_table(named),

@@ -54,7 +54,7 @@ class VmSection:
         return None if table is None else guest_settings_from_table(table)
 
 
-class GuestStudy:
+class GuestStudyKind:
     """The part of guests in studies and plans."""
 
     section: Final = VmSection()

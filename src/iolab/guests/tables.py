@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.metric import (
     BytesWrittenByLayer,
+    HypervisorResult,
     LatencyLayer,
     LayerLatency,
     Metric,
-    NodeResult,
     Result,
 )
 from iolab.core.study import Study
@@ -26,8 +26,8 @@ from iolab.guests.guest import (
     booted_guest_settings,
     fleet_of_run,
 )
-from iolab.guests.latency_account import LatencyAccount, latency_parts
-from iolab.guests.metrics import node_points
+from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts
+from iolab.guests.metrics import hypervisor_points
 from iolab.report.brief import NodeMetrics
 from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -82,7 +82,7 @@ _PINNED: Final = {
 }
 
 
-def fleet_layer_latencies(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
+def fleet_layer_latencies(nodes: Iterable[HypervisorResult]) -> tuple[LayerLatency, ...]:
     """The layers of all nodes together: every I/O weighs the same; from the generator down.
 
     A layer that a node with guests does not tell of is left out: it would be another fleet's.
@@ -117,8 +117,8 @@ def _node_count_with_direction(
     )
 
 
-def latency_accounts(run: Result, name: str) -> Iterator[LatencyAccount]:
-    """An account for each direction of a run that has any layer; `name` is what it is called."""
+def latency_breakdowns(run: Result, name: str) -> Iterator[LatencyBreakdown]:
+    """A breakdown for each direction of a run that has any layer; `name` is what it is called."""
     layers = fleet_layer_latencies(run.nodes)
     for direction in (Direction.READ, Direction.WRITE):
         means = tuple(
@@ -127,7 +127,7 @@ def latency_accounts(run: Result, name: str) -> Iterator[LatencyAccount]:
         if not means or means[0][0] is not LatencyLayer.ENGINE:
             continue
         parts, capped = latency_parts(means)
-        yield LatencyAccount(
+        yield LatencyBreakdown(
             run=name,
             direction=direction.key,
             total_ns=means[0][1],
@@ -142,7 +142,7 @@ Named = tuple[str, Result]
 """What a run is called in a table, and the run."""
 
 
-def nodes_table(named_results: Sequence[Named]) -> Table | None:
+def hypervisors_table(named_results: Sequence[Named]) -> Table | None:
     """What the guests of each node did together; percentiles are of all their I/Os."""
     rows = [
         row_of_cells(
@@ -189,7 +189,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
     )
 
 
-def node_written_bytes_texts(node: NodeResult) -> tuple[str, ...]:
+def node_written_bytes_texts(node: HypervisorResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
     written = node.written
     return (
@@ -429,7 +429,7 @@ def node_metrics_of_points(points: Sequence[PointSummary], study: Study) -> Node
     """The published values of the nodes of those points."""
     runs = [run for point in points for run in point.runs]
     by_point: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}
-    for name, summaries in node_points(runs, study).items():
+    for name, summaries in hypervisor_points(runs, study).items():
         for summary in summaries:
             by_point.setdefault(summary.key, {})[name] = summary.metrics
     return by_point

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import NodeResult, Result
+from iolab.core.metric import HypervisorResult, Result
 from iolab.core.study import Study
 from iolab.guests.groups import (
     fleet_groups,
@@ -19,9 +19,9 @@ from iolab.guests.groups import (
     points_by_depth,
     points_with_fewest_and_most_guests,
 )
-from iolab.guests.latency_account import LatencyAccount, part_names
-from iolab.guests.metrics import node_points
-from iolab.guests.tables import SCOPES, latency_accounts, outlier_texts, written_bytes_table
+from iolab.guests.latency_breakdown import LatencyBreakdown, part_names
+from iolab.guests.metrics import hypervisor_points
+from iolab.guests.tables import SCOPES, latency_breakdowns, outlier_texts, written_bytes_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import Column
@@ -68,7 +68,7 @@ def node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[Rendera
     if not shown:
         return
     runs = [run for _, point, _ in shown for run in point.runs]
-    published = node_points(runs, study)
+    published = hypervisor_points(runs, study)
     by_node = {
         (name, summary.key): summary
         for name, summaries in published.items()
@@ -94,7 +94,7 @@ def node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[Rendera
         yield literal_text(
             f"  and {counted_noun(len(shown) - POINTS_MAX, 'point')} more", QUIET_STYLE
         )
-    yield from _latency_account_tables(shown[:POINTS_MAX])
+    yield from _latency_breakdown_tables(shown[:POINTS_MAX])
     yield from _outlier_lines(shown)
 
 
@@ -103,9 +103,11 @@ def node_detail_lines(result: Result) -> Iterator[RenderableType]:
     if not result.nodes:
         return
     yield terminal_table(_HEADINGS, [_node_cells(node, None, result) for node in result.nodes])
-    accounts = [account for account in latency_accounts(result, "") if len(account.parts) > 1]
-    if accounts:
-        yield _latency_account_table([("where latency arises", accounts)])
+    breakdowns = [
+        breakdown for breakdown in latency_breakdowns(result, "") if len(breakdown.parts) > 1
+    ]
+    if breakdowns:
+        yield _latency_breakdown_table([("where latency arises", breakdowns)])
     written = written_bytes_table([("", result)])
     if written is not None:
         heads = [replace(column, title=column.title.lower()) for column in written.columns[:-1]]
@@ -117,7 +119,7 @@ def node_detail_lines(result: Result) -> Iterator[RenderableType]:
             yield literal_text(f"  {text}")
 
 
-def outlier_lines(node: NodeResult) -> Iterator[str]:
+def outlier_lines(node: HypervisorResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
     for outlier in node.outliers:
         words, value, usual, times = outlier_texts(
@@ -150,18 +152,20 @@ def _shown_points(study: Study, points: Sequence[PointSummary]) -> list[ShownPoi
     return shown
 
 
-def _nodes_by_rate(run: Result) -> list[NodeResult]:
+def _nodes_by_rate(run: Result) -> list[HypervisorResult]:
     if len(run.nodes) <= NODES_MAX:
         return list(run.nodes)
     return sorted(run.nodes, key=lambda node: node.metrics.get("iops", UNKNOWN_METRIC).value or 0.0)
 
 
-def _slowest_and_fastest_nodes(nodes: list[NodeResult]) -> list[NodeResult]:
+def _slowest_and_fastest_nodes(nodes: list[HypervisorResult]) -> list[HypervisorResult]:
     half = NODES_MAX // 2
     return nodes if len(nodes) <= NODES_MAX else [*nodes[:half], *nodes[-half:]]
 
 
-def _node_cells(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text | str]:
+def _node_cells(
+    node: HypervisorResult, point: PointSummary | None, run: Result
+) -> list[Text | str]:
     """A node's cells: its published values where a point is given, else those of the run."""
     metrics = node.metrics if point is None else point.metrics
     return [
@@ -172,37 +176,45 @@ def _node_cells(node: NodeResult, point: PointSummary | None, run: Result) -> li
     ]
 
 
-def _latency_account_tables(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:
+def _latency_breakdown_tables(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:
     """A row for each direction of each point, a column for each part."""
     named = [
-        (name, [account for account in latency_accounts(run, name) if len(account.parts) > 1])
+        (
+            name,
+            [breakdown for breakdown in latency_breakdowns(run, name) if len(breakdown.parts) > 1],
+        )
         for name, _, run in shown_points
     ]
-    named = [(name, accounts) for name, accounts in named if accounts]
+    named = [(name, breakdowns) for name, breakdowns in named if breakdowns]
     if not named:
         return
     yield ""
     yield section_title("Where latency arises")
-    yield _latency_account_table(named)
+    yield _latency_breakdown_table(named)
 
 
-def _latency_account_table(named: Sequence[tuple[str, Sequence[LatencyAccount]]]) -> RenderableType:
-    names = part_names(account for _, accounts in named for account in accounts)
+def _latency_breakdown_table(
+    named: Sequence[tuple[str, Sequence[LatencyBreakdown]]],
+) -> RenderableType:
+    names = part_names(breakdown for _, breakdowns in named for breakdown in breakdowns)
     headings = [Column("", can_wrap=True), Column("latency", is_number=True)]
     headings += [Column(name, is_number=True) for name in reversed(names)]
     groups = [
-        (literal_text(f"  {name}"), [_latency_part_cells(account, names) for account in members])
+        (
+            literal_text(f"  {name}"),
+            [_latency_part_cells(breakdown, names) for breakdown in members],
+        )
         for name, members in named
     ]
     return GroupedTable(headings, groups)
 
 
-def _latency_part_cells(account: LatencyAccount, names: Sequence[str]) -> list[Text | str]:
+def _latency_part_cells(breakdown: LatencyBreakdown, names: Sequence[str]) -> list[Text | str]:
     shares = {
-        part.name: value_text(part.duration_ns / account.total_ns, "share")
-        for part in account.parts
+        part.name: value_text(part.duration_ns / breakdown.total_ns, "share")
+        for part in breakdown.parts
     }
-    cells: list[Text | str] = [f"    {account.direction}", value_text(account.total_ns, "ns")]
+    cells: list[Text | str] = [f"    {breakdown.direction}", value_text(breakdown.total_ns, "ns")]
     return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
 
 

@@ -84,8 +84,8 @@ def _mark_other_metrics(file: ForeignFile, document: Mapping[str, Any]) -> None:
         if name not in _READ and isinstance(value, dict) and "unit" in value:
             place = file.text.find(f'"{name}"')
             line = file.line_number_at(place) if place >= 0 else 1
-            file.line_account.mark_left_out(line, line, _NOT_READ)
-    file.line_account.mark_all_read()
+            file.line_coverage.mark_left_out(line, line, _NOT_READ)
+    file.line_coverage.mark_all_read()
 
 
 def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignRun:

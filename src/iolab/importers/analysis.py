@@ -16,7 +16,7 @@ from iolab.analysis.kinds import CHECKS as SHARED
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
 from iolab.analysis.steady import SteadinessView, judge_steadiness
 from iolab.analysis.sums import sum_measured_window
-from iolab.analysis.view import HostKindAnswers, RunView
+from iolab.analysis.view import HostKindQueries, RunView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
@@ -48,7 +48,7 @@ ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
     run.check_engine_errors.override(checks.check_tool_errors),
     libraries.check_preloaded_library.override(checks.check_preloads),
     check_key_operations_failed.override(checks.check_failed_operations),
-    checks.check_summed_phases,
+    checks.check_phases_added,
     time.check_no_common_window.override(checks.check_common_window),
     fleet.check_start_skew.override(checks.check_client_start_skew),
     fleet.check_uneven_fleet.override(checks.check_uneven_clients),
@@ -102,7 +102,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> ImportedView:
         """With what the file tells, and of its seconds whether they were steady."""
         view = ImportedView(

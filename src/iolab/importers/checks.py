@@ -73,7 +73,7 @@ def check_imported_evidence(view: ImportedView) -> CheckAnswer:
 
 
 @check("phases-added", "Phases added up", needs_load=False)
-def check_summed_phases(view: ImportedView) -> CheckAnswer:
+def check_phases_added(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
     run = view.imported
     if not run.claimed and run.phases == 1:

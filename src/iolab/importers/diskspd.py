@@ -90,7 +90,7 @@ class DiskspdImporter:
                 first = result.faults[0]
                 raise ForeignFileError(excerpt(first.message, SENTENCE_CHARACTERS), first.hint)
             raise ForeignFileError("there is no time span.")
-        file.line_account.mark_all_read()
+        file.line_coverage.mark_all_read()
         return [
             _foreign_run_of_span(file, result, number, span)
             for number, span in enumerate(result.spans, 1)

@@ -290,7 +290,7 @@ class ElbenchoImporter:
             if len(others := list(_phases_with_lines(twin))) == len(phases):
                 folder.mark_used(twin)
                 file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
-        file.line_account.mark_all_read()
+        file.line_coverage.mark_all_read()
         if not phases:
             raise ForeignFileError("no phase reads, writes, makes or removes anything.")
         return [_foreign_run_of_phase(file, place, phase) for place, phase in phases]
@@ -309,7 +309,7 @@ def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]
             if (phase := _phase_from_json(line)) is not None:
                 yield place, phase
             else:
-                file.line_account.mark_left_out(place, place, _NOTHING)
+                file.line_coverage.mark_left_out(place, place, _NOTHING)
         return
     rows = csv.DictReader(io.StringIO(file.text))
     try:
@@ -319,7 +319,7 @@ def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]
             if (phase := _phase_from_csv_row(row)) is not None:
                 yield place, phase
             else:
-                file.line_account.mark_left_out(place, before, _NOTHING)
+                file.line_coverage.mark_left_out(place, before, _NOTHING)
     except csv.Error as error:
         raise ForeignFileError(f"it is no CSV file: {error}.") from None
 

@@ -24,7 +24,7 @@ from iolab.core.toml import read_regular_file
 from iolab.errors import Fault
 from iolab.importers.duplicate_runs import DuplicateRuns, remove_duplicate_runs
 from iolab.importers.foreign_run import ForeignRun
-from iolab.importers.line_account import LineAccount, UnreadLines
+from iolab.importers.line_coverage import LineCoverage, UnreadLines
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
@@ -109,9 +109,9 @@ class ForeignFile(Record, dict=True):
         ]
 
     @cached_property
-    def line_account(self) -> LineAccount:
+    def line_coverage(self) -> LineCoverage:
         """What became of each of its lines; the importer that reads it fills this."""
-        return LineAccount(self.name, self.lines)
+        return LineCoverage(self.name, self.lines)
 
     def line_number_at(self, offset: int) -> int:
         """The number, from 1 on, of the line in which a place of its text is."""
@@ -148,13 +148,13 @@ class ImportFolder(Struct):
     def mark_used(self, file: ForeignFile) -> ForeignFile:
         """That file, which belongs to a run and is read as a whole."""
         self.used_paths.add(file.path)
-        file.line_account.mark_all_read()
+        file.line_coverage.mark_all_read()
         return file
 
     def mark_left_out(self, file: ForeignFile, reason: str) -> None:
         """That file is known, and nothing of it is read."""
         self.used_paths.add(file.path)
-        file.line_account.mark_all_left_out(reason)
+        file.line_coverage.mark_all_left_out(reason)
 
 
 RunWithFiles = tuple[tuple[ForeignFile, ...], ForeignRun]
@@ -179,7 +179,7 @@ class Importer(Protocol):
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The runs that it tells of, with what lies beside it. ForeignFileError with a sentence.
 
-        It marks every line in `file.account`, see `iolab.importers.line_account`; of files beside
+        It marks every line in `file.account`, see `iolab.importers.line_coverage`; of files beside
         it those that it uses by `folder.use`, those that it does not by `folder.leave_out`.
         """
 
@@ -336,7 +336,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     paths_known = {file.path for file in recognised} | folder.used_paths
     unknown = tuple(file for file in files if file.path not in paths_known)
     accounts = [
-        file.line_account for file in files if file in read or file.path in folder.used_paths
+        file.line_coverage for file in files if file in read or file.path in folder.used_paths
     ]
     left_out = [
         entry for account in accounts if account.is_begun for entry in account.left_out_lines()

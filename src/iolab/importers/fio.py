@@ -182,7 +182,7 @@ class FioImporter:
             own = _FioReport(file, folder, reports).foreign_runs()
             last = reports[-1]
             if not own:
-                file.line_account.mark_left_out(
+                file.line_coverage.mark_left_out(
                     last.first_line, last.last_line, "This report of fio has no job."
                 )
             runs += own
@@ -339,7 +339,7 @@ class _FioReport(Record):
         """Parts of an entry that are not read."""
         parts = [way for way in DIRECTIONS if dict_or_empty(entry.get(way)).get("prios")]
         if parts:
-            self.file.line_account.mark_left_out(
+            self.file.line_coverage.mark_left_out(
                 self.reports[-1].first_line,
                 self.reports[-1].last_line,
                 "Latencies by priority of "

@@ -106,12 +106,12 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
             content, file.line_number_at(begin), file.line_number_at(at - 1)
         )
         if len(documents) == DOCUMENTS_MAX:
-            file.line_account.mark_left_out(
+            file.line_coverage.mark_left_out(
                 document.first_line, len(file.lines), f"More than {DOCUMENTS_MAX} reports of fio."
             )
             break
         documents.append(document)
-        file.line_account.mark_read(document.first_line, document.last_line)
+        file.line_coverage.mark_read(document.first_line, document.last_line)
     if not documents:
         raise ForeignFileError(CUT_OFF)
     _mark_cut_off_reports(file, documents, cut)
@@ -154,30 +154,30 @@ def _mark_cut_off_reports(
     for line in cut:
         after = bisect_right(begins, line)
         last = begins[after] - 1 if after < len(begins) else line
-        file.line_account.mark_left_out(line, max(last, line), CUT_OFF)
+        file.line_coverage.mark_left_out(line, max(last, line), CUT_OFF)
 
 
 def _mark_progress_lines(file: ForeignFile) -> None:
     """What fio says on its way is no result; its text and terse outputs are, and are not read."""
     unread = [
         line
-        for entry in file.line_account.unmarked_lines()
+        for entry in file.line_coverage.unmarked_lines()
         for line in range(entry.first_line, entry.last_line + 1)
     ]
     begin, before = 0, 0
     for line in [*unread, len(file.lines) + 2]:
         blank = not any(text.strip() for text in file.lines[before : line - 1])
         if begin and not (blank and line <= len(file.lines)):
-            file.line_account.mark_left_out(begin, before, TEXT_NOT_READ)
+            file.line_coverage.mark_left_out(begin, before, TEXT_NOT_READ)
             begin = 0
         before = line
         text = file.lines[line - 1] if line <= len(file.lines) else ""
         if TEXT_REPORT.match(text):
             begin = begin or line
         elif TERSE_REPORT.match(text):
-            file.line_account.mark_left_out(line, line, TERSE_NOT_READ)
+            file.line_coverage.mark_left_out(line, line, TERSE_NOT_READ)
         elif not begin and _PROGRESS.fullmatch(text):
-            file.line_account.mark_read(line)
+            file.line_coverage.mark_read(line)
 
 
 def group_reports_by_run(

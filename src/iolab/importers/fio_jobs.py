@@ -249,7 +249,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
         options.pop(option, None)
     if (name := options.pop("name", job.name)) != job.name:
         job.add_note(f"name={name}", "not needed: the section's name is the workload's")
-    _note_variable_expressions(job, options)
+    _drop_variable_expressions(job, options)
     if not _try_convert_access_pattern(job, options) or not _try_convert_ioengine(job, options):
         return
     _convert_sizes(job, options, base)
@@ -268,7 +268,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
         _convert_other_option(job, option, value, base)
 
 
-def _note_variable_expressions(job: JobDraft, options: Options) -> None:
+def _drop_variable_expressions(job: JobDraft, options: Options) -> None:
     """Drop what only a running fio knows of options that a workload has."""
     for option, value in list(options.items()):
         if option not in FIO_OPTIONS and option not in _KEYS:

@@ -61,10 +61,10 @@ class GdsioImporter:
         for match in _GDSIO_ROW.finditer(file.text):
             first = file.line_number_at(match.start())
             runs.append(_gdsio_run(file, first, match))
-            file.line_account.mark_read(first, file.line_number_at(match.end() - 1))
+            file.line_coverage.mark_read(first, file.line_number_at(match.end() - 1))
         for number, line in enumerate(file.lines, start=1):
             if _GDSIO_COMMAND.search(line):
-                file.line_account.mark_read(number)
+                file.line_coverage.mark_read(number)
         return runs
 
 
@@ -148,22 +148,22 @@ def _nixl_runs(file: ForeignFile) -> Iterator[ForeignRun]:
             if "B/W (GB/Sec)" not in columns:
                 # Columns are 15 characters wide, and a long name leaves one blank.
                 columns = [column for column in _COLUMNS.findall(line) if column]
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
         elif columns and _NIXL_ROW.match(line):
             words = line.split()
             if len(words) != len(columns):
                 reason = "This row has not as many columns as its heading."
-                file.line_account.mark_left_out(number, number, reason)
+                file.line_coverage.mark_left_out(number, number, reason)
                 continue
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
             yield _nixl_run(file, number, dict(zip(columns, words, strict=True)), settings)
         elif option := _NIXL_OPTION.match(line):
             if columns:
                 settings, columns = {}, []
             settings[option["name"]] = option["value"].strip()
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
         elif _NIXL_KNOWN.match(line):
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
 
 
 _COLUMNS: Final = re.compile(

@@ -81,7 +81,7 @@ class Io500Importer:
                         file, number, match, neighbours.get(f"{match['phase']}.txt")
                     )
                 )
-                file.line_account.mark_read(number)
+                file.line_coverage.mark_read(number)
             else:
                 _mark_summary_line(file, number, line)
         _mark_neighbour_files(file, [run.details.files for run in runs], folder)
@@ -129,11 +129,11 @@ def _mark_summary_line(file: ForeignFile, number: int, line: str) -> None:
     """Mark a line that is no result of a phase."""
     mark = _MARKED_LINE.match(line)
     if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):
-        file.line_account.mark_left_out(number, number, "IO500 calls the whole run invalid.")
+        file.line_coverage.mark_left_out(number, number, "IO500 calls the whole run invalid.")
     elif mark and mark[1].strip() in ("", "RESULT"):
-        file.line_account.mark_left_out(number, number, "This line of a phase has no rate.")
+        file.line_coverage.mark_left_out(number, number, "This line of a phase has no rate.")
     elif mark or _IO500_LINES.match(line):
-        file.line_account.mark_read(number)
+        file.line_coverage.mark_read(number)
 
 
 def _foreign_run_of_phase(

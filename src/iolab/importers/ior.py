@@ -112,7 +112,7 @@ def _runs_of_invocation(section: OutputSection) -> Iterator[ForeignRun]:
         rows = list(_runs_of_table_rows(section, lines, {**common, **_header_options(lines)}))
         if not rows:
             reason = "IOR printed no result: it was cut short or failed."
-            section.file.line_account.mark_left_out(lines[0][0], lines[-1][0], reason)
+            section.file.line_coverage.mark_left_out(lines[0][0], lines[-1][0], reason)
         yield from rows
 
 
@@ -175,10 +175,10 @@ def _runs_of_table_rows(
             moved = None
         elif columns and words and words[0] == "remove":
             reason = "The time of removing files is no rate of I/O."
-            section.file.line_account.mark_left_out(number, number, reason)
+            section.file.line_coverage.mark_left_out(number, number, reason)
         elif columns and words and words[0] in RATED and len(words) == len(columns) - 1:
             reason = "This row has fewer columns than its heading: it was cut short."
-            section.file.line_account.mark_left_out(number, number, reason)
+            section.file.line_coverage.mark_left_out(number, number, reason)
 
 
 def _run_of_row(

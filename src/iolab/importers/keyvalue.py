@@ -120,7 +120,7 @@ class DbBenchImporter:
                 runs += _benchmark_runs(part, words or part.text)
             except ForeignFileError as fault:
                 refused = fault
-                file.line_account.mark_left_out(part.first, part.last, str(fault))
+                file.line_coverage.mark_left_out(part.first, part.last, str(fault))
             else:
                 part.mark_read()
         if not runs and refused is not None:
@@ -168,7 +168,7 @@ def _benchmark_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
                 named.append((number, match[1]))
             else:
                 reason = "This line of a result is in no form that is known."
-                section.file.line_account.mark_left_out(number, number, reason)
+                section.file.line_coverage.mark_left_out(number, number, reason)
     ended_ns = _start_time_ns(stderr) or _start_time_ns(section.text)
     ends = [*(number - 1 for number, _ in named[1:]), section.last]
     runs = []

@@ -92,7 +92,7 @@ class MdtestImporter:
                 errors = (*output.messages, *output.faults)
                 refused = "mdtest printed no summary"
                 refused += f": {excerpt(errors[0], SENTENCE_CHARACTERS)}." if errors else "."
-                file.line_account.mark_left_out(section.first, section.last, refused)
+                file.line_coverage.mark_left_out(section.first, section.last, refused)
                 continue
             runs += [
                 _run_of_row(section, output, row)
@@ -110,7 +110,7 @@ def _mark_preamble_read(file: ForeignFile) -> None:
     """The lines with which mdtest begins before it tells its version."""
     for number, line in enumerate(file.lines, start=1):
         if line.startswith(("-- started at ", "V-1: Entering ")):
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
 
 
 def _summary_rows(section: OutputSection, table: str) -> Iterator[_SummaryRow]:

@@ -84,7 +84,7 @@ _KUBESTR_OPTION_NAMES: Final = {"blocksize": "bs", "filesize": "size"}
 def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignRun]:
     runs = list(FioImporter().read(file, folder))
     document, first, last = _first_json_value(file)
-    file.line_account.mark_read(first, last)
+    file.line_coverage.mark_read(first, last)
     _mark_matching(file, _KUBESTR_PROGRESS)
     results = [dict_or_empty(item).get("Raw") for item in _as_list(document)]
     raw = next((dict_or_empty(item) for item in results if dict_or_empty(item)), {})
@@ -171,7 +171,7 @@ def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 def _kubestr_text_section_runs(
     section: OutputSection, test: re.Match[str] | None
 ) -> list[ForeignRun]:
-    account = section.file.line_account
+    account = section.file.line_coverage
     version, shared = "", {}
     jobs: list[_TextJob] = []
     for number, line in section.numbered_lines:
@@ -305,7 +305,7 @@ _KBENCH_SETTING: Final = re.compile(r"(?i)(SIZE|Mode|QUICK MODE): *(\S+)")
 
 
 def _kbench_runs(section: OutputSection) -> list[ForeignRun]:
-    account = section.file.line_account
+    account = section.file.line_coverage
     volumes: Sequence[str] = ("",)
     settings: dict[str, str] = {}
     table = None
@@ -400,7 +400,7 @@ class DbenchImporter:
         is_whole = bool(runs)
         for number, line in enumerate(file.lines, start=1):
             if summary := _DBENCH_SUMMARY.fullmatch(line.strip()):
-                file.line_account.mark_read(number)
+                file.line_coverage.mark_read(number)
                 runs += [] if is_whole else _dbench_summary_runs(file, number, summary)
         if not runs:
             raise ForeignFileError("dbench printed no figure: it was cut short or failed.")
@@ -521,7 +521,7 @@ class _FioText:
 
 def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     """The run of a test, of the text of fio in it."""
-    account = section.file.line_account
+    account = section.file.line_coverage
     head = _DBENCH_TEST.match(section.numbered_lines[0][1])
     test = _DBENCH_TESTS.get((head and head["test"]) or "")
     if test is None:
@@ -564,7 +564,7 @@ def _dbench_summary_runs(
     if name.startswith("Average Latency"):
         # dbench cuts the number out of a line of fio's, whose unit is nsec, usec or msec.
         reason = "dbench calls the latency usec whatever unit fio printed it in."
-        file.line_account.mark_left_out(number, number, reason)
+        file.line_coverage.mark_left_out(number, number, reason)
         return
     if name.startswith("Mixed"):
         figures = [
@@ -680,4 +680,4 @@ def _mark_matching(file: ForeignFile, pattern: re.Pattern[str]) -> None:
     """Lines in which a program says how far it is, and which hold no result."""
     for number, line in enumerate(file.lines, start=1):
         if pattern.fullmatch(_TERMINAL_COLOUR.sub("", line)):
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)

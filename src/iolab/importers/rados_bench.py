@@ -78,7 +78,7 @@ class RadosBenchImporter:
                     if figure[1] == "Total time run":
                         line = number
                     totals[figure[1]] = figure[2]
-                    file.line_account.mark_read(number)
+                    file.line_coverage.mark_read(number)
             # What stands before the totals of this section is in the one before it.
             concurrent = _CONCURRENT.search(_text_before(file, line))
             if "Total time run" in totals:
@@ -92,7 +92,7 @@ def _mark_progress_lines(file: ForeignFile) -> None:
     """Count what stands between the totals as read."""
     for number, raw in enumerate(file.lines, start=1):
         if _KNOWN.match(_DATED.sub("", raw)):
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
 
 
 def _has_names(content: bytes, time: bytes, counts: Sequence[bytes]) -> bool:
@@ -121,7 +121,7 @@ def _runs_of_json(file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRu
     name = file.path.name
     for other in folder.files:
         if other.path.parent == file.path.parent and f"json_{other.path.name}" == name:
-            file.line_account.mark_all_left_out(_LEFT_OUT.format(other.name))
+            file.line_coverage.mark_all_left_out(_LEFT_OUT.format(other.name))
             return []
     try:
         document: Any = msgspec.json.decode(file.utf8_bytes)
@@ -132,7 +132,7 @@ def _runs_of_json(file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRu
         for key, value in document.items()
         if not isinstance(value, list | dict)
     }
-    file.line_account.mark_all_read()
+    file.line_coverage.mark_all_read()
     return [_run_of_totals(file, 1, totals, totals.get("concurrent_ios", ""))]
 
 

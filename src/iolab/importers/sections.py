@@ -28,7 +28,7 @@ class OutputSection(Record, dict=True):
 
     def mark_read(self) -> None:
         """Mark all of its lines in the account; what is left out stays left out."""
-        self.file.line_account.mark_read(self.first, self.last)
+        self.file.line_coverage.mark_read(self.first, self.last)
 
 
 def split_into_sections(file: ForeignFile, begin: re.Pattern[str]) -> list[OutputSection]:

@@ -67,6 +67,6 @@ class UnreadImporter:
         del folder
         unread = next(unread for unread in UNREAD if unread.pattern.search(file.first_bytes))
         # Of a log that another tool's format was read from, only what that one left is this.
-        for entry in file.line_account.unmarked_lines():
-            file.line_account.mark_left_out(entry.first_line, entry.last_line, unread.message)
+        for entry in file.line_coverage.unmarked_lines():
+            file.line_coverage.mark_left_out(entry.first_line, entry.last_line, unread.message)
         raise ForeignFileError(unread.message, unread.hint)

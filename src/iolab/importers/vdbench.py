@@ -75,7 +75,7 @@ class VdbenchImporter:
                 if lacking := [name for name in ("Run", "Interval") if name not in words]:
                     raise ForeignFileError(f"its header has no column {lacking[0]}.")
             if words[:1] == ["tod"] or not line.strip("* ") or line.startswith(("*", "<")):
-                file.line_account.mark_read(place)
+                file.line_coverage.mark_read(place)
                 continue
             if not columns or len(words) != len(columns) or ":" not in words[0]:
                 continue
@@ -94,7 +94,7 @@ class VdbenchImporter:
                 ]
                 runs.append(_foreign_run_of_averages(file, place, row, own))
                 for read in lines:
-                    file.line_account.mark_read(read)
+                    file.line_coverage.mark_read(read)
                 intervals, lines = [], []
             else:
                 intervals.append((_seconds_of_day(words[0]), row))
@@ -107,7 +107,7 @@ class VdbenchImporter:
 def _mark_unfinished_run(file: ForeignFile, lines: Sequence[int]) -> None:
     if lines:
         reason = "This run of vdbench did not come to its averages."
-        file.line_account.mark_left_out(lines[0], lines[-1], reason)
+        file.line_coverage.mark_left_out(lines[0], lines[-1], reason)
 
 
 def _seconds_of_day(text: str) -> float:

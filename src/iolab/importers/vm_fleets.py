@@ -76,21 +76,21 @@ def _hci_runs(file: ForeignFile) -> Iterator[ForeignRun]:
                 yield _hci_run(file, line, names, values, early)
                 values = {}
             names[key], line, is_list = name["text"].strip(), number, False
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
         elif text.startswith(("=", "Resource Usage")):
             if values:
                 yield _hci_run(file, line, names, values, early)
                 values = {}
             is_list = False
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
         elif _KNOWN.match(text):
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
         elif (value := _VALUE.match(text)) and not is_list:
             values[value["name"].strip()] = value["value"]
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
         elif is_list:
             # Files of VMs that ended early.
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
 
 
 def _hci_run(
@@ -156,14 +156,14 @@ class VmFleetImporter:
             raise ForeignFileError(f"it is no table: {error}.") from None
         columns = rows[0]
         runs = []
-        file.line_account.mark_read(1)
+        file.line_coverage.mark_read(1)
         for number, row in enumerate(rows[1:], start=2):
             values = dict(zip(columns, row, strict=False))
             if len(row) != len(columns) or parse_number(values.get("IOPS", "")) is None:
                 reason = "This row has no figures in all its columns."
-                file.line_account.mark_left_out(number, number, reason)
+                file.line_coverage.mark_left_out(number, number, reason)
                 continue
-            file.line_account.mark_read(number)
+            file.line_coverage.mark_read(number)
             runs.append(_fleet_run(file, number, columns, values))
         if not runs:
             raise ForeignFileError("its table has no row.")

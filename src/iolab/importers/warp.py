@@ -173,9 +173,9 @@ class WarpResultImporter:
             own, reason = _runs_of_document(file, first, document)
             runs += own
             if own:
-                file.line_account.mark_read(first, last)
+                file.line_coverage.mark_read(first, last)
             else:
-                file.line_account.mark_left_out(first, last, reason)
+                file.line_coverage.mark_left_out(first, last, reason)
         if not runs:
             raise ForeignFileError(reason)
         return runs
@@ -196,12 +196,12 @@ def _read_log(file: ForeignFile) -> _Log:
             reason = _add_request(log, row, columns, seconds)
             if reason:
                 number = numbers[rows.line_num - 1]
-                file.line_account.mark_left_out(number, number, reason)
+                file.line_coverage.mark_left_out(number, number, reason)
     except csv.Error as error:
         raise ForeignFileError(f"it is no table: {error}.") from None
     comments = [line[1:].strip() for line in file.lines if line.startswith("#")]
     log.command = next((line for line in comments if _COMMAND.match(line)), "")
-    file.line_account.mark_all_read()
+    file.line_coverage.mark_all_read()
     return log
 
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from iolab.core.metric_spec import MetricSpec
     from iolab.core.workload import AnyJob
     from iolab.report.brief import BootedHostsReport, LoadReport
-    from iolab.session.kinds import LoadSession
-    from iolab.study.kinds import LoadStudy
+    from iolab.session.kinds import LoadSessionKind
+    from iolab.study.kinds import LoadStudyKind
 
 
 class LoadKind(Record):
     """One kind of load: its name, its `job_types`, and the names of its parts.
 
-    `study`, `analysis` and `report` name subclasses of `LoadStudy`, `LoadAnalysis` and
-    `LoadReport`, `session` a `LoadSession`. The defaults are those of load whose operations are
+    `study`, `analysis` and `report` name subclasses of `LoadStudyKind`, `LoadAnalysis` and
+    `LoadReport`, `session` a `LoadSessionKind`. The defaults are those of load whose operations are
     reads and writes, one figure and one latency a run. `metrics` are those of its results that are
     no rates and latencies of operations, `document_lists` the lists that its results add to
     `iolab show --json`, which are empty for other kinds.
@@ -33,20 +33,20 @@ class LoadKind(Record):
     name: str
     job_types: tuple[type[AnyJob], ...]
     session: str
-    study: str = "iolab.study.kinds:LoadStudy"
+    study: str = "iolab.study.kinds:LoadStudyKind"
     analysis: str = "iolab.analysis.kinds:LoadAnalysis"
     report: str = "iolab.report.single_figure:SingleFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
     document_lists: tuple[str, ...] = ()
 
-    def make_study(self) -> LoadStudy:
+    def make_study_kind(self) -> LoadStudyKind:
         """Its part of studies and plans."""
-        made: LoadStudy = import_attribute(self.study)()
+        made: LoadStudyKind = import_attribute(self.study)()
         return made
 
-    def load_session(self) -> LoadSession:
+    def make_session_kind(self) -> LoadSessionKind:
         """Its part of sessions."""
-        session: LoadSession = import_attribute(self.session)
+        session: LoadSessionKind = import_attribute(self.session)
         return session
 
     def make_analysis(self) -> LoadAnalysis[Any]:

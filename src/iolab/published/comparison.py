@@ -98,20 +98,20 @@ def _hardware_rows(brief: Brief, name: str) -> list[str]:
     return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
 
 
-_Words = Callable[[Brief], Iterable[str]]
+_Describer = Callable[[Brief], Iterable[str]]
 
 
-def _configuration_describer(show: Callable[[Configuration], str]) -> _Words:
+def _configuration_describer(show: Callable[[Configuration], str]) -> _Describer:
     """What the study tells of each configuration, where it tells it."""
     return lambda brief: filter(None, map(show, brief.study.configurations))
 
 
-def _host_describer(show: Callable[[HostFacts], str]) -> _Words:
+def _host_describer(show: Callable[[HostFacts], str]) -> _Describer:
     """What each host that made the load tells of itself."""
     return lambda brief: map(show, brief.facts.values())
 
 
-def _study_describer(show: Callable[[Study], str]) -> _Words:
+def _study_describer(show: Callable[[Study], str]) -> _Describer:
     return lambda brief: [show(brief.study)]
 
 
@@ -141,7 +141,7 @@ def _target_disk_models(brief: Brief) -> Iterator[str]:
         yield from (disk.model for disk in facts.disks if disk.model and disk.name in below)
 
 
-def _job_option_describer(key: str, show: Callable[[Any], str]) -> _Words:
+def _job_option_describer(key: str, show: Callable[[Any], str]) -> _Describer:
     """What the jobs say under a key of a study file, of those that know it."""
     return lambda brief: (
         show(workload.job.study_keys[key])
@@ -154,7 +154,7 @@ _SERVERS: Final = _host_describer(lambda facts: f"{_processors_text(facts)}, {_m
 _WARMUP: Final = _study_describer(lambda study: format_duration_s(study.method.warmup_s))
 _RUNTIME: Final = _study_describer(lambda study: format_duration_s(study.method.runtime_s))
 
-_DESCRIBERS: Final[Mapping[str, _Words]] = {
+_DESCRIBERS: Final[Mapping[str, _Describer]] = {
     "clients": _configuration_describer(lambda configuration: str(len(configuration.hosts))),
     "nodes": _configuration_describer(lambda configuration: str(configuration.nodes or "")),
     "raw_tb": _configuration_describer(

@@ -16,7 +16,7 @@ from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_
 from iolab.analysis.points import summarise_points
 from iolab.analysis.slow_ios import SlowIoContext, has_slow_ios, slow_ios_of_run
 from iolab.analysis.steady import measured_window
-from iolab.analysis.storage_bytes import boot_ids_by_host, storage_byte_account
+from iolab.analysis.storage_bytes import boot_ids_by_host, storage_byte_balance
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.host import HostFacts
@@ -190,7 +190,7 @@ def build_brief(
             )
             details[key] = replace(
                 detail,
-                byte_account=storage_byte_account(record, source.facts),
+                byte_balance=storage_byte_balance(record, source.facts),
                 slow_ios=read_slow_ios(source, key),
             )
     return Brief(

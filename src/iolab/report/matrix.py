@@ -416,7 +416,7 @@ def _figure_cell(
     return Cell(
         f"{mark}{value}",
         anchor=anchor,
-        note=" · ".join(map(_kept_together, filter(None, under))),
+        note=" · ".join(map(_with_no_break_spaces, filter(None, under))),
         is_bold=row.is_decided and figure is row.best,
     )
 
@@ -431,7 +431,7 @@ def _sufficient_load_text(figure: BestFigure) -> str:
     return f"{' '.join(texts)} suffices" if texts else ""
 
 
-def _kept_together(text: str) -> str:
+def _with_no_break_spaces(text: str) -> str:
     """A short text that no line's end parts."""
     return text.replace(" ", " ") if len(text) <= KEPT_CHARACTERS else text
 

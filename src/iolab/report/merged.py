@@ -25,7 +25,7 @@ from iolab.analysis.stored_results import results_with_session_checks
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
-from iolab.core.metric import HostResult, NodeResult, Result, Spread
+from iolab.core.metric import HostResult, HypervisorResult, Result, Spread
 from iolab.core.run import HostRun, MonitoredHost, Plan, PlanDemand, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
@@ -217,7 +217,7 @@ def _host_result_with_new_name(host: HostResult, names: NewHostNames) -> HostRes
     return replace(host, name=_new_name_or_same(host.name, names))
 
 
-def _node_result_with_new_names(node: NodeResult, names: NewHostNames) -> NodeResult:
+def _node_result_with_new_names(node: HypervisorResult, names: NewHostNames) -> HypervisorResult:
     return replace(
         node, name=_new_name_or_same(node.name, names), guests=_new_names(node.guests, names)
     )

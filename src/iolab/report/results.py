@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise_points
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Evidence, HostResult, LatencyLayer, Metric, NodeResult, Result
+from iolab.core.metric import Evidence, HostResult, HypervisorResult, LatencyLayer, Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.best import UNKNOWN_METRIC
@@ -66,7 +66,7 @@ TEXT_COLUMNS: Final = frozenset(
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
 
 
-def node_document(node: NodeResult) -> dict[str, Any]:
+def node_document(node: HypervisorResult) -> dict[str, Any]:
     """One of a result's `nodes`, made of JSON's own types only."""
     return {
         "name": node.name,
@@ -111,7 +111,7 @@ def node_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue
     return lists
 
 
-def _layer_latency_columns(nodes: Sequence[NodeResult]) -> dict[str, list[ExportValue]]:
+def _layer_latency_columns(nodes: Sequence[HypervisorResult]) -> dict[str, list[ExportValue]]:
     """The mean latency of each layer that any node tells of."""
     means = [
         {(layer.layer, layer.direction): layer.mean_ns for layer in node.layers} for node in nodes

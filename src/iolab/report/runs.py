@@ -21,7 +21,7 @@ from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
-    from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
+    from iolab.analysis.storage_bytes import ByteBalance, StorageNodeBytes
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.series import RunAnchors, RunDetail
@@ -290,14 +290,14 @@ def _spread_texts(spread: Spread) -> tuple[str, ...]:
     )
 
 
-def byte_account_table(account: ByteAccount) -> Table:
+def byte_balance_table(balance: ByteBalance) -> Table:
     """What clients claim, what follows for the disks, and what disks and ports moved."""
     rows: list[tuple[str, float | None, float | None, float | None, float | None]] = [
-        ("claimed by clients", account.claimed_read, account.claimed_write, None, None),
-        ("expected of disks", account.expected_read, account.expected_write, None, None),
-        ("moved by disks", account.moved_read, account.moved_write, None, None),
+        ("claimed by clients", balance.claimed_read, balance.claimed_write, None, None),
+        ("expected of disks", balance.expected_read, balance.expected_write, None, None),
+        ("moved by disks", balance.moved_read, balance.moved_write, None, None),
     ]
-    for node in sorted(account.node_bytes, key=_moved_bytes, reverse=True)[:HOSTS_SHOWN]:
+    for node in sorted(balance.node_bytes, key=_moved_bytes, reverse=True)[:HOSTS_SHOWN]:
         moved = (node.read_bytes, node.write_bytes, node.sent_bytes, node.received_bytes)
         rows.append((node.host, *moved))
     return Table(
@@ -312,7 +312,7 @@ def _metric_value_or_zero(metrics: Mapping[str, Metric], key: str) -> float:
     return 0.0 if metric is None or metric.value is None else metric.value
 
 
-def _moved_bytes(node: NodeBytes) -> int:
+def _moved_bytes(node: StorageNodeBytes) -> int:
     return (node.read_bytes or 0) + (node.write_bytes or 0)
 
 
@@ -416,10 +416,10 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
 
 
 def _fleet_tables(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
-    """How alike and how much together the hosts ran; the account of bytes."""
+    """How alike and how much together the hosts ran; the balance of bytes."""
     spread = host_spread_tables(kind, result)
-    account = detail.byte_account if detail is not None else None
-    return spread if account is None else (*spread, byte_account_table(account))
+    balance = detail.byte_balance if detail is not None else None
+    return spread if balance is None else (*spread, byte_balance_table(balance))
 
 
 def _slow_ios_tables(detail: RunDetail | None) -> tuple[Table, ...]:

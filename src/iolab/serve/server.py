@@ -100,7 +100,7 @@ class AccessMiddleware:
             return
         started = False
 
-        async def guarded(message: Message) -> None:
+        async def send_with_security_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
@@ -114,16 +114,16 @@ class AccessMiddleware:
             else refusal_for(scope["method"], _headers_by_name(scope), self._policy)
         )
         if refusal is not None:
-            await self._send_refusal(refusal, scope, guarded)
+            await self._send_refusal(refusal, scope, send_with_security_headers)
             return
         if let_in := scope.get("state", {}).get(ADMITTED_KEY):
             let_in()
         try:
-            await self._app(scope, receive, guarded)
+            await self._app(scope, receive, send_with_security_headers)
         except Exception as error:
             self._log_fault(f"A page failed: {type(error).__name__}: {error}")
             if not started:
-                await self._send_refusal(_BROKEN_REFUSAL, scope, guarded)
+                await self._send_refusal(_BROKEN_REFUSAL, scope, send_with_security_headers)
 
     async def _send_refusal(self, refusal: RequestRefusal, scope: Scope, send: Send) -> None:
         body, headers = self._refuse(refusal)

@@ -11,7 +11,7 @@ from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
 from iolab.hosts.host import Host
 from iolab.session.discovery import DiscoveryQueries
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.targets.context import TargetContext
 
 WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
@@ -37,7 +37,7 @@ StoppingRuleFactory = Callable[[PlannedRun, Sequence[str]], StoppingRule | None]
 """The rule of a run on those hosts; None for one that ends by itself."""
 
 
-class TargetRestTimer(Struct):
+class TargetSettleTimer(Struct):
     """Since when we leave the targets alone, on our monotonic clock; None before a first load."""
 
     since_ns: int | None = None
@@ -58,25 +58,25 @@ class SessionContext(TargetContext):
 
     `discovery_queries` are what hosts are asked. `stopping_rule_for` gives the rules that end runs
     early. `reconnected_hosts` are the hosts that were lost and reached again: an agent that is lost
-    may leave its folder. `rest_timer` is that of the targets between two runs.
+    may leave its folder. `settle_timer` is that of the targets between two runs.
     """
 
     monitored_hosts: dict[str, Host] = field(default_factory=dict)
     discovery_queries: DiscoveryQueries = field(default_factory=DiscoveryQueries)
     stopping_rule_for: StoppingRuleFactory | None = None
     reconnected_hosts: set[str] = field(default_factory=set)
-    rest_timer: TargetRestTimer = field(default_factory=TargetRestTimer)
+    settle_timer: TargetSettleTimer = field(default_factory=TargetSettleTimer)
 
     def begin_phase(
         self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
     ) -> None:
         """Tell that a phase begins, and note what it means for the targets' rest."""
-        self.rest_timer.begin_phase(phase, self.clock.mono_ns())
+        self.settle_timer.begin_phase(phase, self.clock.mono_ns())
         TargetContext.begin_phase(self, phase, run, detail, expected_s)
 
     def excluded_hosts(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""
-        names = hosts_making_load_of_point(self.study, run.point)
+        names = load_hosts_of_point(self.study, run.point)
         return tuple(name for name in names if name in self.excluded_host_names)
 
     @property

@@ -63,7 +63,7 @@ _BUSY_AT: Final = 1 + DISK.index("busy_time_ns")
 """Where a sample's row of a disk, which begins with its name, has the time it was busy."""
 
 
-async def find_leftovers(
+async def list_or_remove_leftovers(
     specs: Iterable[HostSpec],
     path: str | None,
     *,
@@ -76,13 +76,13 @@ async def find_leftovers(
 
     async def _clean_or_list(host: Host) -> Leftovers:
         await host.connect()
-        return await host_leftovers(host, path, remove=remove.get(host.name))
+        return await list_or_remove_host_leftovers(host, path, remove=remove.get(host.name))
 
     async with open_hosts(specs) as hosts:
         return await gather_hosts(hosts.values(), _clean_or_list)
 
 
-async def host_leftovers(
+async def list_or_remove_host_leftovers(
     host: Host, path: str | None, *, remove: Leftovers | None = None
 ) -> Leftovers:
     """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
@@ -327,7 +327,9 @@ async def _inspect_host(
     host: Host, path: str | None, tools: Mapping[str, list[str]], *, cloud: bool
 ) -> _Inspection:
     hello = await host.connect()
-    left = await host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
+    left = (
+        await list_or_remove_host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
+    )
     answer = await host.request(
         "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud
     )

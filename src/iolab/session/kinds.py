@@ -39,7 +39,7 @@ class SessionResources(Record):
         return (*held, *left, *await self.booted_hosts.shutdown())
 
 
-class LoadSession(Record):
+class LoadSessionKind(Record):
     """The part of a kind of load in sessions.
 
     `drivers` make the load of each engine. `engines` are those of files and devices, which lay them
@@ -52,13 +52,13 @@ class LoadSession(Record):
     preflight: Callable[[SessionContext], Awaitable[Sequence[Fault]]] | None = None
 
     @classmethod
-    def for_engines(cls, *engines: Engine[Any]) -> LoadSession:
+    def for_engines(cls, *engines: Engine[Any]) -> LoadSessionKind:
         """That of engines that run as one process on each host."""
         drivers = {engine.name: partial(ProcessDriver, engine) for engine in engines}
         return cls(drivers=drivers)
 
 
-NO_LOAD_SESSION: Final = LoadSession(drivers={})
+NO_LOAD_SESSION: Final = LoadSessionKind(drivers={})
 """That of load which no session makes."""
 
 
@@ -103,7 +103,7 @@ class BootedHosts(Protocol):
         """All of them are shut down; sentences on what failed."""
 
 
-class HostSession(Protocol):
+class HostSessionKind(Protocol):
     """The part in sessions of the kind of host that is booted."""
 
     def booted_hosts_of_session(self, session: SessionContext) -> BootedHosts:
@@ -113,8 +113,8 @@ class HostSession(Protocol):
 class SessionKinds(Record):
     """The kinds of load that a session can make, and the kind of host that it can boot."""
 
-    loads: tuple[LoadSession, ...]
-    hosts: HostSession
+    loads: tuple[LoadSessionKind, ...]
+    hosts: HostSessionKind
     study: StudyKinds
     """What each has to do with studies and plans."""
 

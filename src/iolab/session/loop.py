@@ -36,7 +36,7 @@ from iolab.session.reconnect import (
     reconnect_lost,
     require_no_lost_hosts,
 )
-from iolab.session.start import wait_for_rest
+from iolab.session.start import wait_for_settling
 from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import NS_PER_S
@@ -114,7 +114,7 @@ async def execute_run(
     try:
         driver = resources.drivers.driver_for(run)
         await driver.prepare(session, run, shares)
-        await wait_for_rest(session, run)  # what no watch has waited for
+        await wait_for_settling(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None
         async with (
@@ -271,7 +271,7 @@ class RecoverySettings(Record):
 
 
 class RunLoop:
-    """Follows the plan; `follow` once."""
+    """Follows the plan; call `run_all` once."""
 
     def __init__(
         self, session: SessionContext, resources: SessionResources, recovery: RecoverySettings
@@ -315,7 +315,7 @@ class RunLoop:
             workdirs = await self._workdirs_for(run)
             turn = replace(run, attempt=attempt)
             record = await execute_run(self._session, turn, workdirs, self._parts)
-            self._session.rest_timer.since_ns = self._session.clock.mono_ns()
+            self._session.settle_timer.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
             record = await self._states.record_run(record, workdirs)

@@ -46,9 +46,9 @@ UNWATCH_LIMIT_S: Final = 20.0
 class HostWatch:
     """A watch on one host from before the start of a run until after its end.
 
-    `begin`, `follow` and `end` are called in this order; all but `end` raise HostError, and give
-    the host up when it falls silent or sends nonsense. With `inodes_of` the inodes of that path's
-    file system are counted, too.
+    `begin`, `collect_until_cancelled` and `end` are called in this order; all but `end` raise
+    HostError, and give the host up when it falls silent or sends nonsense. With `inodes_of` the
+    inodes of that path's file system are counted, too.
     """
 
     def __init__(
@@ -233,14 +233,14 @@ class HostMonitors:
         members: Iterable[_MonitoredHostState],
         work: Callable[[_MonitoredHostState], Awaitable[None]],
     ) -> None:
-        async def guarded(monitored: _MonitoredHostState) -> None:
+        async def run_or_record_error(monitored: _MonitoredHostState) -> None:
             try:
                 await work(monitored)
             except HostError as fault:
                 monitored.error = fault.message
                 self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
-        await gather_hosts(members, guarded)
+        await gather_hosts(members, run_or_record_error)
 
     async def _begin_watch(self, monitored: _MonitoredHostState) -> None:
         await monitored.watch.begin()

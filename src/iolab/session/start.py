@@ -84,16 +84,16 @@ class HostStartTime(Record):
     lead_s: float
 
 
-async def wait_for_rest(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
+async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
     """Let the target come to rest after the run before, but for its last `watch_s`.
 
     It rests since that run's load ended, while that is judged and committed, and since all was
     written for this one. Nothing is waited for before the first run of a session.
     """
-    session.rest_timer.begin_phase(Phase.SETTLE, session.clock.mono_ns())
-    if session.rest_timer.since_ns is None or session.stop.is_requested:
+    session.settle_timer.begin_phase(Phase.SETTLE, session.clock.mono_ns())
+    if session.settle_timer.since_ns is None or session.stop.is_requested:
         return
-    rested_s = (session.clock.mono_ns() - session.rest_timer.since_ns) / NS_PER_S
+    rested_s = (session.clock.mono_ns() - session.settle_timer.since_ns) / NS_PER_S
     seconds = session.study.method.settle_s - rested_s - watch_s
     if seconds > 0:
         session.begin_phase(Phase.SETTLE, run, "the target comes to rest", seconds)
@@ -117,7 +117,7 @@ async def watch_idle(
     longest_s = max(left_s.values(), default=0.0)
     if not longest_s:
         return
-    await wait_for_rest(session, run, longest_s)
+    await wait_for_settling(session, run, longest_s)
     if session.stop.is_requested:
         return
     session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)

@@ -11,7 +11,7 @@ from iolab.core.host import HostKind, Role
 from iolab.core.power import MeterKind
 from iolab.core.target_state import Purge
 from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
-from iolab.study.document import Path, StudyDocument
+from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.file import (
     HYPERVISOR_HINT_KEYS,
     ITEMS,
@@ -571,8 +571,8 @@ def add_filesystem_faults(
     document: StudyDocument,
     tables: StudyTables,
     kinds: StudyKinds,
-    devices: list[Path],
-    folders: list[Path],
+    devices: list[KeyPath],
+    folders: list[KeyPath],
 ) -> None:
     """Add every fault of `filesystem` and `image`; `devices`, `folders` are tables with targets."""
     target = tables.target
@@ -627,7 +627,7 @@ def add_device_faults(document: StudyDocument, tables: StudyTables, kinds: Study
     add_filesystem_faults(document, tables, kinds, devices, folders)
 
 
-def tables_with_targets(tables: StudyTables) -> Iterator[tuple[Path, AnyTarget]]:
+def tables_with_targets(tables: StudyTables) -> Iterator[tuple[KeyPath, AnyTarget]]:
     """The tables that may name a target, each with its path in the file."""
     yield ("target",), tables.target
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
@@ -636,7 +636,7 @@ def tables_with_targets(tables: StudyTables) -> Iterator[tuple[Path, AnyTarget]]
         yield item.path, host
 
 
-def _add_path_and_serial_faults(document: StudyDocument, path: Path, table: AnyTarget) -> None:
+def _add_path_and_serial_faults(document: StudyDocument, path: KeyPath, table: AnyTarget) -> None:
     """A device is opted into by its path and its serial, both."""
     where = "[target]" if isinstance(table, TargetTable) else table_name_capitalised(document, path)
     if table.device and table.path:
@@ -672,7 +672,10 @@ def _add_files_on_device_faults(
 
 
 def _add_precondition_faults(
-    document: StudyDocument, table: PreconditionTable, devices: list[Path], folders: list[Path]
+    document: StudyDocument,
+    table: PreconditionTable,
+    devices: list[KeyPath],
+    folders: list[KeyPath],
 ) -> None:
     purge = table.purge
     path = ("precondition", "purge")

@@ -15,8 +15,8 @@ from iolab.core.target_state import Purge, RestorePolicy
 from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
 from iolab.study.targets import (
-    hosts_making_load_of_point,
     hypervisors_of_study,
+    load_hosts_of_point,
     serial_of,
     targets_of_study,
 )
@@ -207,7 +207,7 @@ class _TargetKeysOfRuns:
         point = run.point
         which = (point.configuration, point.per_node, point.host_count)
         if which not in self._keys_by_target:
-            hosts = hosts_making_load_of_point(self._study, point)
+            hosts = load_hosts_of_point(self._study, point)
             self._keys_by_target[which] = tuple(
                 self._keys[point.configuration, host] for host in hosts
             )
@@ -236,7 +236,7 @@ def extra_watch_seconds(method: Method) -> float:
     return max(method.idle_watch_s - method.settle_s, 0.0)
 
 
-def total_rest_seconds(method: Method, runs: int) -> float:
+def total_settle_seconds(method: Method, runs: int) -> float:
     """Seconds of rest in that many runs: the first follows none, and is only watched."""
     return runs * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
 
@@ -347,7 +347,7 @@ def _time_items(
     settling = (
         f"rest between {counted_noun(runs, 'run')}: settle {format_duration_s(method.settle_s)}"
     )
-    resting_s = total_rest_seconds(method, runs)
+    resting_s = total_settle_seconds(method, runs)
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,

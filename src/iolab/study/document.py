@@ -14,7 +14,7 @@ from iolab.errors import Fault
 from iolab.record import Record
 from iolab.text import quote_value
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and array indices from the root, as one would subscript the parsed document."""
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -40,7 +40,7 @@ _GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline t
 """How the reader of TOML begins to tell of a key or table that was there before."""
 
 
-def line_numbers(text: str) -> dict[Path, int]:
+def line_numbers(text: str) -> dict[KeyPath, int]:
     """The line (from 1) of every table, key and array element of valid TOML `text`.
 
     A table's line is its header's, or that of its first key when it has no header; an element of an
@@ -54,13 +54,13 @@ class _TomlLineScanner(Struct):
 
     text: str
     position: int = 0
-    lines: dict[Path, int] = field(default_factory=dict)
-    tables: dict[Path, int] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    tables: dict[KeyPath, int] = field(default_factory=dict)
     _counted_to: int = 0
     _line: int = 1
 
-    def scan_lines(self) -> dict[Path, int]:
-        table: Path = ()
+    def scan_lines(self) -> dict[KeyPath, int]:
+        table: KeyPath = ()
         self._skip_match(_BLANK)
         while self.position < len(self.text):
             if self.text[self.position] == "[":
@@ -70,13 +70,13 @@ class _TomlLineScanner(Struct):
             self._skip_match(_BLANK)
         return self.lines
 
-    def _scan_header(self) -> Path:
+    def _scan_header(self) -> KeyPath:
         line = self._current_line()
         is_array = self.text.startswith("[[", self.position)
         self.position += 2 if is_array else 1
         keys = list(self._scan_dotted_key())
         self.position += 2 if is_array else 1
-        path: Path = ()
+        path: KeyPath = ()
         for key in keys[:-1]:
             path = self._innermost_table((*path, key), line)
         path = (*path, keys[-1])
@@ -87,12 +87,12 @@ class _TomlLineScanner(Struct):
         self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
         return path
 
-    def _innermost_table(self, path: Path, line: int) -> Path:
+    def _innermost_table(self, path: KeyPath, line: int) -> KeyPath:
         """The table that a header's inner key names: in an array of tables, its last element."""
         self.lines.setdefault(path, line)
         return (*path, self.tables[path]) if path in self.tables else path
 
-    def _scan_pair(self, table: Path) -> None:
+    def _scan_pair(self, table: KeyPath) -> None:
         line = self._current_line()
         path = table
         for key in self._scan_dotted_key():
@@ -118,7 +118,7 @@ class _TomlLineScanner(Struct):
                 return
             self.position += 1
 
-    def _scan_value(self, path: Path) -> None:
+    def _scan_value(self, path: KeyPath) -> None:
         first = self.text[self.position]
         if first == "[":
             self._scan_array(path)
@@ -130,7 +130,7 @@ class _TomlLineScanner(Struct):
             )
             self.position = match.end() if match else self.position + 1
 
-    def _scan_array(self, path: Path) -> None:
+    def _scan_array(self, path: KeyPath) -> None:
         self.position += 1
         index = 0
         self._skip_match(_BLANK)
@@ -144,7 +144,7 @@ class _TomlLineScanner(Struct):
                 self._skip_match(_BLANK)
         self.position += 1
 
-    def _scan_inline_table(self, path: Path) -> None:
+    def _scan_inline_table(self, path: KeyPath) -> None:
         self.position += 1
         self._skip_match(_BLANK)
         while not self.text.startswith("}", self.position):
@@ -217,11 +217,11 @@ class StudyDocument(Struct):
 
     file: str
     tree: dict[str, Any]
-    lines: Mapping[Path, int]
+    lines: Mapping[KeyPath, int]
     faults: FaultCollector
-    overrides: dict[Path, ValueOrigin] = field(default_factory=dict)
+    overrides: dict[KeyPath, ValueOrigin] = field(default_factory=dict)
 
-    def add_fault(self, path: Path, message: str, hint: str, *, about: str = "") -> None:
+    def add_fault(self, path: KeyPath, message: str, hint: str, *, about: str = "") -> None:
         """Add a fault of the value at `path`, told in two sentences.
 
         With `about` it is told once of what one option or line set on many elements at a time.
@@ -231,7 +231,7 @@ class StudyDocument(Struct):
         else:
             self.faults.add(self.origin_of(path), message, hint)
 
-    def origin_of(self, path: Path) -> ValueOrigin:
+    def origin_of(self, path: KeyPath) -> ValueOrigin:
         """The origin of the value at `path`, else of the nearest table around it."""
         for length in range(len(path), 0, -1):
             part = path[:length]
@@ -241,7 +241,7 @@ class StudyDocument(Struct):
                 return ValueOrigin(self.file, self.lines[part])
         return ValueOrigin(self.file)
 
-    def assign(self, path: Path, value: object, origin: ValueOrigin) -> None:
+    def assign(self, path: KeyPath, value: object, origin: ValueOrigin) -> None:
         """Set the value at `path`; tables around it are made where there are none."""
         table: Any = self.tree
         for length, key in enumerate(path[:-1], start=1):
@@ -252,7 +252,7 @@ class StudyDocument(Struct):
         table[str(path[-1])] = value
         self.overrides[path] = origin
 
-    def _is_overridden(self, path: Path) -> bool:
+    def _is_overridden(self, path: KeyPath) -> bool:
         """Whether a table or list around `path` was replaced as a whole."""
         return any(path[:length] in self.overrides for length in range(1, len(path)))
 

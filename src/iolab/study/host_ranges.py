@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, Final
 
-from iolab.study.document import Path, StudyDocument, ValueOrigin
+from iolab.study.document import KeyPath, StudyDocument, ValueOrigin
 from iolab.text import quote_value
 
 HOSTS_MAX: Final = 1000
@@ -132,11 +132,11 @@ def _expand_host_tables(document: StudyDocument) -> None:
     if not isinstance(written, list) or not any(_has_range_keys(element) for element in written):
         return
     hosts: list[object] = []
-    origins: dict[Path, ValueOrigin] = {("host",): document.origin_of(("host",))}
+    origins: dict[KeyPath, ValueOrigin] = {("host",): document.origin_of(("host",))}
     for index, element in enumerate(written):
-        path: Path = ("host", index)
+        path: KeyPath = ("host", index)
         for copy in _expanded_host_tables(document, path, element):
-            here: Path = ("host", len(hosts))
+            here: KeyPath = ("host", len(hosts))
             origins[here] = document.origin_of(path)
             for key in copy if isinstance(copy, dict) else ():
                 origins[(*here, key)] = document.origin_of((*path, key))
@@ -155,7 +155,7 @@ def _has_range_keys(element: object) -> bool:
     )
 
 
-def _expanded_host_tables(document: StudyDocument, path: Path, element: object) -> list[object]:
+def _expanded_host_tables(document: StudyDocument, path: KeyPath, element: object) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
         return [element]
@@ -183,7 +183,7 @@ def _expanded_host_tables(document: StudyDocument, path: Path, element: object) 
 
 
 def _add_count_mismatch(
-    document: StudyDocument, path: Path, text: str, counts: tuple[int, int]
+    document: StudyDocument, path: KeyPath, text: str, counts: tuple[int, int]
 ) -> None:
     """Add the fault of a key that stands for another number than the names of the hosts."""
     host, key = path[1], path[2]
@@ -199,10 +199,10 @@ def _add_count_mismatch(
     document.add_fault(path, message, hint)
 
 
-def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[str, Any]) -> None:
+def _expand_list(document: StudyDocument, path: KeyPath, key: str, element: dict[str, Any]) -> None:
     """A configuration's list of hosts with the ranges in it expanded."""
     names: list[Any] = []
-    origins: dict[Path, ValueOrigin] = {}
+    origins: dict[KeyPath, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
         copies = _expanded_names_or_none(document, (*path, index), name) if ranged else (name,)
@@ -215,7 +215,7 @@ def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[st
 
 
 def _expanded_names_or_none(
-    document: StudyDocument, path: Path, text: str
+    document: StudyDocument, path: KeyPath, text: str
 ) -> tuple[str, ...] | None:
     try:
         return expand_names(text)

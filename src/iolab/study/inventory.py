@@ -19,7 +19,7 @@ from iolab.record import Record
 from iolab.study import values
 from iolab.study.build import build_host_spec
 from iolab.study.checks import add_host_faults
-from iolab.study.document import FaultCollector, Path, StudyDocument, ValueOrigin, read_document
+from iolab.study.document import FaultCollector, KeyPath, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import (
     FORMAT,
     ControllerFile,
@@ -181,7 +181,7 @@ def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
     """Put the hosts of an inventory in place of a study's; their faults keep their own lines."""
     written = hosts.tree.get("host", [])
     document.tree["host"] = written
-    origins: dict[Path, ValueOrigin] = {("host",): hosts.origin_of(("host",))}
+    origins: dict[KeyPath, ValueOrigin] = {("host",): hosts.origin_of(("host",))}
     for index, element in enumerate(written if isinstance(written, list) else ()):
         origins["host", index] = hosts.origin_of(("host", index))
         for key in element if isinstance(element, dict) else ():
@@ -206,7 +206,7 @@ def _apply_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -> Non
             if key in HYPERVISOR_HINT_DEFAULTS and element.get("role") != Role.HYPERVISOR:
                 continue
             element[key] = value
-            at: Path = ("defaults", key) if key in defaults else ("host", index)
+            at: KeyPath = ("defaults", key) if key in defaults else ("host", index)
             document.overrides["host", index, key] = document.origin_of(at)
 
 

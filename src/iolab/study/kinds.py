@@ -72,7 +72,7 @@ class SettingsSection(StudySection, Protocol):
         """The settings that the table says."""
 
 
-class LoadStudy:
+class LoadStudyKind:
     """The part of a kind of load in studies and plans; it says what is different about it.
 
     Without more it is load of one process a host for as long as the method says, each run by
@@ -154,7 +154,7 @@ class LoadStudy:
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - of kinds that know what they write
-        hosts: HostStudy,  # noqa: ARG002 - as above
+        hosts: HostStudyKind,  # noqa: ARG002 - as above
     ) -> LoadDemand:
         """What its runs among these take, where one host writes `rate` bytes a second."""
         own_runs = self.runs_of_kind(runs)
@@ -164,7 +164,7 @@ class LoadStudy:
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
         return LoadDemand(load=((message, seconds),), prepared_runs=len(own_runs))
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002 - of kinds that write
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""
         return RunWrites()
 
@@ -212,7 +212,7 @@ class LoadStudy:
         return {}
 
 
-class HostStudy(Protocol):
+class HostStudyKind(Protocol):
     """The part of a kind of host that sessions make, in studies and plans."""
 
     @property
@@ -275,10 +275,10 @@ class HostStudy(Protocol):
 class StudyKinds(Record):
     """The kinds of load that a study may have, and the kind of host that a session may make."""
 
-    loads: tuple[LoadStudy, ...]
-    hosts: HostStudy
+    loads: tuple[LoadStudyKind, ...]
+    hosts: HostStudyKind
 
-    def kind_for_engine(self, engine: EngineName) -> LoadStudy:
+    def kind_for_engine(self, engine: EngineName) -> LoadStudyKind:
         """The kind of load that an engine makes; KeyError for one of none."""
         return {name: kind for kind in self.loads for name in kind.engines}[engine]
 
@@ -286,7 +286,7 @@ class StudyKinds(Record):
         """What one run of a point writes on all hosts."""
         return self.kind_for_engine(point.job.engine).run_writes(study, point, self.hosts)
 
-    def kind_for_table(self, table: type[LoadTable]) -> LoadStudy:
+    def kind_for_table(self, table: type[LoadTable]) -> LoadStudyKind:
         """The kind of load that a table describes; StopIteration for one of none."""
         return next(kind for kind in self.loads if table in kind.tables)
 
@@ -350,5 +350,5 @@ class StudyKinds(Record):
         )
 
 
-def _examples_by_key(loads: Iterable[LoadStudy]) -> dict[str, str]:
+def _examples_by_key(loads: Iterable[LoadStudyKind]) -> dict[str, str]:
     return {key: text for kind in loads for key, text in kind.examples.items()}

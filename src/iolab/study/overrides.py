@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 from iolab.core.engine import EngineName
 from iolab.record import Record
 from iolab.study import values
-from iolab.study.document import Path, StudyDocument, ValueOrigin
+from iolab.study.document import KeyPath, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, StudyFileSchema
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import table_name
@@ -51,7 +51,7 @@ def apply_scale(
         _Assignment(document, origin, form).assign(name, value, typed=True)
 
 
-def engine_assignments(
+def engine_overrides(
     document: StudyDocument, engine: EngineName, form: StudyFileSchema
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
@@ -96,9 +96,9 @@ class _Assignment(Record):
 
     def _named_elements(
         self, section: str, key_name: str, rest: str
-    ) -> list[tuple[Path, str, type[StudyTable]]]:
+    ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
-        named: list[tuple[Path, str, type[StudyTable]]] = [
+        named: list[tuple[KeyPath, str, type[StudyTable]]] = [
             ((section, index), str(item[key_name]), self.form.element_table(section, item))
             for index, item in enumerate(_list_or_empty(self.document.tree.get(section)))
             if isinstance(item, dict) and key_name in item
@@ -115,8 +115,8 @@ class _Assignment(Record):
         return []
 
     def _elements_with_key(
-        self, section: str, key: str, named: list[tuple[Path, str, type[StudyTable]]]
-    ) -> list[tuple[Path, str, type[StudyTable]]]:
+        self, section: str, key: str, named: list[tuple[KeyPath, str, type[StudyTable]]]
+    ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
         """Of all elements those that can have the key; a fault when none can."""
         first = key.partition(".")[0]
         having = [(path, key, table) for path, _, table in named if first in table.model_fields]
@@ -132,7 +132,7 @@ class _Assignment(Record):
         return []
 
     def _assign_key(
-        self, table: type[StudyTable], path: Path, name: str, value: object, *, typed: bool
+        self, table: type[StudyTable], path: KeyPath, name: str, value: object, *, typed: bool
     ) -> None:
         key, _, inner = name.partition(".")
         shape = value_shape(table, key) if key in table.model_fields else None
@@ -151,7 +151,7 @@ class _Assignment(Record):
                 self.origin, name, f"{quote_value(key)} is a table.", hint
             )
             return
-        full: Path = (*path, key, inner) if inner else (*path, key)
+        full: KeyPath = (*path, key, inner) if inner else (*path, key)
         if not typed:
             value = _parse_set_value(
                 str(value), listed=shape.is_list, text=shape.is_text or shape.has_free_keys
@@ -165,7 +165,7 @@ class _Assignment(Record):
         if self._is_inside_tables(full):
             self.document.assign(full, value, self.origin)
 
-    def _current_value(self, path: Path) -> object:
+    def _current_value(self, path: KeyPath) -> object:
         value: Any = self.document.tree
         for key in path:
             if isinstance(value, dict):
@@ -176,7 +176,7 @@ class _Assignment(Record):
                 return None
         return value
 
-    def _is_inside_tables(self, path: Path) -> bool:
+    def _is_inside_tables(self, path: KeyPath) -> bool:
         """Whether the tables around the key are tables; if not, the file's own fault is told."""
         return all(
             isinstance(self._current_value(path[:length]), dict | list | None)
@@ -211,7 +211,7 @@ def _guess_meant_id(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
     return ".".join(parts[:-1]) or rest
 
 
-def _dotted_values(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, object]]:
+def _dotted_values(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, str, object]]:
     """Every value in nested tables with its path and the dotted name that the path spells."""
     for key, value in table.items():
         if isinstance(value, dict):

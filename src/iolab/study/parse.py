@@ -22,7 +22,7 @@ from iolab.study.overrides import (
     apply_scale,
     apply_set,
     drop_hidden_target,
-    engine_assignments,
+    engine_overrides,
     set_in_target,
     set_target_path,
 )
@@ -149,7 +149,7 @@ def _apply_overrides(
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
     if options.engine is not None:
-        overrides += engine_assignments(document, options.engine, form)
+        overrides += engine_overrides(document, options.engine, form)
     for assignment in overrides:
         apply_set(document, assignment, form)
     if options.path is not None:

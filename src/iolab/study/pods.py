@@ -10,7 +10,7 @@ from typing import Any
 from iolab.core.host import HostKind, Role
 from iolab.core.kubernetes import PodFleet, VolumeMode
 from iolab.study import values
-from iolab.study.document import Path, StudyDocument
+from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.kubernetes import (
     MOUNT_PATH,
@@ -98,7 +98,7 @@ def _set_target(document: StudyDocument, path: str, *, is_block: bool = False) -
     if not isinstance(target, dict):
         return  # its own fault is told
     if is_block and "path" in target:
-        at: Path = ("target", "path")
+        at: KeyPath = ("target", "path")
         message = "volume_mode is 'block', but [target] has a path."
         document.add_fault(at, message, "Leave the path out.")
     if is_block:

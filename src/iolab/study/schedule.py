@@ -34,7 +34,7 @@ from iolab.stats.seeds import (
     initial_peak_points,
 )
 from iolab.study.cost import destroyed_device_texts, plan_demand
-from iolab.study.targets import hosts_making_load, targets_of_study
+from iolab.study.targets import load_hosts, targets_of_study
 
 if TYPE_CHECKING:
     from iolab.study.kinds import StudyKinds
@@ -135,7 +135,7 @@ def _build_point(
     per_node, host_count = (
         int(dict(axis).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
     )
-    hosts = hosts_making_load(study, configuration.id, per_node, host_count)
+    hosts = load_hosts(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
     job = job.with_fleet_rate(sum(jobs_of.get(name, job.job_count) for name in hosts))

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from iolab.core.engine import EngineOption
 from iolab.core.host import Role
 from iolab.record import Record
-from iolab.study.document import Path, StudyDocument
+from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.file import (
     EXAMPLES,
     ITEMS,
@@ -42,7 +42,7 @@ class TableItem(Record):
     A key with a fault counts as left out in `table`, so that checks over several keys go on.
     """
 
-    path: Path
+    path: KeyPath
     written: dict[str, Any]
     table: StudyTable | None
 
@@ -169,7 +169,7 @@ def read_table(
     document: StudyDocument,
     model: type[TableT],
     written: dict[str, Any],
-    path: Path,
+    path: KeyPath,
     form: StudyFileSchema | None = None,
 ) -> TableT | None:
     """The table written at `path`, without the keys that have faults; None if it needs those."""
@@ -204,7 +204,7 @@ def read_items(
         return ()
     items = []
     for index, element in enumerate(written):
-        path: Path = (name, index)
+        path: KeyPath = (name, index)
         if isinstance(element, dict):
             kind = form.element_table(name, element) if form else ITEMS[name][0]
             table = read_table(document, kind, element, path, form)
@@ -214,7 +214,7 @@ def read_items(
     return tuple(items)
 
 
-def table_name(document: StudyDocument, path: Path) -> str:
+def table_name(document: StudyDocument, path: KeyPath) -> str:
     """What people call the table at `path`: `workload 'x'`, `[method]`, or nothing for the root."""
     if not path:
         return ""
@@ -228,7 +228,7 @@ def table_name(document: StudyDocument, path: Path) -> str:
     return f"{section} {quote_value(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
 
 
-def table_name_capitalised(document: StudyDocument, path: Path) -> str:
+def table_name_capitalised(document: StudyDocument, path: KeyPath) -> str:
     """The table at `path` as a sentence begins with it."""
     return capitalised(table_name(document, path))
 
@@ -311,7 +311,7 @@ def _add_pydantic_fault(
     document: StudyDocument,
     model: type[StudyTable],
     detail: ErrorDetails,
-    path: Path,
+    path: KeyPath,
     form: StudyFileSchema | None,
 ) -> None:
     """One fault that pydantic found, in our words."""

@@ -129,12 +129,12 @@ def hypervisors_of_study(study: Study) -> tuple[HostSpec, ...]:
     return tuple(study.host(name) for name in dict.fromkeys(names) if name)
 
 
-def hosts_making_load_of_point(study: Study, point: Point) -> tuple[str, ...]:
+def load_hosts_of_point(study: Study, point: Point) -> tuple[str, ...]:
     """The hosts that make the load of a point."""
-    return hosts_making_load(study, point.configuration, point.per_node, point.host_count)
+    return load_hosts(study, point.configuration, point.per_node, point.host_count)
 
 
-def hosts_making_load(
+def load_hosts(
     study: Study, configuration: str, per_node: int, host_count: int = 0
 ) -> tuple[str, ...]:
     """The configuration's hosts that make load where so many do; 0 for all of them.

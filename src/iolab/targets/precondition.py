@@ -13,7 +13,7 @@ from iolab.core.engine import EngineName
 from iolab.core.events import LedgerChanged, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
-from iolab.core.target_state import Ledger, LedgerTarget, Purge, RoundsSeries, TargetState
+from iolab.core.target_state import Ledger, Purge, RoundsSeries, TargetEntry, TargetState
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
@@ -30,8 +30,8 @@ from iolab.targets.state import (
     NOT_LOOKED_AT,
     PREPARING,
     SessionLedger,
-    account_at_end,
-    account_at_start,
+    entry_at_end,
+    entry_at_start,
     states_before_run,
     workload_key,
 )
@@ -262,7 +262,7 @@ class Preconditioner:
             return tuple(workdirs)
         await self._snapshot_devices(workdirs)
         due = (
-            self._needs_preconditioning(self._ledger.account_of_target(workdir), run)
+            self._needs_preconditioning(self._ledger.entry_of_target(workdir), run)
             for workdir in workdirs
         )
         if any(due) or self._is_unverifiable(run, workdirs):
@@ -271,12 +271,12 @@ class Preconditioner:
             await self._forget_block_ledgers(run, workdirs)
         if self._precondition.steady and Direction.WRITE in run.point.job.data_directions:
             await self._run_rounds_until_steady(run, workdirs)
-        before = {workdir.key: self._ledger.account_of_target(workdir) for workdir in workdirs}
-        accounts = {key: account_at_start(account, run) for key, account in before.items()}
-        self._ledger.save_accounts(*accounts.values())
+        before = {workdir.key: self._ledger.entry_of_target(workdir) for workdir in workdirs}
+        entries = {key: entry_at_start(entry, run) for key, entry in before.items()}
+        self._ledger.save_entries(*entries.values())
         kept = {
-            key: replace(accounts[key], filled=account.filled, steady=account.steady)
-            for key, account in before.items()
+            key: replace(entries[key], filled=entry.filled, steady=entry.steady)
+            for key, entry in before.items()
         }
         self._states = states_before_run(kept, workdirs, run)
         return tuple(_with_filled_bytes(workdir, before[workdir.key]) for workdir in workdirs)
@@ -286,11 +286,9 @@ class Preconditioner:
         if not self._states:
             return record
         by_name = {host.host: host for host in record.hosts}
-        self._ledger.save_accounts(
+        self._ledger.save_entries(
             *(
-                account_at_end(
-                    self._ledger.account_of_target(workdir), record, by_name[workdir.name]
-                )
+                entry_at_end(self._ledger.entry_of_target(workdir), record, by_name[workdir.name])
                 for workdir in workdirs
             )
         )
@@ -301,8 +299,8 @@ class Preconditioner:
                 self._ledger.update_counter(workdir, await take_snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
-                self._ledger.save_accounts(
-                    replace(self._ledger.account_of_target(workdir), pending_write=NOT_LOOKED_AT)
+                self._ledger.save_entries(
+                    replace(self._ledger.entry_of_target(workdir), pending_write=NOT_LOOKED_AT)
                 )
         return replace(record, states=self._states)
 
@@ -317,14 +315,12 @@ class Preconditioner:
         for workdir in workdirs:
             target = self._targets[workdir.key]
             before = (
-                self._ledger.account_of_target(workdir)
-                if self._ledger.has_account(workdir)
-                else None
+                self._ledger.entry_of_target(workdir) if self._ledger.has_entry(workdir) else None
             )
             region = self._region_bytes(workdir, target)
             facts = self._workdirs.facts_of(workdir, self._facts)
-            self._ledger.open_account(workdir, target, facts, snapshots[workdir.name], region)
-            after = self._ledger.account_of_target(workdir)
+            self._ledger.open_entry(workdir, target, facts, snapshots[workdir.name], region)
+            after = self._ledger.entry_of_target(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
                 text = f"Somebody else wrote {size} to {target.path} on '{workdir.name}' meanwhile."
@@ -340,11 +336,11 @@ class Preconditioner:
             return used_region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
 
-    def _needs_preconditioning(self, account: LedgerTarget, run: PlannedRun) -> bool:
+    def _needs_preconditioning(self, entry: TargetEntry, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
-        spoilt = account.pending_write == PREPARING or account.unknown is not None
+        spoilt = entry.pending_write == PREPARING or entry.unknown is not None
         turn = restore_key(self._precondition.restore, run)
-        return spoilt or account.foreign_bytes > 0 or account.restore_key != turn
+        return spoilt or entry.foreign_bytes > 0 or entry.restore_key != turn
 
     def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
@@ -400,10 +396,10 @@ class Preconditioner:
             )
             (await gather_hosts(workdirs, self._purge)).results_or_raise()
             now_ns = self._context.clock.real_ns()
-            self._ledger.save_accounts(
+            self._ledger.save_entries(
                 *(
                     replace(
-                        _purged_account(self._ledger.account_of_target(workdir)),
+                        _purged_entry(self._ledger.entry_of_target(workdir)),
                         purged_by=purge,
                         purged_real_ns=now_ns,
                     )
@@ -411,11 +407,8 @@ class Preconditioner:
                 )
             )
         else:
-            self._ledger.save_accounts(
-                *(
-                    _overwritten_account(self._ledger.account_of_target(workdir))
-                    for workdir in workdirs
-                )
+            self._ledger.save_entries(
+                *(_overwritten_entry(self._ledger.entry_of_target(workdir)) for workdir in workdirs)
             )
         if purge in (Purge.FSTRIM, Purge.RECREATE):
             await self._workdirs.lay_out_again(run)
@@ -448,12 +441,12 @@ class Preconditioner:
                 if passes >= 1:
                     for workdir in workdirs:
                         self._context.ledgers.mark_complete(workdir, data_set)
-        accounts = []
+        entries = []
         for workdir in workdirs:
-            old = self._ledger.account_of_target(workdir)
+            old = self._ledger.entry_of_target(workdir)
             total = old.written_bytes + written[workdir.name] + laid_out * old.region_bytes
-            accounts.append(replace(old, filled=self._precondition.fill, written_bytes=total))
-        self._ledger.save_accounts(*accounts)
+            entries.append(replace(old, filled=self._precondition.fill, written_bytes=total))
+        self._ledger.save_entries(*entries)
 
     def _data_sets_to_fill(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
@@ -484,60 +477,58 @@ class Preconditioner:
     ) -> None:
         key = workload_key(run)
         if all(
-            key in dict(self._ledger.account_of_target(workdir).steady[-1:]) for workdir in workdirs
+            key in dict(self._ledger.entry_of_target(workdir).steady[-1:]) for workdir in workdirs
         ):
             return
-        turn = self._ledger.account_of_target(workdirs[0]).restore_key
+        turn = self._ledger.entry_of_target(workdirs[0]).restore_key
         self._mark_preparing(workdirs)
         series, written = await run_rounds(self._context, workdirs, run)
         self._ledger.add_rounds(series)
         if not series.is_steady:
             text = f"{run.point.title_text} was not steady after {len(series.iops)} rounds."
             self._context.emit(Notice(text))
-        accounts = []
+        entries = []
         for workdir in workdirs:
-            old = self._ledger.account_of_target(workdir)
+            old = self._ledger.entry_of_target(workdir)
             total = old.written_bytes + written[workdir.name]
             # Another mix of writes has been at work since: only the newest is still steady.
-            accounts.append(replace(old, written_bytes=total, steady=((key, series.is_steady),)))
-        self._ledger.save_accounts(*accounts)
+            entries.append(replace(old, written_bytes=total, steady=((key, series.is_steady),)))
+        self._ledger.save_entries(*entries)
         await self._update_ledger(workdirs, turn)
 
     def _mark_preparing(self, workdirs: Sequence[WorkDirectory]) -> None:
-        accounts = (self._ledger.account_of_target(workdir) for workdir in workdirs)
-        self._ledger.save_accounts(
-            *(replace(account, pending_write=PREPARING) for account in accounts)
-        )
+        entries = (self._ledger.entry_of_target(workdir) for workdir in workdirs)
+        self._ledger.save_entries(*(replace(entry, pending_write=PREPARING) for entry in entries))
 
     async def _update_ledger(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
-        """What was under way is done, and the counters agree with the account."""
+        """What was under way is done, and the counters agree with the entry."""
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
-            account = replace(
-                self._ledger.account_of_target(workdir), pending_write="", restore_key=turn
+            entry = replace(
+                self._ledger.entry_of_target(workdir), pending_write="", restore_key=turn
             )
-            self._ledger.save_accounts(account)
+            self._ledger.save_entries(entry)
             self._ledger.update_counter(workdir, snapshots[workdir.name])
 
 
-def _purged_account(account: LedgerTarget) -> LedgerTarget:
-    """The account of a target that was just purged."""
-    return replace(account, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
+def _purged_entry(entry: TargetEntry) -> TargetEntry:
+    """The entry of a target that was just purged."""
+    return replace(entry, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
 
 
-def _overwritten_account(account: LedgerTarget) -> LedgerTarget:
-    """The account of a target that is written over whole: what was there before matters no more.
+def _overwritten_entry(entry: TargetEntry) -> TargetEntry:
+    """The entry of a target that is written over whole: what was there before matters no more.
 
     Bytes are counted from here on where they were not known.
     """
-    written = 0 if account.unknown else account.written_bytes
-    return replace(account, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
+    written = 0 if entry.unknown else entry.written_bytes
+    return replace(entry, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
 
 
-def _with_filled_bytes(workdir: WorkDirectory, account: LedgerTarget) -> WorkDirectory:
+def _with_filled_bytes(workdir: WorkDirectory, entry: TargetEntry) -> WorkDirectory:
     if not workdir.is_raw_device:
         return workdir
-    return replace(workdir, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
+    return replace(workdir, filled_bytes=entry.region_bytes if entry.filled >= 1 else 0)
 
 
 async def _snapshot_counters(workdir: WorkDirectory) -> DeviceSnapshot:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, RunRecord
-from iolab.core.target_state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
+from iolab.core.target_state import Ledger, LedgerRun, RoundsSeries, TargetEntry, TargetState
 from iolab.core.workload import DataSet, Direction
 from iolab.hosts.answers import LedgerAnswer, read_answer
 from iolab.hosts.device_counters import DeviceSnapshot
@@ -30,27 +30,27 @@ OPEN_LIMIT_S: Final = 20.0
 
 
 class SessionLedger:
-    """The ledger of a session; `tell` keeps each new state of it before the next step."""
+    """The ledger of a session; `on_change` keeps each new state of it before the next step."""
 
     def __init__(self, ledger: Ledger, on_change: Callable[[Ledger], None]) -> None:
         self._ledger = ledger
         self._on_change = on_change
         self._opened: set[str] = set()
 
-    def account_of_target(self, workdir: WorkDirectory) -> LedgerTarget:
-        """The account of a work directory that was opened by `open`."""
-        account = self._ledger.target(workdir.key)
-        if account is None:
-            raise ValueError(f"no account of {workdir.key}")
-        return account
+    def entry_of_target(self, workdir: WorkDirectory) -> TargetEntry:
+        """The entry of a work directory that was opened by `open_entry`."""
+        entry = self._ledger.target(workdir.key)
+        if entry is None:
+            raise ValueError(f"no entry of {workdir.key}")
+        return entry
 
-    def has_account(self, workdir: WorkDirectory) -> bool:
-        """Whether there is an account of the work directory already."""
+    def has_entry(self, workdir: WorkDirectory) -> bool:
+        """Whether there is an entry of the work directory already."""
         return self._ledger.target(workdir.key) is not None
 
-    def save_accounts(self, *accounts: LedgerTarget) -> None:
-        """Put these accounts in the place of the old ones, and tell."""
-        new = {item.key: item for item in accounts}
+    def save_entries(self, *entries: TargetEntry) -> None:
+        """Put these entries in the place of the old ones, and report the change."""
+        new = {item.key: item for item in entries}
         kept = [new.pop(item.key, item) for item in self._ledger.targets]
         self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
         self._on_change(self._ledger)
@@ -60,7 +60,7 @@ class SessionLedger:
         self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
         self._on_change(self._ledger)
 
-    def open_account(
+    def open_entry(
         self,
         workdir: WorkDirectory,
         target: Target,
@@ -68,11 +68,11 @@ class SessionLedger:
         snapshot: DeviceSnapshot,
         region: int,
     ) -> None:
-        """Begin the account, or go on with it: what was written meanwhile is noticed."""
+        """Begin the entry, or go on with it: what was written meanwhile is noticed."""
         counter, boot = bytes_written_since_boot(workdir, snapshot), facts.kernel.boot_id
         old = self._ledger.target(workdir.key)
         if old is None:
-            new = LedgerTarget(
+            new = TargetEntry(
                 key=workdir.key,
                 host=workdir.name,
                 path=target.path,
@@ -82,18 +82,18 @@ class SessionLedger:
                 region_bytes=region,
             )
         else:
-            new = _continued_account(old, workdir, boot, counter)
+            new = _continued_entry(old, workdir, boot, counter)
             if not workdir.is_raw_device and workdir.key not in self._opened:
                 # The files of an earlier segment are gone; these were laid out just now.
                 new = replace(new, restore_key=None, filled=0.0, pending_write="", steady=())
         self._opened.add(workdir.key)
-        self.save_accounts(new)
+        self.save_entries(new)
 
     def update_counter(self, workdir: WorkDirectory, snapshot: DeviceSnapshot) -> None:
-        """Take the device's counter as it is now: whatever it counted is in the account."""
-        self.save_accounts(
+        """Take the device's counter as it is now: whatever it counted is in the entry."""
+        self.save_entries(
             replace(
-                self.account_of_target(workdir),
+                self.entry_of_target(workdir),
                 counter_bytes=bytes_written_since_boot(workdir, snapshot),
             )
         )
@@ -114,44 +114,44 @@ def workload_key(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def account_at_start(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
-    """The account with the run under way; the first of a sweep is what others compare with.
+def entry_at_start(entry: TargetEntry, run: PlannedRun) -> TargetEntry:
+    """The entry with the run under way; the first of a sweep is what others compare with.
 
     Of what a run trims nothing is left: from its beginning on there is no start state any more, so
     that it is made again before the next run, whatever becomes of this one.
     """
     key = workload_key(run)
-    sweeps = account.sweeps
+    sweeps = entry.sweeps
     if key not in dict(sweeps):
-        sweeps = (*sweeps, (key, account.written_bytes))
+        sweeps = (*sweeps, (key, entry.written_bytes))
     job = run.point.job
     under_way = f"{run.point.digest} {run.repeat}" if job.changes_data else ""
-    new = replace(account, sweeps=sweeps, pending_write=under_way)
+    new = replace(entry, sweeps=sweeps, pending_write=under_way)
     if Direction.TRIM in job.data_directions:
         return replace(new, filled=0.0, restore_key=None, steady=())
     return new
 
 
-def state_before_run(account: LedgerTarget, run: PlannedRun) -> TargetState:
+def state_before_run(entry: TargetEntry, run: PlannedRun) -> TargetState:
     """The state in which the run begins."""
     key = workload_key(run)
     return TargetState(
-        host=account.host,
-        target_key=account.key,
-        purged_by=account.purged_by,
-        purged_real_ns=account.purged_real_ns,
-        region_bytes=account.region_bytes,
-        filled=account.filled,
-        written_bytes=account.written_bytes,
-        compared_bytes=dict(account.sweeps).get(key, account.written_bytes),
-        foreign_bytes=account.foreign_bytes,
-        steady=dict(account.steady).get(key),
-        unknown=account.unknown,
+        host=entry.host,
+        target_key=entry.key,
+        purged_by=entry.purged_by,
+        purged_real_ns=entry.purged_real_ns,
+        region_bytes=entry.region_bytes,
+        filled=entry.filled,
+        written_bytes=entry.written_bytes,
+        compared_bytes=dict(entry.sweeps).get(key, entry.written_bytes),
+        foreign_bytes=entry.foreign_bytes,
+        steady=dict(entry.steady).get(key),
+        unknown=entry.unknown,
     )
 
 
-def account_at_end(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarget:
-    """The account after a run: the larger of the engine's and the device's count is believed."""
+def entry_at_end(entry: TargetEntry, record: RunRecord, host: HostRun) -> TargetEntry:
+    """The entry after a run: the larger of the engine's and the device's count is believed."""
     totals, run = host.totals, record.run
     engine = None
     if totals is not None:
@@ -160,30 +160,30 @@ def account_at_end(account: LedgerTarget, record: RunRecord, host: HostRun) -> L
     device = moved[0] if moved else None
     line = LedgerRun(run.point.digest, run.repeat, run.attempt, engine, device)
     # A directory's disk may serve others too: there only the engine's own count is the session's.
-    known = [count for count in (engine, device if account.serial else None) if count is not None]
-    unknown = account.unknown
+    known = [count for count in (engine, device if entry.serial else None) if count is not None]
+    unknown = entry.unknown
     if not known and Direction.WRITE in record.run.point.job.data_directions:
         unknown = f"nothing tells how much the run of {run.point.title_text} wrote"
     return replace(
-        account,
+        entry,
         pending_write="",
-        written_bytes=account.written_bytes + max(known, default=0),
+        written_bytes=entry.written_bytes + max(known, default=0),
         unknown=unknown,
-        runs=(*account.runs, line),
+        runs=(*entry.runs, line),
     )
 
 
 def states_before_run(
-    accounts: Mapping[str, LedgerTarget], workdirs: Sequence[WorkDirectory], run: PlannedRun
+    entries: Mapping[str, TargetEntry], workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[TargetState, ...]:
     """The states of all work directories of a run."""
-    return tuple(state_before_run(accounts[workdir.key], run) for workdir in workdirs)
+    return tuple(state_before_run(entries[workdir.key], run) for workdir in workdirs)
 
 
-def _continued_account(
-    old: LedgerTarget, workdir: WorkDirectory, boot: str, counter: int | None
-) -> LedgerTarget:
-    """An account that was kept before, with what the device's counter has moved by since."""
+def _continued_entry(
+    old: TargetEntry, workdir: WorkDirectory, boot: str, counter: int | None
+) -> TargetEntry:
+    """An entry that was kept before, with what the device's counter has moved by since."""
     new = replace(old, boot_id=boot, counter_bytes=counter)
     if not workdir.is_raw_device:
         return new

@@ -15,7 +15,7 @@ from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, Message
-from iolab.study.targets import Target, data_sets_at, hosts_making_load_of_point, targets_of_study
+from iolab.study.targets import Target, data_sets_at, load_hosts_of_point, targets_of_study
 from iolab.targets.context import TargetContext
 from iolab.targets.devices import (
     CreatedFileSystem,
@@ -123,7 +123,7 @@ class WorkDirectories:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._lay_out_missing(data_set, targets)
             self._ready.add(configuration)
-        there = hosts_making_load_of_point(self._context.study, run.point)
+        there = load_hosts_of_point(self._context.study, run.point)
         workdirs = tuple(self._open[target.key] for target in targets if target.host in there)
         if not workdirs:
             message = f"Every host that makes the load of {run.point.title_text} has failed."

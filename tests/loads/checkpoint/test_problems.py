@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.core.host import HostFacts
 from iolab.core.study import Study
 from iolab.loads.checkpoint.layouts import Layout
-from iolab.loads.checkpoint.study import CheckpointStudy
+from iolab.loads.checkpoint.study import CheckpointStudyKind
 from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.units import format_bytes
 from tests.analysis.records import facts_of
@@ -94,7 +94,7 @@ def study_on_hosts(count: int, keys: str = "") -> Study:
 
 
 def messages_on(study: Study, facts: dict[str, HostFacts]) -> list[str]:
-    found = CheckpointStudy().host_faults(study, make_plan(study), facts, {})
+    found = CheckpointStudyKind().host_faults(study, make_plan(study), facts, {})
     return [fault.message for fault in found]
 
 

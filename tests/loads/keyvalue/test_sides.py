@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.analysis.adaptive import ResultLog
 from iolab.analysis.comparison import compare_sides, track_history
 from iolab.analysis.differences import ComparisonSide, find_differences
-from iolab.analysis.metrics import bound_stall_percentiles
+from iolab.analysis.metrics import with_stall_percentiles_as_bounds
 from iolab.analysis.points import pooled_bin_error, summarise_points
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.window import Window
@@ -190,8 +190,8 @@ def test_where_few_stalls_decide_a_bins_lower_edge_is_what_is_known() -> None:
     }
     told = Steadiness(SteadinessStatus.OK, 10, 60, 2_000.0, 0.03, 9, None, 0, None)
     stalled = SteadinessView(told, Window(0, 1), 0.0, 3, 0.0)
-    found = bound_stall_percentiles(metrics, ["read_"], "p99", stalled)
+    found = with_stall_percentiles_as_bounds(metrics, ["read_"], "p99", stalled)
     assert found["read_lat_ns_p99_9"] == Metric(None, "ns", low=1.3e6)
     assert found["read_lat_ns_p99_99"] == Metric(None, "ns")
-    calm = bound_stall_percentiles(metrics, ["read_"], "p99", replace(stalled, episodes=0))
+    calm = with_stall_percentiles_as_bounds(metrics, ["read_"], "p99", replace(stalled, episodes=0))
     assert calm == metrics

@@ -23,7 +23,7 @@ def test_the_makers_are_those_whose_ranks_the_shift_leads_to(
         mine = range(share.first_rank, share.first_rank + share.ranks)
         expected = {(rank + shift) % total // ranks for rank in mine}
         assert set(share.maker_host_indexes) == expected
-        assert set(share.other_maker_indexes) == expected - {share.index}
+        assert set(share.other_creator_indexes) == expected - {share.index}
         assert share.total_ranks == total
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.analysis.findings import LoadCurve
 from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.core.run import Point
-from iolab.guests.latency_account import LatencyAccount, latency_parts
+from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts
 from iolab.report.charts.series import NodePanel, NodeTimeline, Panel, PanelLine
 from iolab.stats.curve import CurvePoint, LoadEstimate
 from iolab.study.schedule import Search
@@ -70,7 +70,7 @@ def wide_node(disks: int = 24) -> NodeTimeline:
     return timeline_of((NodePanel(panel, "disk", ("read_iops", "write_iops")),), out)
 
 
-def accounts() -> list[LatencyAccount]:
+def accounts() -> list[LatencyBreakdown]:
     """Two runs; in the second a write whose devices took longer than the hypervisor."""
     seen = {
         ("4 VMs", "read"): (1e5, 8e4, 7e4, 6e4),
@@ -82,7 +82,7 @@ def accounts() -> list[LatencyAccount]:
         layers = tuple(zip(LatencyLayer, means, strict=True))
         parts, capped = latency_parts(layers)
         level = Level.VALID if run == "4 VMs" else Level.INDICATIVE
-        found.append(LatencyAccount(run, direction, means[0], parts, layers, capped, level))
+        found.append(LatencyBreakdown(run, direction, means[0], parts, layers, capped, level))
     return found
 
 

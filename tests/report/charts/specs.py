@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric
-from iolab.guests.latency_account import latency_account_chart
+from iolab.guests.latency_breakdown import latency_breakdown_chart
 from iolab.guests.node_chart import node_timeline_chart
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
@@ -137,7 +137,7 @@ def fleet_figures() -> dict[str, Figure]:
         replace(line, points=tuple(_per_node(point) for point in line.points), nodes=2)
         for line in lines()
     ]
-    account = latency_account_chart("Random read", accounts(), "Guests emulated. ")
+    account = latency_breakdown_chart("Random read", accounts(), "Guests emulated. ")
     assert account is not None
     iops = ChartQuantity("iops", "IOPS")
     return {

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.core.metric import LatencyLayer, Level, Outlier
-from iolab.guests.latency_account import (
+from iolab.guests.latency_breakdown import (
     RUNS_MAX,
-    latency_account_chart,
+    latency_breakdown_chart,
     latency_parts,
     layers_table,
 )
@@ -55,7 +55,7 @@ def test_below_guests_of_others_is_virtualisation_too() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     (one, *_) = accounts()
     told = replace(one, parts=latency_parts(seen)[0], total_ns=100.0)
-    figure = latency_account_chart("Reads", [told])
+    figure = latency_breakdown_chart("Reads", [told])
     assert figure is not None
     where = "between the guest’s block device and the devices (virtualisation, host storage, "
     assert f"most of it (50 %) {where}" in figure.finding
@@ -63,7 +63,7 @@ def test_below_guests_of_others_is_virtualisation_too() -> None:
 
 
 def test_the_account_says_where_latency_arises() -> None:
-    figure = latency_account_chart("Reads", accounts(), "Guests emulated. ")
+    figure = latency_breakdown_chart("Reads", accounts(), "Guests emulated. ")
     assert figure is not None
     facts = ("Guests emulated", "96 VMs", "read", "1 ms", "50 %", "hypervisor", "90 µs", "9 %")
     assert tells(figure.finding, *facts, "write", "3 ms", "67 %", "devices"), figure.finding
@@ -71,7 +71,7 @@ def test_the_account_says_where_latency_arises() -> None:
 
 
 def test_bars_of_all_latencies_have_one_length() -> None:
-    figure = latency_account_chart("Reads", accounts())
+    figure = latency_breakdown_chart("Reads", accounts())
     assert figure is not None
     bars: dict[float, float] = {}
     for mark in figure.plots[1].marks:
@@ -97,7 +97,7 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
 def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
     (one, *_) = accounts()
     many = [replace(one, run=f"{number} VMs") for number in range(RUNS_MAX + 2)]
-    figure = latency_account_chart("Reads", many)
+    figure = latency_breakdown_chart("Reads", many)
     assert figure is not None
     assert figure.note.endswith("2 runs more in the table.")
     assert len(figure.table.rows) == RUNS_MAX + 2
@@ -105,7 +105,7 @@ def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
 
 def test_nothing_is_drawn_where_no_layer_is_known() -> None:
     parts, _ = latency_parts(((LatencyLayer.ENGINE, 9.0),))
-    assert latency_account_chart("Reads", [replace(accounts()[0], parts=parts)]) is None
+    assert latency_breakdown_chart("Reads", [replace(accounts()[0], parts=parts)]) is None
 
 
 def test_a_node_from_inside_says_what_stands_out() -> None:

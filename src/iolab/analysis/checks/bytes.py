@@ -390,7 +390,7 @@ def _files_exceed_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
 
 @check("target-in-memory", "Target in memory", needs_load=False)
 @per_host()
-def check_target_is_memory(view: RunView, index: int) -> CheckAnswer:
+def check_target_in_memory(view: RunView, index: int) -> CheckAnswer:
     """Whether the target is storage at all."""
     host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
     if target is None:

@@ -16,7 +16,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.storage_bytes import ByteAccount, storage_byte_account
+from iolab.analysis.storage_bytes import ByteBalance, storage_byte_balance
 from iolab.analysis.view import RunView
 from iolab.text import percent_text
 from iolab.units import format_bytes
@@ -39,40 +39,40 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 @check("storage-bytes", "Bytes claimed and bytes moved by storage nodes")
 def check_storage_bytes(view: RunView) -> CheckAnswer:
     """Whether the storage nodes' disks moved the clients' bytes times the declared factors."""
-    account = storage_byte_account(view.record, view.facts)
-    if account is None:
+    balance = storage_byte_balance(view.record, view.facts)
+    if balance is None:
         return not_applicable_answer(
             "No storage node is watched: there is nothing to hold against the clients."
         )
-    return worst_answer(_byte_account_answers(view, account))
+    return worst_answer(_byte_balance_answers(view, balance))
 
 
 def can_compare_with_storage(view: RunView) -> bool:
     """Whether the storage nodes' disks can be held against the clients at all."""
-    account = storage_byte_account(view.record, view.facts)
+    balance = storage_byte_balance(view.record, view.facts)
     return (
-        account is not None and account.expected_read is not None and account.moved_read is not None
+        balance is not None and balance.expected_read is not None and balance.moved_read is not None
     )
 
 
-def _byte_account_answers(view: RunView, account: ByteAccount) -> Iterator[CheckAnswer]:
-    evidence = _byte_account_evidence(account)
-    claimed = account.claimed_read + account.claimed_write
-    if account.expected_read is None or account.expected_write is None:
+def _byte_balance_answers(view: RunView, balance: ByteBalance) -> Iterator[CheckAnswer]:
+    evidence = _byte_balance_evidence(balance)
+    claimed = balance.claimed_read + balance.claimed_write
+    if balance.expected_read is None or balance.expected_write is None:
         yield not_applicable_answer(
             f"Clients claim {format_bytes(claimed)}; no redundancy is declared, so it is "
             "compared with nothing.",
             **evidence,
         )
         return
-    if account.moved_read is None or account.moved_write is None:
-        blind = next(node.host for node in account.node_bytes if node.read_bytes is None)
+    if balance.moved_read is None or balance.moved_write is None:
+        blind = next(node.host for node in balance.node_bytes if node.read_bytes is None)
         yield unchecked_answer(f"the disks of {blind} were not counted", **evidence)
         return
-    yield from _missing_byte_answers(account, evidence)
-    yield from _excess_byte_answers(view, account, evidence)
-    moved = account.moved_read + account.moved_write
-    expected = account.expected_read + account.expected_write
+    yield from _missing_byte_answers(balance, evidence)
+    yield from _excess_byte_answers(view, balance, evidence)
+    moved = balance.moved_read + balance.moved_write
+    expected = balance.expected_read + balance.expected_write
     yield valid_answer(
         f"The storage nodes' disks moved {format_bytes(moved)} where {format_bytes(expected)} "
         f"were expected for the {format_bytes(claimed)} that clients claim.",
@@ -80,18 +80,18 @@ def _byte_account_answers(view: RunView, account: ByteAccount) -> Iterator[Check
     )
 
 
-def _missing_byte_answers(account: ByteAccount, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
-    reads, writes = account.expected_read or 0.0, account.expected_write or 0.0
-    if reads and (account.moved_read or 0) < MISSING_GOOD * reads:
-        share = (account.moved_read or 0) / reads
+def _missing_byte_answers(balance: ByteBalance, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
+    reads, writes = balance.expected_read or 0.0, balance.expected_write or 0.0
+    if reads and (balance.moved_read or 0) < MISSING_GOOD * reads:
+        share = (balance.moved_read or 0) / reads
         verdict = invalid_answer if share < MISSING_BAD else indicative_answer
         yield verdict(
             f"The storage nodes' disks read {percent_text(share)} of the {format_bytes(reads)} "
             "expected: the rest came from memory.",
             **evidence,
         )
-    if writes and (account.moved_write or 0) < MISSING_GOOD * writes:
-        share = (account.moved_write or 0) / writes
+    if writes and (balance.moved_write or 0) < MISSING_GOOD * writes:
+        share = (balance.moved_write or 0) / writes
         yield indicative_answer(
             f"The storage nodes' disks wrote {percent_text(share)} of the {format_bytes(writes)} "
             "expected: the rest was still in memory, or never written so often.",
@@ -100,15 +100,15 @@ def _missing_byte_answers(account: ByteAccount, evidence: EvidenceValues) -> Ite
 
 
 def _excess_byte_answers(
-    view: RunView, account: ByteAccount, evidence: EvidenceValues
+    view: RunView, balance: ByteBalance, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
-    expected = (account.expected_read or 0.0) + (account.expected_write or 0.0)
-    disks = sum(len(node.devices) for node in account.node_bytes)
+    expected = (balance.expected_read or 0.0) + (balance.expected_write or 0.0)
+    disks = sum(len(node.devices) for node in balance.node_bytes)
     spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
     limit = max(EXCESS_SHARE * expected, BACKGROUND_BYTES_PER_S * disks * max(spans, default=0.0))
     for way, moved, wanted in (
-        ("read", account.moved_read, account.expected_read),
-        ("wrote", account.moved_write, account.expected_write),
+        ("read", balance.moved_read, balance.expected_read),
+        ("wrote", balance.moved_write, balance.expected_write),
     ):
         if (moved or 0) - (wanted or 0.0) > limit:
             yield indicative_answer(
@@ -118,19 +118,19 @@ def _excess_byte_answers(
             )
 
 
-def _byte_account_evidence(account: ByteAccount) -> EvidenceValues:
+def _byte_balance_evidence(balance: ByteBalance) -> EvidenceValues:
     received = [
-        node.received_bytes for node in account.node_bytes if node.received_bytes is not None
+        node.received_bytes for node in balance.node_bytes if node.received_bytes is not None
     ]
-    sent = [node.sent_bytes for node in account.node_bytes if node.sent_bytes is not None]
+    sent = [node.sent_bytes for node in balance.node_bytes if node.sent_bytes is not None]
     return {
-        "storage_nodes": len(account.node_bytes),
-        "claimed_read_bytes": account.claimed_read,
-        "claimed_write_bytes": account.claimed_write,
-        "expected_read_bytes": account.expected_read,
-        "expected_write_bytes": account.expected_write,
-        "disks_read_bytes": account.moved_read,
-        "disks_write_bytes": account.moved_write,
+        "storage_nodes": len(balance.node_bytes),
+        "claimed_read_bytes": balance.claimed_read,
+        "claimed_write_bytes": balance.claimed_write,
+        "expected_read_bytes": balance.expected_read,
+        "expected_write_bytes": balance.expected_write,
+        "disks_read_bytes": balance.moved_read,
+        "disks_write_bytes": balance.moved_write,
         "ports_received_bytes": sum(received) if received else None,
         "ports_sent_bytes": sum(sent) if sent else None,
     }

@@ -95,7 +95,7 @@ async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
 async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe, version_commands
     from iolab.hosts.answers import read_answer, read_facts
-    from iolab.session.discovery import LEFTOVERS, host_leftovers, watch_activity
+    from iolab.session.discovery import LEFTOVERS, list_or_remove_host_leftovers, watch_activity
 
     hello = await host.connect()
     tools = version_commands(required_client_programs())
@@ -112,11 +112,13 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     if facts.target is not None and facts.target.writable:
         asked = await host.request("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
         findings += probe_findings(read_answer(host.name, TargetProbe, asked))
-    left = await host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
+    left = (
+        await list_or_remove_host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
+    )
     findings += leftover_and_rights_findings(hello, left)
     findings += counter_findings(facts.target, sample.header)
     quiet = await watch_activity(host, facts)
-    return (*findings, *machine_fact_findings(facts), other_load_finding(quiet))
+    return (*findings, *machine_limit_and_fault_findings(facts), other_load_finding(quiet))
 
 
 def other_load_finding(quiet: HostActivity) -> Finding:
@@ -271,7 +273,7 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
         )
 
 
-def machine_fact_findings(facts: HostFacts) -> Iterator[Finding]:
+def machine_limit_and_fault_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     threads = counted_noun(cpu.threads, "thread")

@@ -32,9 +32,9 @@ from iolab.guests.kit.image import (
     REGULAR_FILE,
     CpioEntry,
     FioPrograms,
-    Packing,
+    KernelCompression,
     cpio_archive,
-    detect_packing,
+    detect_compression,
     find_fio,
     is_module,
     kernel_payload,
@@ -212,7 +212,7 @@ async def _write_kernel(
     """ValueError when the image is none that QEMU starts directly."""
     packed = kernel_payload(await asyncio.to_thread(tree.image.read_bytes))
     kernel = await _unpack_kernel(
-        programs, packed.packing, packed.content, build_folder / "payload"
+        programs, packed.compression, packed.content, build_folder / "payload"
     )
     if not supports_direct_boot(kernel):
         raise ValueError("it has no entry for direct boot (CONFIG_PVH)")
@@ -235,7 +235,7 @@ async def _guest_modules(
         except KeyError as wanted:
             path = Path(wanted.args[0])
             packed = await asyncio.to_thread(path.read_bytes)
-            packing = detect_packing(packed)
+            packing = detect_compression(packed)
             if packing is None:
                 raise ValueError(f"{path.name} is no module") from None
             contents[str(path)] = await _unpack_kernel(
@@ -245,7 +245,7 @@ async def _guest_modules(
 
 
 async def _unpack_kernel(
-    programs: PathPrograms, packing: Packing, content: bytes, build_folder: Path
+    programs: PathPrograms, packing: KernelCompression, content: bytes, build_folder: Path
 ) -> bytes:
     """ValueError when it is damaged; `build_folder` is a file to work with."""
     if packing not in PROGRAMS:
@@ -255,7 +255,7 @@ async def _unpack_kernel(
     await asyncio.to_thread(build_folder.write_bytes, content)
     words = (
         (str(build_folder), str(plain))
-        if packing is Packing.LZ4
+        if packing is KernelCompression.LZ4
         else (str(build_folder), "-o", str(plain))
     )
     ended = await programs.run_program(program, "-d", "-f", "-q", *words)

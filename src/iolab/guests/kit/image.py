@@ -126,7 +126,7 @@ def _aligned_length(length: int) -> int:
     return -(-length // 4) * 4
 
 
-class Packing(StrEnum):
+class KernelCompression(StrEnum):
     """How something is compressed, by what stands at its beginning."""
 
     NONE = "none"
@@ -137,28 +137,28 @@ class Packing(StrEnum):
     ZSTD = "zstd"
 
 
-PROGRAMS: Final = {Packing.LZ4: "lz4", Packing.ZSTD: "zstd"}
+PROGRAMS: Final = {KernelCompression.LZ4: "lz4", KernelCompression.ZSTD: "zstd"}
 """What Python's own library does not unpack, and the program that does."""
 
 _MAGIC: Final = {
-    b"\x1f\x8b": Packing.GZIP,
-    b"\xfd7zXZ\0": Packing.XZ,
-    b"]\0\0": Packing.XZ,
-    b"BZh": Packing.BZIP2,
-    b"\x02!L\x18": Packing.LZ4,
-    b"(\xb5/\xfd": Packing.ZSTD,
-    b"\x7fELF": Packing.NONE,
+    b"\x1f\x8b": KernelCompression.GZIP,
+    b"\xfd7zXZ\0": KernelCompression.XZ,
+    b"]\0\0": KernelCompression.XZ,
+    b"BZh": KernelCompression.BZIP2,
+    b"\x02!L\x18": KernelCompression.LZ4,
+    b"(\xb5/\xfd": KernelCompression.ZSTD,
+    b"\x7fELF": KernelCompression.NONE,
 }
 
 
-class Payload(Record):
+class KernelPayload(Record):
     """The packed kernel in a bzImage."""
 
-    packing: Packing
+    compression: KernelCompression
     content: bytes
 
 
-def kernel_payload(image: bytes) -> Payload:
+def kernel_payload(image: bytes) -> KernelPayload:
     """Cut the packed kernel out of a bzImage. ValueError with the reason when there is none."""
     if len(image) < _PAYLOAD + 8 or image[_SIGNATURE] != b"HdrS":
         raise ValueError("it has no Linux boot header")
@@ -170,38 +170,38 @@ def kernel_payload(image: bytes) -> Payload:
     content = image[start : start + length]
     if len(content) < length or length <= _SIZE_TRAILER:
         raise ValueError("it ends before its payload does")
-    packing = detect_packing(content)
-    if packing is None:
+    compression = detect_compression(content)
+    if compression is None:
         raise ValueError(f"its payload is packed in an unknown way ({content[:6].hex()})")
-    if packing in {Packing.LZ4, Packing.ZSTD}:
+    if compression in {KernelCompression.LZ4, KernelCompression.ZSTD}:
         content = content[:-_SIZE_TRAILER]
-    return Payload(packing, content)
+    return KernelPayload(compression, content)
 
 
-def detect_packing(content: bytes) -> Packing | None:
-    """What the first bytes say; None when they are of no packing and no ELF file."""
+def detect_compression(content: bytes) -> KernelCompression | None:
+    """What the first bytes say; None when they are of no compression and no ELF file."""
     return next((p for magic, p in _MAGIC.items() if content.startswith(magic)), None)
 
 
-def unpack_content(packing: Packing, content: bytes) -> bytes:
+def unpack_content(compression: KernelCompression, content: bytes) -> bytes:
     """Content unpacked by Python alone, whatever stands behind it left out.
 
-    ValueError when it is damaged, or `packing` is one of PROGRAMS.
+    ValueError when it is damaged, or `compression` is one of PROGRAMS.
     """
     try:
-        match packing:
-            case Packing.NONE:
+        match compression:
+            case KernelCompression.NONE:
                 return content
-            case Packing.GZIP:
+            case KernelCompression.GZIP:
                 return zlib.decompressobj(wbits=31).decompress(content)
-            case Packing.XZ:
+            case KernelCompression.XZ:
                 return lzma.LZMADecompressor().decompress(content)
-            case Packing.BZIP2:
+            case KernelCompression.BZIP2:
                 return bz2.BZ2Decompressor().decompress(content)
             case _:
-                raise ValueError(f"{packing} needs a program")
+                raise ValueError(f"{compression} needs a program")
     except (zlib.error, lzma.LZMAError, OSError, EOFError) as fault:
-        raise ValueError(f"damaged {packing}: {fault}") from None
+        raise ValueError(f"damaged {compression}: {fault}") from None
 
 
 def supports_direct_boot(kernel: bytes) -> bool:

@@ -96,7 +96,7 @@ async def current_context() -> str:
         return ""
 
 
-async def require_acceptable(fleet: PodFleet) -> None:
+async def require_cluster_accepts(fleet: PodFleet) -> None:
     """Try all objects of the fleet on the cluster; HostError with every fault, nothing is made."""
     kubectl = kubectl_for_fleet(fleet)
     await kubectl.run("version", what="The cluster cannot be reached")

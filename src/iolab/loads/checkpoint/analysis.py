@@ -23,7 +23,7 @@ from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrid
 from iolab.analysis.metrics import group_metrics
 from iolab.analysis.metrics import host_metrics as io_host_metrics
 from iolab.analysis.sums import sum_measured_window
-from iolab.analysis.view import HostKindAnswers
+from iolab.analysis.view import HostKindQueries
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
@@ -75,7 +75,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> CheckpointView:
         """All of both phases."""
         load = sum_measured_window(record)

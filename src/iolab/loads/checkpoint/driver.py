@@ -35,7 +35,7 @@ from iolab.loads.checkpoint.workload import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle
 from iolab.targets.work_directory import (
@@ -301,4 +301,4 @@ def _joined_totals(
     )
 
 
-SESSION: Final = LoadSession(drivers={CHECKPOINT_ENGINE: CheckpointDriver})
+SESSION: Final = LoadSessionKind(drivers={CHECKPOINT_ENGINE: CheckpointDriver})

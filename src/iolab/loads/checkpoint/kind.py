@@ -12,7 +12,7 @@ KIND: Final = LoadKind(
     "checkpoint",
     (CheckpointJob,),
     session="iolab.loads.checkpoint.driver:SESSION",
-    study="iolab.loads.checkpoint.study:CheckpointStudy",
+    study="iolab.loads.checkpoint.study:CheckpointStudyKind",
     analysis="iolab.loads.checkpoint.analysis:CheckpointAnalysis",
     report="iolab.loads.checkpoint.report:CheckpointReport",
     metrics=METRICS,

@@ -47,7 +47,7 @@ class SavedFile(Record):
     size: int
 
 
-class Item(Record):
+class TensorGroup(Record):
     """So many tensors of that size, one after the other in a file."""
 
     count: int
@@ -62,7 +62,7 @@ class Checkpoint(Record):
     """All files of a checkpoint by rank; `items` are those of each file that is read in parts."""
 
     ranks: tuple[RankFiles, ...]
-    items: tuple[Item, ...] = ()
+    items: tuple[TensorGroup, ...] = ()
 
     @property
     def total_bytes(self) -> int:
@@ -140,8 +140,8 @@ def _dcp_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
     norm = _shrink_elements(model.hidden // ranks, shrink)
     elements = [*layer * model.layers, *ends, norm]
     items = (
-        *(Item(1, MODEL_BYTES * count) for count in elements),
-        *(Item(3, OPTIMIZER_BYTES // 3 * count) for count in elements),
+        *(TensorGroup(1, MODEL_BYTES * count) for count in elements),
+        *(TensorGroup(3, OPTIMIZER_BYTES // 3 * count) for count in elements),
     )
     size = sum(item.count * item.size for item in items)
     metadata = METADATA_BYTES * sum(item.count for item in items) * ranks

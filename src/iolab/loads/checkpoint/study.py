@@ -17,7 +17,7 @@ from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, Sa
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.document import StudyDocument
 from iolab.study.forecast import VerdictLimit, point_digests
-from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy
+from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.writes import RunWrites
@@ -28,7 +28,7 @@ PHASE_OVERHEAD_S: Final = 1.0
 """Of each phase: its start, dropping caches, and removing the files."""
 
 
-class CheckpointStudy(LoadStudy):
+class CheckpointStudyKind(LoadStudyKind):
     """The part of checkpoint load in studies and plans."""
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
@@ -36,7 +36,7 @@ class CheckpointStudy(LoadStudy):
     }
 
     def job_text(self, job: CheckpointJob) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         checkpoint = job.checkpoint
         shrunk = f", tensors / {job.shrink}" if job.shrink > 1 else ""
         text = (
@@ -57,7 +57,7 @@ class CheckpointStudy(LoadStudy):
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,
-        hosts: HostStudy,  # noqa: ARG002
+        hosts: HostStudyKind,  # noqa: ARG002
     ) -> LoadDemand:
         """What one host saves and restores at that rate; its files are removed by each run."""
         own_runs = self.runs_of_kind(runs)
@@ -80,7 +80,7 @@ class CheckpointStudy(LoadStudy):
             return 0.0
         return _forecast_seconds(point, _space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S)
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """One checkpoint."""
         return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint.total_bytes)
 

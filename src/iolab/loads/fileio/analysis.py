@@ -7,7 +7,7 @@ from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_bytes_moved,
     check_cache_hits,
-    check_target_is_memory,
+    check_target_in_memory,
     check_unwritten_extents,
 )
 from iolab.analysis.checks.fleet import check_uneven_fleet
@@ -19,7 +19,7 @@ from iolab.analysis.checks.run import (
 from iolab.analysis.checks.time import check_burst_credits, check_startup_transient
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.view import RunView
-from iolab.core.metric import NodeResult
+from iolab.core.metric import HypervisorResult
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
@@ -45,7 +45,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
         added_after={
             check_engine_errors: (check_verify_mismatch, check_files_changed),
             check_startup_transient: (check_burst_credits,),
-            check_target_is_memory: (check_buffered_io, check_cache_hits),
+            check_target_in_memory: (check_buffered_io, check_cache_hits),
             check_bytes_moved: (check_block_size, check_access_pattern),
             CheckSlot.BYTES: (
                 check_unwritten_extents,
@@ -66,6 +66,6 @@ class FileAnalysis(LoadAnalysis[RunView]):
         """Those of its job."""
         return Job.require_type(record.run.point.job).access.directions
 
-    def node_results(self, view: RunView) -> tuple[NodeResult, ...]:
+    def node_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
         """As the hosts' kinds know them."""
         return tuple(node for kind in view.host_kinds for node in kind.nodes(view))

@@ -26,7 +26,7 @@ from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle, watch_idle_during
@@ -284,6 +284,6 @@ def null_target_iops(totals: EngineTotals) -> float | None:
     return sum(way.ios for way in ways) * NS_PER_S / measured_ns or None
 
 
-FILE_IO: Final = LoadSession(
+FILE_IO: Final = LoadSessionKind(
     drivers={engine.name: partial(IoDriver, engine) for engine in ENGINES}, engines=ENGINES
 )

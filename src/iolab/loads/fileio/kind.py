@@ -11,7 +11,7 @@ KIND: Final = LoadKind(
     "fileio",
     (Job,),
     session="iolab.loads.fileio.driver:FILE_IO",
-    study="iolab.loads.fileio.study:FileIoStudy",
+    study="iolab.loads.fileio.study:FileIoStudyKind",
     analysis="iolab.loads.fileio.analysis:FileAnalysis",
     report="iolab.loads.fileio.report:FileReport",
 )

@@ -33,7 +33,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, StudyTables, add_option_faults, add_problems, table_name
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.study.values import option_text
 from iolab.text import list_text, nearest_word, quote_value
 from iolab.units import format_bytes, parse_size
@@ -424,7 +424,7 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
         if fleet_rate is not None:
             jobs = sum(
                 Job.require_type(point.job_on(host)).numjobs
-                for host in hosts_making_load_of_point(study, point)
+                for host in load_hosts_of_point(study, point)
             )
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
     for (workload, fleet_rate), counts in shares.items():

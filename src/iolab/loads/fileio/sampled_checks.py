@@ -423,14 +423,15 @@ def _largest_unsplit_io_bytes(view: RunView, group: DeviceByteCounts) -> int | N
 
 
 def _largest_io_and_merge_counts(
-    view: RunView, members: list[int], names: list[str], direction: Direction
+    view: RunView, host_indexes: list[int], device_names: list[str], direction: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""
     counts = [
         _sum_ios_and_merges(
-            [delta for delta in view.hosts[index].devices if delta.device in names], direction
+            [delta for delta in view.hosts[index].devices if delta.device in device_names],
+            direction,
         )
-        for index in members
+        for index in host_indexes
     ]
     return max(counts, key=lambda pair: pair[0] + (pair[1] or 0))
 

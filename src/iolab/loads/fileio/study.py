@@ -15,16 +15,16 @@ from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_fault
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy, Programs
+from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind, Programs
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import Target, hosts_making_load_of_point
+from iolab.study.targets import Target, load_hosts_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_count, format_duration_s, format_rate_bytes
 
 
-class FileIoStudy(LoadStudy):
+class FileIoStudyKind(LoadStudyKind):
     """The part of I/O in studies and plans."""
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {FileTable: IO_ENGINES}
@@ -34,11 +34,11 @@ class FileIoStudy(LoadStudy):
     programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)
 
     def job_text(self, job: Job) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         return _job_text(job)
 
     def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         return VERSION_COMMANDS
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -57,7 +57,7 @@ class FileIoStudy(LoadStudy):
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - it lasts as long at any
-        hosts: HostStudy,  # noqa: ARG002
+        hosts: HostStudyKind,  # noqa: ARG002
     ) -> LoadDemand:
         """The load as the method has it, and the limits of its engines."""
         points = [run.point for run in runs if isinstance(run.point.job, Job)]
@@ -76,12 +76,12 @@ class FileIoStudy(LoadStudy):
             avoidable_s=(most_s - least_s) * len(points),
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:
         """What a run writes: at its rate limit, or as fast as targets take it."""
         job = Job.require_type(point.job)
         if not job.access.has_writes:
             return RunWrites()
-        makers = hosts_making_load_of_point(study, point)
+        makers = load_hosts_of_point(study, point)
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         disk_iops = hosts.iops_limit(study)
         limited, unlimited = 0.0, []
@@ -190,7 +190,7 @@ def ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[
         if not isinstance(point.job, Job) or point.job.access.has_trims:
             continue
         kind = (
-            frozenset(hosts_making_load_of_point(study, point)),
+            frozenset(load_hosts_of_point(study, point)),
             point.host_numjobs,
             job_for_generator_ceiling(point.job),
         )

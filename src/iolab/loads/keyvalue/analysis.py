@@ -11,7 +11,7 @@ from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
     check_bytes_moved,
     check_hidden_layer,
-    check_target_is_memory,
+    check_target_in_memory,
 )
 from iolab.analysis.checks.client import check_cpu_bound_client
 from iolab.analysis.checks.fleet import check_uneven_fleet
@@ -23,7 +23,7 @@ from iolab.analysis.evenness import host_io_windows, host_spread
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.steady import judge_steadiness
 from iolab.analysis.sums import sum_measured_window
-from iolab.analysis.view import HostKindAnswers
+from iolab.analysis.view import HostKindQueries
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
@@ -84,7 +84,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_shared_seed,
             ),
             check_percentile_support: (check_wide_latency_bins,),
-            check_target_is_memory: (
+            check_target_in_memory: (
                 check_database_start_state,
                 check_warm_caches,
                 check_database_shape,
@@ -99,7 +99,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             check_engine_errors: check_key_value_engine_errors,
             check_totals_disagree: check_key_value_totals,
             check_percentile_support: check_key_percentile_support,
-            check_target_is_memory: check_key_value_target,
+            check_target_in_memory: check_key_value_target,
             check_hidden_layer: check_key_value_hidden_layer,
             check_cpu_bound_client: check_key_value_cpu,
             check_device_busy: check_key_value_device_busy,
@@ -113,7 +113,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> KeyValueView:
         """With what was done to the store; its seconds are judged as of one that stalls."""
         steady = judge_steadiness(record, LSM, WHOLE_OPERATION_WEIGHTS)

@@ -65,7 +65,7 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.loads.keyvalue.ycsb.clients import (
-    DatabaseStart,
+    DatabaseStartState,
     EmbeddedStores,
     YcsbClients,
     YcsbStreams,
@@ -82,7 +82,7 @@ from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, y
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 from iolab.session.start import HostStartTime, require_clock_offset, start_load_together, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import monitored_host_specs
@@ -113,7 +113,7 @@ class YcsbClientState(Record):
     job: YcsbJob
     seconds: int
     latency_log_names: tuple[str, ...]
-    start: DatabaseStart | None
+    start: DatabaseStartState | None
     output_streams: YcsbStreams
 
 
@@ -358,7 +358,7 @@ class YcsbDriver(Driver):
         names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
         async def read_client(share: HostRunState) -> None:
-            start = self._embedded.start_of_client(share)
+            start = self._embedded.database_state_of_client(share)
             client = YcsbClientState(
                 job, seconds, names, start, clients.streams_by_host[share.name]
             )
@@ -601,6 +601,6 @@ async def _remove_copies(shares: Sequence[HostRunState]) -> None:
     )
 
 
-KEY_VALUE: Final = LoadSession(
+KEY_VALUE: Final = LoadSessionKind(
     drivers={DB_BENCH_ENGINE: DbBenchDriver, YCSB_ENGINE: YcsbDriver},
 )

@@ -11,7 +11,7 @@ KIND: Final = LoadKind(
     "keyvalue",
     (KeyValueJob, YcsbJob),
     session="iolab.loads.keyvalue.driver:KEY_VALUE",
-    study="iolab.loads.keyvalue.study:KeyValueStudy",
+    study="iolab.loads.keyvalue.study:KeyValueStudyKind",
     analysis="iolab.loads.keyvalue.analysis:KeyValueAnalysis",
     report="iolab.loads.keyvalue.report:KeyValueReport",
     document_lists=("gains",),

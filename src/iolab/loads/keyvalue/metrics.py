@@ -19,12 +19,12 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.metrics import (
-    bound_stall_percentiles,
     is_percentile_supported,
     latency_statistics,
     metrics_from_values,
     percentiles_with_intervals,
     rate_with_interval,
+    with_stall_percentiles_as_bounds,
 )
 from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, Weights
 from iolab.analysis.sums import sum_operations_in_window
@@ -455,7 +455,7 @@ def with_key_value_intervals(
         for operation in load.operations
         if operation.latency_key(_NEAR_PERCENTILE) in metrics
     ]
-    with_intervals = bound_stall_percentiles(
+    with_intervals = with_stall_percentiles_as_bounds(
         metrics, [f"{operation.key}_" for operation in shown], _NEAR_PERCENTILE, steady
     )
     if steady is not None and _does_interval_apply(steady):

@@ -19,7 +19,7 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.bytes import (
     COLD_RESIDENT_SHARE,
     check_hidden_layer,
-    check_target_is_memory,
+    check_target_in_memory,
     device_byte_counts,
 )
 from iolab.analysis.checks.idle import other_io_answer_for_window
@@ -417,7 +417,7 @@ def check_key_value_target(view: KeyValueView) -> CheckAnswer:
     """target-in-memory of load on a key-value store: of the target that holds it."""
     if is_external_store(view):
         return unchecked_answer("the storage of a server outside of the study is not known")
-    return check_target_is_memory.judge(view)
+    return check_target_in_memory.judge(view)
 
 
 def check_key_value_hidden_layer(view: KeyValueView) -> CheckAnswer:

@@ -55,7 +55,7 @@ from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, run_overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.forecast import VerdictLimit, run_length_limits
-from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy, Programs
+from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind, Programs
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import targets_of_study
@@ -84,7 +84,7 @@ class ServerSection:
         return table_server_settings(server_table_or_default(tables))
 
 
-class KeyValueStudy(LoadStudy):
+class KeyValueStudyKind(LoadStudyKind):
     """The part of key-value load in studies and plans."""
 
     section = ServerSection()
@@ -103,11 +103,11 @@ class KeyValueStudy(LoadStudy):
     on_device_filesystem = True
 
     def job_text(self, job: KeyJob) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         return _ycsb_job_text(job) if isinstance(job, YcsbJob) else _db_bench_job_text(job)
 
     def required_programs(self, study: Study) -> Programs:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         return {program: argv for program, (_, argv) in required_tool_versions(study).items()}
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -131,7 +131,7 @@ class KeyValueStudy(LoadStudy):
     def build_workload(
         self, item: TableItem, table: DbBenchTable | YcsbTable, tables: StudyTables
     ) -> Workload:
-        """See `LoadStudy`; a bound of memory is for a store within the client."""
+        """See `LoadStudyKind`; a bound of memory is for a store within the client."""
         workload, job = super().build_workload(item, table, tables), table.build_job()
         if (
             isinstance(job, YcsbJob)
@@ -145,7 +145,7 @@ class KeyValueStudy(LoadStudy):
         study: Study,
         runs: Sequence[PlannedRun],
         rate: float,
-        hosts: HostStudy,  # noqa: ARG002 - databases lie on the targets of hosts that exist
+        hosts: HostStudyKind,  # noqa: ARG002 - databases lie on the targets of hosts that exist
     ) -> LoadDemand:
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadDemand(
@@ -154,7 +154,7 @@ class KeyValueStudy(LoadStudy):
             space_bytes=max_space_bytes_on_a_host(study, runs, rate),
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """See `cost.run_writes`."""
         return run_writes(study, point)
 

@@ -10,7 +10,7 @@ from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_cache_hits,
-    check_target_is_memory,
+    check_target_in_memory,
     check_unwritten_extents,
 )
 from iolab.analysis.checks.run import (
@@ -25,15 +25,15 @@ from iolab.analysis.checks.time import (
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.sums import sum_operations_in_window
-from iolab.analysis.view import HostKindAnswers
+from iolab.analysis.view import HostKindQueries
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.kvcache.checks import (
-    check_block_hits,
     check_capacity_filled,
     check_queue_grows,
     check_requests_late,
+    check_reuse_differs,
     check_work_outside,
 )
 from iolab.loads.kvcache.metrics import (
@@ -54,8 +54,8 @@ class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
     checks = shared_checks_with_overrides(
         added_after={
             check_engine_errors: (check_verify_mismatch,),
-            check_totals_disagree: (check_block_hits, check_capacity_filled),
-            check_target_is_memory: (check_buffered_io, check_cache_hits),
+            check_totals_disagree: (check_reuse_differs, check_capacity_filled),
+            check_target_in_memory: (check_buffered_io, check_cache_hits),
             CheckSlot.BYTES: (
                 check_unwritten_extents,
                 CheckSlot.LATENCY,
@@ -78,7 +78,7 @@ class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> KvCacheView:
         """With what its requests did."""
         view = super().build_view(record, facts, telemetry, host_kinds)

@@ -202,7 +202,7 @@ def check_capacity_filled(view: KvCacheView, index: int) -> CheckAnswer:
 
 @check("reuse-differs", "Hits that an LRU list of that capacity has not")
 @per_host(max_key="difference", bad=DIFFERENCE_MAX)
-def check_block_hits(view: KvCacheView, index: int) -> HostAnswer:
+def check_reuse_differs(view: KvCacheView, index: int) -> HostAnswer:
     """Whether the engine hit what the trace lets a store of that capacity hit."""
     host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
     run = view.kv_run(index)

@@ -12,7 +12,7 @@ KIND: Final = LoadKind(
     "kv-cache",
     (KvCacheJob,),
     session="iolab.loads.kvcache.driver:SESSION",
-    study="iolab.loads.kvcache.study:KvCacheStudy",
+    study="iolab.loads.kvcache.study:KvCacheStudyKind",
     analysis="iolab.loads.kvcache.analysis:KvCacheAnalysis",
     report="iolab.loads.kvcache.report:KvCacheReport",
     metrics=METRICS,

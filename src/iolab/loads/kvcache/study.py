@@ -18,10 +18,10 @@ from iolab.loads.kvcache.trace import TraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, WritePolicy
 from iolab.record import Record
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudy, KnownFacts, LoadStudy
+from iolab.study.kinds import HostStudyKind, KnownFacts, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_rate_bytes
@@ -63,14 +63,14 @@ def replay_demand(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Rep
     )
 
 
-class KvCacheStudy(LoadStudy):
+class KvCacheStudyKind(LoadStudyKind):
     """The part of KV-cache load in studies and plans."""
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {KvCacheTable: (KV_CACHE_ENGINE,)}
     examples: Mapping[str, str] = {"capacity": '"4t"'}
 
     def job_text(self, job: KvCacheJob) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         rate = "as many requests as it can"
         if job.requests_per_s is not None:
             rate = f"{format_count(job.requests_per_s)} requests/s"
@@ -95,12 +95,12 @@ class KvCacheStudy(LoadStudy):
         )
         return [fault for fault in found if fault is not None]
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """The blocks that its requests bring and the store has not."""
         job = KvCacheJob.require_type(point.job)
         if job.write is WritePolicy.NONE:
             return RunWrites()
-        makers = len(hosts_making_load_of_point(study, point))
+        makers = len(load_hosts_of_point(study, point))
         seconds = study.method.load_seconds_range
         demand = _demand_of_point(study, point)
         if demand is None:
@@ -124,7 +124,7 @@ class KvCacheStudy(LoadStudy):
 
 def _demand_of_point(study: Study, point: Point) -> ReplayDemand | None:
     job = KvCacheJob.require_type(point.job)
-    makers = len(hosts_making_load_of_point(study, point))
+    makers = len(load_hosts_of_point(study, point))
     seconds = study.method.load_seconds_range[1]
     return replay_demand(job, seconds, makers, study.method.seed)
 
@@ -134,7 +134,7 @@ def _request_count_fault(study: Study, point: Point) -> Fault | None:
     from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, requests_message_bytes
 
     job = KvCacheJob.require_type(point.job)
-    hosts = len(hosts_making_load_of_point(study, point))
+    hosts = len(load_hosts_of_point(study, point))
     seconds = study.method.load_seconds_range[1]
     try:
         replay = plan_replay(job, seconds, hosts, study.method.seed)

@@ -297,7 +297,7 @@ def parse_trace(name: str, digest: str, lines: Sequence[str]) -> Trace:
     )
     if shifted[-1].due_ns == 0:
         raise TraceError(f"{quote_value(name)} has the same time in all lines")
-    return Trace(name, digest, form.block_tokens, _clock_step_ns(shifted), shifted)
+    return Trace(name, digest, form.block_tokens, _timestamp_resolution_ns(shifted), shifted)
 
 
 def _parse_line_fields(line: str) -> Mapping[str, Any]:
@@ -345,7 +345,7 @@ def _parse_number_field(fields: Mapping[str, Any], key: str) -> float:
     return value
 
 
-def _clock_step_ns(requests: Sequence[Request]) -> int:
+def _timestamp_resolution_ns(requests: Sequence[Request]) -> int:
     """The least gap between two times, where requests share times; else 0."""
     times = sorted({request.due_ns for request in requests})
     if len(times) > len(requests) / 2:

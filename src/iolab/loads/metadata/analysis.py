@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iolab.analysis.check import CheckSlot
-from iolab.analysis.checks.bytes import check_bytes_moved, check_target_is_memory
+from iolab.analysis.checks.bytes import check_bytes_moved, check_target_in_memory
 from iolab.analysis.checks.client import check_cpu_bound_client
 from iolab.analysis.checks.fleet import check_clock_drift, check_clock_step, check_start_skew
 from iolab.analysis.checks.idle import check_device_busy
@@ -26,13 +26,13 @@ from iolab.analysis.checks.time import (
 from iolab.analysis.evenness import host_spread
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.sums import sum_measured_window
-from iolab.analysis.view import HostKindAnswers
+from iolab.analysis.view import HostKindQueries
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
-    check_client_cache_hits,
+    check_client_answers,
     check_metadata_cpu,
     check_metadata_device_busy,
     check_metadata_engine,
@@ -73,7 +73,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
                 check_rank_skew,
             ),
             check_clock_step: (check_phase_too_short,),
-            check_target_is_memory: (check_client_cache_hits, check_ranks_preempted),
+            check_target_in_memory: (check_client_answers, check_ranks_preempted),
         },
         overrides={
             check_engine_errors: check_metadata_engine,
@@ -104,7 +104,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> MetadataView:
         """With what its phases did."""
         return MetadataView(

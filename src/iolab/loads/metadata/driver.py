@@ -7,8 +7,8 @@ from typing import Final
 from iolab.loads.metadata.mdtest import MdtestDriver
 from iolab.loads.metadata.native import MetadataDriver
 from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 
-METADATA: Final = LoadSession(
+METADATA: Final = LoadSessionKind(
     drivers={METADATA_ENGINE: MetadataDriver, MDTEST_ENGINE: MdtestDriver}
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.analysis.points import is_publishable
-from iolab.analysis.stored_results import compare_repeats
+from iolab.analysis.stored_results import repeats_disagree_check
 from iolab.core.bins import LATENCY_NAMES, PERCENTILES
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import RunStatus
@@ -40,7 +40,7 @@ class OperationStatistics(Record):
     @property
     def repeats_disagree_check(self) -> CheckResult | None:
         """The objection to rates that are too unlike."""
-        return compare_repeats(self.compared_values, self.metric)
+        return repeats_disagree_check(self.compared_values, self.metric)
 
     @property
     def is_over_common_window(self) -> bool:
@@ -145,7 +145,7 @@ def _operation_statistics(
     keys = {name: operation.latency_key(name) for name in LATENCY_NAMES}
     compared = tuple(value for value, run in rates if value and is_publishable(run))
     levels = [run.verdict.level for _, run in rates]
-    disagreement = compare_repeats(compared, key)
+    disagreement = repeats_disagree_check(compared, key)
     if disagreement and disagreement.level:
         levels.append(disagreement.level)
     return OperationStatistics(

@@ -11,7 +11,7 @@ KIND: Final = LoadKind(
     "metadata",
     (MetadataJob,),
     session="iolab.loads.metadata.driver:METADATA",
-    study="iolab.loads.metadata.study:MetadataStudy",
+    study="iolab.loads.metadata.study:MetadataStudyKind",
     analysis="iolab.loads.metadata.analysis:MetadataAnalysis",
     report="iolab.loads.metadata.report:MetadataReport",
     document_lists=("iterations",),

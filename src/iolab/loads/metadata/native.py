@@ -83,7 +83,7 @@ class RankShare(Record):
     maker_host_indexes: tuple[int, ...]
 
     @property
-    def other_maker_indexes(self) -> tuple[int, ...]:
+    def other_creator_indexes(self) -> tuple[int, ...]:
         """The makers that are not this host."""
         return tuple(maker for maker in self.maker_host_indexes if maker != self.index)
 
@@ -132,7 +132,7 @@ def phase_request(
         asked["shift"] = shift
         asked["others"] = [
             {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
-            for maker in share.other_maker_indexes
+            for maker in share.other_creator_indexes
         ]
     return asked
 
@@ -360,7 +360,7 @@ class MetadataDriver(Driver):
         workdirs = [share.workdir for share in shares]
         needs = {
             workdirs[share.index].name: [
-                workdirs[other].name for other in share.other_maker_indexes
+                workdirs[other].name for other in share.other_creator_indexes
             ]
             for share in rank_shares(job, len(workdirs))
         }
@@ -624,7 +624,7 @@ class _Iteration:
         rank_share = self._share_of[share.name]
         dirs = {
             other: peer_folder_path(share.workdir, self._shares[other].workdir)
-            for other in rank_share.other_maker_indexes
+            for other in rank_share.other_creator_indexes
         }
         dirs[rank_share.index] = share.workdir.dir
         return phase_request(

@@ -22,7 +22,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.study.document import StudyDocument
 from iolab.study.forecast import VerdictLimit, point_digests
-from iolab.study.kinds import HostStudy, LoadDemand, LoadStudy
+from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.writes import RunWrites
@@ -65,7 +65,7 @@ MPI_PROGRAM: Final = HostProgram(
 )
 
 
-class MetadataStudy(LoadStudy):
+class MetadataStudyKind(LoadStudyKind):
     """The part of metadata load in studies and plans."""
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
@@ -74,7 +74,7 @@ class MetadataStudy(LoadStudy):
     programs = (MPI_PROGRAM,)
 
     def job_text(self, job: MetadataJob) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         return _job_phrase(job)
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -86,7 +86,7 @@ class MetadataStudy(LoadStudy):
         study: Study,  # noqa: ARG002 - a job says it all
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - its rates are of operations
-        hosts: HostStudy,  # noqa: ARG002
+        hosts: HostStudyKind,  # noqa: ARG002
     ) -> LoadDemand:
         """How long its phases take by assumed rates; its trees are removed by each run."""
         pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
@@ -103,7 +103,7 @@ class MetadataStudy(LoadStudy):
             space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """The contents of its files."""
         job = point.job
         clients = len(study.configuration(point.configuration).hosts)

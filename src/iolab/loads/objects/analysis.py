@@ -10,14 +10,14 @@ from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
     check_bytes_moved,
     check_hidden_layer,
-    check_target_is_memory,
+    check_target_in_memory,
 )
 from iolab.analysis.checks.fleet import check_shared_target
 from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.run import check_engine_errors
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.sums import sum_operations_in_window
-from iolab.analysis.view import HostKindAnswers
+from iolab.analysis.view import HostKindQueries
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
@@ -69,7 +69,7 @@ class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
         overrides={check_bytes_moved: check_bytes_carried},
         # A store has no file system or device of the clients'.
         excluded=(
-            check_target_is_memory,
+            check_target_in_memory,
             check_hidden_layer,
             check_device_busy,
             check_shared_target,
@@ -86,7 +86,7 @@ class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> ObjectsView:
         """With what its operations did."""
         view = super().build_view(record, facts, telemetry, host_kinds)

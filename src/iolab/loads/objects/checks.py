@@ -24,7 +24,7 @@ from iolab.analysis.check import (
     valid_answer,
 )
 from iolab.analysis.checks.run import check_generator_bound, check_rate_kept
-from iolab.analysis.storage_bytes import storage_byte_account
+from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.workload import Direction, NamedOperation
 from iolab.loads.objects.metric_specs import OPERATIONS
@@ -255,7 +255,7 @@ def check_put_durability(view: ObjectsView) -> CheckAnswer:
     """
     if not view.objects_job.put:
         return not_applicable_answer("Nothing was put.")
-    account = storage_byte_account(view.record, view.facts)
+    account = storage_byte_balance(view.record, view.facts)
     if account is None or account.moved_write is None or not account.claimed_write:
         return not_applicable_answer(
             "No disks of storage nodes are watched: whether PUTs were on a device when they were "

@@ -48,10 +48,10 @@ from iolab.loads.objects.workload import (
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.targets.context import poisson_arrival_offset, run_seed
 from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S, format_bytes, format_count
@@ -156,7 +156,7 @@ class ObjectsDriver(ProcessDriver):
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job, study = ObjectsJob.require_type(run.point.job), session.study
-        hosts = hosts_making_load_of_point(study, run.point)
+        hosts = load_hosts_of_point(study, run.point)
         place = hosts.index(share.name)
         access = self._stores[run.point.configuration]
         data_set = described_data_set(study, run.point)
@@ -375,4 +375,4 @@ async def store_faults(session: SessionContext) -> tuple[Fault, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-SESSION: Final = LoadSession(drivers={S3_ENGINE: ObjectsDriver}, preflight=store_faults)
+SESSION: Final = LoadSessionKind(drivers={S3_ENGINE: ObjectsDriver}, preflight=store_faults)

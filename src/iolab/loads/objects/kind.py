@@ -12,7 +12,7 @@ KIND: Final = LoadKind(
     "objects",
     (ObjectsJob,),
     session="iolab.loads.objects.driver:SESSION",
-    study="iolab.loads.objects.study:ObjectsStudy",
+    study="iolab.loads.objects.study:ObjectsStudyKind",
     analysis="iolab.loads.objects.analysis:ObjectsAnalysis",
     report="iolab.loads.objects.report:ObjectsReport",
     metrics=METRICS,

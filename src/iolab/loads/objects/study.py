@@ -17,10 +17,10 @@ from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
 from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudy, KnownFacts, LoadDemand, LoadStudy
+from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_count
@@ -32,7 +32,7 @@ LAYOUT_PUTS_PER_S: Final = 500.0
 """Requests that a server is taken to answer in a second, for the same."""
 
 
-class ObjectsStudy(LoadStudy):
+class ObjectsStudyKind(LoadStudyKind):
     """The part of load on objects in studies and plans."""
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {ObjectsTable: (S3_ENGINE,)}
@@ -40,7 +40,7 @@ class ObjectsStudy(LoadStudy):
     uses_object_store = True
 
     def job_text(self, job: ObjectsJob) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         pace = f"{job.concurrency} at a time on each host"
         if job.rate is not None:
             pace = f"{format_count(job.rate)}/s, {pace} at most"
@@ -51,7 +51,7 @@ class ObjectsStudy(LoadStudy):
         """Add every fault of its workloads that no single key shows."""
         add_objects_faults(document, tables)
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudy) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """What its PUTs write, at their rate where there is one."""
         job = ObjectsJob.require_type(point.job)
         seconds = study.method.load_seconds_range
@@ -60,11 +60,11 @@ class ObjectsStudy(LoadStudy):
         share = job.put / sum(share for _, share in job.operation_shares)
         if job.rate is not None:
             return RunWrites(limited_bytes_per_s=job.rate * share * job.mean_bytes, seconds=seconds)
-        makers = len(hosts_making_load_of_point(study, point))
+        makers = len(load_hosts_of_point(study, point))
         return RunWrites(open_hosts=makers, seconds=seconds)
 
     def load_demand(
-        self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy
+        self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudyKind
     ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
@@ -124,7 +124,7 @@ def _ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[st
     kinds = {
         (
             ObjectsJob.require_type(run.point.job).for_ceiling,
-            frozenset(hosts_making_load_of_point(study, run.point)),
+            frozenset(load_hosts_of_point(study, run.point)),
         )
         for run in runs
     }
@@ -160,7 +160,7 @@ def sizes_text(job: ObjectsJob) -> str:
 def data_sets_of_runs(study: Study, runs: Iterable[PlannedRun]) -> dict[ObjectDataSet, int]:
     """The data sets that runs need, each with the hosts that lay it out."""
     return {
-        data_set: len(hosts_making_load_of_point(study, run.point))
+        data_set: len(load_hosts_of_point(study, run.point))
         for run in runs
         if (data_set := data_set_of(study, run.point)) is not None
     }

@@ -10,7 +10,7 @@ from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_cache_hits,
-    check_target_is_memory,
+    check_target_in_memory,
     check_unwritten_extents,
 )
 from iolab.analysis.checks.run import check_totals_disagree
@@ -21,12 +21,12 @@ from iolab.analysis.checks.time import (
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.sums import sum_operations_in_window
-from iolab.analysis.view import HostKindAnswers
+from iolab.analysis.view import HostKindQueries
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.training.checks import (
-    check_below_memory,
+    check_data_fits_in_memory,
     check_emulator_late,
     check_first_epoch,
     check_step_parts,
@@ -49,7 +49,11 @@ class TrainingAnalysis(LoadAnalysis[TrainingView]):
     checks = shared_checks_with_overrides(
         added_after={
             check_totals_disagree: (check_step_parts,),
-            check_target_is_memory: (check_buffered_io, check_cache_hits, check_below_memory),
+            check_target_in_memory: (
+                check_buffered_io,
+                check_cache_hits,
+                check_data_fits_in_memory,
+            ),
             CheckSlot.BYTES: (
                 check_unwritten_extents,
                 CheckSlot.LATENCY,
@@ -68,7 +72,7 @@ class TrainingAnalysis(LoadAnalysis[TrainingView]):
         record: RunRecord,
         facts: Facts,
         telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindAnswers, ...],
+        host_kinds: tuple[HostKindQueries, ...],
     ) -> TrainingView:
         """With what its steps consist of."""
         view = super().build_view(record, facts, telemetry, host_kinds)

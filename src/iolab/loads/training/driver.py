@@ -10,11 +10,11 @@ from iolab.loads.training.engine import TrainingReader, training_command
 from iolab.loads.training.workload import TRAINING_ENGINE, TrainingJob
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
-from iolab.session.kinds import LoadSession
+from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.targets.context import run_seed
 
 
@@ -29,7 +29,7 @@ class TrainingDriver(ProcessDriver):
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job = TrainingJob.require_type(run.point.job)
-        hosts = hosts_making_load_of_point(session.study, run.point)
+        hosts = load_hosts_of_point(session.study, run.point)
         accelerators = job.accelerators_of_host(hosts.index(share.name), len(hosts))
         self._readers[share.name] = TrainingReader(accelerators)
         return training_command(
@@ -45,4 +45,4 @@ class TrainingDriver(ProcessDriver):
         return self._readers[share.name]
 
 
-SESSION: Final = LoadSession(drivers={TRAINING_ENGINE: TrainingDriver})
+SESSION: Final = LoadSessionKind(drivers={TRAINING_ENGINE: TrainingDriver})

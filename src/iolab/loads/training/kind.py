@@ -12,7 +12,7 @@ KIND: Final = LoadKind(
     "training-read",
     (TrainingJob,),
     session="iolab.loads.training.driver:SESSION",
-    study="iolab.loads.training.study:TrainingStudy",
+    study="iolab.loads.training.study:TrainingStudyKind",
     analysis="iolab.loads.training.analysis:TrainingAnalysis",
     report="iolab.loads.training.report:TrainingReport",
     metrics=METRICS,

@@ -13,7 +13,7 @@ from iolab.study.checks import FILES_PER_HOST_MAX
 from iolab.study.document import StudyDocument
 from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, StudyTables, add_problems, table_name
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.text import list_text
 
 THREADS_MAX: Final = 16_384
@@ -70,7 +70,7 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
         job = point.job
         if not isinstance(job, TrainingJob):
             continue
-        hosts = len(hosts_making_load_of_point(study, point))
+        hosts = len(load_hosts_of_point(study, point))
         where = ("workload", places[point.workload])
         if fault := _sharing_fault(job, hosts):
             key, message, hint = fault

@@ -14,22 +14,22 @@ from iolab.loads.training.problems import add_training_faults, add_training_poin
 from iolab.loads.training.table import TrainingTable
 from iolab.loads.training.workload import TRAINING_ENGINE, TrainingJob
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import KnownFacts, LoadStudy
+from iolab.study.kinds import KnownFacts, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import hosts_making_load_of_point
+from iolab.study.targets import load_hosts_of_point
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
 
-class TrainingStudy(LoadStudy):
+class TrainingStudyKind(LoadStudyKind):
     """The part of training-read load in studies and plans."""
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {TrainingTable: (TRAINING_ENGINE,)}
     examples: Mapping[str, str] = {"dataset": '"unet3d"', "accelerators": "[1, 2, 4]"}
 
     def job_text(self, job: TrainingJob) -> str:
-        """See `LoadStudy`."""
+        """See `LoadStudyKind`."""
         name = job.dataset if job.dataset != CUSTOM else "a data set of its own"
         step = f"{counted_noun(job.batch, 'sample')} per {format_ns(job.compute_ns)}"
         emulated = counted_noun(job.accelerators, f"{job.accelerator} accelerator".strip())
@@ -59,7 +59,7 @@ class TrainingStudy(LoadStudy):
         for point in plan.points:
             if not isinstance(point.job, TrainingJob):
                 continue
-            hosts = hosts_making_load_of_point(study, point)
+            hosts = load_hosts_of_point(study, point)
             for place, name in enumerate(hosts):
                 loaders = point.job.accelerators_of_host(place, len(hosts)) * point.job.loaders
                 needed = loaders * point.job.read_bytes
@@ -78,7 +78,7 @@ class TrainingStudy(LoadStudy):
             job = point.job
             if not isinstance(job, TrainingJob):
                 continue
-            hosts = hosts_making_load_of_point(study, point)
+            hosts = load_hosts_of_point(study, point)
             demand = job.accelerators * job.bytes_per_s_of_accelerator
             steps = job.steps_of_epoch(job.accelerators_of_host(0, len(hosts)))
             emulated = counted_noun(job.accelerators, "accelerator")
@@ -96,7 +96,7 @@ def _memory_notes(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> I
         if not isinstance(job, TrainingJob) or job.direct:
             continue
         size = job.files * job.file_bytes
-        for name in hosts_making_load_of_point(study, point):
+        for name in load_hosts_of_point(study, point):
             found = facts.get(name)
             if found is not None and size < MEMORY_FACTOR * found.memory.usable_bytes:
                 yield (

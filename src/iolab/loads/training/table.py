@@ -152,7 +152,7 @@ class TrainingTable(SearchTable):
         )
         loaders = self.loaders[0] if self.loaders else None
         fields: dict[str, Any] = {
-            "accelerator": self.accelerator or self._usual_accelerator(),
+            "accelerator": self.accelerator or self._default_accelerator(),
             "batch": step.batch,
             "compute_ns": step.compute_ns,
             "sample_bytes": bytes_each,
@@ -165,7 +165,7 @@ class TrainingTable(SearchTable):
             entries.setdefault("threshold", self.sample_set.threshold)
         return TrainingJob(**TrainingJob.fields_from_keys(entries.items()), **fields)
 
-    def _usual_accelerator(self) -> str:
+    def _default_accelerator(self) -> str:
         return next(iter(self.sample_set.steps)) if self.sample_set else ""
 
     def _published_files(self, step: Step, per_file: int) -> int:

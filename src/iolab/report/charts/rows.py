@@ -173,7 +173,7 @@ def dot_chart(
     room = COLUMN_WIDTHS[4] - left - right
     marks = [*_reference_marks(dots), *_lane_marks(lanes, scale, room), *texts]
     total = sum(bool(_value_and_ends(dot)) for row in rows for dot in row.dots)
-    notes = [note, _dots_note(dots, total)]
+    notes = [note, _dot_chart_note(dots, total)]
     return Figure(
         subject=subject,
         title=title if not common or common.lower() in title.lower() else f"{title}: {common}",
@@ -297,7 +297,7 @@ def _dot_value_text(dot: Dot, scale: Scale) -> str:
     return f"{value:,.0f}" if value >= 999.5 else significant_digits_text(value)
 
 
-def _dots_note(dots: Sequence[Dot], total: int) -> str:
+def _dot_chart_note(dots: Sequence[Dot], total: int) -> str:
     notes = []
     spread = [dot.value for dot in dots if dot.value.displayable_interval is not None]
     if any(not value.has_bin_edge_interval for value in spread):

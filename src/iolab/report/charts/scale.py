@@ -70,7 +70,7 @@ class Scale(Record):
     def fraction(self, value: float) -> float:
         """Where a value (in the scale's unit) stands: 0 at its low end, 1 at its high one."""
         if self.stops:
-            return (_stop_index(self.stops, value) + 0.5) / len(self.stops)
+            return (_fractional_stop_index(self.stops, value) + 0.5) / len(self.stops)
         if self.high <= self.low:
             return 0.5
         if self.is_logarithmic:
@@ -110,7 +110,7 @@ class ChartAxis(Record):
         return (self.end_offset - self.start_offset) / max(len(self.scale.stops), 1)
 
 
-def _stop_index(stops: Sequence[float], value: float) -> float:
+def _fractional_stop_index(stops: Sequence[float], value: float) -> float:
     """The place of a value among the stops, between two of them in proportion."""
     after = next((i for i, stop in enumerate(stops) if stop >= value), len(stops) - 1)
     if after == 0 or stops[after] <= value:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.slow_ios import SlowIoContext
-from iolab.analysis.storage_bytes import ByteAccount
+from iolab.analysis.storage_bytes import ByteBalance
 from iolab.analysis.window import controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
@@ -115,7 +115,7 @@ class RunDetail(Record):
 
     `all_operations` is the latency of all its I/Os, `per_operation` that of each direction; of
     metadata load there is no whole, and a curve for each operation. `timeline` is None for runs
-    shown by their distribution alone. `byte_account` is the account of bytes where storage nodes
+    shown by their distribution alone. `byte_balance` is the balance of bytes where storage nodes
     were watched, `heat_map` the latency over time of some runs of I/O on files, `slow_ios` the
     slowest I/Os where they were requested.
     """
@@ -124,7 +124,7 @@ class RunDetail(Record):
     all_operations: LatencyCurve
     per_operation: tuple[LatencyCurve, ...]
     timeline: Timeline | None
-    byte_account: ByteAccount | None = None
+    byte_balance: ByteBalance | None = None
     heat_map: HeatMap | None = None
     slow_ios: tuple[SlowIoContext, ...] = ()
 

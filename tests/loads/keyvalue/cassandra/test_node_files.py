@@ -10,7 +10,7 @@ import pytest
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.cassandra.node import (
     DAEMON,
-    NodePlan,
+    CassandraNodePlan,
     direct_memory_bytes,
     node_command,
     node_files,
@@ -27,9 +27,9 @@ from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
 JARS = ("/kit/cassandra-all.jar", "/kit/jamm-0.4.0.jar", "/kit/not-jamm-0.4.0.jar.txt")
 
 
-def plan_of(version: str = "4.0.17", **settings: object) -> NodePlan:
+def plan_of(version: str = "4.0.17", **settings: object) -> CassandraNodePlan:
     given: dict[str, Any] = {"kind": ServerKind.MANAGED, "version": version, **settings}
-    return NodePlan(
+    return CassandraNodePlan(
         settings=ServerSettings(**given),
         version=parse_supported_version(version),
         data_folder='/a "b": {c}/live',
@@ -40,7 +40,7 @@ def plan_of(version: str = "4.0.17", **settings: object) -> NodePlan:
     )
 
 
-def yaml_of(plan: NodePlan) -> dict[str, Any]:
+def yaml_of(plan: CassandraNodePlan) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(node_files(plan)["cassandra.yaml"])
     return document
 

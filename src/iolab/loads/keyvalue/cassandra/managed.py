@@ -14,10 +14,10 @@ from iolab.core.events import Notice, Phase
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.node import CassandraNode, NodePlan
+from iolab.loads.keyvalue.cassandra.node import CassandraNode, CassandraNodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
-    NodeFolder,
-    NodeHostTools,
+    CassandraHostTools,
+    CassandraNodeFolder,
     _prepare_host,
     node_folder_for_run,
     parse_supported_version,
@@ -65,8 +65,8 @@ class ManagedServer(Server):
         self._settings = settings
         self._version = parse_supported_version(settings.version)
         self._kits = kits
-        self._node_folder: NodeFolder | None = None
-        self._node_tools: NodeHostTools | None = None
+        self._node_folder: CassandraNodeFolder | None = None
+        self._node_tools: CassandraHostTools | None = None
         self._node: CassandraNode | None = None
         self._gated_counters = GatedCounters()
         self.server_run = self._new_server_run()
@@ -274,7 +274,7 @@ class ManagedServer(Server):
     ) -> CassandraNode:
         """A node on that folder, which answers."""
         equipment = self._require_node_tools
-        plan = NodePlan(
+        plan = CassandraNodePlan(
             settings=self._settings,
             version=self._version,
             data_folder=root,
@@ -294,7 +294,7 @@ class ManagedServer(Server):
         self._node = None
 
     @property
-    def _require_node_tools(self) -> NodeHostTools:
+    def _require_node_tools(self) -> CassandraHostTools:
         if self._node_tools is None:
             raise ValueError("a node is started after its host was equipped")
         return self._node_tools

@@ -121,7 +121,7 @@ class CassandraNode:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: CassandraNodePlan,
         tools: CassandraTools,
         interval_ms: int,
         on_counters: Callable[[CountersReply], None],
@@ -260,7 +260,7 @@ async def wait_for_event_or_exit(
         await asyncio.gather(waiting, ending, return_exceptions=True)
 
 
-class NodePlan(Record):
+class CassandraNodePlan(Record):
     """All that a node's files and command are made of.
 
     `data_folder` is the folder of its data, `config_folder` that of its configuration, both
@@ -276,24 +276,24 @@ class NodePlan(Record):
     jmx_port: int
 
 
-def node_files(plan: NodePlan) -> Mapping[str, bytes]:
+def node_files(plan: CassandraNodePlan) -> Mapping[str, bytes]:
     """The files of its configuration by name."""
     # YAML has all of JSON in it, and JSON leaves no doubt about quotes.
     yaml = json.dumps(_yaml_settings(plan), indent=1).encode() + b"\n"
     return {"cassandra.yaml": yaml, "logback.xml": LOGBACK}
 
 
-def node_folders(plan: NodePlan) -> tuple[str, ...]:
+def node_folders(plan: CassandraNodePlan) -> tuple[str, ...]:
     """The folders that must be there before it is started."""
     return plan.config_folder, plan.data_folder, library_unpack_folder(plan)
 
 
-def library_unpack_folder(plan: NodePlan) -> str:
+def library_unpack_folder(plan: CassandraNodePlan) -> str:
     """Where it unpacks its own libraries, which a node that is killed leaves there."""
     return f"{plan.config_folder}/unpacked"
 
 
-def node_command(plan: NodePlan) -> Command:
+def node_command(plan: CassandraNodePlan) -> Command:
     """The node in the foreground. EngineError when its memory cannot hold it."""
     require_memory(plan.settings)
     argv = (plan.settings.java, *_jvm_options(plan), DAEMON)
@@ -325,7 +325,7 @@ def require_memory(settings: ServerSettings) -> None:
         )
 
 
-def _yaml_settings(plan: NodePlan) -> dict[str, Any]:
+def _yaml_settings(plan: CassandraNodePlan) -> dict[str, Any]:
     """The settings that differ from Cassandra's own defaults, and the places."""
     sync: dict[str, Any] = {
         "commitlog_sync_period_in_ms": 10000,
@@ -366,7 +366,7 @@ def _yaml_settings(plan: NodePlan) -> dict[str, Any]:
     }
 
 
-def _jvm_options(plan: NodePlan) -> Sequence[str]:
+def _jvm_options(plan: CassandraNodePlan) -> Sequence[str]:
     heap = plan.settings.heap_bytes
     agents = [jar for jar in plan.jars if _JAMM.fullmatch(posixpath.basename(jar))]
     return (

@@ -77,7 +77,7 @@ _ERROR_WORDS: Final = ("ERROR", "Exception", "Error:", "FATAL")
 """What a line has in it that tells why a Java program ended."""
 
 
-class NodeFolder(Record):
+class CassandraNodeFolder(Record):
     """Where a node lies.
 
     `is_taken_for_node` when its folder is held for it alone, `keep_files` what is to stay.
@@ -108,8 +108,8 @@ async def node_folder_for_run(
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],
     settings: ServerSettings,
-    earlier: NodeFolder | None,
-) -> NodeFolder:
+    earlier: CassandraNodeFolder | None,
+) -> CassandraNodeFolder:
     """Where the node of a run lies; the same as before where nothing has changed.
 
     HostError when the host is not of the session, or is lost.
@@ -117,7 +117,7 @@ async def node_folder_for_run(
     name = settings.host or workdirs[0].name
     for workdir in workdirs:
         if workdir.name == name:
-            return NodeFolder(workdir)
+            return CassandraNodeFolder(workdir)
     host = session.all_hosts.get(name)
     if host is None:
         raise HostError(
@@ -131,7 +131,7 @@ async def node_folder_for_run(
     return await _take_folder(session, run, host)
 
 
-async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> NodeFolder:
+async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> CassandraNodeFolder:
     """A folder on the host for the node alone, where the clients have their target."""
     wanted = run.point.configuration
     configuration = next(item for item in session.study.configurations if item.id == wanted)
@@ -143,7 +143,7 @@ async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> 
         owner=session.owner_text,
     )
     folder = read_answer(host.name, ScratchAnswer, message).dir
-    return NodeFolder(
+    return CassandraNodeFolder(
         WorkDirectory(host, folder, None, host.name),
         is_taken_for_node=True,
         keep_files=session.study.target.keep_files,
@@ -198,7 +198,7 @@ def java_text_for_record(java: Java, version: CassandraVersion) -> str:
     return f"{java_version} (not officially supported by Cassandra {major}.{minor})"
 
 
-class NodeHostTools(Record):
+class CassandraHostTools(Record):
     """All of it on one host; `java` is told in records."""
 
     tools: CassandraTools
@@ -214,7 +214,7 @@ async def _prepare_host(
     settings: ServerSettings,
     version: CassandraVersion,
     kits: InstallKit,
-) -> NodeHostTools:
+) -> CassandraHostTools:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
     host = workdir.host
 
@@ -235,7 +235,9 @@ async def _prepare_host(
         )
     for text in kernel_setting_notes(preflight, host.name):
         notify(text)
-    return NodeHostTools(tools, jars, java_text_for_record(java, version), storage_port, jmx_port)
+    return CassandraHostTools(
+        tools, jars, java_text_for_record(java, version), storage_port, jmx_port
+    )
 
 
 def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:

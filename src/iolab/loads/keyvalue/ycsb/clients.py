@@ -528,7 +528,7 @@ def _level_shapes(numbers: dict[str, int]) -> Iterator[LevelShape]:
             yield LevelShape(level, files, numbers.get(f"level.{level}.bytes", 0))
 
 
-class DatabaseStart(Record):
+class DatabaseStartState(Record):
     """The state of a client's database before a run: how it was copied, and its shape."""
 
     copied_by: str
@@ -549,9 +549,9 @@ class EmbeddedStores:
     """The databases of all clients of the present run."""
 
     def __init__(self) -> None:
-        self._starts: dict[str, DatabaseStart] = {}
+        self._starts: dict[str, DatabaseStartState] = {}
 
-    def start_of_client(self, share: HostRunState) -> DatabaseStart | None:
+    def database_state_of_client(self, share: HostRunState) -> DatabaseStartState | None:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(share.name)
 
@@ -589,7 +589,7 @@ class EmbeddedStores:
             )
             shape = shapes[share.name]
             if shape is not None:
-                self._starts[share.name] = DatabaseStart(how, shape)
+                self._starts[share.name] = DatabaseStartState(how, shape)
 
         await session.stop.run_unless_stopped(run_on_each_host(shares, copy_database))
         await drop_folder_caches(session, run, shares, database_copy_folder)
@@ -627,14 +627,14 @@ async def _load_databases(
     session.begin_phase(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def settle_host(share: HostRunState) -> None:
-        shapes[share.name] = await _settle_and_mark_database(share.workdir, job, tools[share.name])
+    async def compact_on_host(share: HostRunState) -> None:
+        shapes[share.name] = await _compact_and_mark_database(share.workdir, job, tools[share.name])
 
-    await session.stop.run_unless_stopped(run_on_each_host(missing, settle_host))
+    await session.stop.run_unless_stopped(run_on_each_host(missing, compact_on_host))
     return shapes
 
 
-async def _settle_and_mark_database(
+async def _compact_and_mark_database(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""

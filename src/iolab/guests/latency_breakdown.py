@@ -1,4 +1,4 @@
-"""The account of latency: of what a guest waits for, which part each layer down to the device took.
+"""A breakdown of latency: of what a guest waits for, which part each layer down to the device took.
 
 A bar is a whole latency, whatever its length: of 1.4 ms and of 90 µs the parts can be compared.
 """
@@ -64,7 +64,7 @@ class LatencyPart(Record):
         return self.high_ns - self.low_ns
 
 
-class LatencyAccount(Record):
+class LatencyBreakdown(Record):
     """One direction of one run: `total_ns` as the guests saw it, and its parts from below.
 
     `layers` is the mean of each layer that is known. `has_clipped_parts` are layers whose I/Os took
@@ -139,75 +139,82 @@ def latency_parts(
     return tuple(parts), tuple(capped)
 
 
-def latency_account_chart(
-    subject: str, accounts: Sequence[LatencyAccount], caveat: str = ""
+def latency_breakdown_chart(
+    subject: str, breakdowns: Sequence[LatencyBreakdown], caveat: str = ""
 ) -> Figure | None:
     """A bar for each direction of each run, whole latencies all of one length; None for none."""
-    drawable = [account for account in accounts if len(account.parts) > 1 and account.total_ns > 0]
+    drawable = [
+        breakdown for breakdown in breakdowns if len(breakdown.parts) > 1 and breakdown.total_ns > 0
+    ]
     if not drawable:
         return None
-    runs = list(dict.fromkeys(account.run for account in drawable))
-    drawn = [[account for account in drawable if account.run == run] for run in runs[:RUNS_MAX]]
+    runs = list(dict.fromkeys(breakdown.run for breakdown in drawable))
+    drawn = [
+        [breakdown for breakdown in drawable if breakdown.run == run] for run in runs[:RUNS_MAX]
+    ]
     rows = [
-        _account_row(account, with_run=account is group[0]) for group in drawn for account in group
+        _breakdown_row(breakdown, with_run=breakdown is group[0])
+        for group in drawn
+        for breakdown in group
     ]
     legend = [(name, StackPiece(0.0, _PART_STYLES[name].token)) for name in part_names(drawable)]
     return Figure(
         subject=subject,
         title="Where the latency arises",
         finding=caveat + _largest_parts_sentence(drawn),
-        note=_account_chart_note(drawable, len(runs) - len(drawn)),
+        note=_breakdown_chart_note(drawable, len(runs) - len(drawn)),
         plots=stacked_bar_plots(rows, legend),
-        table=layers_table(accounts),
+        table=layers_table(breakdowns),
     )
 
 
-def part_names(accounts: Iterable[LatencyAccount]) -> list[str]:
+def part_names(breakdowns: Iterable[LatencyBreakdown]) -> list[str]:
     """The names of all their parts, from the device up."""
-    used = {part.name for account in accounts for part in account.parts}
+    used = {part.name for breakdown in breakdowns for part in breakdown.parts}
     return [name for name in _PART_STYLES if name in used]
 
 
-def _account_row(account: LatencyAccount, *, with_run: bool) -> StackRow:
+def _breakdown_row(breakdown: LatencyBreakdown, *, with_run: bool) -> StackRow:
     """The parts with their times as shares of the whole, so that all bars are equally long."""
     pieces = (
         StackPiece(
-            part.duration_ns / account.total_ns,
+            part.duration_ns / breakdown.total_ns,
             _PART_STYLES[part.name].token,
             value_text(part.duration_ns, "ns"),
         )
-        for part in account.parts
+        for part in breakdown.parts
     )
-    total = value_text(account.total_ns, "ns")
-    return StackRow(tuple(pieces), account.run if with_run else "", account.direction, total)
+    total = value_text(breakdown.total_ns, "ns")
+    return StackRow(tuple(pieces), breakdown.run if with_run else "", breakdown.direction, total)
 
 
-def _largest_parts_sentence(drawn_accounts: Sequence[Sequence[LatencyAccount]]) -> str:
+def _largest_parts_sentence(drawn_breakdowns: Sequence[Sequence[LatencyBreakdown]]) -> str:
     """Of the last run drawn, which has the most guests: each direction with its largest part."""
     sentences = []
-    for account in drawn_accounts[-1]:
-        largest = max(account.parts, key=lambda part: part.duration_ns)
-        lowest, look = account.parts[0], _PART_STYLES[largest.name]
-        start = f"{account.run}: a" if account is drawn_accounts[-1][0] else "A"
+    for breakdown in drawn_breakdowns[-1]:
+        largest = max(breakdown.parts, key=lambda part: part.duration_ns)
+        lowest, look = breakdown.parts[0], _PART_STYLES[largest.name]
+        start = f"{breakdown.run}: a" if breakdown is drawn_breakdowns[-1][0] else "A"
+        where = look.layer_description or look.long_name
         text = (
-            f"{start} {account.direction} takes {value_text(account.total_ns, 'ns')}, most of it "
-            f"({_part_share_text(largest, account)}) {look.layer_description or look.long_name}"
+            f"{start} {breakdown.direction} takes {value_text(breakdown.total_ns, 'ns')}, most of "
+            f"it ({_part_share_text(largest, breakdown)}) {where}"
         )
         if lowest is not largest and lowest.name == "device":
             took = value_text(lowest.duration_ns, "ns")
-            text += f"; the devices take {took} ({_part_share_text(lowest, account)})"
+            text += f"; the devices take {took} ({_part_share_text(lowest, breakdown)})"
         sentences.append(f"{text}.")
     return " ".join(sentences)
 
 
-def _part_share_text(part: LatencyPart, account: LatencyAccount) -> str:
-    return value_text(part.duration_ns / account.total_ns, "share")
+def _part_share_text(part: LatencyPart, breakdown: LatencyBreakdown) -> str:
+    return value_text(part.duration_ns / breakdown.total_ns, "share")
 
 
-def _account_chart_note(accounts: Sequence[LatencyAccount], left_out: int) -> str:
-    names = "; ".join(f"{name}: {_PART_STYLES[name].long_name}" for name in part_names(accounts))
+def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out: int) -> str:
+    names = "; ".join(f"{name}: {_PART_STYLES[name].long_name}" for name in part_names(breakdowns))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
-    layers = {layer.value for account in accounts for layer in account.has_clipped_parts}
+    layers = {layer.value for breakdown in breakdowns for layer in breakdown.has_clipped_parts}
     if layers:
         notes.append(
             f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "
@@ -217,26 +224,26 @@ def _account_chart_note(accounts: Sequence[LatencyAccount], left_out: int) -> st
     return " ".join(notes)
 
 
-def layers_table(accounts: Sequence[LatencyAccount]) -> Table:
+def layers_table(breakdowns: Sequence[LatencyBreakdown]) -> Table:
     """What each layer saw, and the share of each part."""
-    names = part_names(accounts)
+    names = part_names(breakdowns)
     layers = [
         layer
         for layer in LatencyLayer
-        if any(layer in dict(account.layers) for account in accounts)
+        if any(layer in dict(breakdown.layers) for breakdown in breakdowns)
     ]
     parts = (capitalised(name) for name in names)
     saw = (f"{_LAYER_NAMES[layer]} saw" for layer in layers)
     heads = text_and_number_columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []
-    for account in accounts:
-        means = dict(account.layers)
-        shares = {part.name: _part_share_text(part, account) for part in account.parts}
+    for breakdown in breakdowns:
+        means = dict(breakdown.layers)
+        shares = {part.name: _part_share_text(part, breakdown) for part in breakdown.parts}
         texts = (
-            account.run,
-            account.direction,
+            breakdown.run,
+            breakdown.direction,
             *(value_text(means[layer], "ns") if layer in means else DASH for layer in layers),
             *(shares.get(name, DASH) for name in names),
         )
-        rows.append(row_of_cells(*texts, account.level))
+        rows.append(row_of_cells(*texts, breakdown.level))
     return Table("Where the latency arises", heads, tuple(rows))

@@ -62,7 +62,7 @@ def _places_text(places: Sequence[str]) -> str:
     return "; ".join(places[:PLACES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-class LineAccount:
+class LineCoverage:
     """The marks of one file; see the module."""
 
     def __init__(self, file: str, lines: Sequence[str]) -> None:
