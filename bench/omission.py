@@ -22,6 +22,7 @@ import numpy as np
 from bench.objects import SECONDS, SMALL, Load, null_server_process, run_engine
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
+from iolab.report.charts.chart import fill_page_width
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run_series import latency_curve
@@ -74,8 +75,8 @@ def main() -> None:
             opened, _, _ = run_engine(load, url)
     found = {
         "closed loop": histogram(closed["object_get"]),
-        "open, since its send": histogram(opened["object_get"]["service"]),
-        "open, since it was due": histogram(opened["object_get"]),
+        "from its send": histogram(opened["object_get"]["service"]),
+        "from when due": histogram(opened["object_get"]),
     }
     styled: list[StyledLatencyCurve] = []
     for (name, latencies), token in zip(found.items(), SERIES, strict=False):
@@ -85,7 +86,8 @@ def main() -> None:
     figure = latency_distribution_figure(
         "A server that stands still", "Latency by percentile", styled, "GETs"
     )
-    IMAGE.write_text(svg_document(figure), encoding="utf-8")
+    (wide,) = fill_page_width([figure])
+    IMAGE.write_text(svg_document(wide), encoding="utf-8")
     print(f"{SECONDS:g} s each; {IMAGE.name} is written")
 
 

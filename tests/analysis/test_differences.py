@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.differences import (
     ComparisonSide,
     Difference,
@@ -19,6 +20,7 @@ from iolab.analysis.differences import (
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
 from iolab.core.host import UNKNOWN_MACHINE, HostFacts, MachineFacts
+from iolab.core.metric import CheckResult, Level
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
@@ -269,3 +271,30 @@ def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSid
         *("guests on 2 nodes", "guests on 1 nodes"),
         True,
     )
+
+
+def with_acknowledged(side: ComparisonSide, text: str) -> ComparisonSide:
+    """The side with a check that says where writes were when they were acknowledged."""
+    check = CheckResult("puts-in-memory", Level.VALID, "So it is.", {ACKNOWLEDGED: text})
+    results = tuple(
+        replace(result, verdict=replace(result.verdict, checks=(*result.verdict.checks, check)))
+        for result in side.results
+    )
+    return replace(side, results=results)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        (ON_DEVICES, ON_DEVICES, 0),
+        (ON_DEVICES, "in memory", 1),
+        ("in memory", "in memory", 1),
+        ("not known", "not known", 1),
+    ],
+)
+def test_writes_of_memory_are_never_compared_unsaid(
+    side: ComparisonSide, first: str, second: str, count: int
+) -> None:
+    sides = (with_acknowledged(side, text) for text in (first, second))
+    found = [one for one in find_differences(*sides) if one.setting == "writes acknowledged"]
+    assert [(one.baseline, one.candidate) for one in found] == [(first, second)] * count
