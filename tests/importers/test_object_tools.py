@@ -139,6 +139,20 @@ def test_percentiles_of_windows_are_quoted_and_never_pooled(tmp_path: Path) -> N
     assert value(judged(alone), "object_get_lat_ns_p99") == 20 * MS
 
 
+def test_results_of_other_stores_are_points_and_of_one_store_repeats(tmp_path: Path) -> None:
+    texts = [result_text({"GET": part([window(requests, 20)])}) for requests in (6000, 6100, 6200)]
+    other = texts[2].replace("--host=10.0.0.1:9000", "--host=10.0.0.9:9000")
+    assert other != texts[2]
+    found = outcome(tmp_path, a_json=texts[0], b_json=texts[1], c_json=other)
+    planned = [
+        one.planned for one in plan_imported_session(found.runs, configuration="c", title="t").runs
+    ]
+    assert [one.repeat for one in planned] == [1, 2, 1]
+    assert dict(planned[2].point.axis)["host"] == "10.0.0.9:9000"
+    alone = plan_imported_session(found.runs[:2], configuration="c", title="t")
+    assert alone.study.workloads[0].sweep == ()
+
+
 def test_failed_requests_are_taken_off_what_warp_counts(tmp_path: Path) -> None:
     found = outcome(tmp_path, a_json=result_text({"GET": part([window(6000, 20)], errors=60)}))
     result = judged(found)

@@ -26,6 +26,9 @@ SECRET_OPTIONS: Final = frozenset(
 )
 """Options of commands whose values are secrets: they are in no setting."""
 
+ENDPOINT_OPTIONS: Final = ("host", "s3endpoints")
+"""Options that name the store. Sessions compare without them; within an import they tell apart."""
+
 OBJECT_BANDWIDTH_BYTES: Final = 1 << 20
 """From this size on objects are measured by bandwidth, below by how many are done a second."""
 

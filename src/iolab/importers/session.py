@@ -45,7 +45,7 @@ from iolab.importers.files import (
     valid_host_name,
 )
 from iolab.importers.foreign_run import ForeignRun, ImportedClient, ImportedJob
-from iolab.importers.object_requests import redact_secrets
+from iolab.importers.object_requests import ENDPOINT_OPTIONS, redact_secrets
 from iolab.record import Record
 from iolab.store.durable import RESUME_CLAUSE
 from iolab.store.writer import SessionWriter, require_no_session
@@ -183,12 +183,17 @@ def _job_settings(run: ForeignRun) -> tuple[tuple[str, str], ...]:
 def _axis_settings(run: ForeignRun) -> dict[str, int | str]:
     """The settings of a load by the names that axes can have, their values no longer than labels.
 
-    Unlike values stay unlike.
+    Unlike values stay unlike. Runs of other stores are no repeats of each other.
     """
     tool = run.details.tool
+    endpoints = {
+        name: value
+        for name, value in run.settings
+        if name in ENDPOINT_OPTIONS and name in run.ignored
+    }
     return {
         re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED_AXES else name): _axis_value(value)
-        for name, value in run.load_settings.items()
+        for name, value in {**run.load_settings, **endpoints}.items()
     }
 
 
