@@ -207,6 +207,9 @@ def test_a_table_of_vmfleet_with_an_endless_cell_is_refused(tmp_path: Path) -> N
     found = read_foreign_files([path], IMPORTERS)
     assert not found.runs
     assert "no table" in str(found.faults)
+    path.write_bytes(recorded("import/fleets/result.tsv").replace(b"\t", b"\t\r", 90))
+    outcome = read_foreign_files([path], IMPORTERS)
+    assert "universal-newline" not in str(outcome.faults)
 
 
 def test_aiperf_requests_and_first_tokens(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from iolab.importers.files import (
     ForeignFile,
     ForeignFileError,
     ImportFolder,
+    broken_table_error,
     dict_or_empty,
     parse_number,
 )
@@ -321,7 +322,7 @@ def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]
             else:
                 file.line_coverage.mark_left_out(place, before, _NOTHING)
     except csv.Error as error:
-        raise ForeignFileError(f"it is no CSV file: {error}.") from None
+        raise broken_table_error(error) from None
 
 
 def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoPhase) -> ForeignRun:

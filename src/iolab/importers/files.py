@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import hashlib
 import itertools
 import math
@@ -54,6 +55,11 @@ class ForeignFileError(Exception):
     def __init__(self, message: str, hint: str = "Leave it out, or mend it.") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+def broken_table_error(error: csv.Error) -> ForeignFileError:
+    """The refusal of a file of columns; what Python adds for programmers is left out."""
+    return ForeignFileError(f"it is no table: {str(error).partition(' - ')[0]}.")
 
 
 class ForeignFile(Record, dict=True):

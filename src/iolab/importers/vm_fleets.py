@@ -12,6 +12,7 @@ from iolab.importers.files import (
     ForeignFile,
     ForeignFileError,
     ImportFolder,
+    broken_table_error,
     parse_number,
 )
 from iolab.importers.foreign_run import MIXED, Figures, ForeignRun, ImportedRun
@@ -153,7 +154,7 @@ class VmFleetImporter:
         try:
             rows = list(csv.reader(file.lines[: FLEET_ROWS_MAX + 1], delimiter="\t"))
         except csv.Error as error:
-            raise ForeignFileError(f"it is no table: {error}.") from None
+            raise broken_table_error(error) from None
         columns = rows[0]
         runs = []
         file.line_coverage.mark_read(1)

@@ -26,6 +26,7 @@ from iolab.importers.files import (
     ForeignFile,
     ForeignFileError,
     ImportFolder,
+    broken_table_error,
     dict_or_empty,
     finite_number,
     valid_host_name,
@@ -198,7 +199,7 @@ def _read_log(file: ForeignFile) -> _Log:
                 number = numbers[rows.line_num - 1]
                 file.line_coverage.mark_left_out(number, number, reason)
     except csv.Error as error:
-        raise ForeignFileError(f"it is no table: {error}.") from None
+        raise broken_table_error(error) from None
     comments = [line[1:].strip() for line in file.lines if line.startswith("#")]
     log.command = next((line for line in comments if _COMMAND.match(line)), "")
     file.line_coverage.mark_all_read()
