@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.objects import SECONDS, SMALL, Load, null_server_process, run_engine
+from bench.objects import SMALL, Load, null_server_process, run_engine
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.report.charts.chart import fill_page_width
@@ -34,7 +35,6 @@ EVERY_S: Final = 2.0
 CONCURRENCY: Final = 16
 RATE: Final = 2000.0
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
-IMAGE: Final = Path(__file__).parents[1] / "docs" / "images" / "coordinated-omission.svg"
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def histogram(row: dict[str, Any]) -> Histogram:
 
 
 def main() -> None:
-    """Measure, print a line for each load, and write the figure."""
+    """Measure, print a line for each load, and write the figure where one is wanted."""
     with null_server_process(SMALL) as (server, url):
         with stalls(server):
             closed, _, _ = run_engine(Load("closed", "get", SMALL, CONCURRENCY), url)
@@ -83,12 +83,13 @@ def main() -> None:
         quantiles = [latencies.percentile_ns(percent) or 0.0 for percent in PERCENTILES]
         print(f"{name:<24}", *(f"{format_ns(ns):>9}" for ns in quantiles), latencies.counts.sum())
         styled.append(StyledLatencyCurve(latency_curve(name, latencies), name, token))
+    if not sys.argv[1:]:
+        return
     figure = latency_distribution_figure(
         "A server that stands still", "Latency by percentile", styled, "GETs"
     )
     (wide,) = fill_page_width([figure])
-    IMAGE.write_text(svg_document(wide), encoding="utf-8")
-    print(f"{SECONDS:g} s each; {IMAGE.name} is written")
+    Path(sys.argv[1]).write_text(svg_document(wide), encoding="utf-8")
 
 
 if __name__ == "__main__":
