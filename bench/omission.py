@@ -3,7 +3,7 @@
 The null server of the agent is stopped for STALL_S in every EVERY_S. The same GETs are made in a
 closed loop, as fast as CONCURRENCY of them at a time can, and in an open loop at RATE; the figure
 has latency by percentile of both. A closed loop waits with the server: of all that should have come
-meanwhile it knows nothing. Writes docs/images/coordinated-omission.svg.
+meanwhile it knows nothing. With a FILE, as docs/images/coordinated-omission.svg, it draws that.
 """
 
 from __future__ import annotations
