@@ -73,6 +73,8 @@ test-packages:
 	    "fsfreeze:util-linux:for the tests of devices that hang" \
 	    "qemu-system-x86_64:qemu-system-x86:for the tests with guests" \
 	    "qemu-img:qemu-utils:for the tests with guests" \
+	    "mkfs.btrfs:btrfs-progs:for the tests on a mirror that loses a disk" \
+	    "qemu-storage-daemon:qemu-system-common:for the disks of that mirror" \
 	    "lz4:lz4:for the kernel of the guests" \
 	    "zstd:zstd:for the kernel of the guests" \
 	    "cpio:cpio:for what the guests boot from" \

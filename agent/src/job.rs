@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -75,6 +75,9 @@ pub struct Job {
     /// Whether to tell what its threads got of the processors, and which libraries it has.
     #[serde(default)]
     pub watch_processor: bool,
+    /// Started in the host's own PID namespace: it is about processes of the host.
+    #[serde(default)]
+    pub of_host: bool,
 }
 
 /// Where a piece of output came from.
@@ -150,7 +153,7 @@ pub fn run(
         }
     }
     let started = runs
-        .start(id, &mut command, mark, wall_limit)
+        .start(id, &mut command, mark, wall_limit, job.of_host)
         .context(format_args!("start {}", command.get_program().to_string_lossy()))?;
     tell(RunEvent::Started { pid: started.child.id(), real_ns: started.real_ns });
     let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
@@ -447,8 +450,18 @@ impl ProgramResult {
 
 /// Run a program to its end, or for so many seconds.
 pub fn run_program(runs: &Runs, argv: &[String], seconds: f64) -> Result<ProgramResult> {
+    run_program_in(runs, argv, seconds, false)
+}
+
+fn run_program_in(
+    runs: &Runs,
+    argv: &[String],
+    seconds: f64,
+    of_host: bool,
+) -> Result<ProgramResult> {
     let job = Job {
         argv: argv.to_vec(),
+        of_host,
         wall_limit_s: Some(seconds),
         output_limit_bytes: Some(PROGRAM_OUTPUT_LIMIT_BYTES),
         ..Job::default()
@@ -469,7 +482,24 @@ pub fn run_program(runs: &Runs, argv: &[String], seconds: f64) -> Result<Program
 /// The same for one that must succeed: what it said on standard error is the reason else.
 pub fn run_checked(runs: &Runs, argv: &[&str], seconds: f64) -> Result<()> {
     let argv: Vec<String> = argv.iter().map(|&word| word.to_owned()).collect();
-    let ended = run_program(runs, &argv, seconds)?;
+    require_success(&argv, &run_program(runs, &argv, seconds)?)
+}
+
+/// The same in the host's own PID namespace.
+pub fn run_checked_of_host(runs: &Runs, argv: &[String], seconds: f64) -> Result<()> {
+    require_success(argv, &run_program_in(runs, argv, seconds, true)?)
+}
+
+/// Start a program in this process's own PID namespace, without a table of runs: the keeper's way.
+pub fn spawn_alone(argv: &[String]) -> Result<Child> {
+    let job = Job { argv: argv.to_vec(), ..Job::default() };
+    let folder = File::open("/").context("open /")?;
+    let mut command = build_command(&job, folder, &run_mark(next_own_id()), &[], None)?;
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().context(format_args!("start {}", argv[0]))
+}
+
+fn require_success(argv: &[String], ended: &ProgramResult) -> Result<()> {
     match ended.failure() {
         None => Ok(()),
         Some(fault) => Err(Error::errno(libc::EIO, format!("{} {fault}", argv[0]))),

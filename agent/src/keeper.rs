@@ -12,7 +12,7 @@ use crate::roots::Roots;
 use crate::sign::own_agent_id;
 use crate::sys::process::{self, Pid, ReapedChild};
 use crate::sys::signal::{self, SignalEvent};
-use crate::{bound, tree};
+use crate::{bound, tree, undo};
 
 /// Nothing but signals wakes the keeper; an hour is as good as for ever.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -49,6 +49,9 @@ fn run_keeper(agent: Pid) -> ! {
                     if ended.signal.is_some() {
                         // It could not remove them itself. They bear the sign that both have.
                         bound::remove_groups_of_agent(&Roots::default(), own_agent_id());
+                    }
+                    for fault in undo::perform_left(own_agent_id()) {
+                        eprintln!("iolab-agent: {fault}");
                     }
                     process::exit_now(ended.code.unwrap_or(128 + ended.signal.unwrap_or(0)));
                 }

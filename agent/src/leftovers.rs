@@ -21,6 +21,7 @@ use crate::prepare::scratch::{
 use crate::roots::{Roots, list_names};
 use crate::sys::process::{effective_uid, own_program};
 use crate::tree::{self, Orphan};
+use crate::undo::{self, AbandonedUndo, Execute};
 
 /// A file that is still being sent to this host is not older than that.
 const MAX_UPLOAD_AGE: Duration = Duration::from_secs(3600);
@@ -48,6 +49,8 @@ pub struct Leftovers {
     loops: Vec<PathBuf>,
     /// Files of agents that no process runs.
     agents: Vec<PathBuf>,
+    /// Events that nobody has undone.
+    undos: Vec<AbandonedUndo>,
     faults: Vec<String>,
 }
 
@@ -69,15 +72,23 @@ pub fn find_leftovers(path: Option<&Path>) -> Leftovers {
         foreign_folders,
         foreign_folder_count,
         agents: unused_agent_files(),
+        undos: undo::find_abandoned(),
         faults: Vec::new(),
     }
 }
 
 /// The same, and remove what of it was `shown`, by process id or path; all else is a fault.
 #[must_use]
-pub fn remove_leftovers(path: Option<&Path>, shown: &BTreeSet<String>) -> Leftovers {
+pub fn remove_leftovers(
+    path: Option<&Path>,
+    shown: &BTreeSet<String>,
+    execute: Execute,
+) -> Leftovers {
     let mut found = find_leftovers(path);
     let mut faults = found.keep_confirmed(shown);
+    for left in &found.undos {
+        faults.extend(undo::perform_abandoned(left, execute));
+    }
     let pids = found.processes.iter().map(|orphan| orphan.pid).collect();
     for left in tree::kill_these_orphans(&pids) {
         faults.push(format!("process {left} lives on"));
@@ -123,6 +134,7 @@ impl Leftovers {
         };
         self.processes.retain(|orphan| is_shown(orphan.pid.to_string()));
         self.folders.retain(|folder| is_shown(folder.dir.display().to_string()));
+        self.undos.retain(|undo| is_shown(undo.path.display().to_string()));
         for paths in [&mut self.groups, &mut self.loops, &mut self.agents] {
             paths.retain(|path| is_shown(path.display().to_string()));
         }
@@ -197,7 +209,11 @@ mod tests {
         }
         let shown = target.path().join("iolab-scratch-shown").display().to_string();
         let new = target.path().join("iolab-scratch-new").display().to_string();
-        let left = remove_leftovers(Some(target.path()), &BTreeSet::from([shown.clone()]));
+        let left = remove_leftovers(
+            Some(target.path()),
+            &BTreeSet::from([shown.clone()]),
+            &undo::run_alone,
+        );
         assert!(left.faults.iter().any(|message| message.contains(&new)), "{:?}", left.faults);
         assert_eq!((Path::new(&shown).exists(), Path::new(&new).exists()), (false, true));
     }

@@ -42,6 +42,7 @@ pub mod trace;
 pub mod training;
 pub mod transfer;
 pub mod tree;
+pub mod undo;
 pub mod watch;
 pub mod wire;
 

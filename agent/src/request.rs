@@ -11,6 +11,7 @@ use crate::guard;
 use crate::job::Job;
 use crate::metadata::PhaseSpec;
 use crate::sys::process::{effective_uid, own_pid};
+use crate::undo::Step;
 use crate::wire::{MAX_ID, WIRE};
 
 /// One request. Verbs without arguments are written `{}`: only so are unknown ones refused.
@@ -140,6 +141,19 @@ pub enum Request {
         #[serde(default)]
         remove: Option<BTreeSet<String>>,
     },
+    Process {
+        pid_file: PathBuf,
+    },
+    Step {
+        what: Step,
+    },
+    UndoAdd {
+        name: String,
+        what: Step,
+    },
+    UndoRemove {
+        name: String,
+    },
     Lease {
         seconds: u64,
     },
@@ -147,7 +161,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-const VERBS: [&str; 34] = [
+const VERBS: [&str; 38] = [
     "clock",
     "facts",
     "snapshot",
@@ -180,6 +194,10 @@ const VERBS: [&str; 34] = [
     "drive_logs",
     "sync",
     "leftovers",
+    "process",
+    "step",
+    "undo_add",
+    "undo_remove",
     "lease",
     "bye",
 ];
@@ -266,6 +284,7 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
         | Request::Discard { path }
         | Request::Trim { path }
         | Request::ScratchOpen { path, .. }
+        | Request::Process { pid_file: path }
         | Request::Connect { dir: path, .. } => vec![path],
         Request::FilesystemOpen { dir, path, .. } => path.iter().chain([dir]).collect(),
         Request::Extents { paths } | Request::Evict { paths, .. } => paths.iter().collect(),

@@ -111,13 +111,14 @@ impl Runs {
     }
 
     /// Start the process of a reserved run; `mark` is the setting in its environment that no other
-    /// run's processes have.
+    /// run's processes have. One `of_host` is started in the agent's own PID namespace.
     pub fn start(
         &self,
         id: u64,
         command: &mut Command,
         mark: String,
         wall_limit: Option<Duration>,
+        of_host: bool,
     ) -> io::Result<StartedRun> {
         let ended = Arc::new(process::new_event()?);
         let mut table = self.lock();
@@ -125,7 +126,7 @@ impl Runs {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
         let real_ns = time::real_ns();
-        let child = match guard::run_namespace() {
+        let child = match guard::run_namespace().filter(|_| !of_host) {
             Some(namespace) => namespace.start(|| command.spawn())?,
             None => command.spawn()?,
         };

@@ -1,6 +1,6 @@
 //! The main flow: hello, then each request answered by a thread of its own, until the input ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ use crate::sys::file::sync_all;
 use crate::sys::mount;
 use crate::watch::{Watch, Watches};
 use crate::wire::{EmptyBody, Frame, Outbox, read_frame};
-use crate::{bound, facts, leftovers, runs, transfer};
+use crate::{bound, facts, leftovers, runs, transfer, undo};
 
 /// The exit code after a clean end of the input or a `bye`.
 const CODE_DONE: i32 = 0;
@@ -372,12 +372,12 @@ impl Service {
                 let opened = self.lease.open_file_system(&dir, &backing, &execute)?;
                 self.outbox.send_message(id, "filesystem", &opened);
             }
-            Request::Leftovers { path, remove } => {
-                let found = match remove {
-                    Some(shown) => leftovers::remove_leftovers(path.as_deref(), &shown),
-                    None => leftovers::find_leftovers(path.as_deref()),
-                };
-                self.outbox.send_message(id, "leftovers", &found);
+            Request::Leftovers { path, remove } => self.leftovers(id, path.as_deref(), remove),
+            Request::Step { what } => {
+                self.outbox.send_message(id, "stepped", &what.perform(&self.host_program())?);
+            }
+            Request::Process { pid_file } => {
+                self.outbox.send_message(id, "process", &undo::process_in_file(&pid_file)?);
             }
             Request::Bye {} => {
                 let said =
@@ -390,6 +390,19 @@ impl Service {
             }
         }
         Ok(())
+    }
+
+    fn leftovers(&self, id: u64, path: Option<&Path>, remove: Option<BTreeSet<String>>) {
+        let found = match remove {
+            Some(shown) => leftovers::remove_leftovers(path, &shown, &self.host_program()),
+            None => leftovers::find_leftovers(path),
+        };
+        self.outbox.send_message(id, "leftovers", &found);
+    }
+
+    /// How programs of the host are run.
+    fn host_program(&self) -> impl Fn(&[String], f64) -> Result<()> {
+        |argv: &[String], seconds| job::run_checked_of_host(&self.lease.runs, argv, seconds)
     }
 
     /// Do what is answered by nothing but that it is done.
@@ -408,6 +421,8 @@ impl Service {
                 sync_all();
                 Ok(())
             }
+            Request::UndoAdd { name, what } => undo::add(name, what),
+            Request::UndoRemove { name } => undo::remove(&name),
             Request::Lease { seconds } => self.lease.set_term(seconds),
             _ => Err(Error::bug("a request that was not made known")),
         }

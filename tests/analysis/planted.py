@@ -12,6 +12,15 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from iolab.core.course import (
+    Course,
+    EventOutcome,
+    Expectation,
+    PhaseEnd,
+    PhaseSpan,
+    Readback,
+    WitnessAnswer,
+)
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
 from iolab.core.kubernetes import PodFacts
@@ -33,7 +42,7 @@ from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import Purge, TargetState
 from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_of_run
 from iolab.hosts.rates import CounterSeries
-from iolab.loads.fileio.workload import Job
+from iolab.loads.fileio.workload import Access, Job
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
@@ -205,6 +214,58 @@ def ticking(record: RunRecord, *reads: int) -> RunRecord:
     return record
 
 
+def phased(**changes: Any) -> RunRecord:
+    """A load of 150 s that a disk was taken from after 90 s; it was whole again after 130 s."""
+
+    def moment(second: float) -> int:
+        return GO_NS + round(second * SECOND)
+
+    spans = (("before", 0, 90), ("degraded", 90, 110), ("rebuild", 110, 130), ("after", 130, 150))
+    phases = tuple(
+        PhaseSpan(name, moment(first), moment(last), PhaseEnd.TIME) for name, first, last in spans
+    )
+    lost = Expectation("redundant", state=False)
+    event = EventOutcome(
+        "lose",
+        "c1",
+        "stop the process in /run/disk.pid",
+        "degraded",
+        moment(90),
+        start_real_ns=moment(90.01),
+        end_real_ns=moment(90.02),
+        expected=lost,
+        within_s=5.0,
+        unseen_real_ns=moment(90.5),
+        seen_real_ns=moment(91.5),
+        is_undone=True,
+        undone_real_ns=moment(150),
+    )
+    answers = tuple(
+        WitnessAnswer("redundant", moment(at), moment(at + 0.5), not 91 <= at < 130)
+        for at in range(150)
+    )
+    readback = Readback("c1", checked_blocks=4096)
+    course = Course(phases, (event,), answers, (readback,))
+    job = replace(JOB, access=Access.RANDRW)
+    record = seconds(noise(150), job=job)
+    return replace(record, course=replace(course, **changes), runtime_s=90.0)
+
+
+def happened(s: Session, **changes: Any) -> Session:
+    """The same where something else came of the event."""
+    assert s.record.course is not None
+    event = replace(s.record.course.events[0], **changes)
+    return s.but(replace(s.record, course=replace(s.record.course, events=(event,))))
+
+
+def spanned(s: Session, **changes: Any) -> Session:
+    """The same whose third phase was another."""
+    assert s.record.course is not None
+    phases = list(s.record.course.phases)
+    phases[2] = replace(phases[2], **changes)
+    return s.but(replace(s.record, course=replace(s.record.course, phases=tuple(phases))))
+
+
 FILES: Final = session(files())
 METERED: Final = FILES.but(
     idling(FILES.record), telemetry=(*FILES.telemetry, *metered(FILES.record))
@@ -230,6 +291,7 @@ WATCHED: Final = session(
     )
 )
 GUESTS: Final = Session(timed(fleets.run()), fleets.facts(), calm(fleets.GUESTS))
+PHASED: Final = session(phased())
 METADATA: Final = session(replace(made().record, counters=inodes(FILES_MADE, FILES_MADE)))
 MDTEST: Final = session(mdtest_record(FOUR))
 DB_BENCH: Final = session(ticking(bench_record(2), stores.READS))
@@ -1185,5 +1247,56 @@ PLANTED: Final = (
         "The writer beside the readers was to keep 2,000 keys a second and wrote 1,500.",
         session(_beside(2000)),
         lambda s: s.but(_beside(1500)),
+    ),
+    Planted(
+        "phase-unfinished",
+        INDICATIVE,
+        "The rebuild was not done when its limit came.",
+        PHASED,
+        lambda s: spanned(s, ended_by=PhaseEnd.LIMIT),
+    ),
+    Planted(
+        "baseline-unhealthy",
+        INVALID,
+        "The disk was missing for a second before it was taken away.",
+        PHASED,
+        lambda s: s.but(
+            phased(
+                answers=(
+                    WitnessAnswer("redundant", GO_NS, GO_NS + SECOND, state=True),
+                    WitnessAnswer("redundant", GO_NS + SECOND, GO_NS + 2 * SECOND, state=False),
+                )
+            )
+        ),
+    ),
+    Planted(
+        "event-failed",
+        INVALID,
+        "The process of the disk was still stopped when the run had ended.",
+        PHASED,
+        lambda s: happened(s, is_undone=False, undone_real_ns=None),
+    ),
+    Planted(
+        "event-unwitnessed",
+        INVALID,
+        "The event ended well and did nothing: the witness never saw a disk missing.",
+        PHASED,
+        lambda s: happened(s, seen_real_ns=None),
+    ),
+    Planted(
+        "event-late",
+        INDICATIVE,
+        "The disk was taken away three seconds after it was due.",
+        PHASED,
+        lambda s: happened(s, due_real_ns=GO_NS + 87 * SECOND),
+    ),
+    Planted(
+        "writes-lost",
+        INVALID,
+        "The target dropped one acknowledged write of 4,096.",
+        PHASED,
+        lambda s: s.but(
+            phased(readbacks=(Readback("c1", 4096, 1, ("Block 7 is stale.",)),)),
+        ),
     ),
 )

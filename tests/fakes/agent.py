@@ -313,6 +313,16 @@ class FakeAgent:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
         return exited(code, signal, self.real_ns(), self._memory(request.arguments))
 
+    async def _process(self, _: FakeRequest) -> dict[str, Any]:
+        return {"is": "process", "pid": 4243, "start_ticks": 77, "name": "osd"}
+
+    async def _step(self, request: FakeRequest) -> dict[str, Any]:
+        """A setting is written to the host's files; all else is done without a trace."""
+        started_ns, what = self.real_ns(), request.arguments["what"]
+        if what["step"] == "write":
+            self.contents[what["path"]] = what["text"].encode()
+        return {"is": "stepped", "started_real_ns": started_ns, "ended_real_ns": self.real_ns()}
+
     async def _run_program(self, request: FakeRequest, name: str) -> dict[str, Any]:
         asked = request.arguments
         if name not in self.script.programs:
@@ -413,6 +423,10 @@ class FakeAgent:
         "trim": _purge,
         "run": _run,
         "metadata": _metadata,
+        "process": _process,
+        "step": _step,
+        "undo_add": _done,
+        "undo_remove": _done,
         "sync": _done,
         "bye": _bye,
     }

@@ -24,6 +24,7 @@ from iolab.registry import session_kinds
 from iolab.session.context import StoppingRuleFactory
 from iolab.session.loop import RunQueue
 from iolab.session.session import NO_EARLIER_SEGMENTS, EarlierSegments, run_session
+from iolab.study.inventory import Inventory
 from iolab.study.parse import StudyOverrides
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript, LoopClock
@@ -121,6 +122,7 @@ class Stage:
     scripts: dict[str, FakeScript] = field(default_factory=lambda: {"local": FakeScript()})
     sets: tuple[str, ...] = ()
     text: str = ""
+    inventory: str = ""
     earlier: EarlierSegments = NO_EARLIER_SEGMENTS
     again: dict[str, list[FakeScript]] | None = None
     notes: Notes = field(default_factory=Notes)
@@ -139,7 +141,9 @@ class Stage:
     def study(self) -> Study:
         names = tuple(self.scripts)
         if self.text:
-            return parse_study(self.text, "trial.toml", StudyOverrides(sets=self.sets))
+            hosts = Inventory(self.inventory, "hosts.toml") if self.inventory else None
+            wish = StudyOverrides(sets=self.sets, inventory=hosts)
+            return parse_study(self.text, "trial.toml", wish)
         return study_of(*(() if names == ("local",) else names), sets=self.sets)
 
     @property

@@ -55,12 +55,16 @@ class CheckAnswer(Record):
 
 
 class Check(Record, Generic[Asked]):
-    """One registered check; those that judge measured I/O are not asked where there is none."""
+    """One registered check; those that judge measured I/O are not asked where there is none.
+
+    Nor are those of phases where a run has none.
+    """
 
     code: str
     title: str
     judge: Callable[[Asked], CheckAnswer]
     needs_load: bool
+    needs_course: bool = False
 
     def __call__(self, view: Asked) -> CheckResult:
         """The check's answer under its code."""
@@ -69,16 +73,16 @@ class Check(Record, Generic[Asked]):
 
     def override(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
         """The same question to a kind of load that answers it in a way of its own."""
-        return Check(self.code, self.title, judge, self.needs_load)
+        return Check(self.code, self.title, judge, self.needs_load, self.needs_course)
 
 
 def check(
-    code: str, title: str, *, needs_load: bool = True
+    code: str, title: str, *, needs_load: bool = True, needs_course: bool = False
 ) -> Callable[[Callable[[View], CheckAnswer]], Check[View]]:
     """Make a function a check; its documentation is docs/reference/checks/<code>.md."""
 
     def decorate(judge: Callable[[View], CheckAnswer]) -> Check[View]:
-        return Check(code, title, judge, needs_load)
+        return Check(code, title, judge, needs_load, needs_course)
 
     return decorate
 

@@ -54,6 +54,7 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
     check_wide_interval,
 )
+from iolab.analysis.course import baseline_window, course_figures, record_within
 from iolab.analysis.evenness import run_spread
 from iolab.analysis.metrics import (
     METRIC_KEYS,
@@ -149,7 +150,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 29
+ANALYSIS_VERSION: Final = 30
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}
@@ -217,8 +218,10 @@ class LoadAnalysis(Generic[View]):
         host_kinds: tuple[HostKindQueries, ...],
     ) -> View:
         """The record measured, as its checks look at it: with what its seconds say of it."""
-        steady = judge_steadiness(record)
-        load = sum_measured_window(record, steady.window if steady and record.rule else None)
+        baseline = baseline_window(record)
+        steady = judge_steadiness(record if baseline is None else record_within(record, baseline))
+        window = steady.window if steady and record.rule else baseline
+        load = sum_measured_window(record, window)
         service = sum_service_times(record, load)
         view: Any = RunView(record, facts, load, telemetry, steady, service, host_kinds)
         return cast("View", view)
@@ -351,13 +354,19 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         resources=run_resources(view) if has_resources else None,
         drives=drive_wear_of_run(view),
         power=power,
+        course=course_figures(record),
     )
 
 
 def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     """The worst check decides. Where no load was measured only the run itself is judged."""
     checks = kinds.checks_for_job(type(view.record.run.point.job))
-    asked = [check for check in checks if view.has_load or not check.needs_load]
+    has_course = view.record.course is not None
+    asked = [
+        check
+        for check in checks
+        if (view.has_load or not check.needs_load) and (has_course or not check.needs_course)
+    ]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)
     level = worst_level(looked)

@@ -165,6 +165,8 @@ def _removable_names_and_kinds(leftovers: Leftovers) -> Iterator[tuple[str, str]
     for folder in leftovers.folders:
         of = f", {folder.owner}" if folder.owner else ""
         yield "scratch folder", f"{folder.dir} ({format_bytes(folder.bytes)}{of})"
+    for undo in leftovers.undos:
+        yield "undo of an event", "; ".join(undo.steps)
     for kind, paths in (
         ("loop device", leftovers.loops),
         ("control group", leftovers.groups),

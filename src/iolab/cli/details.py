@@ -16,6 +16,7 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.registry import report_kinds
+from iolab.report.course import course_sentence, phases_table
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
@@ -136,6 +137,9 @@ def _run_lines(
     yield literal_text(f"{place}: {result.verdict.judged_check_count_text}", QUIET_STYLE)
     histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
     yield name_value_grid([*_known_metric_rows(result.metrics), *histograms])
+    if result.course is not None:
+        yield literal_text(course_sentence(result.course))
+        yield report_table_for_terminal(phases_table(result.course))
     if len(result.hosts) > 1:
         yield from _host_share_lines(result)
     yield from report_kinds().booted_hosts.run_terminal_screen(result)

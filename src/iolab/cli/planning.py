@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
 from rich.text import Text
 
 from iolab.core.configuration import Objective
@@ -149,6 +150,7 @@ def plan_document(
         },
         "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
         "destroys": list(plan.destroyed_device_texts),
+        **({} if study.course is None else {"course": to_builtins(study.course)}),
         "notes": list(plan_note_texts(study, plan, facts)),
         "targets": [
             {
@@ -269,6 +271,7 @@ def _cost_rows(
     yield from (
         (heading, one_line(message)) for heading, message in study_kinds().hosts.plan_lines(study)
     )
+    yield from _course_lines(study)
     yield from _data_set_lines(study, plan)
     yield "writes", writes.text
     if plan.destroyed_device_texts:
@@ -288,6 +291,24 @@ def _cost_rows(
         yield "verdict", one_line(message)
     for message in plan_note_texts(study, plan, facts):
         yield "note", Text(message, "yellow")
+
+
+def _course_lines(study: Study) -> Iterator[tuple[str, Text | str]]:
+    """The phases of each run, and what events do to which host."""
+    course = study.course
+    if course is None:
+        return
+    for phase in course.phases:
+        length = format_duration_s(phase.most_s)
+        end = length if phase.until is None else f"until {phase.until}, {length} at most"
+        yield "phase", one_line(f"{phase.id}: {end}")
+    for event in course.events:
+        action = course.action(event.action)
+        what = f"{event.id}@{action.host}, {event.after_s:g} s into {event.phase}: "
+        undo = action.undo_text_for_people
+        undone = f"; undone by: {undo}" if undo else "; nothing undoes it"
+        expected = f"; must show: {event.expected}" if event.expected else ""
+        yield "event", Text(one_line(f"{what}{action.summary_text}{undone}{expected}"), "bold red")
 
 
 def plan_note_texts(

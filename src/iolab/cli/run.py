@@ -24,7 +24,7 @@ from iolab.cli.options import (
 from iolab.cli.output import print_message, require_directory_or_nothing, require_valid_output_path
 from iolab.cli.show import FailOnOption
 from iolab.errors import HostError, StoreError, UsageError
-from iolab.text import one_line, quote_value
+from iolab.text import counted_noun, one_line, quote_value, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -52,11 +52,22 @@ OutOption = Annotated[
 ]
 
 
+EventsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--event",
+        metavar="EVENT@HOST",
+        help="Consent to an event of the study on that host; each one must be named.",
+    ),
+]
+
+
 @with_study_options
 @with_output_format
 def run(
     options: StudyOptions,
     *,
+    event: EventsOption = None,
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
@@ -76,6 +87,7 @@ def run(
 
         names = asyncio.run(fleet_name_overrides(study.kubernetes))
         study = load_study(options, assignments=names)
+    require_consent(study, event or ())
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
@@ -106,6 +118,18 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: QuietOption =
         report=True,
         quiet=quiet,
     )
+
+
+def require_consent(study: Study, named: Collection[str]) -> None:
+    """UsageError unless just the events of the study are named, each with its host."""
+    wanted = study.course.consent_texts() if study.course else ()
+    if unknown := [text for text in named if text not in wanted]:
+        message = f"The study has no event {quote_value(unknown[0])}."
+        raise UsageError(message, suggestion(unknown[0], wanted, "events"))
+    if missing := [text for text in wanted if text not in named]:
+        message = f"{counted_noun(len(missing), 'event')} would happen without your consent."
+        options = " ".join(f"--event {text}" for text in missing)
+        raise UsageError(message, f"See 'iolab plan', and consent with {options}.")
 
 
 def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
@@ -145,6 +169,7 @@ def _new_session_id(study_id: str, stamp: str) -> str:
 def resume(
     session: SessionDirectory,
     *,
+    event: EventsOption = None,
     accept_changes: Annotated[
         bool,
         typer.Option(
@@ -170,6 +195,8 @@ def resume(
     damaged = _damaged_runs(reader)
     done = reader.done_runs() - damaged
     study, plan = _study_and_plan_to_resume(reader, done)
+    if any(run.key not in done for run in plan.runs):
+        require_consent(study, event or ())
     earlier = EarlierSegments(
         done, reader.attempt_counts(), _excluded_host_names(reader), reader.ledger()
     )

@@ -314,6 +314,47 @@ class Spread(Record):
     drift_ns: int | None
 
 
+class PhaseFigures(Record):
+    """What one phase of a run was like; I/Os are of the second in which they were due.
+
+    `iops` is the median of its seconds, `baseline_share` that as a share of the first phase's.
+    `worst_second_ns_p99` is the largest p99 of any second. In `unavailable_s` seconds less than a
+    tenth of the first phase's rate was done.
+    """
+
+    id: str
+    start_s: float
+    seconds: float
+    ended_by: str
+    iops: Metric
+    baseline_share: Metric
+    lat_ns_p50: Metric
+    lat_ns_p99: Metric
+    worst_second_ns_p99: Metric
+    longest_io_ns: Metric
+    unavailable_s: int
+
+
+class CourseFigures(Record):
+    """What a run with phases was like, with the rate of each second since the first phase began.
+
+    Seconds are counted from the first event that a witness sees: until it did, until it said twice
+    that all is well, until the rate stayed in the band of the first phase; None for never, or where
+    it is not known. `failed_ios` are errors that clients saw. Blocks are those that were read after
+    the last phase, None where none could be.
+    """
+
+    phases: tuple[PhaseFigures, ...]
+    rates: tuple[float, ...]
+    start_real_ns: int
+    detection_s: Metric | None
+    redundancy_s: Metric | None
+    baseline_s: Metric | None
+    failed_ios: int
+    checked_blocks: int | None
+    lost_blocks: int | None
+
+
 class Result(Record):
     """A judged run: never shown without its verdict.
 
@@ -329,6 +370,7 @@ class Result(Record):
     was (its `type_tag`). `resources` are what its telemetry shows of processors, devices and ports,
     None of a large fleet. `drives` are the NVMe drives below the targets whose log pages were read,
     `power` is what each power meter showed.
+    `course` are the figures of a run with phases, whose other metrics are of the first of them.
     """
 
     configuration: str
@@ -354,6 +396,7 @@ class Result(Record):
     resources: RunResources | None = None
     drives: tuple[DriveWear, ...] = ()
     power: tuple[PowerUse, ...] = ()
+    course: CourseFigures | None = None
 
     @property
     def key(self) -> RunKey:

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
+from iolab.core.course import Course
 from iolab.core.drive import DriveReadings
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
@@ -517,6 +518,8 @@ class RunManifest(Record, kw_only=True):
     the target's cloud volume where the study names it, `fleet` are the guests that made the
     load, None where hosts are none. With a `rule` it ended the run, or was the limit that the
     run reached; nothing was warmed up then and `runtime_s` is the longest that it could be.
+    `course` are the phases and events of a run that has some; `runtime_s` is then the length of
+    the first, by which it is judged.
     """
 
     run: PlannedRun
@@ -538,6 +541,7 @@ class RunManifest(Record, kw_only=True):
     states: tuple[TargetState, ...] = ()
     rule: StoppingRuleSettings | None = None
     fleet: Fleet | None = None
+    course: Course | None = None
 
     def manifest_fields(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""

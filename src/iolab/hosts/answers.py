@@ -105,12 +105,14 @@ class Leftovers(Record, kw_only=True):
     foreign_folder_count: Count = 0
     loops: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MAX)]
     agents: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MAX)]
+    undos: Annotated[tuple[AbandonedUndoAnswer, ...], Meta(max_length=limits.LISTED_MAX)] = ()
     faults: Annotated[tuple[str, ...], Meta(max_length=limits.LISTED_MAX)]
 
     @property
     def has_any(self) -> bool:
         """Whether there was something."""
-        return any((self.processes, self.groups, self.folders, self.loops, self.agents))
+        left = (self.processes, self.groups, self.folders, self.loops, self.agents, self.undos)
+        return any(left)
 
     @property
     def all_names(self) -> frozenset[str]:
@@ -119,6 +121,7 @@ class Leftovers(Record, kw_only=True):
             (
                 *(str(process.pid) for process in self.processes),
                 *(folder.dir for folder in self.folders),
+                *(undo.path for undo in self.undos),
                 *self.groups,
                 *self.loops,
                 *self.agents,
@@ -199,6 +202,28 @@ class ExitedAnswer(Record, kw_only=True):
     oom_kills: Count | None = None
     processor: ProcessorUse | None = None
     libraries: LibraryUse | None = None
+
+
+class ProcessAnswer(Record, kw_only=True):
+    """The process that a pid file names, and the clock tick in which it started."""
+
+    pid: Annotated[int, Meta(ge=2)]
+    start_ticks: Count
+    name: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MAX)]
+
+
+class SteppedAnswer(Record, kw_only=True):
+    """When a step of an event began and ended, by the host's clock."""
+
+    started_real_ns: Count
+    ended_real_ns: Count
+
+
+class AbandonedUndoAnswer(Record, kw_only=True):
+    """What a dead agent left to be undone: the file that it stands in, and what it does."""
+
+    path: _Path
+    steps: tuple[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)], ...]
 
 
 class CpuUseAnswer(Record, kw_only=True):

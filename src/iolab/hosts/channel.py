@@ -59,6 +59,8 @@ FINAL_MESSAGES: Final[Mapping[str, str]] = {
     "metadata": "measured",
     "connect": "closed",
     "use": "use",
+    "process": "process",
+    "step": "stepped",
 }
 """What the final message of a verb is, where it is not `done`."""
 

@@ -30,7 +30,8 @@ class Command(Record):
     `job_file` is what the engine was told, as text for the record (it is part of `stdin` or of
     `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
     `output_limit_bytes` bounds what it may print. One that
-    `waits_for_start` is started at once, told its start by the agent, and waits for it, set up.
+    `waits_for_start` is started at once, told its start by the agent, and waits for it, set up. One
+    `of_host` sees the host's processes by their own numbers.
     """
 
     argv: tuple[str, ...]
@@ -42,6 +43,7 @@ class Command(Record):
     env: tuple[tuple[str, str], ...] = ()
     memory_limit_bytes: int | None = None
     waits_for_start: bool = False
+    of_host: bool = False
 
 
 class BlockLedger(Record):

@@ -145,8 +145,9 @@ def _memory_limit_arguments(command: Command) -> dict[str, int]:
 
 
 def _start_arguments(command: Command) -> dict[str, bool]:
-    """Whether the process waits for its start itself, where it does."""
-    return {"waits_for_start": True} if command.waits_for_start else {}
+    """Whether the process waits for its start itself, and is of the host, where that is so."""
+    flags = {"waits_for_start": command.waits_for_start, "of_host": command.of_host}
+    return {name: True for name, is_set in flags.items() if is_set}
 
 
 async def _collect_output(

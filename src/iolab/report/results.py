@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise_points
 from iolab.core.configuration import Configuration
@@ -251,6 +253,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "drives": [drive_document(wear) for wear in result.drives],
         "power": [power_document(use) for use in result.power],
         "spread": result.spread and flat_record_document(result.spread),
+        **({} if result.course is None else {"course": to_builtins(result.course)}),
         "steadiness": result.steadiness and flat_record_document(result.steadiness),
         "operation_spreads": {
             key: flat_record_document(spread) for key, spread in result.operation_spreads.items()

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, OutputCompressor
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase, StoppingRuleStatus
-from iolab.core.run import PlannedRun
+from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
@@ -22,6 +24,7 @@ from iolab.hosts.message import Stream
 from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
+from iolab.session.course import CourseRunner
 from iolab.session.driver import Driver, HostRunState
 from iolab.session.start import (
     SET_UP_S,
@@ -204,6 +207,9 @@ class ProcessDriver(Driver):
     phases_before_load: Sequence[PreparationPhase] = (watch_idle,)
     """What is done before each run, one after the other, until the user wishes to stop."""
 
+    course_runner: CourseRunner | None = None
+    """What follows the phases of the last run, None where it had none."""
+
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine = engine
 
@@ -231,6 +237,10 @@ class ProcessDriver(Driver):
         self.begin_load_phase(session, run)
         halt = asyncio.Event()
         looking = StoppingRuleWatch(session, run, shares, halt)
+        runner = self.course_runner = None
+        if session.study.course is not None:
+            runner = CourseRunner(session, session.study.course, shares, halt)
+            self.course_runner = runner
         commands = {share.name: self.command(session, run, share) for share in shares}
         listeners = {}
         for index, share in enumerate(shares):
@@ -242,6 +252,8 @@ class ProcessDriver(Driver):
 
         async def load(share: HostRunState, go: HostStartTime) -> None:
             command = share.command = commands[share.name]
+            if runner is not None:
+                runner.note_start(go.real_ns - require_clock_offset(share).offset_ns)
             listener = listeners[share.name](self.reader(run, share))
             try:
                 async with trace_device(share, command.wall_limit_s):
@@ -254,7 +266,16 @@ class ProcessDriver(Driver):
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        await start_load_together(session, shares, counters, load, halt, set_up_s=set_up_s)
+        work = start_load_together(session, shares, counters, load, halt, set_up_s=set_up_s)
+        await (work if runner is None else runner.run_with_load(work))
+
+    def with_details(self, record: RunRecord) -> RunRecord:
+        """The record with the phases of the run, by the first of which it is judged."""
+        if self.course_runner is None:
+            return record
+        course = self.course_runner.course
+        baseline_s = course.phases[0].seconds if course.phases else record.runtime_s
+        return replace(record, course=course, runtime_s=baseline_s)
 
     def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
         """Tell of the load and how long it takes at most."""

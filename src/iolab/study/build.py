@@ -13,6 +13,7 @@ from iolab.core.configuration import (
     ProcurementCost,
     Redundancy,
 )
+from iolab.core.course import CoursePlan
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
 from iolab.core.kubernetes import PodFleet
 from iolab.core.object_store import ObjectStore
@@ -28,6 +29,7 @@ from iolab.core.study import (
 )
 from iolab.core.target_state import Precondition
 from iolab.core.workload import VMS_PER_NODE_AXIS, Workload
+from iolab.study.course import build_course
 from iolab.study.file import (
     XFS,
     ConfigurationTable,
@@ -96,7 +98,7 @@ def build_study(
             )
             for item, table in tables.items_of_table("workload", LoadTable)
         ),
-        method=_method_settings(method),
+        method=_method_with_phases(_method_settings(method), build_course(tables)),
         telemetry=TelemetrySettings(
             round(tables.telemetry.interval * 1000),
             slow_ios=tables.telemetry.slow_ios,
@@ -110,6 +112,7 @@ def build_study(
         inventory=inventory,
         precondition=_precondition_settings(tables.precondition),
         kubernetes=kubernetes,
+        course=build_course(tables),
         **settings,
     )
 
@@ -167,6 +170,11 @@ def _method_settings(table: MethodTable) -> Method:
         target_half_width=table.target_half_width,
         sentinel=table.sentinel or "",
     )
+
+
+def _method_with_phases(method: Method, course: CoursePlan | None) -> Method:
+    """A run of phases is as long as they are."""
+    return method if course is None else replace(method, runtime_s=course.most_s)
 
 
 def _repeat_count(table: MethodTable) -> int:

@@ -294,7 +294,7 @@ def _job_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
 
 def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: StudyKinds) -> None:
     """Add every fault that no single key shows."""
-    for section in ("configuration", "workload"):
+    for section in ("configuration", "workload", "phase", "event", "action", "witness"):
         _add_duplicate_name_faults(document, tables.items[section], ITEMS[section][1])
     add_host_faults(document, tables.items["host"])
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):

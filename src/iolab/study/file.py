@@ -25,6 +25,7 @@ from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
 from iolab.core.volume import VOLUME_TYPES
 from iolab.record import Record
 from iolab.study import ssh_addresses, values
+from iolab.study.course_tables import ActionTable, EventTable, PhaseTable, WitnessTable
 from iolab.study.document import StudyDocument
 from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.kubernetes import KubernetesTable
@@ -447,8 +448,12 @@ ITEMS: Final[Mapping[str, tuple[type[StudyTable], str]]] = {
     "configuration": (ConfigurationTable, "id"),
     "host": (HostTable, "name"),
     "workload": (LoadTable, "id"),
+    "phase": (PhaseTable, "id"),
+    "event": (EventTable, "id"),
+    "action": (ActionTable, "id"),
+    "witness": (WitnessTable, "id"),
 }
-"""Arrays of tables, each with the key that names an element."""
+"""Arrays of tables, each with the key that names an element; the last two are of inventories."""
 
 
 def host_kind(host: HostTable) -> HostKind:
@@ -529,6 +534,8 @@ class StudyFileSchema(Record):
             "configuration": (list[ConfigurationTable], Field(default_factory=list)),
             "host": (list[HostTable], Field(default_factory=list)),
             "workload": (list.__class_getitem__(each), Field(min_length=1)),
+            "phase": (list[PhaseTable], Field(default_factory=list)),
+            "event": (list[EventTable], Field(default_factory=list)),
             **own,
             **{name: (table | None, None) for name, table in _OPTIONAL_SECTIONS.items()},
             **{name: (table, table()) for name, table in _LAST_SECTIONS.items()},

@@ -19,6 +19,7 @@ from iolab.record import Record
 from iolab.study import values
 from iolab.study.build import build_host_spec
 from iolab.study.checks import add_host_faults
+from iolab.study.course_tables import INVENTORY_ONLY, ActionTable, WitnessTable
 from iolab.study.document import FaultCollector, KeyPath, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import (
     FORMAT,
@@ -50,6 +51,8 @@ LINES_MAX: Final = 100_000
 
 FAULTS_MAX: Final = 20
 """A file that is no host file at all has a fault on every line; nobody reads more of them."""
+
+_TABLES: Final = ("defaults", "host", *INVENTORY_ONLY)
 
 _SLOTS: Final = ("slots", "slot", "cpus", "cpu", "count", "max_slots", "max-slots", "slots_max")
 _SLOTS_MORE: Final = ("slots-max", "max_cpus", "max-cpus", "cpus_max", "boards", "sockets", "cores")
@@ -122,6 +125,8 @@ class InventoryFile(InventoryHeading):
 
     defaults: DefaultsTable = DefaultsTable()
     host: Annotated[list[HostTable], Field(min_length=1)]
+    action: list[ActionTable] = Field(default_factory=list)
+    witness: list[WitnessTable] = Field(default_factory=list)
 
 
 InventoryHeading.part_of = InventoryFile
@@ -159,7 +164,7 @@ def read_inventory(inventory: Inventory, faults: FaultCollector) -> StudyDocumen
     if document is None:
         return None
     tree = document.tree
-    heading = {key: value for key, value in tree.items() if key not in ("defaults", "host")}
+    heading = {key: value for key, value in tree.items() if key not in _TABLES}
     read_table(document, InventoryHeading, heading, ())
     defaults = tree.get("defaults", {})
     if not isinstance(defaults, dict):
@@ -178,14 +183,19 @@ def read_inventory(inventory: Inventory, faults: FaultCollector) -> StudyDocumen
 
 
 def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
-    """Put the hosts of an inventory in place of a study's; their faults keep their own lines."""
-    written = hosts.tree.get("host", [])
-    document.tree["host"] = written
-    origins: dict[KeyPath, ValueOrigin] = {("host",): hosts.origin_of(("host",))}
-    for index, element in enumerate(written if isinstance(written, list) else ()):
-        origins["host", index] = hosts.origin_of(("host", index))
-        for key in element if isinstance(element, dict) else ():
-            origins["host", index, key] = hosts.origin_of(("host", index, key))
+    """Put the hosts of an inventory in place of a study's; their faults keep their own lines.
+
+    With them come what events may do there, and the witnesses.
+    """
+    origins: dict[KeyPath, ValueOrigin] = {}
+    for section in ("host", *INVENTORY_ONLY):
+        written = hosts.tree.get(section, [])
+        document.tree[section] = written
+        origins[(section,)] = hosts.origin_of((section,))
+        for index, element in enumerate(written if isinstance(written, list) else ()):
+            origins[section, index] = hosts.origin_of((section, index))
+            for key in element if isinstance(element, dict) else ():
+                origins[section, index, key] = hosts.origin_of((section, index, key))
     document.overrides.update(origins)
 
 

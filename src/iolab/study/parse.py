@@ -12,6 +12,7 @@ from iolab.errors import StudyError
 from iolab.record import Record
 from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
+from iolab.study.course import add_course_faults, refuse_inventory_tables
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_hosts
@@ -108,6 +109,7 @@ def _build_study_at_scale(
     kinds: StudyKinds,
 ) -> Study | None:
     """One reading of the document under one scale; None when any fault was found."""
+    refuse_inventory_tables(document)
     if options.inventory is not None:
         hosts = read_inventory(options.inventory, document.faults)
         if hosts is None:
@@ -126,6 +128,7 @@ def _build_study_at_scale(
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
     add_path_faults(document, tables, kinds, required=options.path_required)
+    add_course_faults(document, tables, required=options.path_required)
     if document.faults.all_faults:
         return None
     inventory = options.inventory.text if options.inventory else ""

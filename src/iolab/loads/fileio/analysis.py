@@ -10,6 +10,7 @@ from iolab.analysis.checks.bytes import (
     check_target_in_memory,
     check_unwritten_extents,
 )
+from iolab.analysis.checks.course import COURSE_CHECKS
 from iolab.analysis.checks.fleet import check_uneven_fleet
 from iolab.analysis.checks.run import (
     check_engine_errors,
@@ -43,7 +44,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            check_engine_errors: (check_verify_mismatch, check_files_changed),
+            check_engine_errors: (check_verify_mismatch, check_files_changed, *COURSE_CHECKS),
             check_startup_transient: (check_burst_credits,),
             check_target_in_memory: (check_buffered_io, check_cache_hits),
             check_bytes_moved: (check_block_size, check_access_pattern),

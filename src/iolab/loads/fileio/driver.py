@@ -8,12 +8,13 @@ from functools import partial
 from typing import Final
 
 from iolab.core.compressed import CompressedBytes
+from iolab.core.course import Readback
 from iolab.core.events import Phase
 from iolab.core.generator import RECORDED_FILE
 from iolab.core.limits import FILE_BYTES_MAX
 from iolab.core.run import EngineTotals, FileIdentityCheck, PlannedRun
 from iolab.errors import EngineError
-from iolab.hosts.barrier import run_with_background
+from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
@@ -31,7 +32,11 @@ from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_idle, watch_idle_during
 from iolab.targets.context import poisson_arrival_offset, run_seed
-from iolab.targets.work_directory import check_file_identities, prove_extents
+from iolab.targets.work_directory import (
+    check_file_identities,
+    evict_page_cache,
+    prove_extents,
+)
 from iolab.text import excerpt, quote_value
 from iolab.units import NS_PER_S
 
@@ -70,6 +75,8 @@ class IoDriver(ProcessDriver):
     ) -> None:
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, shares, counters)
+        if self.course_runner is not None and isinstance(self._files, NativeEngine):
+            self.course_runner.readbacks = await read_back(session, run, shares, self._files)
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(shares, fetch_recording)
 
@@ -108,6 +115,47 @@ class IoDriver(ProcessDriver):
     def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on(share.name)))
+
+
+async def read_back(
+    session: SessionContext,
+    run: PlannedRun,
+    shares: Sequence[HostRunState],
+    engine: NativeEngine,
+) -> tuple[Readback, ...]:
+    """Every block that a verified job may have written, read from a host without cached pages.
+
+    A host that cannot says why; it fails nothing, since the load was measured.
+    """
+    if not Job.require_type(run.point.job).verify:
+        return ()
+    session.begin_phase(Phase.PROVE, run, "every acknowledged write is read back")
+    data_set = session.plan.data_set(run.point.data_set)
+
+    async def read_of_host(share: HostRunState) -> Readback:
+        job = Job.require_type(run.point.job_on(share.name))
+        paths = _job_file_paths(session, run, share)
+        if paths:
+            await evict_page_cache(share.workdir, paths)
+        held = share.workdir.data_set_on_host(data_set)
+        command = engine.readback_command(job, held, share.workdir.dir)
+        ledger = session.ledgers.ledger_for(share.workdir, data_set)
+        command = with_ledger(engine, command, ledger)
+        reader = engine.readback_reader(job)
+        ending = await run_process(share.workdir.host, command, asyncio.Event(), reader.feed)
+        totals = reader.finish().totals
+        generator = totals.generator if totals else None
+        verify = generator.verify if generator else None
+        if verify is None or generator is None:
+            return Readback(share.name, fault=excerpt(ending.stderr_tail) or "it told no blocks")
+        failed = ", ".join(f"{count} x {name}" for name, count in generator.errors)
+        return Readback(
+            share.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
+        )
+
+    outcomes = await gather_hosts(shares, read_of_host)
+    unread = (Readback(name, fault=error.message) for name, error in outcomes.errors.items())
+    return (*outcomes.results.values(), *unread)
 
 
 async def fetch_recording(share: HostRunState) -> None:

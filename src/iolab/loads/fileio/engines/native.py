@@ -90,6 +90,9 @@ _DEFAULT_JOB: Final[Spec] = {
 }
 """What the engine takes for a key that is left out."""
 
+READBACK_DEPTH: Final = 8
+"""I/Os of each job in flight while its blocks are read back."""
+
 ARGV: Final = ("iolab-agent", "engine")
 """The agent runs its own program for this name."""
 
@@ -176,6 +179,24 @@ def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, se
         for number, place in enumerate(_job_file_specs(region, region.numjobs))
     ]
     return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+
+
+def readback_spec(job: Job, data_set: DataSet) -> Spec:
+    """Read every block of the data set once, each held against what was last written there."""
+    raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
+    block = job.block_bytes
+    shape = {"rw": "read", "blocks": [{"bytes": block}], "depth": READBACK_DEPTH, "verify": True}
+    jobs = [
+        {
+            **place,
+            **shape,
+            "contents": _contents_spec("random"),
+            "seed": number,
+            "io_bytes": data_set.job_bytes // block * block,
+        }
+        for number, place in enumerate(_job_file_specs(data_set, job.numjobs))
+    ]
+    return _write_spec(jobs, direct=job.direct, method=job.ioengine)
 
 
 def has_reads(job: Job) -> bool:
@@ -444,6 +465,16 @@ class NativeEngine:
         """Make the job's load on the laid-out files for so many seconds."""
         spec = measure_spec(job, data_set, seconds, seed, later=later)
         return _agent_command(directory, spec, seconds + end_limit_s(job), waits_for_start=True)
+
+    def readback_command(self, job: Job, data_set: DataSet, directory: str) -> Command:
+        """Read all that the job may have written, to its end."""
+        spec = readback_spec(job, data_set)
+        limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
+        return _agent_command(directory, spec, limit_s, waits_for_start=False)
+
+    def readback_reader(self, job: Job) -> OutputReader:
+        """A reader for the output of `readback_command`."""
+        return NativeReader((Direction.READ,), job.numjobs)
 
     def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.

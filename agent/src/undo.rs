@@ -1,0 +1,438 @@
+//! What undoes the events of a session: written down before an event, struck out once undone, and
+//! done by the keeper for an agent that has ended, however it did.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Error, Result, io_error_text};
+use crate::job::spawn_alone;
+use crate::probe::process::parse_process_stat;
+use crate::roots::{list_names, read_text};
+use crate::sign::{own_agent_id, process_of_agent_id};
+use crate::sys::process::{self, Pid, effective_uid};
+use crate::sys::thread::lock;
+use crate::sys::time::real_ns;
+use crate::tree::is_agent_alive;
+
+/// Events of a session that may need an undo at a time.
+const MAX_STEPS: usize = 64;
+/// Of a name, and of a text for a file of the kernel.
+const MAX_TEXT_BYTES: usize = 4096;
+/// A file of undos: so many steps with their argument lists.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Of a step, as it is shown to people.
+const MAX_SHOWN_CHARS: usize = 400;
+/// Between two looks whether a command of an undo has ended.
+const WAIT_PAUSE: Duration = Duration::from_millis(20);
+/// An hour: nobody waits longer for an undo.
+const MAX_TIMEOUT_S: f64 = 3600.0;
+/// What files of undos begin with.
+const PREFIX: &str = "undo-";
+/// The only trees in which a step may write: of the kernel, where a file is a setting.
+const SETTING_TREES: [&str; 2] = ["/sys", "/proc/sys"];
+
+static OWN: Mutex<()> = Mutex::new(());
+
+/// A signal that a step may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StepSignal {
+    /// Have it stand still.
+    Stop,
+    /// Have it go on.
+    Cont,
+    /// End it.
+    Kill,
+    /// Ask it to end.
+    Term,
+}
+
+/// What an event does to a host, or what undoes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Step {
+    /// Run a program of the host, for so many seconds at most.
+    Command {
+        /// Program and arguments; never a shell line.
+        argv: Vec<String>,
+        /// Then it is killed.
+        timeout_s: f64,
+    },
+    /// Signal one process: this number, and only as long as it is the process that started then.
+    Signal {
+        /// Its id.
+        pid: Pid,
+        /// The clock tick in which it started.
+        start_ticks: u64,
+        /// What to send.
+        signal: StepSignal,
+    },
+    /// Write a setting of the kernel.
+    Write {
+        /// Below /sys or /proc/sys.
+        path: PathBuf,
+        /// What it is set to.
+        text: String,
+    },
+}
+
+/// Runs a program in the host's PID namespace for so many seconds at most; it must succeed.
+pub type Execute<'a> = &'a dyn Fn(&[String], f64) -> Result<()>;
+
+/// When a step began and ended.
+#[derive(Debug, Serialize)]
+pub struct StepTimes {
+    started_real_ns: u64,
+    ended_real_ns: u64,
+}
+
+/// A process that a pid file names.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct NamedProcess {
+    /// Its id.
+    pub pid: Pid,
+    /// The clock tick in which it started.
+    pub start_ticks: u64,
+    /// Its name, as the kernel has it.
+    pub name: String,
+}
+
+/// Undos that a dead agent has left.
+#[derive(Debug, Serialize)]
+pub struct AbandonedUndo {
+    /// The file that they stand in.
+    pub path: PathBuf,
+    /// What they do, for people.
+    pub steps: Vec<String>,
+}
+
+impl Step {
+    /// Refuse what cannot be meant.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Command { argv, timeout_s } => {
+                let program = argv.first().map_or("", String::as_str);
+                if !program.starts_with('/') {
+                    return Err(Error::bad_request(format!("{program:?} is no absolute program")));
+                }
+                if !(*timeout_s > 0.0 && *timeout_s <= MAX_TIMEOUT_S) {
+                    return Err(Error::bad_request(format!("a timeout of {timeout_s} s")));
+                }
+                Ok(())
+            }
+            Self::Signal { pid, .. } if *pid < 2 => {
+                Err(Error::bad_request(format!("process {pid} is never signalled")))
+            }
+            Self::Signal { .. } => Ok(()),
+            Self::Write { path, text } => {
+                let real =
+                    fs::canonicalize(path).context(format_args!("reach {}", path.display()))?;
+                if !SETTING_TREES.iter().any(|tree| real.starts_with(tree)) {
+                    let message =
+                        format!("{} is no setting below /sys or /proc/sys", real.display());
+                    return Err(Error::bad_request(message));
+                }
+                if text.len() > MAX_TEXT_BYTES {
+                    return Err(Error::bad_request(format!("a setting of {} bytes", text.len())));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Do it; blocks until a command has ended, which `execute` runs.
+    pub fn perform(&self, execute: Execute) -> Result<StepTimes> {
+        self.check()?;
+        let started_real_ns = real_ns();
+        match self {
+            Self::Command { argv, timeout_s } => execute(argv, *timeout_s),
+            Self::Signal { pid, start_ticks, signal } => {
+                signal_process(*pid, *start_ticks, *signal)
+            }
+            Self::Write { path, text } => OpenOptions::new()
+                .write(true)
+                .open(path)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .context(format_args!("write {text:?} to {}", path.display())),
+        }?;
+        Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() })
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Command { argv, .. } => argv.join(" "),
+            Self::Signal { pid, signal, .. } => format!("signal {signal:?} to process {pid}"),
+            Self::Write { path, text } => format!("write {text:?} to {}", path.display()),
+        }
+    }
+}
+
+fn signal_process(pid: Pid, start_ticks: u64, signal: StepSignal) -> Result<()> {
+    let handle = process::open_pidfd(pid).context(format_args!("reach process {pid}"))?;
+    if start_ticks_of(pid) != Some(start_ticks) {
+        let message = format!("process {pid} is another one than was meant");
+        return Err(Error::errno(libc::ESRCH, message));
+    }
+    let number = match signal {
+        StepSignal::Stop => libc::SIGSTOP,
+        StepSignal::Cont => libc::SIGCONT,
+        StepSignal::Kill => libc::SIGKILL,
+        StepSignal::Term => libc::SIGTERM,
+    };
+    process::signal_pidfd(&handle, number);
+    Ok(())
+}
+
+fn start_ticks_of(pid: Pid) -> Option<u64> {
+    let text = read_text(&Path::new("/proc").join(pid.to_string()).join("stat"))?;
+    Some(parse_process_stat(&text)?.start_ticks)
+}
+
+/// The process whose number stands in a file.
+pub fn process_in_file(path: &Path) -> Result<NamedProcess> {
+    let text = read_text(path)
+        .ok_or_else(|| Error::errno(libc::ENOENT, format!("cannot read {}", path.display())))?;
+    let pid: Pid = text
+        .trim()
+        .parse()
+        .map_err(|_| Error::bad_request(format!("{} holds no process id", path.display())))?;
+    let gone = || Error::errno(libc::ESRCH, format!("process {pid} of {} is gone", path.display()));
+    let start_ticks = start_ticks_of(pid).filter(|_| pid > 1).ok_or_else(gone)?;
+    let name = read_text(&Path::new("/proc").join(pid.to_string()).join("comm"));
+    Ok(NamedProcess { pid, start_ticks, name: name.unwrap_or_default().trim().to_owned() })
+}
+
+/// The keeper's way to run a program: where no other thread reaps.
+pub fn run_alone(argv: &[String], timeout_s: f64) -> Result<()> {
+    let mut child = spawn_alone(argv)?;
+    let deadline = Instant::now() + Duration::from_secs_f64(timeout_s);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => {
+                return Err(Error::errno(libc::EIO, format!("{} ended with {status}", argv[0])));
+            }
+            Ok(None) if Instant::now() < deadline => thread::sleep(WAIT_PAUSE),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let message = format!("{} took longer than {timeout_s} s", argv[0]);
+                return Err(Error::errno(libc::ETIME, message));
+            }
+            Err(error) => return Err(Error::io(format_args!("wait for {}", argv[0]), &error)),
+        }
+    }
+}
+
+/// Write down what undoes an event, before that begins.
+pub fn add(name: String, step: Step) -> Result<()> {
+    step.check()?;
+    if name.is_empty() || name.len() > MAX_TEXT_BYTES {
+        return Err(Error::bad_request(format!("an undo's name of {} bytes", name.len())));
+    }
+    change_own(|steps| {
+        if steps.len() >= MAX_STEPS && !steps.contains_key(&name) {
+            return Err(Error::busy(format!("{MAX_STEPS} undos are kept already")));
+        }
+        steps.insert(name, step);
+        Ok(())
+    })
+}
+
+/// Strike it out: it is done.
+pub fn remove(name: &str) -> Result<()> {
+    change_own(|steps| match steps.remove(name) {
+        Some(_) => Ok(()),
+        None => Err(Error::bad_request(format!("no undo {name:?} is kept here"))),
+    })
+}
+
+/// Do, for an agent that has ended, what it had not yet undone; what of it failed.
+#[must_use]
+pub fn perform_left(sign: &str) -> Vec<String> {
+    perform_file(&folder().join(format!("{PREFIX}{sign}")), &run_alone)
+}
+
+fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
+    let Ok(steps) = read_steps(path) else { return Vec::new() };
+    let mut faults = Vec::new();
+    for (name, step) in steps.iter().rev() {
+        if let Err(error) = step.perform(execute) {
+            faults.push(format!("{name} was not undone: {}", error.message));
+        }
+    }
+    if faults.is_empty() {
+        let _ = fs::remove_file(path);
+        let _ = fs::remove_dir(folder());
+    }
+    faults
+}
+
+/// What dead agents of this user have left to be undone.
+#[must_use]
+pub fn find_abandoned() -> Vec<AbandonedUndo> {
+    let folder = folder();
+    if require_private(&folder).is_err() {
+        return Vec::new();
+    }
+    let names = list_names(&folder).into_iter();
+    let is_dead = |name: &String| {
+        name.strip_prefix(PREFIX)
+            .is_some_and(|sign| process_of_agent_id(sign).is_some() && !is_agent_alive(sign))
+    };
+    let describe = |path: PathBuf| {
+        let steps = read_steps(&path).ok()?;
+        let steps = steps
+            .iter()
+            .map(|(name, step)| shortened(&format!("{name}: {}", step.text())))
+            .collect();
+        Some(AbandonedUndo { path, steps })
+    };
+    names.filter(is_dead).filter_map(|name| describe(folder.join(name))).collect()
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_SHOWN_CHARS).collect()
+}
+
+/// Do what stands in such a file; what of it failed.
+#[must_use]
+pub fn perform_abandoned(undo: &AbandonedUndo, execute: Execute) -> Vec<String> {
+    perform_file(&undo.path, execute)
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(format!("/tmp/iolab-undo-{}", effective_uid()))
+}
+
+/// Nobody else may say what is run here.
+fn require_private(folder: &Path) -> Result<()> {
+    let meta = fs::symlink_metadata(folder).context(format_args!("see {}", folder.display()))?;
+    if meta.is_dir() && meta.uid() == effective_uid() && meta.mode() & 0o777 == 0o700 {
+        return Ok(());
+    }
+    Err(Error::replaced(format!("{} is not this user's alone", folder.display())))
+}
+
+type Steps = BTreeMap<String, Step>;
+
+fn read_steps(path: &Path) -> Result<Steps> {
+    require_private(&folder())?;
+    let meta = fs::symlink_metadata(path).context(format_args!("see {}", path.display()))?;
+    if !meta.is_file() || meta.uid() != effective_uid() || meta.len() > MAX_FILE_BYTES {
+        return Err(Error::replaced(format!("{} is no file of undos", path.display())));
+    }
+    let bytes = fs::read(path).context(format_args!("read {}", path.display()))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Error::bad_request(format!("{}: {error}", path.display())))
+}
+
+/// Change this agent's file: at every moment it is whole.
+fn change_own(change: impl FnOnce(&mut Steps) -> Result<()>) -> Result<()> {
+    let _alone = lock(&OWN);
+    let folder = folder();
+    match DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(Error::io(format_args!("make {}", folder.display()), &error));
+        }
+        _ => require_private(&folder)?,
+    }
+    let path = folder.join(format!("{PREFIX}{}", own_agent_id()));
+    let mut steps = if path.exists() { read_steps(&path)? } else { Steps::new() };
+    change(&mut steps)?;
+    if steps.is_empty() {
+        let _ = fs::remove_file(&path);
+        let _ = fs::remove_dir(&folder);
+        return Ok(());
+    }
+    let aside = folder.join(format!("new-{}", own_agent_id()));
+    let write = || -> io::Result<()> {
+        let mut file: File =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        file.write_all(&serde_json::to_vec(&steps).map_err(io::Error::other)?)?;
+        file.sync_all()?;
+        fs::rename(&aside, &path)
+    };
+    write().map_err(|error| {
+        Error::errno(
+            libc::EIO,
+            format!("cannot write {}: {}", path.display(), io_error_text(&error)),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> (std::process::Child, NamedProcess) {
+        let child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let pid = child.id() as Pid;
+        let process =
+            NamedProcess { pid, start_ticks: start_ticks_of(pid).unwrap(), name: "sleep".into() };
+        (child, process)
+    }
+
+    fn state_of(pid: Pid) -> char {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        text.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    }
+
+    #[test]
+    fn a_signal_meets_only_the_process_that_was_meant() {
+        let (mut child, NamedProcess { pid, start_ticks, .. }) = sleeper();
+        let send =
+            |start_ticks, signal| Step::Signal { pid, start_ticks, signal }.perform(&run_alone);
+        assert_eq!(send(start_ticks + 1, StepSignal::Stop).unwrap_err().code, "ESRCH");
+        assert_ne!(state_of(pid), 'T');
+        send(start_ticks, StepSignal::Stop).unwrap();
+        while state_of(pid) != 'T' {
+            thread::sleep(WAIT_PAUSE);
+        }
+        send(start_ticks, StepSignal::Cont).unwrap();
+        while state_of(pid) == 'T' {
+            thread::sleep(WAIT_PAUSE);
+        }
+        send(start_ticks, StepSignal::Kill).unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_value() {
+        let command =
+            |program: &str, timeout_s| Step::Command { argv: vec![program.into()], timeout_s };
+        let write = |path: &str| Step::Write { path: path.into(), text: "1".into() };
+        let init = Step::Signal { pid: 1, start_ticks: 0, signal: StepSignal::Kill };
+        for (step, part) in [
+            (command("true", 1.0), "\"true\""),
+            (command("/bin/true", 0.0), "0 s"),
+            (write("/etc/hostname"), "/etc/hostname"),
+            (write("/sys/../etc/hostname"), "/etc/hostname"),
+            (init, "process 1"),
+        ] {
+            let error = step.perform(&run_alone).unwrap_err();
+            assert!(error.message.contains(part), "{} lacks {part}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_command_that_fails_or_hangs_is_told() {
+        let run = |argv: &[&str], timeout_s| {
+            let argv = argv.iter().map(|&word| word.to_owned()).collect();
+            Step::Command { argv, timeout_s }.perform(&run_alone)
+        };
+        run(&["/bin/true"], 10.0).unwrap();
+        assert!(run(&["/bin/false"], 10.0).unwrap_err().message.contains("/bin/false"));
+        assert!(run(&["/bin/sleep", "60"], 0.1).unwrap_err().message.contains("0.1 s"));
+    }
+}

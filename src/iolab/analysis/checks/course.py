@@ -1,0 +1,180 @@
+"""Checks of runs with phases: whether what was wanted happened, and when it was wanted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.analysis.check import (
+    CheckAnswer,
+    EvidenceValues,
+    check,
+    indicative_answer,
+    invalid_answer,
+    not_applicable_answer,
+    unchecked_answer,
+    valid_answer,
+    worst_answer,
+)
+from iolab.analysis.course import first_fault
+from iolab.analysis.view import RunView
+from iolab.core.course import Course, PhaseEnd
+from iolab.core.workload import Direction
+from iolab.text import counted_noun, quote_value
+from iolab.units import NS_PER_S
+
+LATE_S: Final = 1.0
+"""A second later than wanted an event belongs to another second of the course."""
+
+PHASE_S_MIN: Final = 5.0
+"""Fewer seconds have neither a rate nor a p99 worth telling."""
+
+
+def _course(view: RunView) -> Course:
+    if view.record.course is None:
+        raise ValueError("a check of phases is asked of runs with phases")
+    return view.record.course
+
+
+@check("event-failed", "Events that failed or were not undone", needs_load=False, needs_course=True)
+def check_event_failed(view: RunView) -> CheckAnswer:
+    """Whether each event was done, and undone where it can be."""
+    answers = [valid_answer("Each event was done, and undone where it has an undo.")]
+    for event in _course(view).events:
+        name = quote_value(event.id)
+        if event.error:
+            text = f"Event {name} failed: {event.error.rstrip('.')}."
+            answers.append(invalid_answer(text, event=event.id))
+        elif event.is_undone is False:
+            reason = event.undo_error.rstrip(".") or "the run ended before"
+            text = f"Event {name} was not undone: {reason}."
+            answers.append(invalid_answer(text, event=event.id))
+    return worst_answer(answers)
+
+
+@check("event-unwitnessed", "A fault that no witness saw", needs_load=False, needs_course=True)
+def check_event_unwitnessed(view: RunView) -> CheckAnswer:
+    """Whether the witness of each event saw what it did, in time."""
+    events = [event for event in _course(view).events if event.expected is not None]
+    if not events:
+        return not_applicable_answer("No event names what a witness would see of it.")
+    answers = [valid_answer("What each event did was seen by its witness.")]
+    for event in events:
+        name, expected = quote_value(event.id), quote_value(str(event.expected))
+        if event.seen_real_ns is None or event.start_real_ns is None:
+            text = f"Event {name} did not happen: its witness never said {expected}."
+            answers.append(invalid_answer(text, event=event.id))
+            continue
+        seen_s = (event.seen_real_ns - event.start_real_ns) / NS_PER_S
+        if seen_s > event.within_s:
+            text = (
+                f"The witness said {expected} {seen_s:.1f} s after event {name}, "
+                f"and not within {event.within_s:g} s."
+            )
+            answers.append(indicative_answer(text, event=event.id, seen_s=seen_s))
+    return worst_answer(answers)
+
+
+@check("event-late", "An event at the wrong second", needs_load=False, needs_course=True)
+def check_event_late(view: RunView) -> CheckAnswer:
+    """Whether each event began when it was wanted."""
+    answers = [valid_answer("Each event began when it was wanted.")]
+    for event in _course(view).events:
+        if event.start_real_ns is None:
+            continue
+        late_s = (event.start_real_ns - event.due_real_ns) / NS_PER_S
+        if abs(late_s) > LATE_S:
+            text = f"Event {quote_value(event.id)} began {late_s:+.1f} s from when it was due."
+            answers.append(indicative_answer(text, event=event.id, late_s=late_s))
+    return worst_answer(answers)
+
+
+@check("baseline-unhealthy", "A fault before its time", needs_load=False, needs_course=True)
+def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
+    """Whether all was well until the first event."""
+    course = _course(view)
+    fault = first_fault(course)
+    if fault is None or fault.expected is None or fault.start_real_ns is None:
+        return not_applicable_answer("No event names a state that must not be there before it.")
+    before = [
+        answer.state
+        for answer in course.answers
+        if answer.witness == fault.expected.witness and answer.real_ns <= fault.start_real_ns
+    ]
+    known = [state for state in before if state is not None]
+    if not known:
+        return unchecked_answer("the witness said nothing before the first event")
+    if fault.expected.state in known:
+        count = known.count(fault.expected.state)
+        return invalid_answer(
+            f"The witness said {quote_value(str(fault.expected))} in {count} of {len(known)} "
+            f"answers before event {quote_value(fault.id)}.",
+            answers=len(known),
+            unhealthy=count,
+        )
+    return valid_answer(
+        f"All {counted_noun(len(known), 'answer')} before the first event say that all is well.",
+        answers=len(known),
+    )
+
+
+@check(
+    "phase-unfinished", "Phases that did not come to their end", needs_load=False, needs_course=True
+)
+def check_phase_unfinished(view: RunView) -> CheckAnswer:
+    """Whether each phase ended as it should, and is long enough to be told of."""
+    phases = _course(view).phases
+    answers = [valid_answer(f"All {counted_noun(len(phases), 'phase')} came to their end.")]
+    if not phases:
+        answers.append(invalid_answer("No phase began."))
+    for phase in phases:
+        name = quote_value(phase.id)
+        if phase.ended_by is PhaseEnd.LOAD:
+            text = f"The load ended {phase.seconds:.1f} s into phase {name}."
+            answers.append(invalid_answer(text, phase=phase.id, seconds=phase.seconds))
+        elif phase.ended_by is PhaseEnd.LIMIT:
+            text = f"Phase {name} was ended after its {phase.seconds:.0f} s: no witness ended it."
+            answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
+        elif phase.seconds < PHASE_S_MIN:
+            text = f"Phase {name} lasted {phase.seconds:.1f} s, too short for a rate."
+            if phase.ended_by is PhaseEnd.WITNESS:
+                text += " There was little to be done in it."
+            answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
+    return worst_answer(answers)
+
+
+@check("writes-lost", "Acknowledged writes that are lost", needs_load=False, needs_course=True)
+def check_writes_lost(view: RunView) -> CheckAnswer:
+    """Whether all that was acknowledged could be read after the last phase."""
+    course = _course(view)
+    if Direction.WRITE not in view.job.data_directions:
+        return not_applicable_answer("Nothing was written.")
+    if not course.readbacks:
+        return unchecked_answer("no block was read back, which takes verify = true")
+    answers = []
+    for readback in course.readbacks:
+        evidence: EvidenceValues = {"host": readback.host, "checked": readback.checked_blocks}
+        if readback.lost_blocks:
+            first = " ".join(readback.first[:1])
+            text = (
+                f"{readback.lost_blocks} of {readback.checked_blocks} blocks of {readback.host} "
+                f"do not hold what was acknowledged. {first}".rstrip()
+            )
+            answers.append(invalid_answer(text, lost=readback.lost_blocks, **evidence))
+        elif readback.fault or not readback.checked_blocks:
+            reason = readback.fault.rstrip(".") or "no block was read"
+            answers.append(unchecked_answer(f"{readback.host}: {reason}", **evidence))
+        else:
+            text = f"All {readback.checked_blocks} blocks of {readback.host} hold what was written."
+            answers.append(valid_answer(text, **evidence))
+    return worst_answer(answers)
+
+
+COURSE_CHECKS: Final = (
+    check_phase_unfinished,
+    check_baseline_unhealthy,
+    check_event_failed,
+    check_event_unwitnessed,
+    check_event_late,
+    check_writes_lost,
+)
+"""In the order shown."""

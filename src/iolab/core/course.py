@@ -1,0 +1,244 @@
+"""Phases and events of a run: what a study wants, and what came of it.
+
+A study names phases, events, actions and witnesses; what an action does and what a witness asks is
+of the user's own inventory.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from iolab.record import Record
+
+NEGATION: Final = "not "
+"""Before the name of a witness: the state in which it says no."""
+
+ANSWERS_MAX: Final = 200_000
+"""Answers of all witnesses in a run: one a second for two days."""
+
+Reason = Annotated[str, Meta(max_length=4096)]
+
+
+class ActionKind(StrEnum):
+    """What an action does."""
+
+    COMMAND = "command"
+    STOP = "stop"
+    """Have a process stand still; its undo lets it go on."""
+    KILL = "kill"
+    SETTING = "setting"
+    """Write a text to a file of the kernel: a limit of a control group, the state of a device."""
+
+
+class Action(Record):
+    """What an event may do on its host, as the inventory says it.
+
+    `argv` and `undo_argv` are of a command, `pid_file` of `stop` and `kill`; a setting writes
+    `text` to the file `path` of the kernel, and `undo_text` to undo it.
+    """
+
+    id: str
+    host: str
+    kind: ActionKind
+    argv: tuple[str, ...] = ()
+    undo_argv: tuple[str, ...] = ()
+    pid_file: str = ""
+    path: str = ""
+    text: str = ""
+    undo_text: str = ""
+    timeout_s: float = 30.0
+
+    @property
+    def has_undo(self) -> bool:
+        """Whether anything of it can be undone."""
+        return bool(self.undo_argv or self.undo_text) or self.kind is ActionKind.STOP
+
+    @property
+    def summary_text(self) -> str:
+        """What it does, for people."""
+        if self.kind is ActionKind.COMMAND:
+            return " ".join(self.argv)
+        if self.kind is ActionKind.SETTING:
+            return f"write {self.text!r} to {self.path}"
+        return f"{self.kind.value} the process in {self.pid_file}"
+
+    @property
+    def undo_text_for_people(self) -> str:
+        """What its undo does; "" where there is none."""
+        if self.kind is ActionKind.STOP:
+            return "let it go on"
+        if self.undo_text:
+            return f"write {self.undo_text!r}"
+        return " ".join(self.undo_argv)
+
+
+class Witness(Record):
+    """A question that is asked again and again, and answered by yes, no, or not at all.
+
+    A command says yes by exit code 0 and no by 1; with a `field` by that key of the JSON object
+    which it prints. A `file` of the host says yes where it holds the text `equals`.
+    """
+
+    id: str
+    host: str
+    argv: tuple[str, ...] = ()
+    field: str = ""
+    file: str = ""
+    equals: str = ""
+    interval_s: float = 1.0
+    timeout_s: float = 5.0
+
+
+class Expectation(Record):
+    """That a witness says yes, or no."""
+
+    witness: str
+    state: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Expectation:
+        """What `redundant` or `not redundant` means."""
+        return cls(text.removeprefix(NEGATION).strip(), not text.startswith(NEGATION))
+
+    def __str__(self) -> str:
+        return self.witness if self.state else f"{NEGATION}{self.witness}"
+
+
+class PhasePlan(Record):
+    """A phase that a study wants: so many `seconds`, or `until` a state, `longest_s` at most."""
+
+    id: str
+    seconds: float | None
+    until: Expectation | None = None
+    longest_s: float = 0.0
+
+    @property
+    def most_s(self) -> float:
+        """The longest that it can take."""
+        return self.longest_s if self.seconds is None else self.seconds
+
+
+class EventPlan(Record):
+    """An event that a study wants: an action, so many seconds after the beginning of a phase.
+
+    It must make a witness say what is `expected` within `within_s`; None where no witness can see
+    what it does. It is undone when the phase `undo_phase` begins, "" for the end of the run.
+    """
+
+    id: str
+    action: str
+    phase: str
+    after_s: float = 0.0
+    expected: Expectation | None = None
+    within_s: float = 60.0
+    undo_phase: str = ""
+
+
+class CoursePlan(Record):
+    """All of these, with the actions and witnesses that they need."""
+
+    phases: tuple[PhasePlan, ...]
+    events: tuple[EventPlan, ...]
+    actions: tuple[Action, ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+
+    @property
+    def most_s(self) -> float:
+        """The longest that all phases can take."""
+        return sum(phase.most_s for phase in self.phases)
+
+    def action(self, name: str) -> Action:
+        """The action of that id; KeyError when there is none."""
+        return {action.id: action for action in self.actions}[name]
+
+    def events_of_phase(self, phase: str) -> tuple[EventPlan, ...]:
+        """Those that begin with it or in it."""
+        return tuple(event for event in self.events if event.phase == phase)
+
+    def consent_texts(self) -> tuple[str, ...]:
+        """How each event is named on the command line: `lose@node-2`."""
+        return tuple(f"{event.id}@{self.action(event.action).host}" for event in self.events)
+
+
+class PhaseEnd(StrEnum):
+    """Why a phase ended."""
+
+    TIME = "time"
+    WITNESS = "witness"
+    LIMIT = "limit"
+    """The witness did not say so in time."""
+    LOAD = "load"
+    """The load ended, or was stopped, before the phase did."""
+
+
+class PhaseSpan(Record):
+    """A phase that was; moments are of the controller's clock."""
+
+    id: str
+    start_real_ns: int
+    end_real_ns: int
+    ended_by: PhaseEnd
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end_real_ns - self.start_real_ns) / 1e9
+
+
+class EventOutcome(Record):
+    """What came of an event; moments are of the controller's clock, `due` the one that was meant.
+
+    `error` says why it could not be done. `unseen_real_ns` is the last answer of its witness
+    that did not show it, `seen_real_ns` the first that did; None where there was none. `is_undone`
+    is None where nothing is to be undone.
+    """
+
+    id: str
+    host: str
+    action: Reason
+    phase: str
+    due_real_ns: int
+    start_real_ns: int | None = None
+    end_real_ns: int | None = None
+    error: Reason = ""
+    expected: Expectation | None = None
+    within_s: float = 0.0
+    unseen_real_ns: int | None = None
+    seen_real_ns: int | None = None
+    is_undone: bool | None = None
+    undone_real_ns: int | None = None
+    undo_error: Reason = ""
+
+
+class WitnessAnswer(Record):
+    """What a witness said, None for nothing that can be used; by the controller's clock."""
+
+    witness: str
+    asked_real_ns: int
+    real_ns: int
+    state: bool | None
+
+
+class Readback(Record):
+    """The blocks of a host that were read after the last phase, and held against its ledger.
+
+    `fault` says why it could not be done.
+    """
+
+    host: str
+    checked_blocks: int = 0
+    lost_blocks: int = 0
+    first: tuple[str, ...] = ()
+    fault: Reason = ""
+
+
+class Course(Record):
+    """What came of the phases and events of a run."""
+
+    phases: tuple[PhaseSpan, ...]
+    events: tuple[EventOutcome, ...]
+    answers: Annotated[tuple[WitnessAnswer, ...], Meta(max_length=ANSWERS_MAX)]
+    readbacks: tuple[Readback, ...] = ()

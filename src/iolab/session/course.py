@@ -1,0 +1,350 @@
+"""Phases and events of a run: followed while its load goes on, and undone however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from iolab.core.course import (
+    ANSWERS_MAX,
+    Action,
+    ActionKind,
+    Course,
+    CoursePlan,
+    EventOutcome,
+    EventPlan,
+    Expectation,
+    PhaseEnd,
+    PhasePlan,
+    PhaseSpan,
+    Readback,
+    Witness,
+    WitnessAnswer,
+)
+from iolab.core.events import Notice
+from iolab.errors import HostError, IolabError
+from iolab.hosts.answers import ProcessAnswer, SteppedAnswer, read_answer
+from iolab.hosts.barrier import run_with_background
+from iolab.hosts.clock import measure_offset
+from iolab.hosts.engine import Command
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusalError
+from iolab.hosts.remote_process import fetch_file, run_process
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState
+from iolab.units import NS_PER_S
+
+STEP_GRACE_S: Final = 15.0
+"""Beyond the timeout of a step: the agent ends it then, and must still say so."""
+
+AGENT_LIMIT_S: Final = 20.0
+"""For the agent of a host under load to write down an undo, or to read a pid file."""
+
+WITNESS_GRACE_S: Final = 2.0
+"""Beyond the timeout of a witness, whose process may hang with the system that it looks at."""
+
+WITNESS_BYTES_MAX: Final = 1 << 20
+YES, NO = 0, 1
+"""Exit codes of a witness without a field."""
+
+CONFIRMATIONS: Final = 2
+"""Answers in a row that end a phase: one may be of a moment between two states."""
+
+POLL_S: Final = 0.1
+"""Between two looks at what witnesses said."""
+
+UNDO_LEFT: Final = "the host is lost; its keeper undoes it"
+
+
+class _Undo(Struct):
+    """What is yet to be undone of an event."""
+
+    event: EventPlan
+    host: Host
+    name: str
+    step: dict[str, object]
+
+
+class CourseRunner:
+    """The phases of one run. `run_with_load` once; `course` is what came of it."""
+
+    def __init__(
+        self,
+        session: SessionContext,
+        plan: CoursePlan,
+        shares: Sequence[HostRunState],
+        halt: asyncio.Event,
+    ) -> None:
+        self._session = session
+        self._plan = plan
+        self._shares = shares
+        self._halt = halt
+        self._start_ns: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._offsets_ns: dict[str, int] = {}
+        self._spans: list[PhaseSpan] = []
+        self._open: tuple[PhasePlan, int] | None = None
+        self._outcomes: dict[str, EventOutcome] = {}
+        self._undos: list[_Undo] = []
+        self._answers: list[WitnessAnswer] = []
+        self.readbacks: tuple[Readback, ...] = ()
+
+    @property
+    def course(self) -> Course:
+        """What came of it so far."""
+        return Course(
+            tuple(self._spans),
+            tuple(self._witnessed(outcome) for outcome in self._outcomes.values()),
+            tuple(self._answers),
+            self.readbacks,
+        )
+
+    def note_start(self, real_ns: int) -> None:
+        """The load begins then, by the controller's clock."""
+        if not self._start_ns.done():
+            self._start_ns.set_result(real_ns)
+
+    async def run_with_load(self, load: Coroutine[Any, Any, None]) -> None:
+        """The load to its end, which comes with that of the last phase; then nothing is left."""
+        try:
+            await run_with_background(load, self._follow_with_witnesses())
+        finally:
+            if self._open is not None:
+                self._close_phase(PhaseEnd.LOAD)
+            for undo in reversed(self._undos[:]):
+                await self._undo(undo)
+
+    async def _follow_with_witnesses(self) -> None:
+        for name in {action.host for action in self._plan.actions}:
+            offset = await measure_offset(self._host(name), self._session.clock)
+            self._offsets_ns[name] = offset.offset_ns
+        asking = [asyncio.create_task(self._ask_repeatedly(w)) for w in self._plan.witnesses]
+        try:
+            await self._follow_phases()
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+
+    async def _follow_phases(self) -> None:
+        start_ns = await self._start_ns
+        next_ns = start_ns + round(self._session.study.method.warmup_s * NS_PER_S)
+        events: list[asyncio.Task[None]] = []
+        try:
+            for phase in self._plan.phases:
+                await self._sleep_until(next_ns)
+                self._open = (phase, next_ns)
+                self._session.emit(Notice(f"Phase '{phase.id}' begins."))
+                for undo in [u for u in self._undos if u.event.undo_phase == phase.id]:
+                    await self._undo(undo)
+                new = [
+                    asyncio.create_task(self._do_event(event, next_ns))
+                    for event in self._plan.events_of_phase(phase.id)
+                ]
+                events += new
+                ended_by = await self._wait_for_end(phase, next_ns, new)
+                next_ns = self._close_phase(ended_by)
+            await asyncio.gather(*events)
+        finally:
+            for task in events:
+                task.cancel()
+            await asyncio.gather(*events, return_exceptions=True)
+        for share in self._shares:
+            share.has_enough = True
+        self._halt.set()
+
+    async def _wait_for_end(
+        self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
+    ) -> PhaseEnd:
+        if phase.until is None:
+            await self._sleep_until(start_ns + round(phase.most_s * NS_PER_S))
+            return PhaseEnd.TIME
+        limit_ns = start_ns + round(phase.longest_s * NS_PER_S)
+        while self._session.clock.real_ns() < limit_ns:
+            since_ns = max([start_ns, *self._ends_of_events(phase)])
+            if all(task.done() for task in events) and self._is_confirmed(phase.until, since_ns):
+                return PhaseEnd.WITNESS
+            await asyncio.sleep(POLL_S)
+        return PhaseEnd.LIMIT
+
+    def _ends_of_events(self, phase: PhasePlan) -> list[int]:
+        of_phase = (o for o in self._outcomes.values() if o.phase == phase.id)
+        return [outcome.end_real_ns for outcome in of_phase if outcome.end_real_ns is not None]
+
+    def _is_confirmed(self, expected: Expectation, since_ns: int) -> bool:
+        """Whether the last answers to what was asked since then all say so."""
+        states = [
+            answer.state
+            for answer in self._answers
+            if answer.witness == expected.witness and answer.asked_real_ns >= since_ns
+        ]
+        last = states[-CONFIRMATIONS:]
+        return len(last) == CONFIRMATIONS and all(state is expected.state for state in last)
+
+    def _close_phase(self, ended_by: PhaseEnd) -> int:
+        if self._open is None:
+            raise ValueError("no phase is open")
+        (phase, start_ns), self._open = self._open, None
+        now_ns = self._session.clock.real_ns()
+        if ended_by is PhaseEnd.TIME:
+            now_ns = start_ns + round(phase.most_s * NS_PER_S)
+        end_ns = max(now_ns, start_ns)
+        self._spans.append(PhaseSpan(phase.id, start_ns, end_ns, ended_by))
+        return end_ns
+
+    async def _do_event(self, event: EventPlan, phase_start_ns: int) -> None:
+        action = self._plan.action(event.action)
+        due_ns = phase_start_ns + round(event.after_s * NS_PER_S)
+        outcome = EventOutcome(
+            event.id,
+            action.host,
+            action.summary_text,
+            event.phase,
+            due_ns,
+            expected=event.expected,
+            within_s=event.within_s,
+            is_undone=False if action.has_undo else None,
+        )
+        self._outcomes[event.id] = outcome
+        host = self._host(action.host)
+        try:
+            step, undo = await self._steps(host, action)
+            if undo is not None:
+                name = f"{self._session.session_id} {event.id}"
+                await host.request("undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=undo)
+                self._undos.append(_Undo(event, host, name, undo))
+            await self._sleep_until(due_ns)
+            self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
+            outcome = replace(outcome, start_real_ns=self._session.clock.real_ns())
+            self._outcomes[event.id] = outcome
+            times = await self._do_step(host, step, action.timeout_s)
+            ahead_ns = self._offsets_ns[host.name]
+            self._outcomes[event.id] = replace(
+                outcome,
+                start_real_ns=times.started_real_ns - ahead_ns,
+                end_real_ns=times.ended_real_ns - ahead_ns,
+            )
+        except HostError as fault:
+            now_ns = self._session.clock.real_ns()
+            reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
+            self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
+            self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
+
+    async def _steps(
+        self, host: Host, action: Action
+    ) -> tuple[dict[str, object], dict[str, object] | None]:
+        """What the agent is to do, and what undoes it."""
+        if action.kind is ActionKind.COMMAND:
+            return _command(action.argv, action), (
+                _command(action.undo_argv, action) if action.undo_argv else None
+            )
+        if action.kind is ActionKind.SETTING:
+            write: dict[str, object] = {"step": "write", "path": action.path}
+            undo = {**write, "text": action.undo_text} if action.undo_text else None
+            return {**write, "text": action.text}, undo
+        answer = await host.request("process", deadline_s=AGENT_LIMIT_S, pid_file=action.pid_file)
+        process = read_answer(host.name, ProcessAnswer, answer)
+        signal: dict[str, object] = {
+            "step": "signal",
+            "pid": process.pid,
+            "start_ticks": process.start_ticks,
+        }
+        if action.kind is ActionKind.KILL:
+            return {**signal, "signal": "KILL"}, None
+        return {**signal, "signal": "STOP"}, {**signal, "signal": "CONT"}
+
+    async def _do_step(
+        self, host: Host, step: dict[str, object], timeout_s: float
+    ) -> SteppedAnswer:
+        answer = await host.request("step", deadline_s=timeout_s + STEP_GRACE_S, what=step)
+        return read_answer(host.name, SteppedAnswer, answer)
+
+    async def _undo(self, undo: _Undo) -> None:
+        self._undos.remove(undo)
+        id_, action = undo.event.id, self._plan.action(undo.event.action)
+        if undo.host.lost_reason:
+            self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_LEFT)
+            return
+        try:
+            times = await self._do_step(undo.host, undo.step, action.timeout_s)
+            await undo.host.request("undo_remove", deadline_s=AGENT_LIMIT_S, name=undo.name)
+            self._outcomes[id_] = replace(
+                self._outcomes[id_],
+                is_undone=True,
+                undone_real_ns=times.ended_real_ns - self._offsets_ns[undo.host.name],
+            )
+        except HostError as fault:
+            self._outcomes[id_] = replace(self._outcomes[id_], undo_error=fault.message)
+            self._session.emit(Notice(f"Event '{id_}' was not undone: {fault.message}"))
+
+    async def _ask_repeatedly(self, witness: Witness) -> None:
+        host = self._host(witness.host)
+        clock = self._session.clock
+        while len(self._answers) < ANSWERS_MAX and not host.lost_reason:
+            asked_ns = clock.real_ns()
+            state = await _ask(host, witness)
+            self._answers.append(WitnessAnswer(witness.id, asked_ns, clock.real_ns(), state))
+            await self._sleep_until(asked_ns + round(witness.interval_s * NS_PER_S))
+
+    def _witnessed(self, outcome: EventOutcome) -> EventOutcome:
+        """The outcome with the answers that show its effect."""
+        if outcome.expected is None or outcome.start_real_ns is None:
+            return outcome
+        expected, unseen_ns = outcome.expected, None
+        for answer in self._answers:
+            if answer.witness != expected.witness or answer.asked_real_ns < outcome.start_real_ns:
+                continue
+            if answer.state is expected.state:
+                return replace(outcome, unseen_real_ns=unseen_ns, seen_real_ns=answer.real_ns)
+            unseen_ns = answer.real_ns
+        return replace(outcome, unseen_real_ns=unseen_ns)
+
+    def _host(self, name: str) -> Host:
+        return self._session.all_hosts[name]
+
+    async def _sleep_until(self, real_ns: int) -> None:
+        await asyncio.sleep(max(real_ns - self._session.clock.real_ns(), 0) / NS_PER_S)
+
+
+def _command(argv: tuple[str, ...], action: Action) -> dict[str, object]:
+    return {"step": "command", "argv": list(argv), "timeout_s": action.timeout_s}
+
+
+async def _ask(host: Host, witness: Witness) -> bool | None:
+    """What the witness says; None where it says nothing, too late, or what cannot be read."""
+    with suppress(IolabError, TimeoutError):
+        async with asyncio.timeout(witness.timeout_s + WITNESS_GRACE_S):
+            if witness.file:
+                content = await fetch_file(host, witness.file, WITNESS_BYTES_MAX)
+                if content is None:
+                    return None
+                return content.decode("utf-8", "replace").strip() == witness.equals
+            return await _ask_command(host, witness)
+    return None
+
+
+async def _ask_command(host: Host, witness: Witness) -> bool | None:
+    printed = bytearray()
+    command = Command(
+        witness.argv,
+        "/",
+        b"",
+        " ".join(witness.argv),
+        witness.timeout_s,
+        WITNESS_BYTES_MAX,
+        of_host=True,
+    )
+    ending = await run_process(host, command, asyncio.Event(), printed.extend)
+    code = ending.exited.code
+    if not witness.field:
+        return {YES: True, NO: False}.get(code) if code is not None else None
+    try:
+        value = json.loads(printed)[witness.field] if code == 0 else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return value if isinstance(value, bool) else None

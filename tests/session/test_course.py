@@ -1,0 +1,199 @@
+"""Phases and events of a run: in their order, by their witness, and undone however it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iolab.core.course import Course, PhaseEnd
+from iolab.core.metric import CheckResult, Level
+from iolab.core.run import RunRecord, RunStatus
+from tests.fakes.fio import FakeLoad
+from tests.fakes.script import FakeScript
+from tests.judging import judge
+from tests.session.stage import Stage
+
+STUDY = """
+format = 1
+id = "loss"
+
+[[workload]]
+id = "reads"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+iodepth = 1
+numjobs = 4
+filesize = "16m"
+
+[[phase]]
+id = "before"
+seconds = "20s"
+
+[[phase]]
+id = "degraded"
+seconds = "15s"
+
+[[phase]]
+id = "rebuild"
+until = "healthy"
+longest = "30s"
+
+[[phase]]
+id = "after"
+seconds = "10s"
+
+[[event]]
+id = "lose"
+action = "break"
+phase = "degraded"
+after = "2s"
+expect = "not healthy"
+within = "5s"
+
+[[event]]
+id = "mend"
+action = "mend"
+phase = "rebuild"
+after = "8s"
+
+[method]
+warmup = "3s"
+settle = "0s"
+"""
+
+INVENTORY = """
+format = 1
+
+[[host]]
+name = "a"
+kind = "command"
+command = ["reach", "a"]
+path = "/mnt/bench"
+
+[[action]]
+id = "break"
+host = "a"
+file = "/sys/fake/state"
+text = "broken"
+undo_text = "ok"
+
+[[action]]
+id = "mend"
+host = "a"
+file = "/sys/fake/state"
+text = "ok"
+
+[[witness]]
+id = "healthy"
+host = "a"
+file = "/sys/fake/state"
+equals = "ok"
+"""
+
+
+def played(
+    inventory: str = INVENTORY, sets: tuple[str, ...] = (), state: str = "ok", **script: Any
+) -> Stage:
+    """A session on one host whose setting says how it is."""
+    files = {"/sys/fake/state": state.encode()}
+    scripts = {"a": FakeScript(contents=files, **script)}
+    return Stage(scripts=scripts, text=STUDY, inventory=inventory, sets=sets).play()
+
+
+def record_of(stage: Stage) -> tuple[RunRecord, Course]:
+    (record,) = stage.records
+    assert record.course is not None
+    return record, record.course
+
+
+def objections(record: RunRecord) -> dict[str, CheckResult]:
+    codes = {"phase-unfinished", "baseline-unhealthy", "event-failed", "event-unwitnessed"}
+    found = judge(record, {}).verdict.checks
+    asked = {check.code: check for check in found if check.code in {*codes, "event-late"}}
+    assert {*codes, "event-late"} == set(asked)
+    return {code: check for code, check in asked.items() if check.rank > Level.VALID.rank}
+
+
+def test_an_honest_run_goes_through_all_phases_and_objects_to_nothing() -> None:
+    stage = played()
+    record, course = record_of(stage)
+    assert record.status is RunStatus.DONE
+    assert [phase.id for phase in course.phases] == ["before", "degraded", "rebuild", "after"]
+    assert [phase.ended_by for phase in course.phases] == [
+        PhaseEnd.TIME,
+        PhaseEnd.TIME,
+        PhaseEnd.WITNESS,
+        PhaseEnd.TIME,
+    ]
+    for before, after in zip(course.phases, course.phases[1:], strict=False):
+        assert before.end_real_ns == after.start_real_ns
+    event = course.events[0]
+    assert event.start_real_ns is not None
+    assert event.seen_real_ns is not None
+    assert abs(event.start_real_ns - course.phases[1].start_real_ns - 2e9) < 0.5e9
+    assert 0 < event.seen_real_ns - event.start_real_ns < 2e9
+    assert event.is_undone
+    assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
+    assert record.runtime_s == pytest.approx(20)
+    assert objections(record) == {}
+    result = judge(record, {})
+    assert result.course is not None
+    assert [phase.id for phase in result.course.phases] == [phase.id for phase in course.phases]
+    assert result.course.phases[1].baseline_share.value == pytest.approx(1, rel=0.02)
+    assert result.course.detection_s is not None
+    assert result.course.redundancy_s is not None
+    assert result.course.redundancy_s.value == pytest.approx(21, abs=3)
+
+
+def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> None:
+    agent = played().hosts["a"].agent
+    verbs = [verb for verb, _ in agent.asked if verb in ("undo_add", "step", "undo_remove")]
+    assert verbs == ["undo_add", "step", "step", "step", "undo_remove"]
+    steps = [asked["what"]["text"] for verb, asked in agent.asked if verb == "step"]
+    assert steps == ["broken", "ok", "ok"]
+
+
+def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> None:
+    load = FakeLoad(killed_at_s=30.0)
+    stage = played(loads=(load,))
+    record, course = record_of(stage)
+    assert course.phases[-1].ended_by is PhaseEnd.LOAD
+    assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
+    assert objections(record)["phase-unfinished"].level is Level.INVALID
+
+
+def test_an_event_that_does_nothing_is_found() -> None:
+    inventory = INVENTORY.replace('text = "broken"', 'text = "ok"', 1)
+    record, _ = record_of(played(inventory))
+    assert objections(record)["event-unwitnessed"].level is Level.INVALID
+
+
+def test_an_event_that_is_refused_is_found() -> None:
+    record, course = record_of(played(refuses={"step": ("EACCES", "it may not")}))
+    assert "it may not" in course.events[0].error
+    assert objections(record)["event-failed"].level is Level.INVALID
+
+
+def test_a_fault_before_its_time_is_found() -> None:
+    record, _ = record_of(played(state="broken"))
+    assert objections(record)["baseline-unhealthy"].level is Level.INVALID
+
+
+def test_a_rebuild_that_does_not_end_is_found() -> None:
+    inventory = INVENTORY.replace('text = "ok"\n\n[[witness]]', 'text = "no"\n\n[[witness]]')
+    record, course = record_of(played(inventory))
+    assert course.phases[2].ended_by is PhaseEnd.LIMIT
+    assert objections(record)["phase-unfinished"].level is Level.INDICATIVE
+
+
+def test_a_signal_names_the_process_of_its_file_and_is_undone_at_the_end() -> None:
+    stop = 'stop = "/run/osd.pid"'
+    setting = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
+    inventory = INVENTORY.replace(setting, stop)
+    agent = played(inventory, ("event.lose.undo_phase=after",)).hosts["a"].agent
+    asked = [arguments["what"] for verb, arguments in agent.asked if verb == "step"]
+    steps = [step for step in asked if step["step"] == "signal"]
+    assert [step["signal"] for step in steps] == ["STOP", "CONT"]
+    assert {(step["pid"], step["start_ticks"]) for step in steps} == {(4243, 77)}
