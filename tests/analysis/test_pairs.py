@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from iolab.analysis.pairs import ConfigurationGains, compare_configurations
+from iolab.analysis.pairs import ConfigurationGains, GainsByPair, compare_configurations
 from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
 from iolab.core.metric import Level, Metric, Result
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
@@ -38,6 +38,24 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     assert cell.comparison.paired
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     assert (found.baseline, found.candidate) == (BASE, OTHER)
+
+
+def test_a_pair_is_told_either_way_round_as_the_comparison_of_both_has_it() -> None:
+    runs = [*results(BASE, rates(LOW)), *results(OTHER, rates([12_900.0, 13_500.0, 12_700.0]))]
+    points = summarised(runs)
+    gains = GainsByPair(STUDY, points)
+    for names in ((BASE, OTHER), (OTHER, BASE)):
+        (whole,) = compare_configurations(STUDY, points, baseline=names[0])
+        (cell,) = whole.cells_of_metric("ops_per_s")
+        found = gains.comparison(names, (cell.workload, cell.axis), cell.metric)
+        assert found is not None
+        told = cell.comparison
+        assert (found.verdict, found.runs) == (told.verdict, told.runs)
+        ends = (told.ratio, told.low, told.high)
+        assert (found.ratio, found.low, found.high) == pytest.approx(ends)
+        assert whole.cells == gains.over_first()[0].cells or names[0] == OTHER
+        assert gains.comparison(names, ("another", ()), cell.metric) is None
+    assert gains.comparison((BASE, "nobody"), (cell.workload, cell.axis), cell.metric) is None
 
 
 def test_runs_of_two_sessions_are_no_pairs() -> None:

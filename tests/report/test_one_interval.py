@@ -45,7 +45,7 @@ def brief(session: Path) -> Brief:
 def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARED) -> None:
     found = [
         finding
-        for finding in all_findings(brief.study, brief.points, brief.gains_over())
+        for finding in all_findings(brief.study, brief.points, brief.gains_by_pair.over_first())
         if isinstance(finding, SpeedupFinding)
     ]
     assert found

@@ -49,6 +49,7 @@ from iolab.stats.comparison import (
     apply_holm_correction,
     compare,
     compare_paired,
+    inverted,
 )
 from iolab.stats.repeats import CONFIDENT, Prior
 from iolab.stats.special import student_quantile
@@ -372,6 +373,39 @@ def compare_configurations(
         for other in order
         if other != first
     )
+
+
+class GainsByPair:
+    """Every two configurations of one session compared, each pair once and when it is asked for."""
+
+    def __init__(self, study: Study, summaries: Sequence[PointSummary]) -> None:
+        self._study = study
+        self._summaries = summaries
+        names = {summary.key.configuration for summary in summaries}
+        self._order = [item.id for item in study.configurations if item.id in names]
+        self._gains: dict[tuple[str, str], ConfigurationGains] = {}
+
+    def over_first(self) -> tuple[ConfigurationGains, ...]:
+        """Every other configuration against the first, as `compare_configurations` has them."""
+        return tuple(self._pair(self._order[0], other) for other in self._order[1:])
+
+    def comparison(
+        self, names: tuple[str, str], place: PointPlace, metric: str
+    ) -> Comparison | None:
+        """The second of two configurations against the first at one place; None where unknown."""
+        if not set(names) <= set(self._order):
+            return None
+        first, second = sorted(names, key=self._order.index)
+        cell = self._pair(first, second).cell(*place, metric)
+        if cell is None:
+            return None
+        return cell.comparison if names == (first, second) else inverted(cell.comparison)
+
+    def _pair(self, first: str, second: str) -> ConfigurationGains:
+        if (first, second) not in self._gains:
+            names = (first, second)
+            self._gains[names] = _gains_over_baseline(self._study, self._summaries, (), names)
+        return self._gains[first, second]
 
 
 def gain_share_of_ratio(ratio: float, better: Better) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointSummary
@@ -53,7 +54,7 @@ from iolab.report.value import cost_capacity_rows
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
-    from iolab.analysis.pairs import ConfigurationGains
+    from iolab.analysis.pairs import GainsByPair
     from iolab.core.run import RunKey
     from iolab.report.brief import Brief, LoadReportKinds
     from iolab.report.charts.chart import Figure, ReportSection
@@ -108,18 +109,19 @@ class Answer(Record):
         return self.caveat_count - len(self.caveats)
 
 
-class AnswerSource(Record):
+class AnswerSource(Record, dict=True):
     """What best figures are taken from: all that a `Brief` has, and a screen has too."""
 
     study: Study
     points: tuple[PointSummary, ...]
     results: tuple[Result, ...]
 
-    def gains_over(self, baseline: str | None = None) -> tuple[ConfigurationGains, ...]:
-        """See `Brief.gains_over`."""
-        from iolab.analysis.pairs import compare_configurations
+    @cached_property
+    def gains_by_pair(self) -> GainsByPair:
+        """See `Brief`."""
+        from iolab.analysis.pairs import GainsByPair
 
-        return compare_configurations(self.study, self.points, baseline=baseline)
+        return GainsByPair(self.study, self.points)
 
 
 def build_answer(

@@ -9,7 +9,7 @@ the invalid ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from iolab.report.numbers import DASH, axis_name_text, axis_values_text
 from iolab.stats.comparison import Comparison
 
 if TYPE_CHECKING:
-    from iolab.analysis.pairs import ConfigurationGains
+    from iolab.analysis.pairs import GainsByPair
     from iolab.core.run import RunKey
 
 COMPARED_CONFIGURATIONS_MAX: Final = 6
@@ -287,13 +287,11 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     )
 
 
-def with_comparisons(
-    figures: Sequence[BestFigure], gains_over: Callable[[str], Sequence[ConfigurationGains]]
-) -> tuple[BestFigure, ...]:
+def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple[BestFigure, ...]:
     """The figures, the best of each workload with how others at its place compare with it.
 
-    By the runs of all points, so that every page says the same of the same two: `gains_over` are
-    how all others compare with a configuration. Of many configurations there are too many pairs.
+    By the runs of all points, so that every page says the same of the same two. Of many
+    configurations there are too many pairs.
     """
     if not 1 < len({figure.configuration for figure in figures}) <= COMPARED_CONFIGURATIONS_MAX:
         return tuple(figures)
@@ -301,26 +299,17 @@ def with_comparisons(
     for figure in figures:
         if figure.is_sound and figure.metric:
             by_workload.setdefault(figure.workload, []).append(figure)
-    gains: dict[str, Sequence[ConfigurationGains]] = {}
     compared: dict[tuple[str, str], BestFigure] = {}
     for own in by_workload.values():
         best = best_of_metric(own)
-        others = {other.configuration for other in own if other.axis == best.axis} - {
-            best.configuration
-        }
-        if not others:
-            continue
-        if best.configuration not in gains:
-            gains[best.configuration] = gains_over(best.configuration)
-        cells = {
-            each.candidate: cell
-            for each in gains[best.configuration]
-            if each.candidate in others
-            and (cell := each.cell(best.workload, best.axis, best.metric)) is not None
-        }
-        compared[best.workload, best.configuration] = replace(
-            best, comparisons=tuple((name, cell.comparison) for name, cell in cells.items())
+        place = best.workload, best.axis
+        others = [one.configuration for one in own if one is not best and one.axis == best.axis]
+        pairs = (
+            (name, gains.comparison((best.configuration, name), place, best.metric))
+            for name in others
         )
+        known = tuple((name, comparison) for name, comparison in pairs if comparison is not None)
+        compared[best.workload, best.configuration] = replace(best, comparisons=known)
     return tuple(compared.get((f.workload, f.configuration), f) for f in figures)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from iolab.analysis.differences import Difference
     from iolab.analysis.findings import BestPointFinding, BottleneckFinding
     from iolab.analysis.kinds import AnalysisKinds
-    from iolab.analysis.pairs import ConfigurationGains
+    from iolab.analysis.pairs import GainsByPair
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
@@ -201,18 +201,11 @@ class Brief(Record, dict=True):
         )
 
     @cached_property
-    def _gains_by_baseline(self) -> dict[str | None, tuple[ConfigurationGains, ...]]:
-        return {}
+    def gains_by_pair(self) -> GainsByPair:
+        """How its configurations compare with each other."""
+        from iolab.analysis.pairs import GainsByPair
 
-    def gains_over(self, baseline: str | None = None) -> tuple[ConfigurationGains, ...]:
-        """How every other configuration compares with that one, or with the first."""
-        from iolab.analysis.pairs import compare_configurations
-
-        if baseline not in self._gains_by_baseline:
-            self._gains_by_baseline[baseline] = compare_configurations(
-                self.study, self.points, baseline=baseline
-            )
-        return self._gains_by_baseline[baseline]
+        return GainsByPair(self.study, self.points)
 
     @property
     def host_runs(self) -> Mapping[RunKey, tuple[HostRun, ...]]:
@@ -260,8 +253,9 @@ class MeasurementSource(Protocol):
     def results(self) -> tuple[Result, ...]:
         """Its results."""
 
-    def gains_over(self, baseline: str | None = None) -> tuple[ConfigurationGains, ...]:
-        """How every other configuration compares with that one, or with the first."""
+    @property
+    def gains_by_pair(self) -> GainsByPair:
+        """How its configurations compare with each other."""
 
 
 class LoadReport(ABC):
@@ -581,7 +575,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
             for kind in self.reports_of_study(measurements.study)
             for figure in kind.best_figures(measurements)
         ]
-        return with_comparisons(every, measurements.gains_over)
+        return with_comparisons(every, measurements.gains_by_pair)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]

@@ -66,11 +66,12 @@ def least_load_latencies(brief: Brief, workload: Workload, name: str) -> list[Po
 
 def is_surely_lower(brief: Brief, best: PointLatency, other: PointLatency) -> bool:
     """Whether a comparison of both points supports the lower latency, as `iolab compare` tells."""
+    names = best.point.key.configuration, other.point.key.configuration
+    place = best.point.key.workload, best.point.key.axis
     if best.key == other.key:
-        for own in brief.gains_over(best.point.key.configuration):
-            cell = own.cell(best.point.key.workload, best.point.key.axis, best.key)
-            if own.candidate == other.point.key.configuration and cell is not None:
-                return cell.comparison.verdict is ComparisonVerdict.WORSE
+        compared = brief.gains_by_pair.comparison(names, place, best.key)
+        if compared is not None:
+            return compared.verdict is ComparisonVerdict.WORSE
     high, low = best.metric.high, other.metric.low
     return high is not None and low is not None and high < low
 

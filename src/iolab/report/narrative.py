@@ -394,7 +394,7 @@ def linked_sentences(
     study, points = brief.study, brief.points
     titles = titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
-    every = all_findings(study, points, brief.gains_over(), brief.run_resources)
+    every = all_findings(study, points, brief.gains_by_pair.over_first(), brief.run_resources)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     sentences = distinct_sentences(sentences_for_findings(study, every, ConfigurationNames(labels)))
     return tuple(

@@ -113,6 +113,23 @@ def compare_paired(
     return _build_comparison(estimate, better, (count, count), paired=True)
 
 
+def inverted(comparison: Comparison) -> Comparison:
+    """The baseline against the candidate: the same runs told the other way round."""
+    swapped = {
+        ComparisonVerdict.BETTER: ComparisonVerdict.WORSE,
+        ComparisonVerdict.WORSE: ComparisonVerdict.BETTER,
+    }
+    low, high = comparison.low, comparison.high
+    return replace(
+        comparison,
+        ratio=1 / comparison.ratio,
+        low=None if high is None else 1 / high,
+        high=None if low is None else 1 / low,
+        verdict=swapped.get(comparison.verdict, comparison.verdict),
+        runs=comparison.runs[::-1],
+    )
+
+
 def with_adjusted_p(comparison: Comparison, adjusted_p: float) -> Comparison:
     """The comparison among others: without its claim where Holm's p-value is 5 % or more."""
     claims = comparison.verdict in {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE}
