@@ -128,8 +128,8 @@ def test_objects_and_their_tags_are_what_was_put(tmp_path: Path) -> None:
 
 
 def test_requests_that_a_server_refuses_are_counted_one_by_one(tmp_path: Path) -> None:
-    with serve(tmp_path, "--keep-alive", "--max-requests", "2") as server:
-        (run,) = measure(tmp_path, server, SMALL)
+    with serve(tmp_path, "--keep-alive", "--max-requests", "6") as server:
+        (run,) = measure(tmp_path, server, SMALL.replace("concurrency = 8", "concurrency = 24"))
         assert server.objects() == {}
     errors = run.errors
     assert set(errors) == {"SlowDown"}

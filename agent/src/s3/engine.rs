@@ -28,7 +28,7 @@ use crate::sys::time::{SECOND_NS, real_ns};
 /// Descriptors beside one for each connection.
 const RESERVED_FILES: u64 = 64;
 /// A layout is no measurement: it tries again where a server is busy.
-const LAYOUT_RETRIES: Retries = Retries { max: 8, base_ms: 100, cap_ms: 5000 };
+const LAYOUT_RETRIES: Retries = Retries { max: 20, base_ms: 100, cap_ms: 5000 };
 /// Longer than any layout takes.
 const LAYOUT_RUNTIME_S: f64 = 1e7;
 /// Between two lines of progress.
