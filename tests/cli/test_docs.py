@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from iolab.cli.app import create_app
+from iolab.cli.show import glossary_entries
 from tests.site_parts import CHECKS, commands
 
 GROUP = typer.main.get_group(create_app())
@@ -96,8 +97,8 @@ def test_the_pages_show_commands_and_options_that_exist() -> None:
     assert unknown == []
 
 
-def test_the_pages_explain_checks_that_exist() -> None:
-    codes = {page.stem for page in CHECKS.glob("*.md")}
+def test_the_pages_explain_checks_and_words_that_exist() -> None:
+    codes = {page.stem for page in CHECKS.glob("*.md")} | set(glossary_entries())
     named = {
         word
         for _, words in documented_calls()

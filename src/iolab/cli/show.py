@@ -378,7 +378,7 @@ _SOURCE_IN_BRACKETS: Final = re.compile(r"[()`]")
 
 def explained_name_completions(incomplete: str) -> list[str]:
     """What the shell offers for a check or a word."""
-    names = (*_page_text_by_check_code(), *_glossary_entries())
+    names = (*_page_text_by_check_code(), *glossary_entries())
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
@@ -431,7 +431,7 @@ class GlossaryEntry(Record):
     text: str
 
 
-def _glossary_entries() -> dict[str, GlossaryEntry]:
+def glossary_entries() -> dict[str, GlossaryEntry]:
     """The entries by each of their words, which are told in lower case."""
     for place in _GLOSSARY_PLACES:
         if place.is_file():
@@ -459,7 +459,7 @@ def _print_glossary_entry(word: str, codes: Sequence[str], output: OutputFormat)
 
     from iolab.report.terminal import literal_text
 
-    entries = _glossary_entries()
+    entries = glossary_entries()
     key = _word_key(word)
     entry = entries.get(key) or entries.get(key.removesuffix("s"))
     if entry is None and _PERCENTILE.fullmatch(key):
