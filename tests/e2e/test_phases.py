@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from iolab.errors import ExitCode
 from tests.agent.speaker import children_of, until
@@ -21,6 +23,7 @@ from tests.fakes import mirror
 from tests.fakes.mirror import Mirror
 from tests.needs import require
 
+ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 STUDY = """
@@ -167,7 +170,10 @@ def test_a_mirror_loses_a_disk_and_is_rebuilt(broken_mirror: Mirror, tmp_path: P
     asked = ("--event", "lose@a", "--event", "rebuild@a", "--out", out)
     iolab("run", study, "--hosts", hosts, *asked)
     assert broken_mirror.state()["redundant"]
-    (result,) = shown(out)["results"]
+    document = shown(out)
+    schema = json.loads((ROOT / "schema" / "show.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(document)
+    (result,) = document["results"]
     course = result["course"]
     before, degraded, rebuild, after = course["phases"]
     assert [phase["ended_by"] for phase in course["phases"]] == ["time", "time", "witness", "time"]
