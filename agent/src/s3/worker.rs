@@ -369,7 +369,8 @@ impl Worker {
         let clock = self.load.clock;
         if self.waiting > 0 {
             for nth in 0..self.tasks.len() {
-                if self.tasks[nth].retry_at.is_some_and(|at| at <= now || self.stopped.is_some()) {
+                let is_over = self.stopped.is_some() && (!self.is_exhausted || self.is_aborting);
+                if self.tasks[nth].retry_at.is_some_and(|at| at <= now || is_over) {
                     self.tasks[nth].retry_at = None;
                     self.waiting -= 1;
                     self.start_request(nth);
@@ -683,7 +684,9 @@ impl Worker {
     fn retry(&mut self, nth: usize, operation: Operation, fault: &AttemptFault) -> bool {
         let retries = self.load.spec.retries;
         let task = &mut self.tasks[nth];
-        let may = fault.class.is_transient() && self.stopped.is_none();
+        // Where each object has its turn once, the last ones are tried again too.
+        let goes_on = self.stopped.is_none() || (self.is_exhausted && !self.is_aborting);
+        let may = fault.class.is_transient() && goes_on;
         if !may || task.step == Step::Abort || task.failed >= retries.max {
             return false;
         }
