@@ -128,7 +128,7 @@ _TABLE: Final = (
     Command(
         "explain",
         "iolab.cli.show:explain",
-        "Explain a check and what to do about it, or a word of the results.",
+        "Explain a check, or a word of the results.",
         Group.READ,
         CommandKind.READS,
         is_paged=True,

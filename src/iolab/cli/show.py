@@ -395,7 +395,7 @@ def explain(
     *,
     output: OutputFormat,
 ) -> None:
-    """Explain a check and what to do about it, or a word of the results."""
+    """Explain a check, or a word of the results."""
     pages = _page_text_by_check_code()
     if code is None:
         titles = {name: _page_title(text) for name, text in pages.items()}
