@@ -24,7 +24,7 @@ const MAX_LAYERS: u32 = 32;
 /// Devices visited below one: more than the largest arrays have.
 const MAX_DEVICES: usize = 10_000;
 /// How often two spaces are compared, since others write to the file system meanwhile.
-const SPACE_TRIES: u32 = 3;
+const SPACE_TRIES: u32 = 20;
 const MEMORY_FILE_SYSTEMS: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
 /// Block devices that keep their blocks in memory of this host, or drop them.
 const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];

@@ -303,7 +303,11 @@ def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple
     for own in by_workload.values():
         best = best_of_metric(own)
         place = best.workload, best.axis
-        others = [one.configuration for one in own if one is not best and one.axis == best.axis]
+        others = [
+            figure.configuration
+            for figure in own
+            if figure is not best and figure.axis == best.axis
+        ]
         pairs = (
             (name, gains.comparison((best.configuration, name), place, best.metric))
             for name in others
