@@ -12,12 +12,9 @@ import contextlib
 import json
 import math
 import os
-import ssl
 import tempfile
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -269,14 +266,17 @@ class RedfishMeter(Meter):
         url = f"{base.scheme}://{base.netloc}{path}"
         try:
             return await asyncio.to_thread(self._fetch, url)
-        except urllib.error.HTTPError as error:
-            reason = f"HTTP {error.code} of {quote_value(path)}"
         except (OSError, ValueError) as error:
+            status = getattr(error, "code", None)
             reason = excerpt(str(getattr(error, "reason", error)), 200)
+            reason = f"HTTP {status} of {quote_value(path)}" if status else reason
         hint = "See that its URL, user and password are right."
         raise MeterError(f"{quote_value(self.spec.address)}: {reason}", hint)
 
     def _fetch(self, url: str) -> dict[str, Any]:
+        import ssl  # these load what sessions without such a meter never use
+        import urllib.request
+
         request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http(s) by the study's rule
         if self.spec.user:
             password = os.environ.get(self.spec.password_variable, "")
