@@ -233,7 +233,8 @@ mutation-rust: setup ## the same of the agent, with cargo-mutants
 
 bench: setup ## iolab measures itself; prints ratios of two things timed in turn
 	@for script in $$(grep -l __main__ bench/*.py bench/*/__main__.py); do \
-	    echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	    module=$$(echo "$${script%.py}" | sed 's,/__main__$$,,; s,/,.,g'); \
+	    echo "== $$module"; $(BIN)/python -m "$$module" || exit 1; done
 	@cargo bench --manifest-path agent/Cargo.toml --quiet --locked
 
 # The group is installed aside: nothing of it is in .venv. What pages say of the code is made first.

@@ -1,6 +1,6 @@
 """How far apart twelve ssh hosts begin, once their clocks are corrected.
 
-Run as root: `python bench/go_skew.py`. Hosts are those of tools/fleet.py, real sshd processes on
+Run as root: `python -m bench.go_skew`. Hosts are those of tools/fleet.py, real sshd processes on
 this machine. A session as `iolab run` makes it repeats a tiny job; at each GO the spread is taken
 between the first host's first I/O and the last one's. Three engines tell three things:
 

@@ -1,6 +1,6 @@
 """What guests cost: time until the first word and the first I/O, memory, and the controller.
 
-`python bench/guests.py` boots BENCH_GUESTS guests (2) on this machine, one fio in each for
+`python -m bench.guests` boots BENCH_GUESTS guests (2) on this machine, one fio in each for
 BENCH_SECONDS (10) against a modelled disk, as `iolab run` does, all at the same time. It prints
 
 - of each guest the time from the start of its QEMU to the agent's first word in it, and how much
