@@ -127,12 +127,12 @@ def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple
         check = repeats_disagree_check([value for value in values if value], figure)
         if check is not None:
             checks |= dict.fromkeys(
-                (_point_place(run) for run in runs if is_publishable(run)), check
+                (_attempt_key(run) for run in runs if is_publishable(run)), check
             )
-    return tuple(result.with_session_check(checks.get(_point_place(result))) for result in results)
+    return tuple(result.with_session_check(checks.get(_attempt_key(result))) for result in results)
 
 
-def _point_place(run: Result) -> tuple[str, int, int]:
+def _attempt_key(run: Result) -> tuple[str, int, int]:
     return run.digest, run.repeat, run.attempt
 
 

@@ -161,7 +161,9 @@ class PlainCommand(TyperCommand):
                 arguments.append((parameter.display_name_raw, record[1]))
             else:
                 heading = getattr(parameter, "rich_help_panel", None) or OPTIONS
-                options.setdefault(heading, []).append((plain_option_usage(record[0]), record[1]))
+                options.setdefault(heading, []).append(
+                    (usage_with_plain_types(record[0]), record[1])
+                )
         for heading, rows in (
             {"Arguments": arguments} | _groups_with_general_last(options)
         ).items():
@@ -170,7 +172,7 @@ class PlainCommand(TyperCommand):
                     formatter.write_dl(rows)
 
 
-def plain_option_usage(option: str) -> str:
+def usage_with_plain_types(option: str) -> str:
     """An option as `--depth N`, where typer would write `--depth <int range>`."""
     for python, plain in _PLAIN_TYPES.items():
         option = option.replace(python, plain)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from typer.core import TyperArgument, TyperGroup
 
-from iolab.cli.help import commands_by_group, plain_option_usage
+from iolab.cli.help import commands_by_group, usage_with_plain_types
 from iolab.version import __version__
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _parameter_lines(command: Command, context: Context) -> Iterator[str]:
             term = (
                 parameter.display_name_raw
                 if isinstance(parameter, TyperArgument)
-                else plain_option_usage(record[0])
+                else usage_with_plain_types(record[0])
             )
             yield from _tagged_lines(term, record[1])
 

@@ -109,12 +109,12 @@ def knee_guest_counts(
     turning = {
         next((load for load in sorted(loads) if load * vcpus >= bound), None)
         for room in hypervisor_hints
-        for bound in _saturating_guest_counts_of_node(room)
+        for bound in _saturating_vcpu_counts(room)
     }
     return tuple(sorted(load for load in turning if load is not None))
 
 
-def _saturating_guest_counts_of_node(hints: HypervisorHints) -> Iterator[float]:
+def _saturating_vcpu_counts(hints: HypervisorHints) -> Iterator[float]:
     if hints.cores is not None:
         yield hints.cores
         if hints.numa_nodes is not None:

@@ -372,8 +372,8 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         """The channel is there; a full reader holds its sender back through it."""
         self._channel = chan
-        # A reader calls nothing of its transport but the two methods of `_FlowControl`.
-        self.reader.set_transport(cast(asyncio.Transport, _FlowControl(chan)))
+        # A reader calls nothing of its transport but the two methods of `_ReaderTransport`.
+        self.reader.set_transport(cast(asyncio.Transport, _ReaderTransport(chan)))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Standard output goes to the reader, the end of standard error is kept."""
@@ -418,7 +418,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         self.reader.feed_eof()
 
 
-class _FlowControl:
+class _ReaderTransport:
     """Holds the sender back while the reader is full."""
 
     def __init__(self, channel: asyncssh.SSHClientChannel[bytes]) -> None:

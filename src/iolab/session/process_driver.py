@@ -32,7 +32,7 @@ from iolab.session.start import (
     require_clock_offset,
     run_process_then_snapshot,
     start_load_together,
-    watch_idle,
+    watch_for_background_io,
 )
 from iolab.targets.context import run_seed
 from iolab.text import excerpt
@@ -204,7 +204,7 @@ PreparationPhase: TypeAlias = Callable[
 class ProcessDriver(Driver):
     """Makes the load of an engine that runs as one process on each host."""
 
-    phases_before_load: Sequence[PreparationPhase] = (watch_idle,)
+    phases_before_load: Sequence[PreparationPhase] = (watch_for_background_io,)
     """What is done before each run, one after the other, until the user wishes to stop."""
 
     course_runner: CourseRunner | None = None

@@ -100,7 +100,7 @@ async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: f
         await session.stop.sleep(seconds)
 
 
-async def watch_idle(
+async def watch_for_background_io(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
 ) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for.
@@ -140,13 +140,13 @@ def _watch_seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> 
 
 
 @asynccontextmanager
-async def watch_idle_during(
+async def watch_for_background_io_during(
     session: SessionContext, shares: Sequence[HostRunState]
 ) -> AsyncIterator[None]:
     """Begin to watch the devices while inside something is done that touches none of them.
 
-    What was seen shortens `watch_idle`. Where they were not quiet it counts for nothing, since what
-    is done inside may have read its program from them.
+    What was seen shortens `watch_for_background_io`. Where they were not quiet it counts for
+    nothing, since what is done inside may have read its program from them.
     """
     known = [share for share in shares if share.workdir.devices]
     if not known or not session.study.method.idle_watch_s:

@@ -35,10 +35,10 @@ from iolab.study.tables import (
     add_problems,
     existing_guest_tables,
     fewest_clients,
-    hosts_needing_paths,
     hypervisor_names,
     table_name,
     table_name_capitalised,
+    target_host_names,
 )
 from iolab.text import counted_noun, list_text, quote_value, suggestion
 
@@ -229,7 +229,7 @@ def _add_rotation_faults(
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
-    every = len(hosts_needing_paths(tables, configuration))
+    every = len(target_host_names(tables, configuration))
     count = fewest_clients(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
         return
@@ -261,7 +261,7 @@ def _add_host_count_faults(
         )
         return
     for other, configuration in tables.items_of_table("configuration", ConfigurationTable):
-        count = len(hosts_needing_paths(tables, configuration))
+        count = len(target_host_names(tables, configuration))
         if 0 < count < max_hosts:
             clients = counted_noun(count, "client")
             message = f"{around}, but {table_name(document, other.path)} has {clients}."
@@ -401,7 +401,7 @@ def add_path_faults(
     target = document.tree.get("target")
     common = isinstance(target, dict) and ("path" in target or "device" in target)
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
-        for name in hosts_needing_paths(tables, configuration):
+        for name in target_host_names(tables, configuration):
             host = hosts[name][1] if name in hosts else None
             if host is not None and _path_or_device(host) and _path_or_device(configuration):
                 document.add_fault(

@@ -82,7 +82,7 @@ def hypervisor_names(tables: StudyTables) -> list[str]:
     return [host.name for host in _host_tables(tables) if host.role is Role.HYPERVISOR]
 
 
-def hosts_needing_paths(tables: StudyTables, configuration: ConfigurationTable) -> list[str]:
+def target_host_names(tables: StudyTables, configuration: ConfigurationTable) -> list[str]:
     """The hosts that need a path in a configuration: clients, or the nodes of guests to boot."""
     if tables.makes_hosts:
         return configuration.hosts or hypervisor_names(tables)
@@ -97,7 +97,7 @@ def fewest_clients(tables: StudyTables, configuration: ConfigurationTable) -> in
 
     Of guests that are booted their nodes count.
     """
-    names = hosts_needing_paths(tables, configuration)
+    names = target_host_names(tables, configuration)
     nodes = {host.node for host in _host_tables(tables) if host.name in names and host.node}
     lists = [load.vms_per_node for _, load in tables.items_of_table("workload", SearchTable)]
     fleets = [min(numbers) * len(nodes) for numbers in lists if numbers and nodes]

@@ -102,8 +102,7 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
             return None
         groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
     return tuple(
-        _device_byte_counts_of_hosts(view, device, members)
-        for (_, device), members in groups.items()
+        _shared_device_byte_counts(view, device, members) for (_, device), members in groups.items()
     )
 
 
@@ -118,9 +117,7 @@ def counted_device_name(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> st
     return "+".join(leaves) or None if counted.issuperset(leaves) else None
 
 
-def _device_byte_counts_of_hosts(
-    view: RunView, device: str, members: list[int]
-) -> DeviceByteCounts:
+def _shared_device_byte_counts(view: RunView, device: str, members: list[int]) -> DeviceByteCounts:
     facts = view.facts_of_host(view.hosts[members[0]])
     parts = device.split("+")
     leaves = lowest_device_names(facts.target.devices, facts) if facts and facts.target else ()

@@ -43,7 +43,7 @@ def counter_evidence(
     row: SubmittedRow, folder: ResultFolder, claimed_bytes: float | None, operation: str
 ) -> Iterator[FileEvidence]:
     """Bytes that interfaces and disks of the hosts counted, beside those that were claimed."""
-    counted = counted_bytes(folder.metadata, operation)
+    counted = host_counter_bytes(folder.metadata, operation)
     if not claimed_bytes or counted is None:
         return
     source, count = counted
@@ -67,7 +67,7 @@ def counter_evidence(
         )
 
 
-def counted_bytes(metadata: Mapping[str, Any], operation: str) -> tuple[str, float] | None:
+def host_counter_bytes(metadata: Mapping[str, Any], operation: str) -> tuple[str, float] | None:
     """What network interfaces or disks counted from start to end, whichever is more."""
     pair = next((each for each in metadata.values() if _is_snapshot_pair(each)), None)
     if pair is None:

@@ -37,7 +37,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.start import watch_idle
+from iolab.session.start import watch_for_background_io
 from iolab.targets.work_directory import (
     evict_page_cache,
     peer_folder_path,
@@ -72,7 +72,7 @@ class CheckpointDriver(ProcessDriver):
         )
         await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
-            await watch_idle(session, run, shares)
+            await watch_for_background_io(session, run, shares)
 
     async def measure(
         self,
@@ -95,7 +95,7 @@ class CheckpointDriver(ProcessDriver):
                 finally:
                     phases.take_results()
         finally:
-            phases.record_results()
+            phases.fill_host_run_states()
             await phases.remove_files()
 
     def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
@@ -217,7 +217,7 @@ class _CheckpointPhases:
             if share.output is not None:
                 results.outputs.append((self.phase.value, share.output))
 
-    def record_results(self) -> None:
+    def fill_host_run_states(self) -> None:
         """Fill in the shares with what all phases came to, however they ended."""
         for share in self._shares:
             results = self._results[share.name]

@@ -23,7 +23,7 @@ from iolab.study.host_targets import (
     is_surely_other_directory,
     known_host_targets,
 )
-from iolab.study.tables import Problem, StudyTables, add_problems, hosts_needing_paths
+from iolab.study.tables import Problem, StudyTables, add_problems, target_host_names
 from iolab.study.targets import targets_of_study
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes
@@ -39,7 +39,7 @@ def add_checkpoint_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of checkpoint workloads that no single key shows."""
     clients = sorted(
         {
-            max(len(hosts_needing_paths(tables, table)), 1)
+            max(len(target_host_names(tables, table)), 1)
             for _, table in tables.items_of_table("configuration", ConfigurationTable)
         }
     ) or [1]

@@ -30,7 +30,7 @@ from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.start import watch_idle, watch_idle_during
+from iolab.session.start import watch_for_background_io, watch_for_background_io_during
 from iolab.targets.context import poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
     check_file_identities,
@@ -56,7 +56,7 @@ class IoDriver(ProcessDriver):
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
         self._ceilings = GeneratorCeilings()
-        before_load = (prove_extents_written, send_trace, drop_caches, watch_idle)
+        before_load = (prove_extents_written, send_trace, drop_caches, watch_for_background_io)
         self.phases_before_load = (*before_load, record_file_identities)
 
     async def prepare(
@@ -300,7 +300,7 @@ async def _measure_ceilings(
 
     detail = f"{engine.name}'s ceiling, on a null target"
     session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].ceiling_measurement_s)
-    async with watch_idle_during(session, shares):
+    async with watch_for_background_io_during(session, shares):
         await run_on_each_host(shares, measure_ceiling)
     return limits
 

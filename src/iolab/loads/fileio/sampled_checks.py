@@ -167,7 +167,7 @@ def ios_of_direction_text(direction: Direction) -> str:
     return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(direction, "trims")
 
 
-def causes_file_system_writes(job: Job) -> bool:
+def has_flushing_options(job: Job) -> bool:
     """Whether the job makes the file system write of its own."""
     return any(
         value not in ("0", "none") for name, value in job.options if name in FLUSHING_OPTIONS
@@ -365,7 +365,7 @@ def _excess_io_answers(
     largest = max(size for size, _ in block_size_shares(job, direction))
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * group.seconds)
-    if causes_file_system_writes(job) or limit is None or moved - reported > foreign:
+    if has_flushing_options(job) or limit is None or moved - reported > foreign:
         return
     hosts = [view.hosts[index].totals for index in members]
     probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
@@ -390,7 +390,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
             least = min(size for size, _ in block_size_shares(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
                 continue
-            if way is Direction.WRITE and causes_file_system_writes(job):
+            if way is Direction.WRITE and has_flushing_options(job):
                 continue
             small = sum(bios for size, bios in trace.sizes if 0 < size < least)
             share = small / trace.bios
@@ -468,7 +468,7 @@ def check_access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
     ways = [
         way
         for way in job.access.directions
-        if way is Direction.READ or not causes_file_system_writes(job)
+        if way is Direction.READ or not has_flushing_options(job)
     ]
     if Direction.WRITE in job.access.directions and not ways:
         yield not_applicable_answer(
@@ -794,7 +794,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
     for way in job.access.directions:
         if way is Direction.TRIM:
             continue
-        if way is Direction.WRITE and causes_file_system_writes(job):
+        if way is Direction.WRITE and has_flushing_options(job):
             yield not_applicable_answer(
                 f"Flushed writes{where} are the file system's as well as the engine's.",
                 host=host.host,

@@ -399,7 +399,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     )
 
 
-class _DatabaseCopy(Record):
+class _CopiesPerRun(Record):
     """Of one run: how large the database is, and the hosts that copy it whole."""
 
     hosts: tuple[str, ...]
@@ -408,7 +408,7 @@ class _DatabaseCopy(Record):
 
 def _database_copies(
     study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks
-) -> Iterator[_DatabaseCopy]:
+) -> Iterator[_CopiesPerRun]:
     """Of each run that has any; an XFS that the session makes has reflinks."""
     if study.target.make_xfs:
         return
@@ -422,7 +422,7 @@ def _database_copies(
                 host for host in holders if not reflinks.get((configuration, host), True)
             )
             if copying:
-                yield _DatabaseCopy(copying, store_bytes(job))
+                yield _CopiesPerRun(copying, store_bytes(job))
 
 
 def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:

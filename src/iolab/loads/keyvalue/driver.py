@@ -83,7 +83,12 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
-from iolab.session.start import HostStartTime, require_clock_offset, start_load_together, watch_idle
+from iolab.session.start import (
+    HostStartTime,
+    require_clock_offset,
+    start_load_together,
+    watch_for_background_io,
+)
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import monitored_host_specs
 from iolab.targets.work_directory import WorkDirectory
@@ -228,7 +233,7 @@ class YcsbDriver(Driver):
         else:
             await self._prepare_server(session, run, shares)
         if not session.stop.is_requested:
-            await watch_idle(session, run, shares)
+            await watch_for_background_io(session, run, shares)
 
     async def measure(
         self,
@@ -408,7 +413,7 @@ class DbBenchDriver(Driver):
             self._load_or_find_databases,
             self._copy_databases,
             _drop_caches,
-            watch_idle,
+            watch_for_background_io,
         ):
             if not session.stop.is_requested:
                 await phase(session, run, shares)

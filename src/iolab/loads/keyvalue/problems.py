@@ -41,9 +41,9 @@ from iolab.study.tables import (
     TableItem,
     add_option_faults,
     add_problems,
-    hosts_needing_paths,
     table_name,
     table_name_capitalised,
+    target_host_names,
 )
 from iolab.study.targets import Target, targets_of_study
 from iolab.text import quote_value, suggestion
@@ -140,7 +140,7 @@ def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
     if server.kind is not ServerKind.EMBEDDED:
         _add_store_conflict_faults(document, workloads)
     if server.kind is ServerKind.MANAGED:
-        _add_node_faults(document, server)
+        _add_single_node_faults(document, server)
         _add_node_host_faults(document, tables, written)
 
 
@@ -161,7 +161,7 @@ def _add_store_conflict_faults(
             document.add_fault(item.path, message, hint)
 
 
-def _add_node_faults(document: StudyDocument, server: ServerTable) -> None:
+def _add_single_node_faults(document: StudyDocument, server: ServerTable) -> None:
     """What one node of ours cannot do."""
     if server.replication > 1:
         message = f"replication of [server] is {server.replication}, but a managed one is one node."
@@ -189,7 +189,7 @@ def _add_node_host_faults(
     if not ipaddress.ip_address(server_table_or_default(tables).listen).is_loopback:
         return
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
-        clients = hosts_needing_paths(tables, configuration)
+        clients = target_host_names(tables, configuration)
         node = name or (clients[0] if clients else "")
         others = [client for client in clients if client != node]
         if others:

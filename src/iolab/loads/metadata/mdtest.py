@@ -45,7 +45,7 @@ from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.session.process_driver import process_ending_error
-from iolab.session.start import end_watches, watch_idle
+from iolab.session.start import end_watches, watch_for_background_io
 from iolab.targets.work_directory import WorkDirectory, require_shared_target
 from iolab.text import excerpt
 
@@ -261,7 +261,7 @@ class MdtestDriver(Driver):
         )
         await _require_one_target(shares)
         if not session.stop.is_requested:
-            await watch_idle(session, run, shares)
+            await watch_for_background_io(session, run, shares)
 
     async def measure(
         self,

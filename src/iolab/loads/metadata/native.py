@@ -37,7 +37,12 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostRunState, run_on_each_host
 from iolab.session.observers import HostWatch
-from iolab.session.start import CommonStartTime, common_start_time, end_watches, watch_idle
+from iolab.session.start import (
+    CommonStartTime,
+    common_start_time,
+    end_watches,
+    watch_for_background_io,
+)
 from iolab.targets.work_directory import evict_page_cache, peer_folder_path, require_shared_target
 from iolab.units import NS_PER_S
 
@@ -370,7 +375,7 @@ class MetadataDriver(Driver):
         )
         await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
-            await watch_idle(session, run, shares)
+            await watch_for_background_io(session, run, shares)
 
     async def measure(
         self,
@@ -384,7 +389,7 @@ class MetadataDriver(Driver):
         try:
             await iteration.measure()
         finally:
-            iteration.record_results()
+            iteration.fill_host_run_states()
             await iteration.stop_telemetry()
 
 
@@ -440,7 +445,7 @@ class _Iteration:
         if failure:
             raise failure
 
-    def record_results(self) -> None:
+    def fill_host_run_states(self) -> None:
         """Fill in what is known only at the end, however it came."""
         for share in self._shares:
             done = tuple(self._done[share.name])

@@ -30,7 +30,7 @@ from iolab.study.tables import (
     StudyTables,
     add_option_faults,
     add_problems,
-    hosts_needing_paths,
+    target_host_names,
 )
 from iolab.study.targets import Target
 from iolab.text import quote_value
@@ -89,7 +89,7 @@ def _workload_problems(workload: MetadataTable, clients: int) -> Iterator[Proble
 def _largest_client_count(tables: StudyTables) -> int:
     """Hosts of the configuration that has most of them."""
     written = tables.items_of_table("configuration", ConfigurationTable)
-    return max((len(hosts_needing_paths(tables, table)) for _, table in written), default=1)
+    return max((len(target_host_names(tables, table)) for _, table in written), default=1)
 
 
 def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:

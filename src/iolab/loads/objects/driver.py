@@ -50,7 +50,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.start import watch_idle
+from iolab.session.start import watch_for_background_io
 from iolab.study.targets import load_hosts_of_point
 from iolab.targets.context import poisson_arrival_offset, run_seed
 from iolab.text import counted_noun, excerpt
@@ -130,7 +130,7 @@ class ObjectsDriver(ProcessDriver):
             # The record of a failed run has the message alone.
             raise EngineError(f"{fault.message} {fault.hint}", "") from None
         if not session.stop.is_requested:
-            await watch_idle(session, run, shares)
+            await watch_for_background_io(session, run, shares)
 
     async def measure(
         self,

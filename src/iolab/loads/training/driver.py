@@ -13,7 +13,7 @@ from iolab.session.driver import HostRunState
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.start import watch_idle
+from iolab.session.start import watch_for_background_io
 from iolab.study.targets import load_hosts_of_point
 from iolab.targets.context import run_seed
 
@@ -21,7 +21,7 @@ from iolab.targets.context import run_seed
 class TrainingDriver(ProcessDriver):
     """One process of the agent on each host, for its accelerators."""
 
-    phases_before_load = (prove_extents_written, drop_caches, watch_idle)
+    phases_before_load = (prove_extents_written, drop_caches, watch_for_background_io)
 
     def __init__(self) -> None:
         self._readers: dict[str, TrainingReader] = {}

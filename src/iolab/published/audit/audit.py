@@ -183,7 +183,7 @@ def _latency_order_outcomes(result: Result, point: Point) -> Iterator[AuditOutco
             yield AuditOutcome("order", _result_name(result), Agreement.AGREES, message)
 
 
-def _interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _value_within_interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """Every value lies within its own interval."""
     del point
     outside = [key for key, metric in result.metrics.items() if not _is_within_interval(metric)]
@@ -212,7 +212,7 @@ _RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
     _rate_times_size_outcomes,
     _littles_law_outcomes,
     _latency_order_outcomes,
-    _interval_outcomes,
+    _value_within_interval_outcomes,
     _verdict_outcomes,
 )
 

@@ -237,7 +237,7 @@ def _cumulative_operations(
 ) -> CumulativeOperations:
     own, binned = intervals.direction == number, bins.direction == number
 
-    def summed(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
+    def running_sum_by_time(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
         total = np.zeros(times.size, dtype=values.dtype)
         np.add.at(total, rows[0][own], values)
         return np.cumsum(total)
@@ -247,9 +247,9 @@ def _cumulative_operations(
     np.add.at(buckets, (rows[1][binned], places), bins.count[binned].astype(np.int64))
     return CumulativeOperations(
         times_s=times,
-        operations=summed(intervals.ios[own]),
-        bytes=summed(intervals.bytes[own]),
-        lat_sum_s=summed(intervals.lat_sum_ns[own] / NS_PER_S),
+        operations=running_sum_by_time(intervals.ios[own]),
+        bytes=running_sum_by_time(intervals.bytes[own]),
+        lat_sum_s=running_sum_by_time(intervals.lat_sum_ns[own] / NS_PER_S),
         buckets=np.cumsum(np.cumsum(buckets, axis=0), axis=1),
     )
 

@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     record_set_of_run,
     require_rows,
 )
-from iolab.loads.keyvalue.cassandra.tools import GatedCounters
+from iolab.loads.keyvalue.cassandra.tools import CounterForwarder
 from iolab.loads.keyvalue.databases import (
     clone_folder,
     drop_folder_cache,
@@ -68,7 +68,7 @@ class ManagedServer(Server):
         self._node_folder: CassandraNodeFolder | None = None
         self._node_tools: CassandraHostTools | None = None
         self._node: CassandraNode | None = None
-        self._gated_counters = GatedCounters()
+        self._gated_counters = CounterForwarder()
         self.server_run = self._new_server_run()
 
     @property

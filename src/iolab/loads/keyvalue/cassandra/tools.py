@@ -159,7 +159,7 @@ def _counter_unit(name: str) -> str:
     return {"bytes": "B", "ns": "ns"}.get(tail, "")
 
 
-class GatedCounters:
+class CounterForwarder:
     """Hands counters on between `start_forwarding` and `stop_forwarding`, and drops them else."""
 
     def __init__(self) -> None:
