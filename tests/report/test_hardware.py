@@ -10,7 +10,7 @@ from iolab.report.hardware import (
     group_identical_hosts,
     hardware_tables,
     host_table,
-    stated_disk_caveat,
+    measured_storage_caveat,
 )
 from tests.facts import tells
 from tests.report.machines import facts_of
@@ -83,8 +83,33 @@ def test_a_stated_drive_that_is_not_below_the_target_is_a_caveat() -> None:
     def caveat(stated: str) -> str:
         rows = (("SSD", stated), ("SSDs", "8 for each node"))
         study = study_of("s", "S", "?", (replace(owner, hardware=rows),), ())
-        return stated_disk_caveat(study, {"a": host})
+        return measured_storage_caveat(study, {"a": host})
 
     assert tells(caveat("Micron 9400 PRO 7.68TB"), "9400", "7450", "Check")
     assert not caveat("Micron 7450 PRO 7.68TB")
     assert not caveat("two NVMe drives of 7.68 TB")  # no model to compare
+
+
+def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
+    host = facts_of("a")
+    assert host.target is not None
+    drive = host.disks[0]
+    loop = replace(drive, name="loop1", model=None, size_bytes=700 << 20, parents=(drive.name,))
+    target = replace(host.target, devices=("loop1", drive.name))
+    on_loop = replace(host, target=target, disks=(loop, drive))
+    limited = replace(on_loop, io_limits=(IoLimit("loop1", read_iops=3000),))
+    (owner,) = one_configuration("a")
+    plain = study_of("s", "S", "?", (owner,), ())
+    named = replace(owner, hardware=(("SSD", "A capacity 7.68 TB"),))
+    stated = study_of("s", "S", "?", (named,), ())
+
+    assert not measured_storage_caveat(plain, {"a": host})
+    told = measured_storage_caveat(plain, {"a": on_loop})
+    assert tells(told, "loop1 (700 MiB, virtual)", "not on drives")
+    assert "limits" not in told
+    assert drive.name not in told
+    assert tells(measured_storage_caveat(plain, {"a": limited}), "limits were set on loop1")
+    assert tells(
+        measured_storage_caveat(stated, {"a": on_loop}), "loop1", "not on the stated drives"
+    )
+    assert not measured_storage_caveat(stated, {"a": host})  # no number to compare

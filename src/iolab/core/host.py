@@ -15,6 +15,9 @@ from iolab.units import format_count, format_rate_bytes
 SCRATCH_PREFIX: Final = "iolab-scratch"
 """How the name of a session's folder on a target begins, and of whatever else it makes there."""
 
+VIRTUAL: Final = "virtual"
+"""The medium of a disk whose own the kernel cannot know."""
+
 VIRTUAL_NAMES: Final = ("vd", "xvd", "nbd", "rbd", "zram", "ram", "loop", "drbd")
 """How disks of virtio, Xen, networks, memory and files are named."""
 
@@ -227,7 +230,7 @@ class DiskFacts(Record):
         """`virtual` where the kernel cannot know what lies below, whose default is `rotational`."""
         model = (self.model or "").lower()
         if self.name.startswith(VIRTUAL_NAMES) or any(word in model for word in VIRTUAL_MODELS):
-            return "virtual"
+            return VIRTUAL
         return "rotational" if self.rotational else "solid state"
 
 

@@ -235,6 +235,8 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     """The answer beside how far it can be trusted, its facts, the matrix and its charts."""
     answer = page.answer
+    if page.hardware_caveat:
+        yield Paragraph(page.hardware_caveat, Style.ALERT)
     yield Columns(
         (
             Heading("Answer", 1, "answer"),
@@ -244,11 +246,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         (
             Heading("Trust", 1, "trust"),
             *_non_empty_paragraphs(*answer.trust_texts),
-            *(
-                Paragraph(alert, Style.ALERT)
-                for alert in (*page.alerts, page.hardware_caveat)
-                if alert
-            ),
+            *(Paragraph(alert, Style.ALERT) for alert in page.alerts),
         ),
     )
     if answer.facts:

@@ -10,7 +10,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
+from iolab.core.host import (
+    VIRTUAL,
+    CpuFacts,
+    DiskFacts,
+    HostFacts,
+    MemoryFacts,
+    NicFacts,
+    TargetFacts,
+)
 from iolab.core.study import Study
 from iolab.report.numbers import DASH
 from iolab.report.table import Cell, Table, row_of_cells, select_columns, text_and_number_columns
@@ -44,6 +52,9 @@ FOUND_TITLE: Final = "Found on the hosts"
 
 _DRIVE_NAMES: Final = frozenset({"ssd", "drive", "disk", "nvme"})
 """Rows of free text that name the model of the storage."""
+
+MADE_NAMES: Final = ("loop", "ram", "zram")
+"""How devices of a file or of memory are named."""
 
 _MODEL_NUMBER: Final = re.compile(r"(?<![\d.,])[A-Z]*\d{3,}[A-Z0-9]*(?![\d.,]*\s?[TG]i?B)")
 _CAPACITY: Final = re.compile(r"\d[\d.,]*(?=\s?[TG]i?B)")
@@ -315,35 +326,62 @@ def _first_of_kinds(texts: Iterable[str]) -> str:
     return f"{kinds[0]}{more}" if kinds else ""
 
 
-def stated_disk_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str:
-    """That stated drives are not those below the targets; empty where none is known to differ."""
+def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str:
+    """What was measured where that is not the stated drive, lives in a file or has set limits.
+
+    Empty where none of that is known.
+    """
     stated: list[str] = []
     reported: list[str] = []
+    virtual: list[DiskFacts] = []
     for owner in study.configurations:
-        found = _target_disk_models(facts_by_host(study, facts, owner.id).values())
-        for name, text in owner.hardware if found else ():
-            is_drive = name.casefold().removesuffix("s") in _DRIVE_NAMES
-            if is_drive and not _is_any_model(text, found):
-                stated.append(f"{text} for {owner.title}")
-                reported += found
-    if not stated:
-        return ""
-    models = list_text(dict.fromkeys(reported), MODELS_SHOWN)
-    return (
-        f"The study states {list_text(stated, COLUMNS_MAX)}; the hosts report {models} below the "
-        "target. Check that both are the same."
-    )
+        disks = _target_disks(facts_by_host(study, facts, owner.id).values())
+        drive = _stated_drive(owner)
+        models = [disk.model for disk in disks if disk.model]
+        if disks and all(disk.medium_text == VIRTUAL for disk in disks):
+            virtual += [disk for disk in disks if drive or disk.name.startswith(MADE_NAMES)]
+        elif drive and models and not _is_any_model(drive, models):
+            stated.append(f"{drive} for {owner.title}")
+            reported += models
+    limits = [limit.device for host in facts.values() for limit in host.target_io_limits]
+    parts = []
+    if virtual:
+        is_stated = any(_stated_drive(owner) for owner in study.configurations)
+        against = ", not on the stated drives" if is_stated else ", not on drives"
+        parts.append(f"Measured on {_disk_names_text(virtual)}{against}.")
+    if stated:
+        parts.append(
+            f"The study states {list_text(stated, COLUMNS_MAX)}; the hosts report "
+            f"{list_text(dict.fromkeys(reported), MODELS_SHOWN)} below the target. Check that both "
+            "are the same."
+        )
+    if limits:
+        names = list_text(dict.fromkeys(limits), MODELS_SHOWN)
+        parts.append(f"I/O limits were set on {names} (see Hardware): figures may be the limits.")
+    return " ".join(parts)
 
 
-def _target_disk_models(hosts: Iterable[HostFacts]) -> tuple[str, ...]:
-    """The models of the disks below the target, as far as their firmware tells them."""
-    models = (
-        disk.model
-        for host in hosts
-        for disk in host.disks
-        if host.target is not None and disk.name in host.target.devices and disk.model
+def _disk_names_text(disks: Iterable[DiskFacts]) -> str:
+    """Disks by what they are: `loop1 and loop2 (700 MiB, virtual)`."""
+    names: dict[str, list[str]] = {}
+    for disk in disks:
+        names.setdefault(f"{format_bytes(disk.size_bytes)}, {disk.medium_text}", []).append(
+            f"{disk.name} {disk.model}" if disk.model else disk.name
+        )
+    texts = (
+        f"{list_text(dict.fromkeys(own), MODELS_SHOWN)} ({kind})" for kind, own in names.items()
     )
-    return tuple(dict.fromkeys(models))
+    return "; ".join(texts)
+
+
+def _target_disks(hosts: Iterable[HostFacts]) -> tuple[DiskFacts, ...]:
+    """The disks below the targets, without those that hold the file of a loop device."""
+    found: list[DiskFacts] = []
+    for host in hosts:
+        below = host.target.devices if host.target is not None else ()
+        own = [disk for disk in host.disks if disk.name in below]
+        found += [disk for disk in own if disk.name.startswith(MADE_NAMES)] or own
+    return tuple(found)
 
 
 def _is_any_model(stated: str, found_models: Iterable[str]) -> bool:

@@ -23,8 +23,8 @@ from iolab.report.hardware import (
     group_identical_hosts,
     hardware_tables,
     host_table,
+    measured_storage_caveat,
     nics_table,
-    stated_disk_caveat,
 )
 from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import (
@@ -145,7 +145,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     return ReportPage(
         facts=session_fact_rows(brief),
         alerts=session_alerts(brief),
-        hardware_caveat=stated_disk_caveat(brief.study, brief.facts),
+        hardware_caveat=measured_storage_caveat(brief.study, brief.facts),
         answer=build_answer(
             brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
         ),
