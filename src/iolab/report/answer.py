@@ -281,11 +281,11 @@ def answer_sentence(
         reason = f" {why.message}" if why else ""
         return f"No usable result: {lost} invalid.{reason}"
     if study.answer is AnswerKind.MACHINES:
-        from iolab.report.machines import carried_machines, machines_sentence
+        from iolab.report.machines import TOO_FEW_COUNTS, carried_machines, machines_sentence
 
         if carried := list(carried_machines(study, points)):
             return machines_sentence(study, carried)
-        caveat = "How many machines the target carries is not known: too few numbers of them. "
+        caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         caveat = "Only one configuration was measured: there is no order. "
     else:

@@ -140,7 +140,7 @@ def _value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     what = f"{value.title[0].lower()}{value.title[1:]}"
     lead = f"{ratio_text(value.best_ratio)} the next best {what}"
     if value.is_open:
-        return f"Best value: {name} leads by {lead}, which intervals leave open."
+        return f"Best value: perhaps {name}, {lead}; the intervals do not decide it."
     return f"Best value: {name}, {lead}."
 
 
@@ -148,11 +148,11 @@ def _machines_sentence(brief: Brief) -> str:
     """How many machines to plan for, where the study asks for that."""
     if brief.study.answer is not AnswerKind.MACHINES:
         return ""
-    from iolab.report.machines import carried_machines
+    from iolab.report.machines import TOO_FEW_COUNTS, carried_machines
 
     carried = list(carried_machines(brief.study, brief.points))
     if not carried:
-        return "No number of machines can be named: too few numbers of them have a usable figure."
+        return f"No number of machines can be named: {TOO_FEW_COUNTS}."
     fewest = min(carried, key=lambda row: (row.load, not row.is_limit))
     what = f"{axis_name_text(fewest.axis)} {fewest.load}"
     if fewest.is_limit:

@@ -22,6 +22,10 @@ MACHINE_AXES: Final = (VMS_PER_NODE_AXIS, HOSTS_AXIS)
 """Axes whose values are numbers of machines."""
 
 
+TOO_FEW_COUNTS: Final = "too few of the measured numbers of machines have a usable figure"
+"""Why it is not known how many are carried."""
+
+
 class CarriedMachines(Record):
     """How many machines one workload was carried for: up to `load` on `axis` its rate grew with it.
 

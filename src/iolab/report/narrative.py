@@ -172,14 +172,14 @@ def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
         ComparisonVerdict.SAME: "the same in {}",
-        ComparisonVerdict.INCONCLUSIVE: "undecided in {}",
+        ComparisonVerdict.INCONCLUSIVE: "too close to call in {}",
     }
     parts = [words[verdict].format(number) for verdict, number in finding.verdict_counts if number]
     total = sum(number for _, number in finding.verdict_counts)
     if not parts:
         return ""
     skipped = (
-        f"; {counted_noun(finding.skipped_count, 'point')} could not be compared"
+        f" ({counted_noun(finding.skipped_count, 'further point')} could not be compared)"
         if finding.skipped_count
         else ""
     )
@@ -300,7 +300,7 @@ def _undecided_text(recommendation: Recommendation, best: str, second: str) -> s
     why = (
         "but by single runs"
         if recommendation.has_single_runs
-        else "which their intervals leave open"
+        else "but their intervals do not decide it"
     )
     ahead = f"{best} has {ratio_text(recommendation.lead_factor)} what {second} has"
     return f"{call}: {ahead}, {why}"

@@ -35,7 +35,7 @@ _METHOD_SENTENCES: Final[Mapping[str, str]] = {
     "Runs": "{}.",
     "Order": "The order is {}.",
     "Duration": "In each run {}.",
-    "Warm-up": "As warm-up {}.",
+    "Warm-up": "Warm-up: {}.",
     "Settle": "There is {}.",
     "Caches": "Caches are {}.",
     "Files": "The load works on {}.",
@@ -508,7 +508,10 @@ def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
                 "Duration", f"{format_duration_s(method.runtime_s)} are measured ({kind})"
             ),
             row_of_cells(
-                "Warm-up", f"{format_duration_s(method.warmup_s)} before that are left out"
+                "Warm-up",
+                f"{format_duration_s(method.warmup_s)} before that, left out"
+                if method.warmup_s
+                else "none",
             ),
         )
     least_s, most_s = method.load_seconds_range
