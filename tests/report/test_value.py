@@ -10,6 +10,7 @@ from iolab.core.metric import Level
 from iolab.report.charts.chart import ChartGroup, Markers
 from iolab.report.price_performance import price_performance_section
 from iolab.report.table import Table
+from iolab.report.value import cost_row
 from tests.report import shared
 from tests.report.made import build_brief
 from tests.report.priced import configuration, euros, published_session, section, session
@@ -158,3 +159,14 @@ def test_hostile_names_and_currencies_stay_text() -> None:
     assert "<mark>" not in page
     assert "<script>alert" not in page
     assert "\u202e" not in page
+
+
+def test_a_cost_says_what_it_contains_and_is_written_out() -> None:
+    owners = (
+        configuration("plain", cost=ProcurementCost("EUR", 900.0, 0.0, 740.0)),
+        configuration("fast", cost=ProcurementCost("EUR", 900.0, 0.0, 1_440.0)),
+    )
+    row = cost_row(owners)
+    assert row is not None
+    assert row.title == "Cost of servers and storage"
+    assert [figure.text for figure in row.figures] == ["1,640 EUR", "2,340 EUR"]

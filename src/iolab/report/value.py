@@ -19,8 +19,8 @@ from iolab.core.metric_spec import Better
 from iolab.record import Record
 from iolab.report.numbers import DASH, ratio_text, value_text
 from iolab.report.phrases import terabytes_text
-from iolab.text import counted_noun
-from iolab.units import format_count, significant_digits_text
+from iolab.text import counted_noun, list_text
+from iolab.units import significant_digits_text
 
 if TYPE_CHECKING:
     from iolab.core.configuration import Configuration
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from iolab.report.brief import Brief
 
 TITLE: Final = "Cost and capacity"
+
+COST: Final = "Cost"
+"""How the title begins that says what all costs contain."""
 
 RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 """Units of which the first workload has a row for each TB."""
@@ -84,7 +87,7 @@ class CostCapacityRow(Record, dict=True):
 def cost_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
     """What each costs."""
     return _build_row(
-        "Cost",
+        f"{COST} of {_cost_parts_text(configurations)}",
         configurations,
         lambda configuration: _money_text_and_amount(configuration, _total_cost(configuration)),
         None,
@@ -202,6 +205,19 @@ def _build_row(
     return CostCapacityRow(title, figures, better) if figures else None
 
 
+def _cost_parts_text(configurations: Sequence[Configuration]) -> str:
+    """What costs contain: `servers, network and storage`."""
+    costs = [
+        configuration.cost for configuration in configurations if configuration.cost is not None
+    ]
+    amounts = {
+        "servers": [cost.servers for cost in costs],
+        "network": [cost.network for cost in costs],
+        "storage": [cost.storage for cost in costs],
+    }
+    return list_text([name for name, own in amounts.items() if any(own)])
+
+
 def _capacity_tb(configuration: Configuration, kind: str) -> float | None:
     return configuration.capacity.usable_tb if kind == "usable" else configuration.capacity.raw_tb
 
@@ -215,7 +231,7 @@ def _money_text_and_amount(
 ) -> tuple[str, float] | None:
     if not amount or configuration.cost is None:
         return None
-    text = format_count(amount) if amount >= MONEY else significant_digits_text(amount)
+    text = f"{amount:,.0f}" if amount >= MONEY else significant_digits_text(amount)
     return f"{text} {configuration.cost.currency}", amount
 
 

@@ -66,12 +66,12 @@ def procurement_cost_chart(
 
 
 def _capacity_text(configuration: Configuration) -> str:
-    """`1,475 TB raw, 973 TB usable`, as far as it is told."""
+    """`973 TB usable`, of one that tells only the raw capacity that."""
     sizes = (
-        (configuration.capacity.raw_tb, "raw"),
         (configuration.capacity.usable_tb, "usable"),
+        (configuration.capacity.raw_tb, "raw"),
     )
-    return ", ".join(f"{terabytes_text(size)} {kind}" for size, kind in sizes if size)
+    return next((f"{terabytes_text(size)} {kind}" for size, kind in sizes if size), "")
 
 
 def _cost_row(style: ConfigurationStyle, cost: ProcurementCost, capacity: str) -> StackRow:

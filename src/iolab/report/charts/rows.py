@@ -75,7 +75,8 @@ SMALL_RATIO: Final = 1.5
 
 BAR: Final = 15.0
 LEGEND: Final = 16.0
-HEADING_CHARACTERS: Final = 52
+HEADING_CHARACTERS: Final = 44
+"""What a figure of four columns has room for."""
 POINTS_HEIGHT: Final = 190
 PIECE_LEAST: Final = 0.002
 """The least share of a bar that is drawn."""
@@ -301,7 +302,8 @@ def _dot_chart_note(dots: Sequence[Dot], total: int) -> str:
     notes = []
     spread = [dot.value for dot in dots if dot.value.displayable_interval is not None]
     if any(not value.has_bin_edge_interval for value in spread):
-        notes.append("Lines through dots: 95 % intervals.")
+        alone = " of each alone" if len({dot.name for dot in dots}) > 1 else ""
+        notes.append(f"Lines through dots: 95 % intervals{alone}.")
     if any(value.has_bin_edge_interval for value in spread):
         notes.append("A line through a dot is what rounding leaves open.")
     notes += bare_marker_notes([dot.value for dot in dots])
