@@ -8,6 +8,7 @@ from iolab.core.host import IoLimit, MachineFacts
 from iolab.core.kubernetes import PodFacts
 from iolab.report.hardware import (
     group_identical_hosts,
+    hardware_fact_rows,
     hardware_tables,
     host_table,
     measured_storage_caveat,
@@ -108,8 +109,12 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     assert tells(told, "loop1 (700 MiB, virtual)", "not on drives")
     assert "limits" not in told
     assert drive.name not in told
-    assert tells(measured_storage_caveat(plain, {"a": limited}), "limits were set on loop1")
+    assert tells(measured_storage_caveat(plain, {"a": limited}), "loop1", "with I/O limits set")
     assert tells(
         measured_storage_caveat(stated, {"a": on_loop}), "loop1", "not on the stated drives"
     )
+    assert "Storage, as stated" in dict(hardware_fact_rows(stated, {"a": host}, {}))
+    assert "Storage, as stated" not in dict(hardware_fact_rows(stated, {"a": on_loop}, {}))
+    only_limited = replace(host, io_limits=(IoLimit(host.target.devices[-1], read_iops=3000),))
+    assert tells(measured_storage_caveat(plain, {"a": only_limited}), "I/O limits were set on")
     assert not measured_storage_caveat(stated, {"a": host})  # no number to compare

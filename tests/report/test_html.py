@@ -11,8 +11,15 @@ from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level
+from iolab.report.blocks import Columns, Heading, Paragraph, Style
 from iolab.report.brief import Brief
-from iolab.report.formats.html import content_security_policy, page_script, render_html, style_sheet
+from iolab.report.formats.html import (
+    content_security_policy,
+    page_script,
+    page_sections,
+    render_html,
+    style_sheet,
+)
 from iolab.report.page import build_report_page
 from tests.facts import tells
 from tests.report import shared
@@ -249,3 +256,23 @@ def test_a_session_without_any_run_is_a_page(brief: Brief) -> None:
     assert "No run is committed yet." in page
     assert "The disk is full." in page
     assert "No host was reached yet." in page
+
+
+def test_limits_stand_open_on_a_phone_and_caveats_fold() -> None:
+    page = shared.drawn(shared.brief("two"))
+
+    def is_folded(anchor: str) -> bool:
+        return '<details class="part"' in page.partition(f'<section id="{anchor}">')[2][:80]
+
+    assert '<section id="limits">' in page
+    assert not is_folded("limits")
+    assert is_folded("caveats")
+
+
+def test_what_was_measured_stands_above_the_answer_in_its_section() -> None:
+    warning = Paragraph("Measured on loop1.", Style.ALERT)
+    answer = Columns((Heading("Answer", 1, "answer"),), (Heading("Trust", 1, "trust"),))
+    (first,) = page_sections((warning, answer))
+    assert first.blocks == (warning, answer)
+    told, _ = page_sections((Paragraph("Own words."), answer))
+    assert told.blocks == (Paragraph("Own words."),)

@@ -75,6 +75,17 @@ def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
 
 
+def test_no_line_ends_at_the_slash_of_an_io() -> None:
+    page = shared.page("pair")
+    # The last words stand at another place of the line in each.
+    texts = tuple(f"{'i' * number} {'word ' * 11}I/O limit" for number in range(1, 40))
+    long = replace(page, answer=replace(page.answer, detail_texts=texts))
+    made = PdfReader(io.BytesIO(typeset_brief_page(told(), long, Paper.A4)))
+    lines = "".join(one.extract_text() + "\n" for one in made.pages).splitlines()
+    assert sum(line.count("I/O limit") for line in lines) >= 9
+    assert not [line for line in lines if line.rstrip().endswith("I/")]
+
+
 def test_a_brief_of_two_configurations_is_short() -> None:
     assert len(reader().pages) <= 8
 

@@ -286,7 +286,12 @@ def hardware_fact_rows(
         if all(stated)
         else ("Storage", [_first_of_kinds(_disk_texts(hosts)) for _, hosts in own])
     )
-    rows = (("Machine", [_machine_line(hosts) for _, hosts in own]), storage)
+    # A box says what was measured in place of stated drives.
+    are_others = any(_are_virtual(_target_disks(hosts.values())) for _, hosts in own)
+    rows = (
+        ("Machine", [_machine_line(hosts) for _, hosts in own]),
+        *(() if all(stated) and are_others else (storage,)),
+    )
     names = [labels.get(owner.id, owner.title) for owner in owners]
     return tuple((name, text) for name, texts in rows if (text := _owners_line(names, texts)))
 
@@ -338,7 +343,7 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
         disks = _target_disks(facts_by_host(study, facts, owner.id).values())
         drive = _stated_drive(owner)
         models = [disk.model for disk in disks if disk.model]
-        if disks and all(disk.medium_text == VIRTUAL for disk in disks):
+        if _are_virtual(disks):
             virtual += [disk for disk in disks if drive or disk.name.startswith(MADE_NAMES)]
         elif drive and models and not _is_any_model(drive, models):
             stated.append(f"{drive} for {owner.title}")
@@ -347,8 +352,11 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
     parts = []
     if virtual:
         is_stated = any(_stated_drive(owner) for owner in study.configurations)
-        against = ", not on the stated drives" if is_stated else ", not on drives"
-        parts.append(f"Measured on {_disk_names_text(virtual)}{against}.")
+        against = "not on the stated drives" if is_stated else "not on drives"
+        has_limits = {disk.name for disk in virtual} & set(limits)
+        limited = ", with I/O limits set," if has_limits else ","
+        parts.append(f"Measured on {_disk_names_text(virtual)}{limited} {against}.")
+        limits = [name for name in limits if not has_limits]
     if stated:
         parts.append(
             f"The study states {list_text(stated, COLUMNS_MAX)}; the hosts report "
@@ -357,8 +365,12 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
         )
     if limits:
         names = list_text(dict.fromkeys(limits), MODELS_SHOWN)
-        parts.append(f"I/O limits were set on {names} (see Hardware): figures may be the limits.")
+        parts.append(f"I/O limits were set on {names}: figures may be the limits.")
     return " ".join(parts)
+
+
+def _are_virtual(disks: Sequence[DiskFacts]) -> bool:
+    return bool(disks) and all(disk.medium_text == VIRTUAL for disk in disks)
 
 
 def _disk_names_text(disks: Iterable[DiskFacts]) -> str:

@@ -51,7 +51,7 @@ from iolab.text import escape_invisible
 _HERE: Final = Path(__file__).parent
 
 FIRST_PAGE_ANCHORS: Final = frozenset(
-    {"answer", "matrix", "caveats", "findings", "conclusion", "sessions"}
+    {"answer", "matrix", "limits", "findings", "conclusion", "sessions"}
 )
 """Parts that a narrow screen shows open; the others open by their headings."""
 
@@ -89,7 +89,7 @@ def page_sections(blocks: Iterable[Block]) -> tuple[PageSection, ...]:
     """The blocks of a brief by their headings; those before the first have none."""
     sections: list[tuple[str, str, list[Block]]] = [("", "", [])]
     for block in blocks:
-        if isinstance(block, Columns) and sections[-1][2]:
+        if isinstance(block, Columns) and not all(map(_is_alert, sections[-1][2])):
             sections.append(("", "", [block]))
         elif isinstance(block, Heading) and block.level == 1:
             sections.append((block.anchor, block.text, []))
@@ -100,6 +100,10 @@ def page_sections(blocks: Iterable[Block]) -> tuple[PageSection, ...]:
         for anchor, title, own in sections
         if own
     )
+
+
+def _is_alert(block: Block) -> bool:
+    return isinstance(block, Paragraph) and block.style is Style.ALERT
 
 
 def _group_list_items(blocks: Iterable[Block]) -> Iterator[Block | tuple[Paragraph, ...]]:
