@@ -435,6 +435,10 @@ def test_a_reduced_scale_says_what_it_sets() -> None:
         text='id = "s"\n[scale.small]\n"method.runtime" = "20s"\nworkload."*".filesize = "1g"\n',
     )
     assert scale_changes(study) == ("runtime 20s", "filesize 1g")
+    assert scale_changes(study, ("method.runtime=10s", "method.warmup=1s")) == (
+        "runtime 10s",
+        "filesize 1g",
+    )
     assert "small" in scale_sentence(study)
     assert not scale_sentence(replace(study, scale="full"))
 

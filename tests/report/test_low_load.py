@@ -33,3 +33,17 @@ def test_the_matrix_has_them_under_a_title_and_none_of_single_loads() -> None:
     table = build_report_page(shared.brief("two")).answer.best_table
     assert GROUP in [title for _, title in table.groups]
     assert low_load_rows(shared.brief("kpi")) == ()
+
+
+def test_the_latency_to_remember_stands_in_the_matrix() -> None:
+    for name in ("two", "kpi", "sweep"):
+        brief = shared.brief(name)
+        shown = {row.title for row in low_load_rows(brief)}
+        if not shown:
+            continue
+        facts = [
+            one for one in build_report_page(brief).answer.facts if " latency at " in one.label
+        ]
+        assert facts
+        for fact in facts:
+            assert any(fact.note.startswith(title) for title in shown)

@@ -111,6 +111,10 @@ def test_a_gain_has_its_interval_in_the_same_terms(
 ) -> None:
     gain = SpeedupFinding("o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ())
     assert tells(finding_sentence(gain, ConfigurationNames({"o": "Old", "n": "New"})), *facts)
+    mixed = ConfigurationNames({}, frozenset({"w"}))
+    is_of_all = "reads and writes together" in finding_sentence(gain, mixed)
+    assert is_of_all is metric.startswith("lat_ns_")
+    assert "together" not in finding_sentence(gain, ConfigurationNames({}))
     assert "indicative" in finding_sentence(
         replace(gain, level=Level.INDICATIVE), ConfigurationNames({})
     )

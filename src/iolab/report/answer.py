@@ -26,14 +26,15 @@ from iolab.report.matrix import (
     POINT_LOST,
     WorkloadRow,
     best_figures_by_operation,
+    largest_by_unit,
     marks_note,
     matrix_table,
+    value_in_shared_unit,
     workload_rows,
 )
 from iolab.report.numbers import (
     TOO_FEW_REPEATS,
     axis_name_text,
-    metric_value_text,
     missing_interval_reason,
     ratio_text,
 )
@@ -316,7 +317,12 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     bests = [row.best for row in measured if row.best is not None]
     are_indicative = all(best.level is Level.INDICATIVE for best in bests)
     texts = list(
-        _best_per_operation_texts(bests, with_title=not only, with_level=not are_indicative)
+        _best_per_operation_texts(
+            bests,
+            largest_by_unit(rows),
+            with_title=not only,
+            with_level=not are_indicative,
+        )
     )
     doubt = ""
     if are_indicative:
@@ -373,7 +379,11 @@ def _concerns_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bo
 
 
 def _best_per_operation_texts(
-    figures: Sequence[BestFigure], *, with_title: bool, with_level: bool
+    figures: Sequence[BestFigure],
+    largest: Mapping[str, float],
+    *,
+    with_title: bool,
+    with_level: bool,
 ) -> Iterator[str]:
     """The highest figure of each unit and operation, of operations with their latency too.
 
@@ -390,11 +400,8 @@ def _best_per_operation_texts(
         doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
-        yield (
-            f"{metric_value_text(figure.value)} ({note})"
-            if note
-            else metric_value_text(figure.value)
-        )
+        value = value_in_shared_unit(figure.value, largest)
+        yield f"{value} ({note})" if note else value
 
 
 def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:

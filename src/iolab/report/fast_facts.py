@@ -17,10 +17,17 @@ from iolab.report.low_load import (
     curves_with_latency,
     is_read_workload,
     is_surely_lower,
+    low_load_rows,
 )
-from iolab.report.matrix import WorkloadRow, best_figures_by_operation
+from iolab.report.matrix import (
+    WorkloadRow,
+    best_figures_by_operation,
+    largest_by_unit,
+    value_in_shared_unit,
+)
 from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
+from iolab.report.value import COST
 from iolab.text import list_text
 
 if TYPE_CHECKING:
@@ -101,19 +108,22 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
         ]
         if ahead:
             largest.append(max(ahead, key=_lead_rank))
-    return (_lead_fact(row, titles) for row in sorted(largest, key=_lead_rank, reverse=True))
+    return (_lead_fact(row, rows, titles) for row in sorted(largest, key=_lead_rank, reverse=True))
 
 
 def _lead_rank(row: WorkloadRow) -> tuple[bool, float]:
     return row.is_decided, row.lead
 
 
-def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
+def _lead_fact(
+    row: WorkloadRow, rows: Sequence[WorkloadRow], titles: Mapping[str, str]
+) -> FastFact:
     best = row.best or row.cells[0]
+    largest = largest_by_unit(rows)
     second = best_of_metric([cell for cell in row.cells if cell.is_sound and cell is not best])
     note = " against ".join(
         f"{titles.get(figure.configuration, figure.configuration)} "
-        f"{metric_value_text(figure.value)}"
+        f"{value_in_shared_unit(figure.value, largest)}"
         for figure in (best, second)
     )
     doubts = dict.fromkeys(
@@ -127,8 +137,10 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The best figure of each unit and operation, then those of the other rows."""
     bests = [row.best for row in rows if row.best is not None]
+    largest = largest_by_unit(rows)
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
-        yield FastFact(metric_value_text(best.value), best.title, _best_note(best, titles))
+        value = value_in_shared_unit(best.value, largest)
+        yield FastFact(value, best.title, _best_note(best, titles))
 
 
 def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
@@ -138,9 +150,17 @@ def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
 
 
 def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
-    """The lowest latency where the load is the least, of workloads that read before others."""
+    """The lowest latency where the load is the least, of workloads that read before others.
+
+    It is one of the rows of the matrix, where that has any.
+    """
+    shown = {row.title for row in low_load_rows(brief)}
     for name, text in _LATENCY_NAMES.items():
-        curves = list(curves_with_latency(brief, f"lat_ns_{name}"))
+        curves = [
+            curve
+            for curve in curves_with_latency(brief, f"lat_ns_{name}")
+            if not shown or curve[0].title in shown
+        ]
         if curves:
             workload, ranked = min(
                 curves, key=lambda curve: (not is_read_workload(curve[0]), curve[1][0].value)
@@ -172,6 +192,8 @@ def _latency_fact(
 
 def _value_facts(costs: Sequence[CostCapacityRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The best value for money, and the lowest cost of capacity, each with what others have."""
+    titles_of_cost = (row.title for row in costs if row.title.startswith(f"{COST} of "))
+    contents = "".join(title.lower() for title in titles_of_cost)
     for row in costs:
         ratio = row.best_ratio
         if ratio is None:
@@ -185,7 +207,7 @@ def _value_facts(costs: Sequence[CostCapacityRow], titles: Mapping[str, str]) ->
         note = (
             f"{name}, against {list_text(beside, VALUES_SHOWN)}"
             if is_money
-            else f"{name} against {second}, the next best; {row.scope}"
+            else f"{name} against {second}; {contents or row.scope}"
         )
         yield FastFact(value, row.title, f"{note}, not distinguishable" if row.is_open else note)
 

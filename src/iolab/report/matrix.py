@@ -49,6 +49,12 @@ UNIT_RATIO_MAX: Final = 1000.0
 INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure that cannot be told from the best of its row."""
 
+ALIKE_NOTE: Final = (
+    "≈: not distinguishable from the best by their repeats in pairs; intervals are of each alone, "
+    "and may lie apart."
+)
+"""What the mark says, and why lines of a chart may seem to say something else."""
+
 NOT_MEASURABLE: Final = "not measurable"
 NO_VALUE: Final = "no run has a value"
 
@@ -209,7 +215,7 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
     if any(_has_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
     if any(row.indistinguishable for row in rows):
-        notes.append("≈: not distinguishable from the best by their runs.")
+        notes.append(ALIKE_NOTE)
     if reason := _shared_open_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
     unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]
@@ -243,6 +249,14 @@ def largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
         for unit, own in values.items()
         if own and unit != "ns" and max(own) < UNIT_RATIO_MAX * min(own)
     }
+
+
+def value_in_shared_unit(metric: Metric, largest: Mapping[str, float]) -> str:
+    """A figure of the matrix told elsewhere: in the unit that it has there."""
+    text = metric_value_text(metric)
+    shared = metric_value_text(metric, largest=largest.get(metric.unit))
+    is_same_unit = text.partition(" ")[2] == shared.partition(" ")[2]
+    return text if is_same_unit else shared
 
 
 def _row_groups(

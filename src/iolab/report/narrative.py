@@ -28,6 +28,7 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, metric_spec
 from iolab.core.run import RunKey
 from iolab.core.study import Study
+from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.numbers import (
@@ -93,7 +94,16 @@ class Sentence(Record):
 
 def configuration_names(study: Study) -> ConfigurationNames:
     """The names that sentences on a study use."""
-    return ConfigurationNames(study.configuration_titles)
+    return ConfigurationNames(study.configuration_titles, mixed_workload_ids(study))
+
+
+def mixed_workload_ids(study: Study) -> frozenset[str]:
+    """The workloads that read and write."""
+    return frozenset(
+        workload.id
+        for workload in study.workloads
+        if {Direction.READ, Direction.WRITE} <= set(workload.job.data_directions)
+    )
 
 
 def sentences_for_findings(
@@ -154,6 +164,8 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
 @finding_sentence.register
 def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
+    is_of_all = gain.metric.startswith("lat_ns_") and gain.workload in names.mixed_workloads
+    which = ", reads and writes together" if is_of_all else ""
     at = f" at {axis_values_phrase(gain.axis)}" if gain.axis else ""
     of = (
         f", the largest supported gain of {counted_noun(gain.comparison_count, 'load')} compared"
@@ -162,7 +174,7 @@ def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
     )
     return (
         f"{gain.workload}: {names.title(gain.candidate)} has {more} "
-        f"{names.title(gain.baseline)}{at}{of}.{LEVEL_SENTENCES[gain.level]}"
+        f"{names.title(gain.baseline)}{at}{which}{of}.{LEVEL_SENTENCES[gain.level]}"
     )
 
 
@@ -396,7 +408,9 @@ def linked_sentences(
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
     every = all_findings(study, points, brief.gains_by_pair.over_first(), brief.run_resources)
     labels = {name: style.label for name, style in brief.series_styles.items()}
-    sentences = distinct_sentences(sentences_for_findings(study, every, ConfigurationNames(labels)))
+    sentences = distinct_sentences(
+        sentences_for_findings(study, every, ConfigurationNames(labels, mixed_workload_ids(study)))
+    )
     return tuple(
         _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
         for sentence in sentences

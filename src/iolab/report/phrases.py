@@ -417,6 +417,8 @@ class ConfigurationNames(Record):
     """Titles of configurations by id, and whether there are several, so that they must be named."""
 
     titles: Mapping[str, str]
+    mixed_workloads: frozenset[str] = frozenset()
+    """Ids of those that read and write, whose latency of the whole must be told apart."""
 
     @property
     def has_several(self) -> bool:

@@ -106,12 +106,15 @@ def _scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     scale = brief.study.scale
     if not scale or scale == FULL_SCALE:
         return
-    changes = scale_changes(brief.study)
+    changes = scale_changes(brief.study, brief.session.overrides)
     yield "Scale", f"{scale} ({list_text(changes, SCALE_CHANGES_SHOWN)})" if changes else scale
 
 
-def scale_changes(study: Study) -> tuple[str, ...]:
-    """What the scale of a study sets, each as `runtime 20s`; none where its text does not tell."""
+def scale_changes(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...]:
+    """What the scale of a study sets, each as `runtime 20s`; none where its text does not tell.
+
+    What `overrides` set in its place is what was run.
+    """
     try:
         scales = tomllib.loads(study.text).get("scale", {})
     except tomllib.TOMLDecodeError:
@@ -119,15 +122,19 @@ def scale_changes(study: Study) -> tuple[str, ...]:
     table = scales.get(study.scale) if isinstance(scales, dict) else None
     if not isinstance(table, dict):
         return ()
-    return tuple(f"{name.rpartition('.')[2]} {value}" for name, value in _flat_settings(table))
+    run = dict(override.partition("=")[::2] for override in overrides)
+    return tuple(
+        f"{name.rpartition('.')[2]} {run.get(name, value)}" for name, value in _flat_settings(table)
+    )
 
 
-def _flat_settings(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _flat_settings(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
+    """Each setting of nested tables by its path: `method.runtime`."""
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _flat_settings(value)
+            yield from _flat_settings(value, f"{path}{name}.")
         else:
-            yield name, value
+            yield f"{path}{name}", value
 
 
 def scale_sentence(study: Study) -> str:
