@@ -53,10 +53,15 @@ generator_limit = false
 
 PROGRAM = """
 import pathlib, sys, time
+def is_engine_of_session(process):
+    if not (process / "cmdline").read_bytes().endswith(b"\\0engine\\0"):
+        return False
+    links = (str(link.readlink()) for link in (process / "fd").iterdir())
+    return any(link.startswith(sys.argv[1]) for link in links)
 def is_loaded():
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if path.read_bytes().endswith(b"\\0engine\\0"):
+            if is_engine_of_session(process):
                 return True
         except OSError:
             pass
@@ -65,6 +70,8 @@ while True:
     print(time.time(), 150 if is_loaded() else 100, flush=True)
     time.sleep(0.1)
 """
+"""A meter of the engine that has a file below its argument open, and of nobody else's on this
+machine."""
 
 
 def meter(**keys: object) -> str:
@@ -96,18 +103,18 @@ def level(result: dict[str, Any], code: str) -> str:
 def test_a_program_sees_idle_and_load(tmp_path: Path) -> None:
     program = tmp_path / "meter.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, str(program)]
+    command = [sys.executable, str(program), str(tmp_path / "target")]
     code, said, session = run_study(tmp_path, meter(name="bench", kind="command", command=command))
     assert code in (0, 1), said
     result = result_of(session)
     (power,) = result["power"]
-    assert power["watts"]["value"] == pytest.approx(150, abs=1)
-    assert power["idle_w"]["value"] == pytest.approx(100, abs=1)
+    assert power["watts"]["value"] == pytest.approx(150, abs=5)
+    assert power["idle_w"]["value"] == pytest.approx(100, abs=2)
     assert (power["boundary"], power["reason"], power["idle_reason"]) == ("node", "", "")
     metrics = {key: metric["value"] for key, metric in result["metrics"].items()}
     bandwidth = metrics["bw_bytes_per_s"]
     assert metrics["node_j_per_gb"] == pytest.approx(metrics["node_power_w"] / bandwidth * 1e9)
-    assert metrics["node_net_ops_per_j"] == pytest.approx(metrics["iops"] / 50, rel=0.05)
+    assert metrics["node_net_ops_per_j"] == pytest.approx(metrics["iops"] / 50, rel=0.15)
     codes = ("meter-reading", "meter-lag", "idle-power")
     assert [level(result, each) for each in codes] == ["valid"] * 3
     details = iolab("show", str(session), "--details").stdout
