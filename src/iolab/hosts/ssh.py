@@ -265,15 +265,23 @@ class SshRunner:
         """Exit code, output and standard error of a program, within a deadline."""
         link = await self.start(*words, limit_s=limit_s)
         kept = bytearray()
+
+        async def write_input() -> None:
+            if stdin:
+                link.writer.write(stdin)
+                await link.writer.drain()
+            link.writer.close()
+
+        async def read_output() -> None:
+            while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):
+                room = OUTPUT_LIMIT_BYTES - len(kept) if keep_output else 0
+                kept.extend(piece[:room])
+
         try:
             async with asyncio.timeout(limit_s):
-                if stdin:
-                    link.writer.write(stdin)
-                    await link.writer.drain()
-                link.writer.close()
-                while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):
-                    room = OUTPUT_LIMIT_BYTES - len(kept) if keep_output else 0
-                    kept += piece[:room]
+                # At the same time: a program that prints what it reads (tee) stops reading where
+                # nobody takes its output.
+                await asyncio.gather(write_input(), read_output())
                 await link.wait_closed()
         except TimeoutError:
             raise self._cannot_run_error(words[0], f"it did not end within {limit_s:g} s") from None
