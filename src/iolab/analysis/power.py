@@ -11,6 +11,7 @@ where the study lets machines idle (`[meters] idle`); the window is then looked 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -64,7 +65,7 @@ STUCK_READINGS: Final = 20
 """So many readings that are all the same while the load came and went are of no live meter."""
 
 
-class MeterCourse(Record):
+class MeterCourse(Record, dict=True):
     """What one meter of a host showed: watts at moments of the controller's clock, in order."""
 
     host: str
@@ -76,7 +77,7 @@ class MeterCourse(Record):
     load_end_ns: int | None
     idle_spans: tuple[IdleSpan, ...]
 
-    @property
+    @cached_property
     def period_s(self) -> float | None:
         """The usual time between two readings; None of fewer than two."""
         return float(np.median(np.diff(self.at_ns))) / NS_PER_S if self.at_ns.size > 1 else None
@@ -130,7 +131,7 @@ class MeterCourse(Record):
         at = self.at_ns - shift
         return self.watts[(at >= window.start_ns) & (at <= window.end_ns)]
 
-    @property
+    @cached_property
     def lag_s(self) -> float | None:
         """How long after the load began the meter stood halfway to it; None where none can tell.
 

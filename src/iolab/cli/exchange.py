@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from iolab.text import file_name_slug, list_text, quote_value
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from iolab.core.compressed import CompressedBytes
     from iolab.core.metric import Result
     from iolab.core.study import Study
     from iolab.importers.submissions.rows import JudgedRow
@@ -257,17 +258,17 @@ def export(
         else:
             _print_or_write_export(columns_csv(columns), out)
     elif kind is ExportFormat.IOLOG:
+        recordings = _recordings_by_name(reader)
         if out is not None and out.is_dir():
-            files = dict(_iolog_paths_and_texts(reader, out))
-            number, written = len(files), "recordings"
-            replace_files(files)
+            replace_files({out / name: _iolog_text(held) for name, held in recordings.items()})
+            number, written = len(recordings), "recordings"
         else:
-            (text, *more) = dict(_iolog_paths_and_texts(reader, Path())).values()
-            if more:
+            if len(recordings) > 1:
                 print_message(
-                    f"The first of {len(more) + 1} recordings; for a file each name a directory "
+                    f"The first of {len(recordings)} recordings; for a file each name a directory "
                     "by --out."
                 )
+            text = _iolog_text(next(iter(recordings.values())))
             number, written = text.count("\n"), "lines"
             _print_or_write_export(text, out)
     else:
@@ -278,8 +279,8 @@ def export(
         print_message(f"{number} {written} written as {kind.value}.")
 
 
-def _iolog_paths_and_texts(reader: SessionReader, folder: Path) -> Iterator[tuple[Path, str]]:
-    """The I/Os that each host recorded in each run, with a file's path; UsageError if none."""
+def _recordings_by_name(reader: SessionReader) -> dict[str, CompressedBytes]:
+    """What each host recorded in each run, by the name of a file; UsageError where none did."""
     recordings = [
         (result, output)
         for result in reader.results()
@@ -291,10 +292,15 @@ def _iolog_paths_and_texts(reader: SessionReader, folder: Path) -> Iterator[tupl
             f"{quote_value(str(reader.directory))} has no recorded I/Os.",
             "Run a study of the native engine with --set telemetry.recorded_ios=1000000.",
         )
+    named = {}
     for number, (result, output) in enumerate(recordings, 1):
         run = f"{result.workload} {result.digest} {result.repeat} {output.host}"
-        text = output.content.decompress().decode("ascii", "replace")
-        yield folder / f"{number:02d}-{file_name_slug(run)}.iolog", text
+        named[f"{number:02d}-{file_name_slug(run)}.iolog"] = output.content
+    return named
+
+
+def _iolog_text(recording: CompressedBytes) -> str:
+    return recording.decompress().decode("ascii", "replace")
 
 
 def _print_or_write_export(text: str, out: Path | None) -> None:

@@ -17,8 +17,9 @@ import time
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iolab.core.power import MeterKind, MeterSpec
 from iolab.errors import HostError
@@ -26,6 +27,9 @@ from iolab.hosts.process import exit_text, kill_process_group, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, quote_value
 from iolab.units import NS_PER_S
+
+if TYPE_CHECKING:
+    import ssl
 
 READ_LIMIT_S: Final = 10.0
 """ipmitool that negotiates needs 10 s where its cipher suite is wrong; a meter answers in 0.1 s."""
@@ -273,19 +277,23 @@ class RedfishMeter(Meter):
         hint = "See that its URL, user and password are right."
         raise MeterError(f"{quote_value(self.spec.address)}: {reason}", hint)
 
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Made once: to read the system's certificates takes longer than a reading."""
+        import ssl
+
+        return ssl.create_default_context(cafile=self.spec.ca_file or None)
+
     def _fetch(self, url: str) -> dict[str, Any]:
-        import ssl  # these load what sessions without such a meter never use
-        import urllib.request
+        import urllib.request  # loads what sessions without such a meter never use
 
         request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http(s) by the study's rule
         if self.spec.user:
             password = os.environ.get(self.spec.password_variable, "")
             login = base64.b64encode(f"{self.spec.user}:{password}".encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
-        context = ssl.create_default_context(cafile=self.spec.ca_file or None)
-        with contextlib.closing(
-            urllib.request.urlopen(request, timeout=READ_LIMIT_S, context=context)  # noqa: S310 - see above
-        ) as answer:
+        opened = urllib.request.urlopen(request, timeout=READ_LIMIT_S, context=self._tls)  # noqa: S310 - see above
+        with contextlib.closing(opened) as answer:
             document = json.loads(answer.read(ANSWER_BYTES))
         if not isinstance(document, dict):
             raise ValueError("it answered no JSON object")  # noqa: TRY004 - told as text
