@@ -21,7 +21,8 @@ use crate::probe::process::{
 };
 use crate::roots::{Roots, list_names, read_text};
 use crate::standstill::{
-    AgentGap, Cause, FreezerGroups, Pulse, Span, Standstill, ThreadStandstills, merge_spans,
+    AgentGap, Cause, FreezerGroups, Pulse, Span, Standstill, ThreadStandstills, WatchedInterval,
+    merge_spans,
 };
 use crate::sys::process::{Pid, pid_in_proc};
 use crate::sys::time::{boot_ns, mono_ns, real_ns, thread_cpu_ns};
@@ -102,6 +103,8 @@ pub struct ProcessorWatcher {
     freezers: FreezerGroups,
     pulse: Option<Pulse>,
     agent_gaps: Vec<AgentGap>,
+    unmatched_gaps: Vec<Span>,
+    last_interval: Option<WatchedInterval>,
     slept_ns: u64,
     sleeps: Vec<Span>,
     libraries: LibraryWatcher,
@@ -159,6 +162,8 @@ impl ProcessorWatcher {
             freezers: FreezerGroups::default(),
             pulse: None,
             agent_gaps: Vec::new(),
+            unmatched_gaps: Vec::new(),
+            last_interval: None,
             slept_ns: 0,
             sleeps: Vec::new(),
             libraries: LibraryWatcher::default(),
@@ -229,15 +234,17 @@ impl ProcessorWatcher {
         processes
     }
 
-    /// When the agent stood since the last look, with what the load used between the two.
-    fn note_agent_gaps(&mut self, before_ns: u64, now_ns: u64, demand_ns: u64) {
-        let spans = self.pulse.as_ref().map(Pulse::take).unwrap_or_default();
-        let watched_ns = now_ns - before_ns;
-        self.agent_gaps.extend(spans.into_iter().map(|span| AgentGap {
-            span,
-            watched_ns,
-            demand_ns,
-        }));
+    /// When the agent stood, each gap with what the load used between the looks around it.
+    ///
+    /// A gap may be told one look late: after it, the pulse and the looks wake up in any order.
+    fn note_agent_gaps(&mut self, from_ns: u64, to_ns: u64, demand_ns: u64) {
+        self.unmatched_gaps.extend(self.pulse.as_ref().map(Pulse::take).unwrap_or_default());
+        let interval = WatchedInterval { from_ns, to_ns, demand_ns };
+        let intervals = [self.last_interval.replace(interval), Some(interval)];
+        let around = |span: &Span| intervals.iter().flatten().copied().find(|one| one.holds(span));
+        let gap = |&span: &Span| Some(AgentGap { span, interval: around(&span)? });
+        self.agent_gaps.extend(self.unmatched_gaps.iter().filter_map(gap));
+        self.unmatched_gaps.retain(|span| around(span).is_none() && span.to_ns >= from_ns);
     }
 
     /// Returns how long the thread ran and waited to run since the last look.
@@ -354,8 +361,8 @@ impl ProcessorWatcher {
             (self.last_look_ns - self.first_look_ns.unwrap_or(0), 0);
         demand_ns += self.threads.values().map(ThreadHistory::demand_ns).sum::<u64>();
         for missed in &self.agent_gaps {
-            watched_ns = watched_ns.saturating_sub(missed.watched_ns);
-            demand_ns = demand_ns.saturating_sub(missed.demand_ns);
+            watched_ns = watched_ns.saturating_sub(missed.interval.length_ns());
+            demand_ns = demand_ns.saturating_sub(missed.interval.demand_ns);
         }
         let usual = demand_ns as f64 / watched_ns.max(1) as f64;
         let hits = self.agent_gaps.iter().filter(|missed| missed.stopped_load(usual));

@@ -157,23 +157,47 @@ fn parse_frozen(text: &str) -> bool {
     text.trim() == "FROZEN" || text.lines().any(|line| line == "frozen 1")
 }
 
-/// A time in which the agent stood, and what the load did around it.
+/// What a load used between two looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchedInterval {
+    /// When the earlier look began.
+    pub from_ns: u64,
+    /// When the later one did.
+    pub to_ns: u64,
+    /// How long the load's threads ran, or waited to run, meanwhile.
+    pub demand_ns: u64,
+}
+
+impl WatchedInterval {
+    /// How long it is.
+    #[must_use]
+    pub fn length_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+
+    /// Whether most of a span lies in it: the later look may begin just before the span is over.
+    #[must_use]
+    pub fn holds(&self, span: &Span) -> bool {
+        let (from_ns, to_ns) = (self.from_ns.max(span.from_ns), self.to_ns.min(span.to_ns));
+        2 * to_ns.saturating_sub(from_ns) > span.length_ns()
+    }
+}
+
+/// A time in which the agent stood, and what the load did between the looks around it.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentGap {
     /// When the agent stood.
     pub span: Span,
-    /// How long passed between the looks at the load before and after it.
-    pub watched_ns: u64,
-    /// How long its threads ran, or waited to run, between these looks.
-    pub demand_ns: u64,
+    /// What the load used around it.
+    pub interval: WatchedInterval,
 }
 
 impl AgentGap {
     /// Whether the load stood as well: it used far less than the `usual` processors.
     #[must_use]
     pub fn stopped_load(&self, usual: f64) -> bool {
-        let expected_ns = usual * self.watched_ns as f64;
-        expected_ns > 0.0 && (self.demand_ns as f64) < MIN_RUNNING_SHARE * expected_ns
+        let expected_ns = usual * self.interval.length_ns() as f64;
+        expected_ns > 0.0 && (self.interval.demand_ns as f64) < MIN_RUNNING_SHARE * expected_ns
     }
 }
 
@@ -325,10 +349,23 @@ mod tests {
     #[test]
     fn a_stopped_agent_is_no_standstill_of_a_load_that_worked_on() {
         let span = Span { cause: Cause::HostStood, from_ns: 0, to_ns: 4_000 };
-        let missed = |demand_ns| AgentGap { span, watched_ns: 4_200, demand_ns };
+        let missed = |demand_ns| {
+            let interval = WatchedInterval { from_ns: 0, to_ns: 4_200, demand_ns };
+            AgentGap { span, interval }
+        };
         assert!(missed(20).stopped_load(0.1));
         assert!(!missed(400).stopped_load(0.1));
         assert!(!missed(0).stopped_load(0.0)); // Nothing can be said of a load that never runs.
+    }
+
+    #[test]
+    fn a_gap_is_of_the_interval_that_most_of_it_lies_in() {
+        let span = Span { cause: Cause::HostStood, from_ns: 100, to_ns: 300 };
+        let holds = |from_ns, to_ns| WatchedInterval { from_ns, to_ns, demand_ns: 0 }.holds(&span);
+        assert!(holds(50, 299)); // A look that began before the pulse had told of the gap.
+        assert!(!holds(299, 500));
+        assert!(!holds(0, 120)); // A look that was stopped while it read.
+        assert!(holds(120, 320));
     }
 
     #[test]
