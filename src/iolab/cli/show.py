@@ -60,6 +60,16 @@ _PERCENTILE: Final = re.compile(r"p\d+([. ]\d+)?")
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "reference" / "checks")
+"""Where the wheel puts the pages, and where a checkout has them."""
+
+_GLOSSARY_PLACES: Final = (_PACKAGE / "_glossary.md", _PACKAGE.parents[1] / "docs" / "glossary.md")
+"""Where the wheel puts the glossary, and where a checkout has it."""
+
+_GLOSSARY_ENTRY: Final = re.compile(r"^- \*\*(.+?)\*\*: (.+)$", re.MULTILINE)
+_SOURCE_IN_BRACKETS: Final = re.compile(r"[()`]")
+
 
 class FailOnLevel(StrEnum):
     """From which verdict on the exit code says so."""
@@ -362,18 +372,6 @@ def _results_by_digest_prefix(
     if faults:
         raise UsageError("A point is unknown.", "List all of them without --run.", faults)
     return tuple(result for result in results if result.digest.startswith(tuple(digests)))
-
-
-_PACKAGE: Final = Path(__file__).resolve().parents[1]
-_PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "reference" / "checks")
-"""Where the wheel puts the pages, and where a checkout has them."""
-
-
-_GLOSSARY_PLACES: Final = (_PACKAGE / "_glossary.md", _PACKAGE.parents[1] / "docs" / "glossary.md")
-"""Where the wheel puts the glossary, and where a checkout has it."""
-
-_GLOSSARY_ENTRY: Final = re.compile(r"^- \*\*(.+?)\*\*: (.+)$", re.MULTILINE)
-_SOURCE_IN_BRACKETS: Final = re.compile(r"[()`]")
 
 
 def explained_name_completions(incomplete: str) -> list[str]:

@@ -56,6 +56,12 @@ LAYERS_LENGTH: Final = 300
 EMULATED: Final = "TCG"
 """How the name begins by which QEMU's emulated processors tell their hypervisor."""
 
+READS: Final = "reads"
+WRITES: Final = "writes"
+BYTES_READ: Final = "bytes read"
+BYTES_WRITTEN: Final = "bytes written"
+"""What control groups count of a device in a second."""
+
 
 class HostKind(StrEnum):
     """How a host's stdin and stdout are reached."""
@@ -418,13 +424,6 @@ class DeviceFacts(Record):
     objections: tuple[DeviceRefusal, ...]
     layers: tuple[str, ...] = ()
     hidden: bool = False
-
-
-READS: Final = "reads"
-WRITES: Final = "writes"
-BYTES_READ: Final = "bytes read"
-BYTES_WRITTEN: Final = "bytes written"
-"""What control groups count of a device in a second."""
 
 
 class IoLimit(Record):

@@ -10,6 +10,14 @@ from iolab.record import Record
 CONTAINER: Final = "load"
 """The container of iolab's own pods."""
 
+_VOLUME_REMARKS: Final = {
+    "emptyDir": "scratch space of the node, not of a storage class",
+    "hostPath": "a directory of the node",
+}
+
+NODE_VOLUMES: Final = ("local", "hostPath", "emptyDir")
+"""Kinds of volume that are directories or disks of their node."""
+
 
 class VolumeMode(StrEnum):
     """How a volume is given to a pod."""
@@ -176,12 +184,3 @@ class PodFacts(Record):
         limits = (("CPU limit", self.cpu_limit), ("memory limit", self.memory_limit))
         parts = (self.qos, *(f"{name} {value}" for name, value in limits if value))
         return ", ".join(part for part in parts if part)
-
-
-_VOLUME_REMARKS: Final = {
-    "emptyDir": "scratch space of the node, not of a storage class",
-    "hostPath": "a directory of the node",
-}
-
-NODE_VOLUMES: Final = ("local", "hostPath", "emptyDir")
-"""Kinds of volume that are directories or disks of their node."""

@@ -16,6 +16,48 @@ from iolab.record import Record
 _Name = Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)]
 _Path = Annotated[str, Meta(min_length=1, max_length=limits.PATH_CHARACTERS_MAX)]
 
+_SANITIZERS: Final = {
+    "__asan_init": "AddressSanitizer",
+    "__hwasan_init": "HWAddressSanitizer",
+    "__tsan_init": "ThreadSanitizer",
+    "__msan_init": "MemorySanitizer",
+    "__lsan_init": "LeakSanitizer",
+    "__ubsan_handle_add_overflow": "UndefinedBehaviorSanitizer",
+}
+_ALLOCATORS: Final = {
+    "mallctl": "jemalloc",
+    "tc_malloc": "tcmalloc",
+    "mi_malloc": "mimalloc",
+    "rpmalloc": "rpmalloc",
+}
+
+_SYNC: Final = ("fsync", "fdatasync", "sync", "msync", "open", "open64")
+_CLOCKS: Final = ("clock_gettime", "gettimeofday", "time", "nanosleep")
+_KNOWN_BY_NAME: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
+    (re.compile(r"eatmydata"), _SYNC),
+    (re.compile(r"faketime"), _CLOCKS),
+    (re.compile(r"jemalloc"), ("malloc", "mallctl")),
+    (re.compile(r"tcmalloc"), ("malloc", "tc_malloc")),
+    (re.compile(r"mimalloc"), ("malloc", "mi_malloc")),
+    (re.compile(r"(?:lib|\.)asan"), ("__asan_init",)),
+    (re.compile(r"(?:lib|\.)tsan"), ("__tsan_init",)),
+    (re.compile(r"(?:lib|\.)msan"), ("__msan_init",)),
+    (re.compile(r"(?:lib|\.)lsan"), ("__lsan_init",)),
+    (re.compile(r"(?:lib|\.)ubsan"), ("__ubsan_handle_add_overflow",)),
+    (re.compile(r"f?data_?sync|f_?sync|no_?sync|sync_?(?:noop|stub|off)"), ("fsync", "fdatasync")),
+    (re.compile(r"fadvise|fadv"), ("posix_fadvise", "posix_fadvise64")),
+    (re.compile(r"o_?direct|no_?direct|openflags"), ("open", "open64")),
+    (re.compile(r"clock_?gettime|gettimeofday|clockskew|slowclock|fastclock"), _CLOCKS[:2]),
+)
+"""What libraries replace that nobody can look into, by what their files' names say."""
+
+_ASSIGNMENT: Final = re.compile(
+    r"(?<![A-Za-z0-9_])(LD_PRELOAD|LD_AUDIT)[\"']?\s*[=:,]\s*"
+    r"(?:\"([^\"\n]{1,4096})\"|'([^'\n]{1,4096})'|([^\s\"';&|,}]{1,4096}))"
+)
+_WRAPPER: Final = re.compile(r"(?:^|[\s/;&|])(eatmydata|faketime)\s+(?:-\S+\s+)*[^\s-]")
+_NAMES_MAX: Final = 32
+
 
 class LibrarySource(StrEnum):
     """How a library came into a process."""
@@ -96,48 +138,6 @@ FUNCTION_GROUPS: Final[Mapping[str, frozenset[str]]] = {
     ),
 }
 """Functions whose replacement can make a result of a storage that was not measured."""
-
-_SANITIZERS: Final = {
-    "__asan_init": "AddressSanitizer",
-    "__hwasan_init": "HWAddressSanitizer",
-    "__tsan_init": "ThreadSanitizer",
-    "__msan_init": "MemorySanitizer",
-    "__lsan_init": "LeakSanitizer",
-    "__ubsan_handle_add_overflow": "UndefinedBehaviorSanitizer",
-}
-_ALLOCATORS: Final = {
-    "mallctl": "jemalloc",
-    "tc_malloc": "tcmalloc",
-    "mi_malloc": "mimalloc",
-    "rpmalloc": "rpmalloc",
-}
-
-_SYNC: Final = ("fsync", "fdatasync", "sync", "msync", "open", "open64")
-_CLOCKS: Final = ("clock_gettime", "gettimeofday", "time", "nanosleep")
-_KNOWN_BY_NAME: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
-    (re.compile(r"eatmydata"), _SYNC),
-    (re.compile(r"faketime"), _CLOCKS),
-    (re.compile(r"jemalloc"), ("malloc", "mallctl")),
-    (re.compile(r"tcmalloc"), ("malloc", "tc_malloc")),
-    (re.compile(r"mimalloc"), ("malloc", "mi_malloc")),
-    (re.compile(r"(?:lib|\.)asan"), ("__asan_init",)),
-    (re.compile(r"(?:lib|\.)tsan"), ("__tsan_init",)),
-    (re.compile(r"(?:lib|\.)msan"), ("__msan_init",)),
-    (re.compile(r"(?:lib|\.)lsan"), ("__lsan_init",)),
-    (re.compile(r"(?:lib|\.)ubsan"), ("__ubsan_handle_add_overflow",)),
-    (re.compile(r"f?data_?sync|f_?sync|no_?sync|sync_?(?:noop|stub|off)"), ("fsync", "fdatasync")),
-    (re.compile(r"fadvise|fadv"), ("posix_fadvise", "posix_fadvise64")),
-    (re.compile(r"o_?direct|no_?direct|openflags"), ("open", "open64")),
-    (re.compile(r"clock_?gettime|gettimeofday|clockskew|slowclock|fastclock"), _CLOCKS[:2]),
-)
-"""What libraries replace that nobody can look into, by what their files' names say."""
-
-_ASSIGNMENT: Final = re.compile(
-    r"(?<![A-Za-z0-9_])(LD_PRELOAD|LD_AUDIT)[\"']?\s*[=:,]\s*"
-    r"(?:\"([^\"\n]{1,4096})\"|'([^'\n]{1,4096})'|([^\s\"';&|,}]{1,4096}))"
-)
-_WRAPPER: Final = re.compile(r"(?:^|[\s/;&|])(eatmydata|faketime)\s+(?:-\S+\s+)*[^\s-]")
-_NAMES_MAX: Final = 32
 
 
 def library_kind(library: LoadedLibrary) -> LibraryKind:

@@ -9,6 +9,9 @@ from typing import Final
 from iolab.core.metric_spec import Better, CombineRule, MetricSpec
 from iolab.record import Record
 
+NAME_SEPARATOR: Final = ":"
+"""A meter's name in telemetry: its boundary, this, and which meter it is."""
+
 
 class PowerBoundary(StrEnum):
     """What a meter measures, as the first part of its name."""
@@ -26,9 +29,6 @@ class PowerBoundary(StrEnum):
 
 REPORTED_BOUNDARIES: Final = (PowerBoundary.NODE, PowerBoundary.PROCESSORS, PowerBoundary.DRIVE)
 """Those of which results have metrics; of the others there are series."""
-
-NAME_SEPARATOR: Final = ":"
-"""A meter's name in telemetry: its boundary, this, and which meter it is."""
 
 
 class MeterKind(StrEnum):

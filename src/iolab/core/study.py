@@ -34,6 +34,9 @@ more should not go on for long."""
 IDLE_WATCH_S: Final = 1.0
 """A second shows anybody who is busy on the target's devices before a run."""
 
+NO_IDLE_POWER: Final = MeterSettings()
+"""Meters are read each second, and not while the machines idle."""
+
 
 class MethodKind(StrEnum):
     """How a run decides when it has seen enough."""
@@ -184,10 +187,6 @@ class BootedGuests(TaggedRecord):
     def settings_that_change_results(self) -> Mapping[str, object]:
         """What of them changes what is measured."""
         return {}
-
-
-NO_IDLE_POWER: Final = MeterSettings()
-"""Meters are read each second, and not while the machines idle."""
 
 
 class Study(Record, dict=True):

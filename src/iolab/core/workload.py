@@ -26,6 +26,10 @@ VMS_PER_NODE_AXIS: Final = "vms_per_node"
 HOSTS_AXIS: Final = "hosts"
 """The axis of a growing number of clients: the first of each configuration make load."""
 
+COMPOSITES_FROM: Final = 128
+"""From this number on operations are made of others, which are counted already: a prefix of blocks,
+a request of several reads."""
+
 
 class DataSet(Record):
     """Files laid out once on each client and shared by the points that fit them.
@@ -97,11 +101,6 @@ class NamedOperation(IntEnum):
     def latency_key(self, statistic: str) -> str:
         """The metric of a latency: `mean`, `p50` … `p99_99`, or `max`."""
         return f"{self.key}_lat_ns_{statistic}"
-
-
-COMPOSITES_FROM: Final = 128
-"""From this number on operations are made of others, which are counted already: a prefix of blocks,
-a request of several reads."""
 
 
 class Direction(NamedOperation):

@@ -48,6 +48,9 @@ MARK_CHARACTERS: Final = len("... (123456)")
 _MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
+"""How files that others compressed begin; those of zstd are read."""
+
 
 class ForeignFileError(Exception):
     """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
@@ -434,10 +437,6 @@ def _with_memory_from_meminfo(
             memory = int(match[1]) * 1024
             return replace(run, details=replace(run.details, memory_bytes=memory))
     return run
-
-
-_PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
-"""How files that others compressed begin; those of zstd are read."""
 
 
 def _unknown_format_fault(file: ForeignFile) -> Fault:

@@ -44,6 +44,11 @@ NIXL_IGNORED: Final = {
     "filepath": "where the files lie is the target, not the load",
 }
 
+_COLUMNS: Final = re.compile(
+    r"Block Size \(B\)|Batch Size|Aggregate B/W \(GB/Sec\)|B/W \([GM]i?B/Sec\)|Network Util \(%\)|"
+    r"(?:Avg|P99) (?:Lat\.|Prep|Post|Tx) \(us\)"
+)
+
 
 class GdsioImporter:
     """Each line of results is a run."""
@@ -164,12 +169,6 @@ def _nixl_runs(file: ForeignFile) -> Iterator[ForeignRun]:
             file.line_coverage.mark_read(number)
         elif _NIXL_KNOWN.match(line):
             file.line_coverage.mark_read(number)
-
-
-_COLUMNS: Final = re.compile(
-    r"Block Size \(B\)|Batch Size|Aggregate B/W \(GB/Sec\)|B/W \([GM]i?B/Sec\)|Network Util \(%\)|"
-    r"(?:Avg|P99) (?:Lat\.|Prep|Post|Tx) \(us\)"
-)
 
 
 def _nixl_run(

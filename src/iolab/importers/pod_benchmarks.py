@@ -48,6 +48,87 @@ SIDE_BY_SIDE: Final = "its job file has no stonewall: all jobs ran at the same t
 
 _TERMINAL_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
+_KUBESTR_TEXT: Final = re.compile(rb"^\s*FIO version - fio-", re.MULTILINE)
+_KUBESTR_PROGRESS: Final = re.compile(
+    r"\s*(?:(?:PVC|Pod) created .*|Running FIO test .*|Elapsed time- .*|FIO test results:?"
+    r"|\s*-\s*(?:OK|Error|Warning)|Disk stats \(read/write\):|\S+: ios=\d+/\d+ .*)\s*"
+)
+_KUBESTR_TEST: Final = re.compile(
+    r"Running FIO test \((?P<test>[^)]*)\) on StorageClass \((?P<class>[^)]*)\)"
+)
+_KUBESTR_DEFAULT_JOBS: Final = ("read_iops", "write_iops", "read_bw", "write_bw")
+_KUBESTR_OPTION_NAMES: Final = {"blocksize": "bs", "filesize": "size"}
+
+_KBENCH: Final = re.compile(r"^FIO Benchmark (?:Comparsion |Comparison )?Summary", re.MULTILINE)
+_KBENCH_PROGRESS: Final = re.compile(
+    r"(?:TEST_FILE|TEST_OUTPUT_PREFIX|TEST_SIZE|MODE|QUICK_MODE): .*|Benchmarking \S+ into \S+"
+    r"|WARN: QUICK_MODE.*|=+|fio: .*|\S+: Laying out IO file.*"
+)
+_KBENCH_TABLES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "IOPS": ("iops", {"bs": "4K", "iodepth": "64"}),
+    "Bandwidth in KiB/sec": ("bw", {"bs": "128k", "iodepth": "64"}),
+    "Latency in ns": ("lat", {"bs": "4k", "iodepth": "1"}),
+}
+"""The tables by their headings: the end of their jobs' names, and what these do."""
+
+_KBENCH_RATES: Final = r"([\d,]*) / ([\d,]*)"
+_KBENCH_ROW: Final = re.compile(
+    rf"\s*(Random|Sequential):\s+{_KBENCH_RATES}(?:\s+vs\s+{_KBENCH_RATES}\s+:.*)?\s*"
+)
+_KBENCH_COMMON: Final = {"direct": "1", "ioengine": "libaio", "time_based": "1"}
+_KBENCH_SETTING: Final = re.compile(r"(?i)(SIZE|Mode|QUICK MODE): *(\S+)")
+
+_DBENCH: Final = re.compile(rb"^= Dbench Summary =|^Testing Read IOPS\.\.\.", re.MULTILINE)
+_DBENCH_TEST: Final = re.compile(r"^Testing (?P<test>[A-Z][A-Za-z/ ]+)\.\.\.|^All tests complete\.")
+_DBENCH_PROGRESS: Final = re.compile(r"Working dir: .*|All tests complete\.|=+|= Dbench Summary =")
+_DBENCH_SUMMARY: Final = re.compile(
+    r"(?P<name>Random Read/Write IOPS|Average Latency \(usec\) Read/Write|Sequential Read/Write"
+    r"|Mixed Random Read/Write IOPS): (?P<read>[^ /]*(?:/s)?) ?/ ?(?P<write>[^ /]*?(?:/s)?)"
+    r"(?:\. BW: (?P<read_bw>\S*) / (?P<write_bw>\S*))?"
+)
+_DBENCH_TESTS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "Read IOPS": ("read_iops", {"rw": "randread", "bs": "4K", "iodepth": "64"}),
+    "Write IOPS": ("write_iops", {"rw": "randwrite", "bs": "4K", "iodepth": "64"}),
+    "Read Bandwidth": ("read_bw", {"rw": "randread", "bs": "128K", "iodepth": "64"}),
+    "Write Bandwidth": ("write_bw", {"rw": "randwrite", "bs": "128K", "iodepth": "64"}),
+    "Read Latency": ("read_latency", {"rw": "randread", "bs": "4K", "iodepth": "4"}),
+    "Write Latency": ("write_latency", {"rw": "randwrite", "bs": "4K", "iodepth": "4"}),
+    "Read Sequential Speed": (
+        "read_seq",
+        {"rw": "read", "bs": "1M", "iodepth": "16", "numjobs": "4"},
+    ),
+    "Write Sequential Speed": (
+        "write_seq",
+        {"rw": "write", "bs": "1M", "iodepth": "16", "numjobs": "4"},
+    ),
+    "Read/Write Mixed": (
+        "rw_mix",
+        {"rw": "randrw", "rwmixread": "75", "bs": "4k", "iodepth": "64"},
+    ),
+}
+
+_DBENCH_COMMON: Final = {
+    "direct": "1",
+    "ioengine": "libaio",
+    "ramp_time": "2",
+    "runtime": "15",
+    "time_based": "1",
+}
+_FIO_TEXT_ROW: Final = re.compile(r"^ +(read|write) ?: (.*)$")
+_FIO_TEXT_BYTES: Final = re.compile(r"\(([\d.]+[A-Za-z]*)/(\d+)msec\)")
+_FIO_TEXT_COUNT: Final = re.compile(
+    r"^ +issued *(?:rwts)?: total=(?:r=)?(\d+)[^,/]*[,/](?:w=)?(\d+)"
+)
+_FIO_TEXT_LATENCY: Final = re.compile(
+    r"^ +lat \(([num]?sec)\) ?: min= *([\d.]+k?), max= *([\d.]+k?), avg= *([\d.]+)"
+)
+_FIO_TEXT_PERCENTILE: Final = re.compile(r"^ +(?:\||clat percentiles)")
+_LATENCY_UNITS: Final[Mapping[str, float]] = {
+    "nsec": 1.0,
+    "usec": float(NS_PER_US),
+    "msec": float(NS_PER_MS),
+}
+
 
 class KubestrImporter:
     """kubestr: a job is a run, in its JSON (`-o json`) and in its text."""
@@ -67,18 +148,6 @@ class KubestrImporter:
         if b'"fioConfig"' in file.utf8_bytes:
             return _kubestr_json_runs(file, folder)
         return _kubestr_text_runs(file)
-
-
-_KUBESTR_TEXT: Final = re.compile(rb"^\s*FIO version - fio-", re.MULTILINE)
-_KUBESTR_PROGRESS: Final = re.compile(
-    r"\s*(?:(?:PVC|Pod) created .*|Running FIO test .*|Elapsed time- .*|FIO test results:?"
-    r"|\s*-\s*(?:OK|Error|Warning)|Disk stats \(read/write\):|\S+: ios=\d+/\d+ .*)\s*"
-)
-_KUBESTR_TEST: Final = re.compile(
-    r"Running FIO test \((?P<test>[^)]*)\) on StorageClass \((?P<class>[^)]*)\)"
-)
-_KUBESTR_DEFAULT_JOBS: Final = ("read_iops", "write_iops", "read_bw", "write_bw")
-_KUBESTR_OPTION_NAMES: Final = {"blocksize": "bs", "filesize": "size"}
 
 
 def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignRun]:
@@ -284,26 +353,6 @@ class KbenchImporter:
         return runs
 
 
-_KBENCH: Final = re.compile(r"^FIO Benchmark (?:Comparsion |Comparison )?Summary", re.MULTILINE)
-_KBENCH_PROGRESS: Final = re.compile(
-    r"(?:TEST_FILE|TEST_OUTPUT_PREFIX|TEST_SIZE|MODE|QUICK_MODE): .*|Benchmarking \S+ into \S+"
-    r"|WARN: QUICK_MODE.*|=+|fio: .*|\S+: Laying out IO file.*"
-)
-_KBENCH_TABLES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    "IOPS": ("iops", {"bs": "4K", "iodepth": "64"}),
-    "Bandwidth in KiB/sec": ("bw", {"bs": "128k", "iodepth": "64"}),
-    "Latency in ns": ("lat", {"bs": "4k", "iodepth": "1"}),
-}
-"""The tables by their headings: the end of their jobs' names, and what these do."""
-
-_KBENCH_RATES: Final = r"([\d,]*) / ([\d,]*)"
-_KBENCH_ROW: Final = re.compile(
-    rf"\s*(Random|Sequential):\s+{_KBENCH_RATES}(?:\s+vs\s+{_KBENCH_RATES}\s+:.*)?\s*"
-)
-_KBENCH_COMMON: Final = {"direct": "1", "ioengine": "libaio", "time_based": "1"}
-_KBENCH_SETTING: Final = re.compile(r"(?i)(SIZE|Mode|QUICK MODE): *(\S+)")
-
-
 def _kbench_runs(section: OutputSection) -> list[ForeignRun]:
     account = section.file.line_coverage
     volumes: Sequence[str] = ("",)
@@ -405,58 +454,6 @@ class DbenchImporter:
         if not runs:
             raise ForeignFileError("dbench printed no figure: it was cut short or failed.")
         return runs
-
-
-_DBENCH: Final = re.compile(rb"^= Dbench Summary =|^Testing Read IOPS\.\.\.", re.MULTILINE)
-_DBENCH_TEST: Final = re.compile(r"^Testing (?P<test>[A-Z][A-Za-z/ ]+)\.\.\.|^All tests complete\.")
-_DBENCH_PROGRESS: Final = re.compile(r"Working dir: .*|All tests complete\.|=+|= Dbench Summary =")
-_DBENCH_SUMMARY: Final = re.compile(
-    r"(?P<name>Random Read/Write IOPS|Average Latency \(usec\) Read/Write|Sequential Read/Write"
-    r"|Mixed Random Read/Write IOPS): (?P<read>[^ /]*(?:/s)?) ?/ ?(?P<write>[^ /]*?(?:/s)?)"
-    r"(?:\. BW: (?P<read_bw>\S*) / (?P<write_bw>\S*))?"
-)
-_DBENCH_TESTS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    "Read IOPS": ("read_iops", {"rw": "randread", "bs": "4K", "iodepth": "64"}),
-    "Write IOPS": ("write_iops", {"rw": "randwrite", "bs": "4K", "iodepth": "64"}),
-    "Read Bandwidth": ("read_bw", {"rw": "randread", "bs": "128K", "iodepth": "64"}),
-    "Write Bandwidth": ("write_bw", {"rw": "randwrite", "bs": "128K", "iodepth": "64"}),
-    "Read Latency": ("read_latency", {"rw": "randread", "bs": "4K", "iodepth": "4"}),
-    "Write Latency": ("write_latency", {"rw": "randwrite", "bs": "4K", "iodepth": "4"}),
-    "Read Sequential Speed": (
-        "read_seq",
-        {"rw": "read", "bs": "1M", "iodepth": "16", "numjobs": "4"},
-    ),
-    "Write Sequential Speed": (
-        "write_seq",
-        {"rw": "write", "bs": "1M", "iodepth": "16", "numjobs": "4"},
-    ),
-    "Read/Write Mixed": (
-        "rw_mix",
-        {"rw": "randrw", "rwmixread": "75", "bs": "4k", "iodepth": "64"},
-    ),
-}
-
-_DBENCH_COMMON: Final = {
-    "direct": "1",
-    "ioengine": "libaio",
-    "ramp_time": "2",
-    "runtime": "15",
-    "time_based": "1",
-}
-_FIO_TEXT_ROW: Final = re.compile(r"^ +(read|write) ?: (.*)$")
-_FIO_TEXT_BYTES: Final = re.compile(r"\(([\d.]+[A-Za-z]*)/(\d+)msec\)")
-_FIO_TEXT_COUNT: Final = re.compile(
-    r"^ +issued *(?:rwts)?: total=(?:r=)?(\d+)[^,/]*[,/](?:w=)?(\d+)"
-)
-_FIO_TEXT_LATENCY: Final = re.compile(
-    r"^ +lat \(([num]?sec)\) ?: min= *([\d.]+k?), max= *([\d.]+k?), avg= *([\d.]+)"
-)
-_FIO_TEXT_PERCENTILE: Final = re.compile(r"^ +(?:\||clat percentiles)")
-_LATENCY_UNITS: Final[Mapping[str, float]] = {
-    "nsec": 1.0,
-    "usec": float(NS_PER_US),
-    "msec": float(NS_PER_MS),
-}
 
 
 class _DirectionSums:

@@ -92,6 +92,8 @@ _PAGE_TOP: Final = b'<body>\n<div class="page">\n'
 HTML: Final = "text/html; charset=utf-8"
 """The kind of content of every page."""
 
+_HERE: Final = Path(__file__).parent
+
 
 class ComparePage(Record):
     """Everything on the page; without `are_rows_shown` what forbids the comparison alone."""
@@ -422,9 +424,6 @@ def _duration_rows(
 
 def _duration_text(nanoseconds: int) -> str:
     return format_duration_s(max(0, round(nanoseconds / _NANOSECONDS)))
-
-
-_HERE: Final = Path(__file__).parent
 
 
 class WebPage(Record):

@@ -162,6 +162,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
 }
 """What to write for each key that may not be left out."""
 
+_OPTIONAL_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {"kubernetes": KubernetesTable}
+
 
 class ObjectStoreTable(StudyTable):
     """The keys of an object store, in `[target]` or of a configuration of its own."""
@@ -585,7 +587,6 @@ _FIRST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "target": TargetTable,
     "precondition": PreconditionTable,
 }
-_OPTIONAL_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {"kubernetes": KubernetesTable}
 _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "method": MethodTable,
     "telemetry": TelemetryTable,

@@ -53,6 +53,10 @@ _PRICE: Final = re.compile(r"([a-z0-9.-]{1,253})=([0-9]{1,9}(?:\.[0-9]{1,9})?) ?
 _KUBERNETES_SIZE: Final = re.compile(r"\s*[0-9.]+\s*[KMGTP]i\s*")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
 
+_CLASS_HINT: Final = "Give names as 'kubectl get storageclass' lists them."
+_SELECTOR_HINT: Final = "Write KEY=VALUE, as in disktype=ssd."
+_PRICE_HINT: Final = "Write CLASS=AMOUNT and a currency of three letters, as in fast=0.17EUR."
+
 
 def volume_size_bytes(text: str | int) -> int:
     """Bytes of a size, also as Kubernetes writes it (`20Gi`); ValueError where it is none."""
@@ -92,9 +96,6 @@ def _matching(pattern: re.Pattern[str], hint: str) -> values.ValueReader:
     return values.text_matching(pattern.fullmatch, hint, {"pattern": f"^{pattern.pattern}$"})
 
 
-_CLASS_HINT: Final = "Give names as 'kubectl get storageclass' lists them."
-_SELECTOR_HINT: Final = "Write KEY=VALUE, as in disktype=ssd."
-_PRICE_HINT: Final = "Write CLASS=AMOUNT and a currency of three letters, as in fast=0.17EUR."
 StorageClass = Annotated[str, _matching(_SUBDOMAIN, _CLASS_HINT)]
 NodeLabel = Annotated[str, _matching(_SELECTOR, _SELECTOR_HINT)]
 

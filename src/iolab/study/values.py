@@ -45,6 +45,8 @@ _DURATION_HINT: Final = "Write for example 500ms, 30s, 10min or 2h."
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 _DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}")
 
+ENDPOINT_CHARACTERS: Final = 300
+
 
 class ValueReader(Record):
     """Metadata of a pydantic field: the reader of its value, and the value's JSON Schema."""
@@ -436,9 +438,6 @@ def device_path_value() -> ValueReader:
         "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'.",
         {"pattern": f"^{_DEVICE_PATH.pattern}$"},
     )
-
-
-ENDPOINT_CHARACTERS: Final = 300
 
 
 def endpoint_value() -> ValueReader:

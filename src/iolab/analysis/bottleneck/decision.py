@@ -41,6 +41,9 @@ NEARLY_ALL_LATENCY: Final = 0.8
 QUEUE_KEPT: Final = 0.8
 """Share of the I/Os asked for that must be in flight: with fewer the engine does not keep up."""
 
+_LIMITS_OUTSIDE: Final = (Resource.PORT, Resource.IO_LIMIT, Resource.DISK_LIMIT)
+"""Limits beside which full processors are told: they may be full for another reason."""
+
 
 class LoadStep(Record):
     """The step of one axis of load at the best point: to it from below, or from it to the next.
@@ -326,9 +329,6 @@ def _nearly_used_limit(resources: RunResources) -> ResourceUse | None:
     near = [use for use in uses if is_near_limit(use.resource, use.share)]
     return max(near, key=lambda use: use.share or 0.0, default=None)
 
-
-_LIMITS_OUTSIDE: Final = (Resource.PORT, Resource.IO_LIMIT, Resource.DISK_LIMIT)
-"""Limits beside which full processors are told: they may be full for another reason."""
 
 _CAUSES: Final = {
     Resource.DISK_LIMIT: BottleneckCause.DISK_LIMIT,

@@ -18,6 +18,19 @@ PARAMETERS_MAX: Final = 20
 SECRET_NAME_PARTS: Final = ("secret", "password", "token", "key")
 """Parts of the names of parameters whose values are not stored."""
 
+_VOLUME_SOURCE_KEYS: Final = {
+    "csi": ("driver", "volumeHandle"),
+    "local": ("", "path"),
+    "hostPath": ("", "path"),
+    "nfs": ("server", "path"),
+    "iscsi": ("targetPortal", "iqn"),
+    "fc": ("", "wwids"),
+    "awsElasticBlockStore": ("", "volumeID"),
+    "gcePersistentDisk": ("", "pdName"),
+    "azureDisk": ("", "diskURI"),
+}
+"""Kinds of volume in the tree, each with the keys of who serves it and of which it is."""
+
 
 class PodReference(Record):
     """A pod as a `kubectl exec` names it."""
@@ -137,20 +150,6 @@ def _container_limits(pod: Object, container: str) -> Mapping[str, Any]:
         if not container or _excerpt_at(item, "name") == container:
             return _mapping_at(item, "resources", "limits")
     return {}
-
-
-_VOLUME_SOURCE_KEYS: Final = {
-    "csi": ("driver", "volumeHandle"),
-    "local": ("", "path"),
-    "hostPath": ("", "path"),
-    "nfs": ("server", "path"),
-    "iscsi": ("targetPortal", "iqn"),
-    "fc": ("", "wwids"),
-    "awsElasticBlockStore": ("", "volumeID"),
-    "gcePersistentDisk": ("", "pdName"),
-    "azureDisk": ("", "diskURI"),
-}
-"""Kinds of volume in the tree, each with the keys of who serves it and of which it is."""
 
 
 def _volume_source(volume: Object) -> tuple[str, str]:

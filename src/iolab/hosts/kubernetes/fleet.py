@@ -58,6 +58,28 @@ _UNREADY_POD_HINT: Final = "See 'kubectl describe pod'."
 Notify = Callable[[str], None]
 Answer = TypeVar("Answer")
 
+_NAMESPACE_NOT_FOUND: Final = re.compile(r'namespaces "(.*)" not found')
+
+_HINTS_BY_MESSAGE_PART: Final = (
+    ("exceeded quota", "Ask for fewer or smaller pods, or have the quota raised."),
+    (
+        "PodSecurity",
+        "Name a namespace that allows it; block volumes need one without 'restricted'.",
+    ),
+    (
+        "anti-affinity",
+        "Ask for fewer pods, or allow several a node: kubernetes.one_per_node=false.",
+    ),
+    ("taint", "Choose nodes without the taint by --node-selector, or remove it."),
+    ("didn't match Pod's node", "See 'kubectl get nodes --show-labels'; correct --node-selector."),
+    ("Insufficient", "Free the nodes, or ask for less by kubernetes.cpu and kubernetes.memory."),
+    ("persistent volume", "See 'kubectl get pv': the class has no free volume of that size there."),
+    ("provision", "See 'kubectl describe pvc' and the log of the class' provisioner."),
+    ("mage", "Name an image that the nodes can pull by --image, or load it there."),
+    (" cannot ", MISSING_RIGHT_HINT),
+)
+"""By a part of what the cluster says, what to do."""
+
 
 class FleetLease(Record):
     """A session's Lease as the cluster has it: its pods and all else go with it.
@@ -317,9 +339,6 @@ async def _storage_class_names_text(kubectl: Kubectl) -> str:
         return ""
 
 
-_NAMESPACE_NOT_FOUND: Final = re.compile(r'namespaces "(.*)" not found')
-
-
 async def _dry_run_faults(kubectl: Kubectl, item: Object) -> tuple[Fault, ...]:
     """What the cluster has against an object.
 
@@ -362,27 +381,6 @@ def _unready_pods_error(
         for text, subjects in subjects_by_message(snapshot.reasons).items()
     )
     return HostError(message, hint, faults)
-
-
-_HINTS_BY_MESSAGE_PART: Final = (
-    ("exceeded quota", "Ask for fewer or smaller pods, or have the quota raised."),
-    (
-        "PodSecurity",
-        "Name a namespace that allows it; block volumes need one without 'restricted'.",
-    ),
-    (
-        "anti-affinity",
-        "Ask for fewer pods, or allow several a node: kubernetes.one_per_node=false.",
-    ),
-    ("taint", "Choose nodes without the taint by --node-selector, or remove it."),
-    ("didn't match Pod's node", "See 'kubectl get nodes --show-labels'; correct --node-selector."),
-    ("Insufficient", "Free the nodes, or ask for less by kubernetes.cpu and kubernetes.memory."),
-    ("persistent volume", "See 'kubectl get pv': the class has no free volume of that size there."),
-    ("provision", "See 'kubectl describe pvc' and the log of the class' provisioner."),
-    ("mage", "Name an image that the nodes can pull by --image, or load it there."),
-    (" cannot ", MISSING_RIGHT_HINT),
-)
-"""By a part of what the cluster says, what to do."""
 
 
 def _hint_for_message(message: str, default: str) -> str:

@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 RUNS_MAX: Final = 200
 """Runs whose manifests are read: each costs a few ms."""
 
+RUN_COLUMNS = (
+    ("save_ns", "Save"),
+    ("restore_ns", "Restore"),
+    ("save_bytes_per_s", "Save rate"),
+    ("restore_bytes_per_s", "Restore rate"),
+    ("save_sync_share", "Flush share"),
+    ("save_rank_spread", "Save spread"),
+    ("restore_rank_spread", "Restore spread"),
+    ("restore_amplification", "Read per byte"),
+    ("published_save_bytes_per_s", "Save, published way"),
+    ("published_restore_bytes_per_s", "Restore, published way"),
+)
+
 
 class CheckpointReport(SingleFigureReport):
     """Times of saves and restores, and the rates that they come to."""
@@ -108,20 +121,6 @@ def _phase_texts(metrics: Mapping[str, Metric]) -> tuple[tuple[str, str], ...]:
         for name, key in (("save", SAVE.key), ("restore", RESTORE.key))
         if key in metrics
     )
-
-
-RUN_COLUMNS = (
-    ("save_ns", "Save"),
-    ("restore_ns", "Restore"),
-    ("save_bytes_per_s", "Save rate"),
-    ("restore_bytes_per_s", "Restore rate"),
-    ("save_sync_share", "Flush share"),
-    ("save_rank_spread", "Save spread"),
-    ("restore_rank_spread", "Restore spread"),
-    ("restore_amplification", "Read per byte"),
-    ("published_save_bytes_per_s", "Save, published way"),
-    ("published_restore_bytes_per_s", "Restore, published way"),
-)
 
 
 def workloads_table(study: Study) -> Table:

@@ -49,6 +49,11 @@ CEILING_LEFT_OUT: Final = "method.generator_limit is false"
 ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
 """The reference first."""
 
+TRACE_PART_LIMIT_S: Final = 60.0
+"""For a message of 1 MiB over a slow line, written to a busy target."""
+
+TRACE_PART_MODE: Final = 0o600
+
 
 class IoDriver(ProcessDriver):
     """I/O on files that are laid out, by an engine that runs as one process on each host."""
@@ -175,12 +180,6 @@ def _no_recording_error(host: str, reason: str) -> EngineError:
         f"The recorded I/Os of host {quote_value(host)} cannot be had: {reason}.",
         "See that the target has 64 MiB of room, or leave telemetry.recorded_ios out.",
     )
-
-
-TRACE_PART_LIMIT_S: Final = 60.0
-"""For a message of 1 MiB over a slow line, written to a busy target."""
-
-TRACE_PART_MODE: Final = 0o600
 
 
 async def send_trace(

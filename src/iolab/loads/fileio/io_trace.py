@@ -70,6 +70,9 @@ FORMAT_HINT: Final = (
     "Give fio's iolog of version 2 or 3, or the text that blkparse prints without -f."
 )
 
+FILES_MAX: Final = 10_000
+"""Files or devices of one trace."""
+
 
 class TraceError(ValueError):
     """A trace that cannot be replayed: the message is the second half of a sentence."""
@@ -221,10 +224,6 @@ class _TraceParser(ABC):
             trims=self.trims,
             fua_writes=self.fua_writes,
         )
-
-
-FILES_MAX: Final = 10_000
-"""Files or devices of one trace."""
 
 
 class _FileNumbering:

@@ -52,6 +52,12 @@ LEDGER_FILES_MAX: Final = 1 << 16
 
 _USE_FIO: Final = "write engine = 'fio'"
 
+_TRACE_CONFLICTS: Final = (
+    *("rwmixread", "rate_iops", "rate", "fleet_rate_iops", "arrivals", "shared_file", "verify"),
+    "fio",
+)
+"""Keys that say what a trace says."""
+
 
 def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
@@ -91,13 +97,6 @@ def _access_problems(workload: FileTable, tables: StudyTables) -> Iterator[Probl
     else:
         return
     yield Problem(("rw",), f"{access}, whose trims {where}", hint)
-
-
-_TRACE_CONFLICTS: Final = (
-    *("rwmixread", "rate_iops", "rate", "fleet_rate_iops", "arrivals", "shared_file", "verify"),
-    "fio",
-)
-"""Keys that say what a trace says."""
 
 
 def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:

@@ -93,6 +93,8 @@ _UNPACKED_LIBRARY: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)\.so")
 _KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
 """For hosts of another C library, which are rare. All others are for systems without iolab."""
 
+SOURCES: Final = Path(__file__).parents[2] / "_kits"
+
 
 class Java(Record):
     """A Java machine: `release` is 8 for what calls itself 1.8.0, 17 for 17.0.15."""
@@ -261,9 +263,6 @@ class KitName(StrEnum):
     """YCSB's core with our bindings and their drivers."""
     CASSANDRA = "cassandra"
     """Apache Cassandra."""
-
-
-SOURCES: Final = Path(__file__).parents[2] / "_kits"
 
 
 _PROPERTY: Final = {KitName.YCSB: "ycsb.version", KitName.CASSANDRA: "cassandra.version"}

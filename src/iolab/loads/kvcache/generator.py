@@ -115,6 +115,9 @@ NEW_TOKENS_QUANTILES: Final = (
 
 INPUT_TOKENS_MAX: Final = 126_195
 
+SYSTEM_PROMPT_BLOCK_KEY: Final = (-1, 0)
+"""The block with which every request begins."""
+
 
 class _DraftRequest(Record):
     """A request before its blocks are numbered."""
@@ -216,10 +219,6 @@ def _session_draft_requests(
         drafts.append(_DraftRequest(due_s, tokens, output, block_keys))
         follows = random.random() < FOLLOW_UP_SHARES[min(depth, len(FOLLOW_UP_SHARES) - 1)]
     return drafts
-
-
-SYSTEM_PROMPT_BLOCK_KEY: Final = (-1, 0)
-"""The block with which every request begins."""
 
 
 def _block_keys(

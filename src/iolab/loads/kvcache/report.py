@@ -22,6 +22,21 @@ from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.units import format_bytes, format_count
 
+RUN_COLUMNS = (
+    ("requests_per_s", "Requests/s"),
+    (KvOperation.PREFIX_LOAD.latency_key("p50"), "Prefix p50"),
+    (KvOperation.PREFIX_LOAD.latency_key("p95"), "Prefix p95"),
+    (KvOperation.PREFIX_LOAD.latency_key("p99"), "Prefix p99"),
+    ("prefix_rate_bytes_per_s_p50", "Prefix rate"),
+    ("prefix_rate_bytes_per_s_p5", "Slow prefix rate"),
+    ("hit_share", "Hits"),
+    ("ideal_hit_share", "Ideal hits"),
+    ("read_bw_bytes_per_s", "Read"),
+    ("write_bw_bytes_per_s", "Written"),
+    ("read_lat_ns_p99", "Block read p99"),
+    (CPU_PER_GB.key, "CPU per GB"),
+)
+
 
 class KvCacheReport(SingleFigureReport):
     """Requests a second, and how long and how fast their prefixes come."""
@@ -66,22 +81,6 @@ def _prefix_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
         for name in ("p50", "p95", "p99")
         if (key := KvOperation.PREFIX_LOAD.latency_key(name)) in metrics
     )
-
-
-RUN_COLUMNS = (
-    ("requests_per_s", "Requests/s"),
-    (KvOperation.PREFIX_LOAD.latency_key("p50"), "Prefix p50"),
-    (KvOperation.PREFIX_LOAD.latency_key("p95"), "Prefix p95"),
-    (KvOperation.PREFIX_LOAD.latency_key("p99"), "Prefix p99"),
-    ("prefix_rate_bytes_per_s_p50", "Prefix rate"),
-    ("prefix_rate_bytes_per_s_p5", "Slow prefix rate"),
-    ("hit_share", "Hits"),
-    ("ideal_hit_share", "Ideal hits"),
-    ("read_bw_bytes_per_s", "Read"),
-    ("write_bw_bytes_per_s", "Written"),
-    ("read_lat_ns_p99", "Block read p99"),
-    (CPU_PER_GB.key, "CPU per GB"),
-)
 
 
 def workloads_table(study: Study) -> Table:

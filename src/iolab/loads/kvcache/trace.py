@@ -39,6 +39,11 @@ COMMON_BLOCKS_MAX: Final = 64
 ROOT: Final = -1
 """The parent of first blocks."""
 
+FIELDS: Final = ("timestamp", "input_length", "output_length", "hash_ids")
+"""What both formats call a request's time, tokens and blocks."""
+
+NUMBER_MAX: Final = 1 << 53
+
 
 class TraceError(ValueError):
     """A trace that cannot be replayed: the message is a sentence without its end."""
@@ -262,11 +267,6 @@ FORMATS: Final = (
 )
 """The first whose distinctive fields a line has: Alibaba's Bailian traces, and Mooncake's, which
 AIPerf and others write too."""
-
-FIELDS: Final = ("timestamp", "input_length", "output_length", "hash_ids")
-"""What both formats call a request's time, tokens and blocks."""
-
-NUMBER_MAX: Final = 1 << 53
 
 
 def parse_trace(name: str, digest: str, lines: Sequence[str]) -> Trace:

@@ -24,6 +24,9 @@ BY_PREFIX_LATENCY: Final = Indicator("prefix-latency")
 OBJECT_ALIGNMENT: Final = 4096
 """Objects are padded to multiples of this, as direct I/O wants them."""
 
+SPARE_SLOTS_MIN: Final = 4
+"""Blocks that may be dropped and still be read, where each has many objects."""
+
 
 class KvOperation(NamedOperation):
     """Operations made of reads and writes of objects, which are counted as such already."""
@@ -199,10 +202,6 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     def is_paced(self) -> bool:
         """See `AnyJob`: requests come at their times."""
         return self.requests_per_s is not None
-
-
-SPARE_SLOTS_MIN: Final = 4
-"""Blocks that may be dropped and still be read, where each has many objects."""
 
 
 class KvCacheRun(HostDetails, Record, tag="kv-cache"):

@@ -77,6 +77,16 @@ CARRIED_BAD: Final = 0.9
 
 _NO_DETAILS: Final = "did not tell what it did with its requests"
 
+SMALL_ANSWERS: Final[tuple[NamedOperation, ...]] = (
+    ObjectRequest.OBJECT_HEAD,
+    ObjectOperation.OBJECT_GET_FIRST_BYTE,
+    ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
+    ObjectOperation.OBJECT_PUT_COMMIT,
+)
+
+RANKS_MAX: Final = 10_000_000
+"""Objects beyond these add next to nothing to the sum of a Zipf distribution."""
+
 
 @check("object-requests-failed", "Requests to the object store that failed", needs_load=False)
 @per_host(max_key="failed_share")
@@ -151,14 +161,6 @@ def check_connections_opened(view: ObjectsView, index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-SMALL_ANSWERS: Final[tuple[NamedOperation, ...]] = (
-    ObjectRequest.OBJECT_HEAD,
-    ObjectOperation.OBJECT_GET_FIRST_BYTE,
-    ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
-    ObjectOperation.OBJECT_PUT_COMMIT,
-)
-
-
 @check("delayed-acknowledgement", "Answers that wait for a socket option")
 @per_host(max_key="median_ns")
 def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
@@ -217,10 +219,6 @@ def check_hot_object(view: ObjectsView) -> CheckAnswer:
     if share > HOT_SHARE:
         return indicative_answer(f"{text}: it lies in one place, and in caches.", **evidence)
     return valid_answer(f"{text}.", **evidence)
-
-
-RANKS_MAX: Final = 10_000_000
-"""Objects beyond these add next to nothing to the sum of a Zipf distribution."""
 
 
 @check("data-set-in-server-memory", "Objects that fit into the servers' memory")

@@ -30,6 +30,8 @@ _SOURCES: Final = (
     "under [target]."
 )
 
+_SECRET_NAME: Final = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 - the name of a variable
+
 
 class Credentials:
     """An access key with its secret; printing it shows neither."""
@@ -69,9 +71,6 @@ def load_credentials(
         missing = _SECRET_NAME if key else "AWS_ACCESS_KEY_ID"
         raise HostError(f"The environment has no {missing}, but the other of both.", _SOURCES)
     return _from_profile(environment.get("AWS_PROFILE") or DEFAULT_PROFILE, environment)
-
-
-_SECRET_NAME: Final = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 - the name of a variable
 
 
 def _from_profile(name: str, environment: Mapping[str, str]) -> Credentials:

@@ -60,6 +60,11 @@ OBJECT_KEYS: Final = (
 )
 """Rates of whole operations and latencies of all, in the order shown."""
 
+_FIRST_BYTES: Final = (
+    ObjectOperation.OBJECT_GET_FIRST_BYTE,
+    ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
+)
+
 
 class ObjectsView(RunView, Record, dict=True):
     """A run with the sums of its operations; axis 1 of these is that of `ALL_OPERATIONS`."""
@@ -122,12 +127,6 @@ def object_metrics_with_intervals(view: ObjectsView) -> dict[str, Metric]:
                 [operation],
             )
     return metrics
-
-
-_FIRST_BYTES: Final = (
-    ObjectOperation.OBJECT_GET_FIRST_BYTE,
-    ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
-)
 
 
 def _operation_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:

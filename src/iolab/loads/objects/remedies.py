@@ -6,6 +6,8 @@ from typing import Final
 
 from iolab.record import Record
 
+OTHER_HINT: Final = "See the endpoint, bucket and region under [target], and the keys."
+
 
 class StoreProblem(Record):
     """A sentence's middle on an endpoint, as in "ENDPOINT refuses …", and what to do."""
@@ -70,8 +72,6 @@ PROBLEMS: Final = {
     ),
 }
 """By the class's name, or by what the engine says of a name without address."""
-
-OTHER_HINT: Final = "See the endpoint, bucket and region under [target], and the keys."
 
 
 def named_problem(text: str) -> str | None:

@@ -52,6 +52,10 @@ THETA_MAX: Final = 5.0
 
 _SIZE_SHARE: Final = re.compile(r"\s*([0-9]+[kmgt]?)\s*:\s*([0-9]+)\s*", re.IGNORECASE)
 
+INDICATORS: Final = (BY_OPERATIONS, BY_BANDWIDTH, BY_FIRST_BYTE)
+SMALL_BYTES: Final = 1 << 20
+"""Objects from this size on are measured by bandwidth."""
+
 
 def parse_size_share(text: str) -> SizeShare | None:
     """`64k:30` as a size with its share; None where it is none."""
@@ -87,9 +91,6 @@ ObjectSizes = list[ObjectSize]
 SizeShareTexts = list[SizeShareText]
 Concurrencies = list[Concurrency]
 Rates = list[Rate]
-INDICATORS: Final = (BY_OPERATIONS, BY_BANDWIDTH, BY_FIRST_BYTE)
-SMALL_BYTES: Final = 1 << 20
-"""Objects from this size on are measured by bandwidth."""
 
 
 class ObjectsTable(SearchTable):

@@ -33,6 +33,18 @@ CEILING_S: Final = 0.7
 BY_OPERATIONS: Final = Indicator("operations")
 BY_FIRST_BYTE: Final = Indicator("first-byte")
 
+OPERATION_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "get": "get",
+        "get_range": "get-range",
+        "put": "put",
+        "head": "head",
+        "list": "list",
+        "delete": "delete",
+    }
+)
+"""The kinds of operations of a job, with what the agent calls each."""
+
 
 class ObjectRequest(NamedOperation):
     """Operations that move no contents; GETs and PUTs are counted as reads and writes."""
@@ -110,19 +122,6 @@ class SizeSpread(Record):
     sigma: float
     min_bytes: int
     max_bytes: int
-
-
-OPERATION_KINDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "get": "get",
-        "get_range": "get-range",
-        "put": "put",
-        "head": "head",
-        "list": "list",
-        "delete": "delete",
-    }
-)
-"""The kinds of operations of a job, with what the agent calls each."""
 
 
 class ObjectsJob(AnyJob, Record, tag="objects"):

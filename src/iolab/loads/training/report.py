@@ -33,6 +33,21 @@ from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
+RUN_COLUMNS = (
+    (ACCELERATORS_FED.key, "Accelerators fed"),
+    (UTILISATION.key, "Utilisation"),
+    (STORAGE_WAIT.key, "Storage wait"),
+    (BARRIER_WAIT.key, "Barrier wait"),
+    (LATENESS.key, "Emulator late"),
+    (PUBLISHED_UTILISATION.key, "Published formula"),
+    (FIRST_EPOCH_UTILISATION.key, "First epoch"),
+    (SAMPLES.key, "Samples/s"),
+    ("read_bw_bytes_per_s", "Read"),
+    (TrainingOperation.BATCH_LOAD.latency_key("p50"), "Batch p50"),
+    (TrainingOperation.BATCH_LOAD.latency_key("p99"), "Batch p99"),
+    (CPU_PER_GB.key, "CPU per GB"),
+)
+
 
 class TrainingReport(SingleFigureReport):
     """How much of their time accelerators compute, and what they wait for else."""
@@ -72,22 +87,6 @@ def _wait_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
         for spec in (UTILISATION, STORAGE_WAIT)
         if spec.key in metrics
     )
-
-
-RUN_COLUMNS = (
-    (ACCELERATORS_FED.key, "Accelerators fed"),
-    (UTILISATION.key, "Utilisation"),
-    (STORAGE_WAIT.key, "Storage wait"),
-    (BARRIER_WAIT.key, "Barrier wait"),
-    (LATENESS.key, "Emulator late"),
-    (PUBLISHED_UTILISATION.key, "Published formula"),
-    (FIRST_EPOCH_UTILISATION.key, "First epoch"),
-    (SAMPLES.key, "Samples/s"),
-    ("read_bw_bytes_per_s", "Read"),
-    (TrainingOperation.BATCH_LOAD.latency_key("p50"), "Batch p50"),
-    (TrainingOperation.BATCH_LOAD.latency_key("p99"), "Batch p99"),
-    (CPU_PER_GB.key, "CPU per GB"),
-)
 
 
 def workloads_table(study: Study) -> Table:

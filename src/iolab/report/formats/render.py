@@ -89,6 +89,8 @@ NARROW_DRAWING: Final = "topology-narrow.svg"
 """The drawing below a table of hardware, and beside a narrow one."""
 _SVG: Final = "http://www.w3.org/2000/svg"
 
+_TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
+
 
 def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
     """Each figure as a picture of `PNG_SCALE` pixels a unit, on white.
@@ -147,9 +149,6 @@ def _compile_typst(
 
 def _figure_svg_for_paper(figure: Figure) -> bytes:
     return svg_document(figure, font=SANS).encode()
-
-
-_TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
 
 
 class Paper(StrEnum):
