@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from iolab.cli.app import create_app
-from iolab.cli.show import glossary_entries
+from iolab.cli.explain import glossary_entries
 from tests.site_parts import CHECKS, commands
 
 GROUP = typer.main.get_group(create_app())

@@ -127,7 +127,7 @@ _TABLE: Final = (
     ),
     Command(
         "explain",
-        "iolab.cli.show:explain",
+        "iolab.cli.explain:explain",
         "Explain a check, or a word of the results.",
         Group.READ,
         CommandKind.READS,
