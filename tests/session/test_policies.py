@@ -7,7 +7,7 @@ import errno
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.events import Event, Notice, SessionStatus
+from iolab.core.events import Event, Notice, RunFinished, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
 from iolab.session.session import EarlierSegments
@@ -201,6 +201,23 @@ def test_a_host_that_stays_lost_ends_the_session_within_a_limit() -> None:
     assert "again within 120 s" in stage.fault.message
     assert "resume" in stage.fault.hint
     assert 20 <= len(stage.reached) <= 30
+    stage.assert_left_clean(swept_on=("c2",))
+
+
+def test_a_host_that_is_lost_after_the_last_run_is_reached_again_and_swept() -> None:
+    stage = Stage({"c1": FakeScript(), "c2": FakeScript()}, sets=("method.on_failure=retry",))
+    stage.again = {"c2": [UNREACHABLE, FakeScript()]}
+
+    def lose_host_at_the_end(event: Event) -> None:
+        if isinstance(event, RunFinished) and len(stage.records) == len(stage.plan.runs):
+            stage.hosts["c2"].mark_lost("it ended")
+
+    stage.notes = Notes(lose_host_at_the_end)
+    stage.play()
+    assert stage.status is SessionStatus.DONE
+    assert {record.status for record in stage.records} == {RunStatus.DONE}
+    assert "Host 'c2' is reached again." in told(stage)
+    assert len(stage.reached[-1].asked("scratch_open")) == 1
     stage.assert_left_clean(swept_on=("c2",))
 
 

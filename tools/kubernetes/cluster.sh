@@ -6,7 +6,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 export PATH=$PATH:/usr/sbin:/sbin
-PER_NODE=2
+PER_NODE=3
 CLASSES="fast slow standard"
 VOLUME_MIB=1536
 

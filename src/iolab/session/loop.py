@@ -303,7 +303,8 @@ class RunLoop:
                 return SessionStatus.INTERRUPTED
         for text in queue.new_messages():
             self._notify(text)
-        require_no_lost_hosts(self._session)
+        # A host that is lost after its last run costs none, and has files that are to be removed.
+        await self._reconnect_lost()
         return SessionStatus.DONE
 
     async def _run_with_retries(self, run: PlannedRun) -> bool:
