@@ -88,15 +88,18 @@ def test_two_classes_are_compared_at_their_known_ratio(study: Path, tmp_path: Pa
 
 
 def test_pods_on_one_disk_are_told(study: Path, tmp_path: Path) -> None:
-    """Four pods of three nodes: two of them have volumes of one disk."""
+    """Three pods of one node, whose volumes are on one disk."""
     out = tmp_path / "session"
-    words = ("--storage-class=fast", "--pods=4", "--volume=1Gi", IMAGE, *SHORT)
-    done = iolab("run", study, *words, "--set=kubernetes.one_per_node=false", "--out", out)
+    words = ("--storage-class=fast", "--pods=3", "--volume=1Gi", IMAGE, *SHORT)
+    place = ("--node-selector=kubernetes.io/hostname=node1", "--set=kubernetes.one_per_node=false")
+    done = iolab("run", study, *words, *place, "--out", out)
     assert done.returncode == 0, done.stderr
     (result,) = shown_session(out)["results"]
     checks = {check["code"]: check for check in result["verdict"]["checks"]}
     assert checks["shared-target"]["level"] == "indicative"
-    assert "on one disk" in checks["shared-target"]["message"]
+    assert (
+        "fast-0, fast-1 and fast-2 have volumes on one disk" in checks["shared-target"]["message"]
+    )
 
 
 def test_a_pod_with_too_little_processor_is_throttled(study: Path, tmp_path: Path) -> None:
@@ -201,6 +204,37 @@ def test_a_taint_is_told(study: Path) -> None:
     assert done.returncode == 3
     assert "untolerated taint" in done.stderr
     assert "--node-selector" in done.stderr
+
+
+@pytest.mark.parametrize("binding", ["Immediate", "WaitForFirstConsumer"])
+def test_a_provisioner_that_is_not_there_is_told(study: Path, binding: str) -> None:
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "absent"},
+        "provisioner": "absent.example.test",
+        "volumeBindingMode": binding,
+    }
+    kubectl("create", "--filename=-", stdin=json.dumps(storage_class))
+    try:
+        words = ("--storage-class=absent", "--volume=1Gi", IMAGE, "--set=kubernetes.wait=20s")
+        done = iolab("run", study, *words)
+    finally:
+        kubectl("delete", "storageclass", "absent")
+    assert done.returncode == 3
+    assert "absent.example.test" in done.stderr, done.stderr
+
+
+def test_a_quota_that_ends_while_pods_are_made_is_told(study: Path) -> None:
+    """Each object is tried alone, so that it is seen when the second pod is made."""
+    kubectl("create", "quota", "one", "--hard=pods=1")
+    try:
+        words = ("--storage-class=fast", "--pods=2", "--volume=1Gi", IMAGE)
+        done = iolab("run", study, *words)
+    finally:
+        kubectl("delete", "quota", "one")
+    assert done.returncode == 3
+    assert "exceeded quota: one" in done.stderr, done.stderr
 
 
 def make_pod(**volume: object) -> None:

@@ -26,6 +26,7 @@ REFUSAL_EVENTS: Final = ("FailedCreate",)
 
 _WAITING_EVENTS: Final = (
     *REFUSAL_EVENTS,
+    "ExternalProvisioning",
     "FailedAttachVolume",
     "FailedBinding",
     "FailedCreatePodSandBox",
