@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.record import Record
+from iolab.text import counted_noun
 
 CONTAINER: Final = "load"
 """The container of iolab's own pods."""
@@ -174,7 +175,7 @@ class PodFacts(Record):
         parts = (
             f"on {self.node}" if self.node else "",
             self.limits_text,
-            "" if others is None else f"{others} other pods on the node",
+            "" if others is None else f"{counted_noun(others, 'other pod')} on the node",
         )
         return ", ".join(part for part in parts if part)
 

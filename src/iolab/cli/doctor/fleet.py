@@ -200,10 +200,10 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
         return
     names = _host_names(host for _, host in pods)
     places = _hosts_by_value((pod.place_text or UNKNOWN_TEXT, host) for pod, host in pods)
-    message = _values_with_hosts_text(places)
+    message = _pod_values_text(places)
     yield FleetFinding(names, Finding("pods", FindingState.OK, message))
     volumes = _hosts_by_value((pod.volume_text or UNKNOWN_TEXT, host) for pod, host in pods)
-    message = _values_with_hosts_text(volumes)
+    message = _pod_values_text(volumes)
     if any(pod.storage_class for pod, _ in pods):
         yield FleetFinding(names, Finding("volumes", FindingState.OK, message))
     else:
@@ -214,6 +214,15 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
         state = FindingState.OK if group.is_one_claim else FindingState.NOTE
         message = f"{group.text}: each has what the others leave"
         yield FleetFinding(group.hosts, Finding("shared target", state, message, hint))
+
+
+def _pod_values_text(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
+    """Each value behind its pods; alone where all pods have it, which the row names."""
+    if len(groups) == 1:
+        return next(iter(groups))
+    return "; ".join(
+        f"{list_text(_host_names(hosts), NAMES_SHOWN)}: {value}" for value, hosts in groups.items()
+    )
 
 
 def _other_load_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
