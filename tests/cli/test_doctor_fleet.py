@@ -21,13 +21,14 @@ from iolab.core.host import (
     TargetProbe,
     ToolFacts,
 )
-from iolab.core.kubernetes import PodFacts
+from iolab.core.kubernetes import NO_VOLUME, PodFacts
 from iolab.core.run import PreRunActivity
 from iolab.errors import HostError, IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.message import Hello
 from iolab.session.discovery import HostActivity, InspectedHost
+from tests.facts import tells
 from tests.fakes.machine import machine_facts
 
 HELLO = Hello(1, "0.1.0", 7, runs_end_by="pid-namespace", uid=0)
@@ -172,8 +173,9 @@ def test_a_file_system_of_each_host_is_not_a_shared_one_though_it_is_called_the_
     assert "none is shared" in item.finding.message
 
 
-def test_a_pod_without_its_volume_is_noted() -> None:
-    layer = {"network": False, "fs_type": "overlay", "mount_source": "overlay", "hidden": True}
+@pytest.mark.parametrize("layer", [{"hidden": True}, {"mount_point": "/"}])
+def test_a_pod_without_its_volume_is_noted(layer: dict[str, object]) -> None:
+    layer = {"network": False, "fs_type": "overlay", "mount_source": "overlay", **layer}
     volume = {"network": False, "fs_type": "xfs", "mount_source": "/dev/sda1"}
     found = findings(host("a", target=layer), host("b", target=volume))
     (item,) = [item for item in found if "no volume is mounted" in item.finding.message]
@@ -288,3 +290,13 @@ def test_what_pods_are_and_have_is_shown() -> None:
     by_topic = {item.finding.topic: item.finding for item in findings(pod("a", "v1"))}
     assert "node1" in by_topic["pods"].message
     assert "class fast" in by_topic["volumes"].message
+
+
+def test_a_pod_without_a_class_is_noted_beside_one_that_has_it() -> None:
+    forbidden = PodFacts("bench", "b", "node1", "Burstable", claim="data-b")
+    missing = replace(forbidden, claim="", volume_kind=NO_VOLUME)
+    for facts, hint in ((forbidden, "rights"), (missing, "Mount a claim")):
+        item = only("volumes", pod("a", "v1"), host("b", facts={"pod": facts}))
+        assert item.finding.state is FindingState.NOTE
+        assert tells(item.finding.message, "a: class fast", f"b: {facts.volume_text}")
+        assert hint in item.finding.hint

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.kubernetes import ClassPods, PodFleet, VolumeAccess, VolumeMode
+from iolab.core.kubernetes import NO_VOLUME, ClassPods, PodFleet, VolumeAccess, VolumeMode
 from iolab.hosts.kubernetes.facts import pod_facts, pod_of_command
 from iolab.hosts.kubernetes.fleet import holder_identity, is_alive, remove_fleet
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
@@ -318,6 +318,15 @@ def test_a_volume_of_the_node_is_told_as_such(path: str, kind: str, which: str) 
     facts = pod_facts(MEASURED, "load", path, None, None, None)
     assert (facts.volume_kind, facts.volume_id) == (kind, which)
     assert facts.storage_key == (kind, which, "node1")
+
+
+def test_a_claim_that_may_not_be_read_and_a_missing_volume_are_told_apart() -> None:
+    hidden = pod_facts(MEASURED, "load", "/data", None, None, None)
+    assert (hidden.claim, hidden.volume_text) == ("data-p-0", "claim data-p-0")
+    missing = pod_facts(MEASURED, "side", "/data", None, None, None)
+    assert (missing.claim, missing.volume_kind) == ("", NO_VOLUME)
+    assert "container's own layer" in missing.volume_text
+    assert pod_facts(MEASURED, "side", None, None, None, None).volume_text == ""
 
 
 AWAY = "The connection to the server 10.96.0.1:443 was refused - did you specify the right host?"

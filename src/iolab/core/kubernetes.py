@@ -11,7 +11,11 @@ from iolab.text import counted_noun
 CONTAINER: Final = "load"
 """The container of iolab's own pods."""
 
+NO_VOLUME: Final = "none"
+"""The kind of volume of a target on the container's own layer."""
+
 _VOLUME_REMARKS: Final = {
+    NO_VOLUME: "the container's own layer",
     "emptyDir": "scratch space of the node, not of a storage class",
     "hostPath": "a directory of the node",
 }
@@ -121,7 +125,8 @@ class PodFacts(Record):
     """What the cluster tells of a host's pod and of the volume at its target; "" where it does not.
 
     `qos` is Guaranteed, Burstable or BestEffort. `volume_kind` is the CSI driver or the kind of a
-    volume in the tree (`local`, `hostPath`, `nfs`); `volume_id` its handle, path or server there.
+    volume in the tree (`local`, `hostPath`, `nfs`), `NO_VOLUME` where none is at the target;
+    `volume_id` its handle, path or server there. Who may not read a claim has its name alone.
     `pods_on_node` counts the other running pods of the node, None where they may not be listed.
     """
 
@@ -166,7 +171,8 @@ class PodFacts(Record):
         volume = " ".join(part for part in (self.volume_kind, self.volume_id) if part)
         remark = _VOLUME_REMARKS.get(self.volume_kind, "")
         parts = (self.class_text, f"{volume} ({remark})" if remark else volume)
-        return ", ".join(part for part in parts if part)
+        known = ", ".join(part for part in parts if part)
+        return known or (f"claim {self.claim}" if self.claim else "")
 
     @property
     def place_text(self) -> str:

@@ -177,7 +177,7 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
         hint = "Give a path on storage; what is measured here is a RAM disk."
         message = f"{source} is on memory: {target.layers_text}"
         yield Finding("file system", FindingState.NOTE, message, hint)
-    elif target.hidden and target.fs_type == OVERLAY:
+    elif target.fs_type == OVERLAY and (target.hidden or target.mount_point == "/"):
         hint = "Mount a volume there; until then results are of the container's own file system "
         hint += "and at best indicative."
         message = f"no volume is mounted at {path}: it is a container's own layer ({OVERLAY})"

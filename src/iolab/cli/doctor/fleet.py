@@ -204,10 +204,13 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     yield FleetFinding(names, Finding("pods", FindingState.OK, message))
     volumes = _hosts_by_value((pod.volume_text or UNKNOWN_TEXT, host) for pod, host in pods)
     message = _pod_values_text(volumes)
-    if any(pod.storage_class for pod, _ in pods):
+    classless = [pod for pod, _ in pods if not pod.storage_class]
+    if not classless:
         yield FleetFinding(names, Finding("volumes", FindingState.OK, message))
     else:
         hint = "Mount a claim of a storage class if one is to be measured."
+        if all(pod.claim and not pod.volume_kind for pod in classless):
+            hint = "Have the rights to read claims, volumes and classes given to see what it is."
         yield FleetFinding(names, Finding("volumes", FindingState.NOTE, message, hint))
     for group in shared_pod_storage({host.spec.name: host.facts for host in hosts}):
         hint = "Run one pod a node, or ask for volumes on disks of their own."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from iolab.core.kubernetes import PodFacts
+from iolab.core.kubernetes import NO_VOLUME, PodFacts
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, list_at, text_at, value_at
 from iolab.record import Record
 from iolab.text import excerpt
@@ -98,7 +98,7 @@ def pod_facts(
         qos=_excerpt_at(pod, "status", "qosClass"),
         cpu_limit=str(limits.get("cpu") or ""),
         memory_limit=str(limits.get("memory") or ""),
-        claim=_excerpt_at(claim, "metadata", "name"),
+        claim=claim_at(pod, container, path),
         storage_class=_excerpt_at(claim, "spec", "storageClassName"),
         provisioner=_excerpt_at(storage_class, "provisioner"),
         parameters=tuple(
@@ -166,8 +166,10 @@ def _volume_source(volume: Object) -> tuple[str, str]:
 
 
 def _inline_volume_source(pod: Object, container: str, path: str | None) -> tuple[str, str]:
-    """Of a volume that is written in the pod itself: `emptyDir`, `hostPath`, `nfs`."""
-    item = _volume_at(pod, container, path) or {}
+    """Of a volume that is written in the pod itself: `emptyDir`, `hostPath`, `nfs`, or of none."""
+    item = _volume_at(pod, container, path)
+    if item is None:
+        return ("", "") if path is None else (NO_VOLUME, "")
     if isinstance(item.get("emptyDir"), Mapping):
         is_memory = _excerpt_at(item, "emptyDir", "medium") == "Memory"
         return "emptyDir", "in memory" if is_memory else "on disk"
