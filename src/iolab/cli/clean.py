@@ -24,13 +24,13 @@ from iolab.cli.options import (
     store_keys,
 )
 from iolab.cli.output import is_removal_confirmed, print_json, print_message, print_renderables
+from iolab.core.host import HostKind, HostSpec
 from iolab.errors import ExitCode
 from iolab.study.inventory import is_namespace
 from iolab.text import one_line
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from iolab.core.host import HostSpec
     from iolab.errors import IolabError
     from iolab.hosts.answers import Leftovers
 
@@ -61,7 +61,6 @@ def clean(
     """
     import asyncio
 
-    from iolab.core.host import HostKind, HostSpec
     from iolab.session.discovery import list_or_remove_leftovers
 
     keys = store_keys(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from iolab.core.host import HostSpec
     from iolab.core.study import Study
-    from iolab.errors import Fault
     from iolab.study.inventory import Inventory
 
 SLURM: Final = "slurm"
@@ -208,8 +207,6 @@ def session_path(name: str) -> Path:
 
     newest = newest_session(Path())
     if newest is None:
-        from iolab.errors import UsageError
-
         raise UsageError(
             "There is no last session: no directory below this one is a session.",
             "Name the directory of one.",

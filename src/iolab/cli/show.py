@@ -23,6 +23,7 @@ from iolab.cli.output import (
     print_raw,
     print_renderables,
     print_result,
+    screen_height,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
@@ -163,7 +164,6 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise_points
-    from iolab.cli.output import screen_height
     from iolab.cli.results import is_unfinished, session_heading_lines
     from iolab.cli.session_screen import SessionScreen, session_screen_lines
     from iolab.registry import report_kinds

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.pairs import GainsByPair
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Result
@@ -55,7 +56,6 @@ from iolab.report.value import cost_capacity_rows
 from iolab.text import capitalised, counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
-    from iolab.analysis.pairs import GainsByPair
     from iolab.core.run import RunKey
     from iolab.report.brief import Brief, LoadReportKinds
     from iolab.report.charts.chart import Figure, ReportSection
@@ -120,8 +120,6 @@ class AnswerSource(Record, dict=True):
     @cached_property
     def gains_by_pair(self) -> GainsByPair:
         """See `Brief`."""
-        from iolab.analysis.pairs import GainsByPair
-
         return GainsByPair(self.study, self.points)
 
 
