@@ -139,6 +139,19 @@ def test_a_block_volume_is_measured_as_a_device(study: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
 
 
+def test_a_volume_of_a_csi_driver_is_measured_and_named(study: Path, tmp_path: Path) -> None:
+    """As a user that is not root: the volume is given to the group of the pod."""
+    out = tmp_path / "session"
+    words = ("--storage-class=csi", "--volume=1Gi", IMAGE, "--repeats=1", "--runtime=5s")
+    done = iolab("run", study, *words, "--out", out)
+    assert done.returncode == 0, done.stderr
+    (start,) = json.loads((out / "hosts.json").read_text("utf-8"))["starts"]
+    pod = start["facts"]["csi-0"]["pod"]
+    assert (pod["provisioner"], pod["volume_kind"]) == ("csi.iolab.test", "csi.iolab.test")
+    assert re.fullmatch(r"node\d/\d", pod["volume_id"])
+    assert pod["parameters"] == [["medium", "loop"]]
+
+
 def test_a_shared_volume_is_one_for_all_pods(study: Path, tmp_path: Path) -> None:
     words = ("--storage-class=fast", "--access=RWX", "--volume=1Gi", IMAGE, *SHORT)
     many = ("--pods=2", "--set=kubernetes.one_per_node=false")

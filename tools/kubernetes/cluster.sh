@@ -1,13 +1,13 @@
 #!/bin/bash
 # A real Kubernetes on this machine: a control plane and nodes in network namespaces of their own, with
 # local volumes of the classes "fast", "slow" (each of known I/Os a second), "standard", the default, and
-# "block". Needs root.
+# "block", and volumes of a CSI driver of the class "csi". Needs root.
 #   cluster.sh up | down | volumes | kill-node N | start-node N | kill-api | start-api
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 export PATH=$PATH:/usr/sbin:/sbin
 PER_NODE=3
-CLASSES="fast slow standard"
+CLASSES="fast slow standard csi"
 VOLUME_MIB=1536
 
 in_plane() { nsenter --net=/run/netns/iolab-kcp "$@"; }
@@ -174,10 +174,14 @@ volumes() {
     done
     there=$(kubectl get pv -o jsonpath='{.items[*].metadata.name}')
     {
+        printf -- '---\napiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: %s}\n' "$CSI_DRIVER"
+        printf 'spec: {attachRequired: false, fsGroupPolicy: File}\n'
         for class in $CLASSES block; do
             printf -- '---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata:\n  name: %s\n' "$class"
             [ "$class" = standard ] && printf '  annotations: {storageclass.kubernetes.io/is-default-class: "true"}\n'
-            printf 'provisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer\n'
+            provisioner=kubernetes.io/no-provisioner
+            [ "$class" = csi ] && provisioner=$CSI_DRIVER && printf 'parameters: {medium: loop}\n'
+            printf 'provisioner: %s\nvolumeBindingMode: WaitForFirstConsumer\n' "$provisioner"
             for n in $(seq "$NODES"); do
                 for k in $(seq "$PER_NODE"); do
                     [ "$class" = block ] && [ "$k" -gt 1 ] && continue
@@ -193,7 +197,9 @@ volumes() {
                     printf -- '---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s}\nspec:\n' "$class$n-$k"
                     printf '  capacity: {storage: %sMi}\n  volumeMode: %s\n' "$VOLUME_MIB" "$mode"
                     printf '  accessModes: [ReadWriteOnce, ReadWriteMany]\n  persistentVolumeReclaimPolicy: Retain\n'
-                    printf '  storageClassName: %s\n  local: {path: %s}\n' "$class" "$path"
+                    source="local: {path: $path}"
+                    [ "$class" = csi ] && source="csi: {driver: $CSI_DRIVER, volumeHandle: node$n/$k}"
+                    printf '  storageClassName: %s\n  %s\n' "$class" "$source"
                     printf '  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: ['
                     printf '{key: kubernetes.io/hostname, operator: In, values: [node%s]}]}]}}\n' "$n"
                 done

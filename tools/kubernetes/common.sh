@@ -9,6 +9,7 @@ NODES=${KUBERNETES_NODES:-3}
 # I/Os a second, each of reads and of writes, that the disks of the two classes are held to in a pod.
 FAST_IOPS=2000
 SLOW_IOPS=500
+CSI_DRIVER=csi.iolab.test
 BIN=$CACHE/bin
 RUN=$CACHE/cluster
 PKI=$RUN/pki

@@ -89,6 +89,7 @@ while :; do
     done
     sleep 2
 done &
+"$BIN/csi-driver" "$CSI_DRIVER" "node$number" "$RUN/volumes/csi$number" >>"$LOG/csi$number.log" 2>&1 &
 while :; do
     "$BIN/kubelet" --config=/run/kubelet.yaml --kubeconfig="$PKI/node$number.conf" \
         --hostname-override="node$number" --node-ip="10.99.0.1$number" --v=2 >>"$LOG/kubelet$number.log" 2>&1
