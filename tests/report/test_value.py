@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
 from iolab.report.charts.chart import ChartGroup, Markers
-from iolab.report.price_performance import price_performance_section
+from iolab.report.price_performance import price_performance_section, purchase_table
 from iolab.report.table import Table
 from iolab.report.value import cost_row
 from tests.report import shared
@@ -125,6 +125,11 @@ def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     levels[("plain", "rand-read-4k", 8)] = Level.INVALID
     (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_figures
     assert figure.finding == "Random read: 1.50 k IOPS (Fast), invalid."
+
+
+def test_the_cost_of_small_volumes_is_not_rounded_away() -> None:
+    month = configuration("plain", cost=ProcurementCost("EUR/month", 0.0, 0.0, 0.15))
+    assert told(purchase_table((month,)), "Storage") == ["0.15 EUR/month"]
 
 
 def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:

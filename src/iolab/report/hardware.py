@@ -20,7 +20,7 @@ from iolab.core.host import (
     TargetFacts,
 )
 from iolab.core.study import Study
-from iolab.report.numbers import DASH
+from iolab.report.numbers import DASH, money_text
 from iolab.report.table import Cell, Table, row_of_cells, select_columns, text_and_number_columns
 from iolab.study.targets import facts_by_host
 from iolab.text import counted_noun, list_text
@@ -37,9 +37,6 @@ HOSTS_SHOWN: Final = 6
 
 MODELS_SHOWN: Final = 4
 """Models of disks named for a host; the appendix lists every disk."""
-
-CENTS_BELOW: Final = 100.0
-"""Amounts of money below have three digits."""
 
 CLIENTS_MAX: Final = 16
 """Clients named for a configuration; a fleet's others are counted."""
@@ -454,14 +451,9 @@ def _cost_text(configuration: Configuration) -> str:
     if cost is None:
         return DASH
     return (
-        f"{_amount_text(cost.total)} {cost.currency} (servers {_amount_text(cost.servers)}, "
-        f"network {_amount_text(cost.network)}, storage {_amount_text(cost.storage)})"
+        f"{money_text(cost.total)} {cost.currency} (servers {money_text(cost.servers)}, "
+        f"network {money_text(cost.network)}, storage {money_text(cost.storage)})"
     )
-
-
-def _amount_text(amount: float) -> str:
-    """Money: whole from 100 on, as are prices of servers; of volumes three digits count."""
-    return f"{amount:,.0f}" if amount >= CENTS_BELOW else f"{amount:.3g}"
 
 
 def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:

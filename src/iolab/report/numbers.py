@@ -37,6 +37,9 @@ _EXACT_INTEGER_MAX: Final = 2**53
 DASH: Final = "–"
 """What stands where a number is not known or not supported by enough I/Os."""
 
+WHOLE_MONEY_MIN: Final = 100.0
+"""Amounts of money below have three digits."""
+
 TOO_FEW_REPEATS: Final = "too few repeats"
 
 REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
@@ -59,6 +62,11 @@ _UNIT_GAP: Final = re.compile(
 """Between a value and its unit, and between a unit's prefix and what it counts."""
 
 _AXIS_DISPLAY_NAMES: Final = {"vms_per_node": "VMs per node"}
+
+
+def money_text(amount: float) -> str:
+    """Money: whole from 100 on, as are prices of servers; of volumes three digits count."""
+    return f"{amount:,.0f}" if amount >= WHOLE_MONEY_MIN else f"{amount:.3g}"
 
 
 def round_floats(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape

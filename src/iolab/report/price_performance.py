@@ -34,7 +34,13 @@ from iolab.report.maxima import (
     statements_text,
     titles_by_id,
 )
-from iolab.report.numbers import DASH, metric_value_text, quotient_interval_text, quotient_text
+from iolab.report.numbers import (
+    DASH,
+    metric_value_text,
+    money_text,
+    quotient_interval_text,
+    quotient_text,
+)
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, list_text
 
@@ -346,7 +352,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
         if paid:
             parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
             currency = "" if cost is None else cost.currency
-            texts += [f"{part:,.0f} {currency}" for part in parts] or [DASH] * 4
+            texts += [f"{money_text(part)} {currency}" for part in parts] or [DASH] * 4
             texts += [
                 _per_money_text(values.get((configuration.id, name, SizeMeasure.COST)), currency)
                 for name in ("raw_tb", "usable_tb")
