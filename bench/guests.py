@@ -38,7 +38,7 @@ from iolab.core.events import (
 )
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
-from iolab.guests.guest import fleet_of_run
+from iolab.guests.guest import guest_fleet_of_run
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import open_hosts
 from iolab.registry import session_kinds, study_kinds
@@ -147,7 +147,7 @@ async def measured() -> Kept:
 
 def tell(kept: Kept) -> None:
     record = kept.record
-    fleet = fleet_of_run(record) if record else None
+    fleet = guest_fleet_of_run(record) if record else None
     if record is None or record.status is not RunStatus.DONE or fleet is None:
         sys.exit(f"guests: {record.failure if record else 'there was no run'}")
     starts_s = [(host.start_real_ns or 0) / 1e9 for host in record.hosts]

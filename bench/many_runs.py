@@ -34,7 +34,9 @@ def make_session(directory: Path, runs: int) -> None:
     for number in range(runs - 1):
         key = (digest_of(str(number // REPEATS)), number % REPEATS + 1)
         layout.run_directory(directory, key).mkdir(parents=True)
-        index.add_index_entry(directory, key, entry, index.ListedManifest(2, digest_of("manifest")))
+        index.add_index_entry(
+            directory, key, entry, index.IndexedManifest(2, digest_of("manifest"))
+        )
 
 
 def main() -> int:

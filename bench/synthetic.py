@@ -20,7 +20,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.compressed import CompressedBytes
 from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import (
-    CacheProof,
+    CacheDropProof,
     DeviceDelta,
     DirectionTotals,
     EngineOutput,
@@ -279,7 +279,7 @@ def _host_run(name: str, job: Job, load: _Load, start_ns: int) -> HostRun:
         ),
         devices=(moved,),
         extents=ExtentProof("fiemap", job.numjobs, size, size, 0, 0),
-        cache=CacheProof(
+        cache=CacheDropProof(
             requested=True,
             resident_bytes_before=0,
             resident_bytes_after=0,

@@ -28,4 +28,4 @@ def check_ready(study: Study, plan: Plan, *seen: Any, **more: Any) -> None:
 
 def study_schema() -> dict[str, Any]:
     """The JSON Schema of study files."""
-    return file.study_schema(study_kinds().file_form)
+    return file.study_schema(study_kinds().file_schema)

@@ -23,7 +23,7 @@ from bench.method.processes import PROCESSES, RHOS, correlated
 from bench.method.scenarios import RATE, Floats
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.stopping import RAW_BLOCK, StoppingRuleSettings
-from iolab.stats.quantiles import run_quantiles
+from iolab.stats.quantiles import latency_quantile_estimates
 from iolab.stats.stopping import (
     StoppingDecision,
     StoppingStatus,
@@ -151,7 +151,9 @@ def play_latency(task: LatencyTask) -> list[Coverage]:
         seed = [round(100 * task.rho), round(100 * task.spread), task.seconds, replicate]
         rng = np.random.default_rng(seed)
         counts = bins.counts(rng, draw(rng, task.seconds) - 1)
-        for q, one in zip(QUANTILES, run_quantiles(counts, MIDDLE_NS, QUANTILES, rng), strict=True):
+        for q, one in zip(
+            QUANTILES, latency_quantile_estimates(counts, MIDDLE_NS, QUANTILES, rng), strict=True
+        ):
             truth = _LATENCY_NS * math.exp(law.inv_cdf(q))
             low, high = one.low_ns, one.high_ns
             holds = low is not None and high is not None and low <= truth <= high

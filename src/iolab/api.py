@@ -26,7 +26,7 @@ from iolab.analysis.stored_results import results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
-from iolab.cli.pods import fleet_name_overrides
+from iolab.cli.pods import pod_fleet_identity_overrides
 from iolab.cli.run import create_session_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
@@ -73,7 +73,7 @@ class LeftoverWarning(UserWarning):
     """Something stayed on a host after a session; the text says what, why, and what to do."""
 
 
-class _Frames:
+class _FrameSource:
     """Columns of one length, which other libraries take as a frame."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ def _import_library(name: str) -> ModuleType:
         ) from error
 
 
-class Rows(_Frames, Sequence[T], Generic[T]):
+class Rows(_FrameSource, Sequence[T], Generic[T]):
     """Points or runs in the order in which they are shown; as a frame one row each."""
 
     __slots__ = ("_columns", "items")
@@ -134,16 +134,16 @@ class Rows(_Frames, Sequence[T], Generic[T]):
     @property
     def columns(self) -> dict[str, list[ExportValue]]:
         """The columns of `iolab export --format csv`; one with any text is text as a whole."""
-        return {name: _column_of_one_type(values) for name, values in self._columns().items()}
+        return {name: _single_type_column(values) for name, values in self._columns().items()}
 
 
-def _column_of_one_type(values: Sequence[ExportValue]) -> list[ExportValue]:
+def _single_type_column(values: Sequence[ExportValue]) -> list[ExportValue]:
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return list(values)
 
 
-class _Table(_Frames, Record):
+class _EvidenceTable(_FrameSource, Record):
     """A table of evidence whose fields are its columns."""
 
     @property
@@ -152,7 +152,7 @@ class _Table(_Frames, Record):
         return asdict(self)
 
 
-class Intervals(_Table):
+class Intervals(_EvidenceTable):
     """What each host completed in each interval, a row for each operation.
 
     `seq` counts a host's intervals from 0; `end_real_ns` is the host's clock at the end of one,
@@ -169,7 +169,7 @@ class Intervals(_Table):
     lat_sum_ns: Floats
 
 
-class Bins(_Table):
+class Bins(_EvidenceTable):
     """Latencies: `count` operations of an interval took from `lower_ns` to `upper_ns`."""
 
     host: Names
@@ -196,7 +196,7 @@ class Bins(_Table):
         return Histogram(dense_counts(bins, self.count[of_it])).percentile_ns(percent)
 
 
-class Telemetry(_Table):
+class Telemetry(_EvidenceTable):
     """What the hosts did over each step, as rates: a row for each device, metric and moment.
 
     `real_ns` is the host's clock at the end of a step of `span_ns`; the metrics are those of
@@ -212,7 +212,7 @@ class Telemetry(_Table):
     value: Floats
 
 
-class _Evidence:
+class _EvidenceSource:
     """Where a run's evidence is read: no part of what the run is, so it equals any other."""
 
     __slots__ = ("reader", "result")
@@ -222,7 +222,7 @@ class _Evidence:
         self.result = result
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Evidence)
+        return isinstance(other, _EvidenceSource)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -243,7 +243,7 @@ class Run(Record, dict=True):
     window_s: float
     metrics: Mapping[str, Metric]
     verdict: Verdict
-    _evidence: _Evidence
+    _evidence: _EvidenceSource
 
     @cached_property
     def intervals(self) -> Intervals:
@@ -280,14 +280,14 @@ class Run(Record, dict=True):
         series = derive_series(table, self._host_names.tolist())
         sizes = [len(counter.value) for counter in series]
 
-        def repeated_per_value(names: Sequence[str]) -> Names:
+        def names_per_value(names: Sequence[str]) -> Names:
             return np.repeat(np.array([*names, ""], dtype=np.object_)[:-1], sizes)
 
         return Telemetry(
-            host=repeated_per_value([counter.host for counter in series]),
-            scope=repeated_per_value([counter.scope for counter in series]),
-            name=repeated_per_value([counter.name for counter in series]),
-            metric=repeated_per_value([counter.metric for counter in series]),
+            host=names_per_value([counter.host for counter in series]),
+            scope=names_per_value([counter.scope for counter in series]),
+            name=names_per_value([counter.name for counter in series]),
+            metric=names_per_value([counter.metric for counter in series]),
             real_ns=_concatenated_or_empty([counter.real_ns for counter in series], np.int64),
             span_ns=_concatenated_or_empty([counter.span_ns for counter in series], np.int64),
             value=_concatenated_or_empty([counter.value for counter in series], np.float64),
@@ -305,7 +305,7 @@ class Run(Record, dict=True):
         """The operations of a stored column by their names."""
         distinct_codes, places = np.unique(operation_codes, return_inverse=True)
         words = [
-            report_kinds().operation_key(
+            report_kinds().operation_json_key(
                 self._evidence.reader.study, self._evidence.result, int(number)
             )
             for number in distinct_codes
@@ -404,7 +404,7 @@ class Session:
             window_s=result.window_s,
             metrics=result.metrics,
             verdict=result.verdict,
-            _evidence=_Evidence(self._reader, result),
+            _evidence=_EvidenceSource(self._reader, result),
         )
 
 
@@ -458,35 +458,37 @@ def run(
     if out_directory is not None:
         require_valid_output_path(out_directory)
         require_directory_or_nothing(out_directory)
-    sets = [f"{name}={_setting_text(value)}" for name, value in (settings or {}).items()]
+    sets = [f"{name}={_set_value_text(value)}" for name, value in (settings or {}).items()]
     options = StudyOptions(
         str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
     with collect_leftover_texts() as leftovers:
         try:
-            directory = _run_coroutine(lambda: _measure(options, out_directory))
+            directory = _run_coroutine(lambda: _measure_to_directory(options, out_directory))
         finally:
             for sentence in leftovers:
                 warnings.warn(sentence, LeftoverWarning, stacklevel=2)
     return load(directory)
 
 
-async def _measure(options: StudyOptions, out: Path | None) -> Path:
+async def _measure_to_directory(options: StudyOptions, out: Path | None) -> Path:
     """The directory of the session, which ran to its end, in pods where the study has such."""
     study = load_study(options)
     if study.kubernetes is not None:
-        study = load_study(options, assignments=await fleet_name_overrides(study.kubernetes))
+        study = load_study(
+            options, assignments=await pod_fleet_identity_overrides(study.kubernetes)
+        )
     directory, request = create_session_request(study, out)
     await run_session_with_view(request, LiveView())
     return directory
 
 
-def _setting_text(value: object) -> str:
+def _set_value_text(value: object) -> str:
     """A value as `--set` takes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return ",".join(map(_setting_text, value))
+        return ",".join(map(_set_value_text, value))
     return str(value)
 
 

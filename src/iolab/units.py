@@ -77,7 +77,7 @@ def parse_finite(text: str) -> float | None:
 
 def format_bytes(count: float) -> str:
     """A byte count in binary units, three digits or more: `4 KiB`, `1.5 GiB`, `1000 KiB`."""
-    return _scaled_text(count, _BINARY, "B", trimmed=True)
+    return _value_with_prefix_text(count, _BINARY, "B", trimmed=True)
 
 
 def format_rate_bytes(bytes_per_s: float, *, largest: float | None = None) -> str:
@@ -85,23 +85,23 @@ def format_rate_bytes(bytes_per_s: float, *, largest: float | None = None) -> st
 
     Numbers of a column are in the unit of its `largest`.
     """
-    return _scaled_text(bytes_per_s, _DECIMAL_RATES, "B/s", largest=largest)
+    return _value_with_prefix_text(bytes_per_s, _DECIMAL_RATES, "B/s", largest=largest)
 
 
 def format_count(count: float, *, largest: float | None = None) -> str:
     """A count or rate with an SI suffix: `5.20 M`, `393 k`, `87`; `largest` as above."""
-    return _scaled_text(count, _DECIMAL, "", largest=largest)
+    return _value_with_prefix_text(count, _DECIMAL, "", largest=largest)
 
 
 def format_ns(nanoseconds: float, *, largest: float | None = None) -> str:
     """A latency in the unit that reads best: `143 µs`, `1.40 ms`, `2.50 s`; `largest` as above."""
-    return _scaled_text(nanoseconds, _LATENCIES, "ns", largest=largest)
+    return _value_with_prefix_text(nanoseconds, _LATENCIES, "ns", largest=largest)
 
 
 def format_duration_s(seconds: float) -> str:
     """A span of time for people: `0.5 s`, `45 s`, `12 min`, `2 h 5 min`."""
     if abs(seconds) < 10:
-        return f"{_trimmed_text(_three_digits_text(round(seconds, 1)))} s"
+        return f"{_without_trailing_zeros(_three_digits_text(round(seconds, 1)))} s"
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -112,7 +112,7 @@ def format_duration_s(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def _scaled_text(
+def _value_with_prefix_text(
     number: float,
     scales: tuple[tuple[float, str], ...],
     unit: str,
@@ -136,7 +136,7 @@ def _scaled_text(
         return f"{significant_digits_text(number / divisor)} {unit}".rstrip()
     text = _three_digits_text(number / divisor)
     if trimmed or float(text) == 0 or float(number / divisor).is_integer():
-        text = _trimmed_text(text)
+        text = _without_trailing_zeros(text)
     return f"{text} {unit}".rstrip()
 
 
@@ -155,7 +155,7 @@ def significant_digits_text(number: float) -> str:
     return f"{number:.{2 - math.floor(math.log10(magnitude * 1.0005))}f}"
 
 
-def _trimmed_text(text: str) -> str:
+def _without_trailing_zeros(text: str) -> str:
     """The digits without zeros behind the point."""
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text

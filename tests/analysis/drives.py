@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from iolab.analysis.drive_pages import DATA_UNIT_BYTES, OCP_GUID, OCP_SMART, SMART
-from iolab.core.drive import DriveIdentity, DriveReading, DriveReadings, LogPage
+from iolab.core.drive import DriveIdentity, DriveReading, DriveReadingPair, LogPage
 from iolab.core.run import DeviceDelta
 
 DEVICE: Final = "nvme0n1"
@@ -72,7 +72,7 @@ def written_on(
     throttled_s: int = 0,
     cycles: int = 7,
     power_state: int = 0,
-) -> tuple[DeviceDelta, DriveReadings]:
+) -> tuple[DeviceDelta, DriveReadingPair]:
     """A run that wrote so much on the example drive, whose counters are else in order."""
     rounded_up = -(-block_bytes // DATA_UNIT_BYTES)
     step, start = 1 << 20, 10_000_000
@@ -86,4 +86,4 @@ def written_on(
         power_state=power_state,
     )
     delta = DeviceDelta(DEVICE, 0, block_bytes, 0, block_bytes // 4096)
-    return delta, DriveReadings(before, after)
+    return delta, DriveReadingPair(before, after)

@@ -26,7 +26,7 @@ from iolab.core.host import HostFacts, Role
 from iolab.core.kubernetes import PodFacts
 from iolab.core.metric import Level, Verdict
 from iolab.core.run import (
-    CacheProof,
+    CacheDropProof,
     DeviceDelta,
     DirectionTotals,
     EngineTotals,
@@ -40,7 +40,7 @@ from iolab.core.run import (
 from iolab.core.samples import CounterTable
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import Purge, TargetState
-from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_of_run
+from iolab.guests.guest import Accelerator, DiskKind, GuestCpuTime, guest_fleet_of_run
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.workload import Access, Job
 from iolab.loads.keyvalue.workload import (
@@ -330,14 +330,14 @@ STATE: Final = TargetState("c1", "c1", Purge.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * 
 
 def _guest(session: Session, **changes: Any) -> Session:
     """One guest of the second node is another."""
-    fleet = fleet_of_run(session.record)
+    fleet = guest_fleet_of_run(session.record)
     assert fleet is not None
     guests = (*fleet.guests[:-1], replace(fleet.guests[-1], **changes))
     return session.but(replace(session.record, fleet=replace(fleet, guests=guests)))
 
 
 def _settings(session: Session, **changes: Any) -> Session:
-    fleet = fleet_of_run(session.record)
+    fleet = guest_fleet_of_run(session.record)
     assert fleet is not None
     assert fleet.settings is not None
     settings = replace(fleet.settings, **changes)
@@ -605,7 +605,7 @@ PLANTED: Final = (
         lambda s: s.but(
             on(
                 s.record,
-                cache=CacheProof(
+                cache=CacheDropProof(
                     requested=False,
                     resident_bytes_before=4 * GIB,
                     resident_bytes_after=4 * GIB,
@@ -715,7 +715,9 @@ PLANTED: Final = (
                         *map(fleets.guest, fleets.GUESTS[:3]),
                         fleets.guest(
                             fleets.GUESTS[3],
-                            use=GuestUse(wall_s=32.0, vcpu_run_s=31.9, vcpu_wait_s=0.0, cpu_s=32.0),
+                            use=GuestCpuTime(
+                                wall_s=32.0, vcpu_run_s=31.9, vcpu_wait_s=0.0, cpu_s=32.0
+                            ),
                         ),
                     ),
                 )
@@ -960,7 +962,9 @@ PLANTED: Final = (
         INDICATIVE,
         "A guest's processors waited a third of the time for one of their node.",
         GUESTS,
-        lambda s: _guest(s, use=GuestUse(wall_s=32.0, vcpu_run_s=8.0, vcpu_wait_s=10.0, cpu_s=9.0)),
+        lambda s: _guest(
+            s, use=GuestCpuTime(wall_s=32.0, vcpu_run_s=8.0, vcpu_wait_s=10.0, cpu_s=9.0)
+        ),
     ),
     Planted(
         "thermal-throttling",
@@ -1206,7 +1210,7 @@ PLANTED: Final = (
         lambda s: s.but(
             on(
                 s.record,
-                cache=CacheProof(
+                cache=CacheDropProof(
                     requested=True,
                     resident_bytes_before=GIB,
                     resident_bytes_after=20 << 20,

@@ -18,7 +18,7 @@ from iolab.analysis.view import RunView
 from iolab.core import host as h
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.run import (
-    CacheProof,
+    CacheDropProof,
     DeviceDelta,
     DirectionTotals,
     EngineTotals,
@@ -210,7 +210,7 @@ def host_run(name: str = "local", bursts: Sequence[Burst] = (), **changes: Any) 
             ),
         ),
         extents=ExtentProof("fiemap", 4, 4 * GIB, 4 * GIB, 0, 0),
-        cache=CacheProof(
+        cache=CacheDropProof(
             requested=True, resident_bytes_before=GIB, resident_bytes_after=0, methods=()
         ),
         idle=PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=0.0),

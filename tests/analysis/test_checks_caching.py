@@ -13,7 +13,7 @@ from iolab.analysis.checks.bytes import (
     check_target_in_memory,
     check_unwritten_extents,
 )
-from iolab.core.run import CacheProof, DeviceDelta, ExtentProof
+from iolab.core.run import CacheDropProof, DeviceDelta, ExtentProof
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, GIB, JOB, WRITES, facts_of, healthy
 
@@ -23,7 +23,7 @@ READ_BYTES = 30 * 40_000 * 4096
 
 def cold(resident: int | None, moved: int = READ_BYTES) -> dict[str, object]:
     return {
-        "cache": CacheProof(True, GIB, resident, ()),  # noqa: FBT003
+        "cache": CacheDropProof(True, GIB, resident, ()),  # noqa: FBT003
         "devices": (DeviceDelta(DEVICE, moved, 0, 1, 1),),
     }
 

@@ -47,9 +47,9 @@ def test_only_the_measured_window_counts() -> None:
 
 def test_a_slow_sample_weighs_as_much_as_it_shares_with_the_window() -> None:
     """Ten seconds between samples, and only the last two of the first step belong to the run."""
-    idle_before = series("busy_share", [0.2, 0.99, 0.99])
+    idle_readings_before = series("busy_share", [0.2, 0.99, 0.99])
     ends = GO_NS + np.array([2, 12, 22], dtype=np.int64) * SECOND
-    slow = replace(idle_before, real_ns=ends, span_ns=np.full(3, 10 * SECOND))
+    slow = replace(idle_readings_before, real_ns=ends, span_ns=np.full(3, 10 * SECOND))
     answer = ask(check_cpu_bound_client, healthy(), telemetry=(slow,))
     assert answer.level is INDICATIVE
     assert answer.evidence["cores_busy_share"] == pytest.approx((2 * 0.2 + 20 * 0.99) / 22)

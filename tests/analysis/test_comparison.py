@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from iolab.analysis.comparison import compare_sides, track_history
+from iolab.analysis.comparison import compare_sides, find_history_changes
 from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.metric import Level, Metric, Result
@@ -134,7 +134,7 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     trees = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
     assert {one.phase_rate_key for one in trees} < set(keys)
     assert all(row.comparison.ratio == 1 for row in compared.rows)
-    tracked = track_history([one, replace(one, session="another")])
+    tracked = find_history_changes([one, replace(one, session="another")])
     assert [series.metric for series in tracked.metric_histories] == keys
 
 

@@ -34,7 +34,7 @@ def test_a_healthy_run_is_valid(record: RunRecord) -> None:
     verdict = verdict_of(view_of(record))
     assert verdict.objections == ()
     assert verdict.level is Level.VALID
-    asked = [check.code for check in CHECKS if not check.needs_course]
+    asked = [check.code for check in CHECKS if not check.needs_phases]
     assert [check.code for check in verdict.checks] == asked
 
 

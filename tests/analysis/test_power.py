@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.power import power_metrics, run_power
+from iolab.analysis.power import power_metrics, power_uses_of_run
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.power import PowerBoundary
 from iolab.hosts.rates import CounterSeries
@@ -20,14 +20,14 @@ RECORD = idling(FILES.record)
 
 
 def use_of(series: CounterSeries) -> PowerUse:
-    (use,) = run_power(view_of(RECORD, telemetry=(series,)))
+    (use,) = power_uses_of_run(view_of(RECORD, telemetry=(series,)))
     return use
 
 
 def metrics_of(*telemetry: CounterSeries, **rates: float) -> dict[str, Metric]:
     view = view_of(RECORD, telemetry=telemetry)
     metrics = {key: Metric(value, "") for key, value in rates.items()}
-    return power_metrics(view, run_power(view), metrics)
+    return power_metrics(view, power_uses_of_run(view), metrics)
 
 
 @pytest.mark.parametrize("lag_s", [0.0, 2.0, 5.0])

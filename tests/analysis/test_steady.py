@@ -86,7 +86,7 @@ def test_live_sees_the_seconds_that_are_stored() -> None:
     ended = 0
     for at, count in enumerate(counts, 1):
         rule.add_interval("c1", GO_NS + at * SECOND, SECOND, count)
-        if rule.is_finished:
+        if rule.is_satisfied:
             ended = at
             break
     steadiness = judge(record, {}).steadiness
@@ -101,7 +101,7 @@ def test_a_late_host_is_waited_for() -> None:
     assert rule.status_text == "first look at 60 s"
     for at, count in enumerate(noisy(150, seed=2), 1):
         rule.add_interval("far", GO_NS + at * SECOND, SECOND, count)
-    assert rule.is_finished
+    assert rule.is_satisfied
 
 
 def test_the_cut_and_what_follows_the_decision_do_not_count() -> None:
@@ -240,6 +240,6 @@ def test_a_live_run_says_that_it_is_too_correlated() -> None:
     rule = FleetStoppingRule(["c1"], RULE)
     for at, count in enumerate(correlated(200), 1):
         rule.add_interval("c1", GO_NS + at * SECOND, SECOND, count)
-    assert not rule.is_finished
+    assert not rule.is_satisfied
     assert rule.status_text.startswith("too correlated")
     assert rule.status_text.endswith("of 20 independent")

@@ -11,17 +11,17 @@ from iolab.analysis.quotients import (
     capacity_quotients,
     configuration_sizes,
     configurations_without_size,
+    configurations_without_subsets,
     cost_currencies,
     fleets_with_single_client,
     improvement_factor,
     improvement_over,
-    per_host_rate,
+    mean_rate_per_host,
     rate_quotients,
-    without_host_subsets,
 )
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 
 EUR = ProcurementCost("EUR", 90_000.0, 20_000.0, 90_000.0)
 WHOLE = Configuration("a", "A", ("c1", "c2"), "/t", 4, Capacity(400.0, 250.0), EUR)
@@ -48,7 +48,7 @@ def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -
 def test_a_latency_is_nobodys_share() -> None:
     slow = BestValue("a", "w", "lat_ns_mean", Metric(1e5, "ns"), hosts=2)
     assert rate_quotients([WHOLE], [slow]) == ()
-    assert per_host_rate(slow) is None
+    assert mean_rate_per_host(slow) is None
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_factor_reaches_as_far_as_both_intervals_allow() -> None:
         3.0, ""
     )
     assert improvement_factor(rate(300.0), rate(100.0, 80.0, 140.0)) == Metric(3.0, "")
-    assert improvement_factor(Metric(50.0, "ns"), Metric(100.0, "ns"), Better.LOWER) == Metric(
-        2.0, ""
-    )
+    assert improvement_factor(
+        Metric(50.0, "ns"), Metric(100.0, "ns"), BetterDirection.LOWER
+    ) == Metric(2.0, "")
     assert improvement_factor(rate(0.0), rate(1.0)) is None
     assert improvement_factor(Metric(None, "1/s"), rate(1.0)) is None
     assert improvement_factor(rate(3.0, 2.0, 4.0), rate(1.0, 0.0, 2.0)) == Metric(3.0, "")
@@ -114,7 +114,7 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
     ]
     owners = [one, four, elsewhere, other]
     (found,) = fleets_with_single_client(owners, maxima)
-    assert without_host_subsets(owners) == (four, elsewhere, other)
+    assert configurations_without_subsets(owners) == (four, elsewhere, other)
     assert (found.single_client.configuration, found.fleet.configuration) == ("one", "four")
     assert found.speedup.value == 3.0
     assert found.scaling_efficiency is not None

@@ -22,8 +22,8 @@ from iolab.analysis.drive_pages import (
     smart_counters,
 )
 from iolab.analysis.steady import judge_steadiness
-from iolab.analysis.wear import drive_wear_of_run, media_step_bytes, write_amplification
-from iolab.core.drive import DriveReading, DriveReadings, LogPage
+from iolab.analysis.wear import drive_wear_of_run, media_counter_step_bytes, write_amplification
+from iolab.core.drive import DriveReading, DriveReadingPair, LogPage
 from iolab.core.metric import DriveWear, MediaCounter
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.stopping import SteadinessStatus
@@ -41,11 +41,11 @@ from tests.analysis.records import healthy, view_of
 GB = 1_000_000_000
 
 
-def on_drive(delta: DeviceDelta, readings: DriveReadings) -> RunRecord:
+def on_drive(delta: DeviceDelta, readings: DriveReadingPair) -> RunRecord:
     return healthy(devices=(delta,), drives=(readings,))
 
 
-def wear_of(delta: DeviceDelta, readings: DriveReadings) -> DriveWear:
+def wear_of(delta: DeviceDelta, readings: DriveReadingPair) -> DriveWear:
     (wear,) = drive_wear_of_run(view_of(on_drive(delta, readings)))
     return wear
 
@@ -54,7 +54,7 @@ def recorded_wear(first: str, last: str) -> DriveWear:
     """Of QEMU's drive between two steps."""
     written = STEPS[last]["block_bytes"] - STEPS[first]["block_bytes"]
     delta = DeviceDelta("nvme0n1", 0, written, 0, 1)
-    return wear_of(delta, DriveReadings(recorded_reading(first), recorded_reading(last)))
+    return wear_of(delta, DriveReadingPair(recorded_reading(first), recorded_reading(last)))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_amplification_of_the_emulated_drive_is_found(last: str, expected: f
     assert after.counter is MediaCounter.FDP
     written = STEPS[last]["block_bytes"] - STEPS["new"]["block_bytes"]
     grown = after.written_bytes - before.written_bytes
-    found = write_amplification(written, grown, media_step_bytes(before, after))
+    found = write_amplification(written, grown, media_counter_step_bytes(before, after))
     assert found.low is not None
     assert found.high is not None
     assert found.low <= expected + 0.005
@@ -187,7 +187,7 @@ def test_what_could_not_be_read_is_said() -> None:
     denied: DriveReading = reading(fault=fault)
     assert wear_of(delta, replace(readings, before=denied)).reason == fault
     assert "not read again" in wear_of(delta, replace(readings, after=None)).reason
-    plain = DriveReadings(
+    plain = DriveReadingPair(
         reading(smart_page(5)), reading(smart_page(5 + 300 * GB // DATA_UNIT_BYTES))
     )
     assert "no counter of what its flash wrote" in wear_of(delta, plain).reason
@@ -222,6 +222,6 @@ def test_energy_is_told_where_the_drive_counts_it() -> None:
     units = 300 * GB // DATA_UNIT_BYTES
     before = reading(smart_page(5, energy_wh=100))
     after = reading(smart_page(5 + units, energy_wh=103))
-    energy = wear_of(delta, DriveReadings(before, after)).energy_wh
+    energy = wear_of(delta, DriveReadingPair(before, after)).energy_wh
     assert energy is not None
     assert (energy.value, energy.low, energy.high) == (3, 2, 4)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.steady import fleet_rate_series
 from iolab.analysis.sums import sum_measured_window
-from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_clock_ns, find_measured_part
+from iolab.analysis.window import EDGE_SLACK_NS, Window, find_measured_part, to_controller_clock_ns
 from iolab.core.metric import Level
 from iolab.core.samples import empty_bin_table, empty_interval_table
 from tests.analysis.records import GO_NS, SECOND, Burst, bursts_record, host_run, record_of
@@ -17,7 +17,7 @@ from tests.loads.fileio.test_checks_generator import CALM
 
 
 def test_a_clock_that_is_ahead_is_set_back() -> None:
-    ahead = controller_clock_ns(np.array([GO_NS + 7], dtype=np.int64), 7)
+    ahead = to_controller_clock_ns(np.array([GO_NS + 7], dtype=np.int64), 7)
     assert ahead.tolist() == [GO_NS]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.studies import published_ids
+from iolab.cli.studies import published_set_ids
 from tests.cli.command_line import make_session
 from tests.cli.in_process import call
 
@@ -16,7 +16,7 @@ SETS = Path(__file__).parents[2] / "studies" / "published"
 
 def test_all_published_sets_are_audited_by_default() -> None:
     told = json.loads(call("audit", "--json").stdout)
-    assert [one["name"] for one in told["sets"]] == list(published_ids())
+    assert [one["name"] for one in told["sets"]] == list(published_set_ids())
     assert all(one["outcomes"] for one in told["sets"])
 
 
@@ -129,7 +129,7 @@ def test_text_of_a_set_moves_no_terminal(tmp_path: Path) -> None:
 
 def test_the_references_are_listed_and_shown() -> None:
     listed = call("reference").stdout
-    assert all(name in listed for name in published_ids())
+    assert all(name in listed for name in published_set_ids())
     shown = call("reference", "ssd-cluster").stdout
     assert "5,200,000" in shown
     assert "14,323" in shown

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 import typer
 
-from iolab.cli.doctor.command import list_leftovers_command, report_readiness_and_exit
+from iolab.cli.doctor.command import leftovers_command_line, report_readiness_and_exit
 from iolab.cli.doctor.findings import (
     LEFTOVERS_TOPIC,
     OTHER_LOAD_TOPIC,
@@ -82,7 +82,7 @@ def test_a_relative_directory_of_hosts_is_refused(command: str) -> None:
 
 
 def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str]) -> None:
-    command = list_leftovers_command("/a b", None)
+    command = leftovers_command_line("/a b", None)
     report_readiness_and_exit(
         [Finding(LEFTOVERS_TOPIC, FindingState.NOTE, "1 scratch folder")], command
     )

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.cli.commands import COMMANDS, Command
-from iolab.cli.report import appendix_file
+from iolab.cli.report import appendix_path
 from iolab.cli.session import session_exit_code
 from iolab.cli.show import FailOnLevel
 from iolab.cli.studies import bundled_studies
@@ -279,7 +279,7 @@ def test_a_report_is_written_beside_its_session(session: Path, tmp_path: Path) -
 def test_a_report_is_written_in_every_form_asked_for(session: Path, tmp_path: Path) -> None:
     pdf, text = tmp_path / "brief.pdf", tmp_path / "brief.md"
     asked = ("--pdf", pdf, "--md", text, "--paper", "letter")
-    files = [str(file) for one in (pdf, text) for file in (one, appendix_file(one))]
+    files = [str(file) for one in (pdf, text) for file in (one, appendix_path(one))]
     assert document("report", session, *asked, "--json")["written"] == files
     assert all(Path(file).is_file() for file in files)
     assert pdf.read_bytes().startswith(b"%PDF-")

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from iolab.cli.doctor.findings import (
     FindingState,
-    counter_findings,
-    engine_findings,
-    machine_limit_and_fault_findings,
-    probe_findings,
+    device_counter_findings,
+    host_fact_findings,
+    program_findings,
     target_findings,
+    target_probe_findings,
 )
 from iolab.core.host import MachineFacts, TargetProbe, ToolFacts
 from tests.cli.command_line import SHAPE
@@ -42,7 +42,7 @@ def states(found: object) -> dict[str, FindingState]:
     ],
 )
 def test_fio(tool: ToolFacts, state: FindingState) -> None:
-    (found,) = engine_findings(replace(FACTS, tools=(tool,)))
+    (found,) = program_findings(replace(FACTS, tools=(tool,)))
     assert found.state is state
     assert found.is_engine_fault == (state is FindingState.FAULT)
     assert ("--engine native" in found.hint) == (state is FindingState.FAULT)
@@ -65,42 +65,44 @@ def test_a_directory() -> None:
 
 
 def test_direct_io_and_other_sessions() -> None:
-    assert states(list(probe_findings(FREE))) == {"O_DIRECT": FindingState.OK}
+    assert states(list(target_probe_findings(FREE))) == {"O_DIRECT": FindingState.OK}
     refused = replace(FREE, direct_error="Invalid argument (EINVAL)")
-    assert states(list(probe_findings(refused))) == {"O_DIRECT": FindingState.FAULT}
-    held = states(list(probe_findings(replace(FREE, held_by="session-9"))))
+    assert states(list(target_probe_findings(refused))) == {"O_DIRECT": FindingState.FAULT}
+    held = states(list(target_probe_findings(replace(FREE, held_by="session-9"))))
     assert held["other sessions"] is FindingState.FAULT
 
 
 def test_other_users_beside_a_session_are_noted_and_no_fault() -> None:
     theirs = replace(FREE, other_user="user 7, x", movable_by="/mnt belongs to user 7")
-    found = states(list(probe_findings(theirs)))
+    found = states(list(target_probe_findings(theirs)))
     assert found["owner"] is found["other users"] is FindingState.NOTE
     assert FindingState.FAULT not in found.values()
 
 
 def test_the_device_and_its_counters() -> None:
     rows = [[DISK, 1, 2, 3], ["sdz", 1, 2, 3]]
-    found = list(counter_findings(TARGET, {"disks": rows}))
+    found = list(device_counter_findings(TARGET, {"disks": rows}))
     assert states(found) == {"device": FindingState.OK, "counters": FindingState.OK}
-    found = list(counter_findings(TARGET, {"disks": [["sdz", 1]]}))
+    found = list(device_counter_findings(TARGET, {"disks": [["sdz", 1]]}))
     assert states(found)["counters"] is FindingState.FAULT
-    assert states(list(counter_findings(TARGET, {})))["counters"] is FindingState.FAULT
+    assert states(list(device_counter_findings(TARGET, {})))["counters"] is FindingState.FAULT
 
 
 def test_a_file_system_without_a_device_is_noted() -> None:
     bare = replace(TARGET, device=None, devices=())  # type: ignore[type-var]
-    assert states(list(counter_findings(bare, {"disks": []}))) == {"device": FindingState.NOTE}
+    assert states(list(device_counter_findings(bare, {"disks": []}))) == {
+        "device": FindingState.NOTE
+    }
 
 
 def test_a_machine_that_tells_its_name_is_named() -> None:
     machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
-    first, *_ = machine_limit_and_fault_findings(replace(FACTS, machine=machine))
+    first, *_ = host_fact_findings(replace(FACTS, machine=machine))
     assert tells(first.message, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    *_, last = machine_limit_and_fault_findings(replace(FACTS, faults=("DMI is closed.",)))
+    *_, last = host_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
     assert (last.state, last.message) == (FindingState.NOTE, "DMI is closed.")
 
 
@@ -114,7 +116,7 @@ def test_a_machine_that_gives_a_load_few_cores_says_how_many(
     cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
     found = [
         one.message
-        for one in machine_limit_and_fault_findings(replace(FACTS, cpu=cpu))
+        for one in host_fact_findings(replace(FACTS, cpu=cpu))
         if one.topic == "processors"
     ]
     assert len(found) == (told is not None)

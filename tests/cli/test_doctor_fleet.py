@@ -24,7 +24,7 @@ from iolab.core.host import (
 from iolab.core.kubernetes import NO_VOLUME, PodFacts
 from iolab.core.run import PreRunActivity
 from iolab.errors import HostError, IolabError
-from iolab.hosts.barrier import Outcomes
+from iolab.hosts.barrier import HostOutcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.message import Hello
 from iolab.session.discovery import HostActivity, InspectedHost
@@ -64,7 +64,7 @@ def host(
 
 
 def findings(*hosts: InspectedHost, **failed: IolabError) -> tuple[FleetFinding, ...]:
-    found = fleet_findings(Outcomes({host.spec.name: host for host in hosts}, failed))
+    found = fleet_findings(HostOutcomes({host.spec.name: host for host in hosts}, failed))
     assert all(item.finding.hint for item in found if item.finding.state is not FindingState.OK)
     return found
 
@@ -122,7 +122,7 @@ def test_another_instance_type_is_named() -> None:
     found = only("machine", host("a", **large), host("b", **small)).finding
     assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.message) == (FindingState.NOTE, True)
     hosts = [host("a", **large), host("b")]
-    seen = Outcomes({one.spec.name: one for one in hosts}, {})
+    seen = HostOutcomes({one.spec.name: one for one in hosts}, {})
     told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
     assert [one["machine"] for one in told] == ["Amazon EC2 i4i.2xlarge", None]
 
@@ -139,7 +139,7 @@ def test_what_clouds_tell_is_compared_but_for_the_names_of_volumes() -> None:
     assert alike.state is FindingState.OK
     other = only("cloud", first, host("b", **in_cloud("StandardSSD_LRS"))).finding
     assert other.state is FindingState.NOTE
-    seen = Outcomes({one.spec.name: one for one in hosts}, {})
+    seen = HostOutcomes({one.spec.name: one for one in hosts}, {})
     told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
     assert all("Premium_LRS 1024 GiB" in one["cloud"] for one in told)
 
@@ -258,7 +258,7 @@ def test_storage_nodes_are_compared_among_themselves_and_need_no_fio() -> None:
 def test_the_document_has_every_host_in_the_order_of_the_inventory() -> None:
     there = host("b", offset_ns=7)
     specs = (HostSpec("a", HostKind.LOCAL), there.spec)
-    seen = Outcomes({"b": there}, {"a": HostError("Gone.", "Look.")})
+    seen = HostOutcomes({"b": there}, {"a": HostError("Gone.", "Look.")})
     made = fleet_document(specs, seen)
     assert made["hosts"][0] == {"name": "a", "role": "client", "reached": False}
     assert made["hosts"][1]["clock_offset_ns"] == 7

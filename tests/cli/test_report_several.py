@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from iolab.cli.report import appendix_file
+from iolab.cli.report import appendix_path
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
@@ -34,7 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def text(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
     """The report on both as Markdown."""
     file = tmp_path_factory.mktemp("report") / "r.md"
-    assert report(*reversed(pair), "--md", file) == [str(file), str(appendix_file(file))]
+    assert report(*reversed(pair), "--md", file) == [str(file), str(appendix_path(file))]
     text = whole(file)
     assert "Sessions: 2: B and A" in text
     assert str(pair[0].parent) not in text
@@ -43,7 +43,7 @@ def text(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> s
 
 def whole(file: Path) -> str:
     """A brief with its appendix."""
-    return "".join(one.read_text(encoding="utf-8") for one in (file, appendix_file(file)))
+    return "".join(one.read_text(encoding="utf-8") for one in (file, appendix_path(file)))
 
 
 def deeper(plan: Plan) -> Plan:

@@ -19,7 +19,7 @@ from iolab.cli.results import (
     objection_lines,
     result_lines,
 )
-from iolab.cli.session_screen import DetailPart, SessionScreen, session_screen_lines
+from iolab.cli.session_screen import DetailSection, SessionScreen, session_screen_lines
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -210,7 +210,7 @@ def screen_lines(
         has_details=details,
     )
     parts = session_details(results) if details else ()
-    more = [DetailPart(title, lines) for title, lines in parts]
+    more = [DetailSection(title, lines) for title, lines in parts]
     return session_screen_lines(screen, ["heading", ""], more, height)
 
 

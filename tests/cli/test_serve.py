@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from iolab.cli.serve import report_command
+from iolab.cli.serve import html_report_argv
 from tests.cli.command_line import LIMIT_S
 
 
@@ -14,7 +14,7 @@ def test_a_report_imports_nothing_from_the_directory_that_is_served(tmp_path: Pa
     for name in ("typer.py", "iolab.py"):
         (tmp_path / name).write_text("raise SystemExit(99)")
     made = subprocess.run(
-        report_command(tmp_path / "none", tmp_path / "report.html"),
+        html_report_argv(tmp_path / "none", tmp_path / "report.html"),
         cwd=tmp_path,
         capture_output=True,
         timeout=LIMIT_S,

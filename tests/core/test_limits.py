@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from msgspec import ValidationError, convert
 
 from iolab.core import limits
-from iolab.core.compressed import unpack_frames
+from iolab.core.compressed import decompress_frames
 from iolab.core.generator import GeneratorTotals
 from iolab.core.libraries import LibraryUse, LoadedLibrary
 from iolab.core.toml import read_regular_file
@@ -336,7 +336,7 @@ def _unpacked(past: int) -> Outcome:
     )
     frames += pieces.compress(bytes(past)) + pieces.flush()
     try:
-        return len(unpack_frames(frames, limits.UNPACKED_BYTES_MAX)) > 0, ""
+        return len(decompress_frames(frames, limits.UNPACKED_BYTES_MAX)) > 0, ""
     except OSError as fault:
         return False, str(fault)
 

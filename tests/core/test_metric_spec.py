@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.metric_spec import (
-    Better,
+    BetterDirection,
     CombineRule,
     MetricSpec,
     declare_metrics,
@@ -16,7 +16,9 @@ from iolab.core.metric_spec import (
     metric_spec,
 )
 
-OWN = MetricSpec("queue_lat_ns_p99_share", "queue share", "share", Better.LOWER, CombineRule.MEAN)
+OWN = MetricSpec(
+    "queue_lat_ns_p99_share", "queue share", "share", BetterDirection.LOWER, CombineRule.MEAN
+)
 
 
 def test_a_declared_metric_is_what_its_kind_says() -> None:
@@ -28,21 +30,39 @@ def test_a_declared_metric_is_what_its_kind_says() -> None:
     assert declared_metric_keys_and_labels([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
     assert mean_latency_keys(["read_lat_ns_mean", OWN.key]) == ("read_lat_ns_mean",)
     with pytest.raises(ValueError, match=OWN.key):
-        declare_metrics([replace(OWN, better=Better.HIGHER)])
+        declare_metrics([replace(OWN, better=BetterDirection.HIGHER)])
 
 
 @pytest.mark.parametrize(
     ("key", "label", "unit", "better", "combine"),
     [
-        ("iops", "IOPS", "1/s", Better.HIGHER, CombineRule.RATE),
-        ("read_lat_ns_p99_9", "read p99.9 latency", "ns", Better.LOWER, CombineRule.QUANTILE),
-        ("file_create_ops_per_s", "file create ops", "ops/s", Better.HIGHER, CombineRule.RATE),
-        ("file_stat_ops_per_s_whole", "file stat ops", "ops/s", Better.HIGHER, CombineRule.RATE),
-        ("lat_ns_max", "max latency", "ns", Better.LOWER, CombineRule.EXTREME),
+        ("iops", "IOPS", "1/s", BetterDirection.HIGHER, CombineRule.RATE),
+        (
+            "read_lat_ns_p99_9",
+            "read p99.9 latency",
+            "ns",
+            BetterDirection.LOWER,
+            CombineRule.QUANTILE,
+        ),
+        (
+            "file_create_ops_per_s",
+            "file create ops",
+            "ops/s",
+            BetterDirection.HIGHER,
+            CombineRule.RATE,
+        ),
+        (
+            "file_stat_ops_per_s_whole",
+            "file stat ops",
+            "ops/s",
+            BetterDirection.HIGHER,
+            CombineRule.RATE,
+        ),
+        ("lat_ns_max", "max latency", "ns", BetterDirection.LOWER, CombineRule.EXTREME),
     ],
 )
 def test_metrics_of_operations_are_known_by_their_keys(
-    key: str, label: str, unit: str, better: Better, combine: CombineRule
+    key: str, label: str, unit: str, better: BetterDirection, combine: CombineRule
 ) -> None:
     spec = metric_spec(key)
     assert (spec.label, spec.unit) == (label, unit)

@@ -30,7 +30,7 @@ def test_memory_is_bounded_whatever_is_printed() -> None:
     most = 0
     for _ in range(200):
         packer.add(noise)
-        most = max(most, packer.held_bytes)
+        most = max(most, packer.buffered_bytes)
     packed = packer.finish()
     assert most <= limit + BLOCK_BYTES
     assert packed.truncated
@@ -45,7 +45,7 @@ def test_the_first_block_may_be_of_another_size() -> None:
     early, late = OutputCompressor(1 << 30, BLOCK_BYTES // 8), OutputCompressor(1 << 30)
     early.add(noise)
     late.add(noise)
-    assert early.held_bytes != late.held_bytes == len(noise)
+    assert early.buffered_bytes != late.buffered_bytes == len(noise)
     assert early.finish().decompress() == late.finish().decompress() == noise
 
 
@@ -53,7 +53,7 @@ def test_the_first_block_may_be_of_another_size() -> None:
 def test_another_size_is_damage(off: int) -> None:
     packed = CompressedBytes.compress(LINE * 100)
     with pytest.raises(ValueError, match="bytes that were written"):
-        replace(packed, size_bytes=packed.size_bytes + off).require_whole()
+        replace(packed, size_bytes=packed.size_bytes + off).require_intact()
 
 
 def test_damaged_frames_are_told() -> None:

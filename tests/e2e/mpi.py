@@ -22,7 +22,7 @@ from iolab.loads.metadata.mdtest import MdtestDriver
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, ReportedRate
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
-from iolab.targets.work_directory import WorkDirectory, scratch_name
+from iolab.targets.work_directory import WorkDirectory, scratch_folder_name
 from tests.needs import require
 from tests.plans import make_plan
 from tests.recorded import recorded
@@ -87,7 +87,11 @@ def planned(mdtest: Path, mpiexec: str, ranks: int, **options: str) -> PlannedRu
 async def take(host: Host, path: str) -> WorkDirectory:
     """The session's folder on a connected host."""
     message = await host.request(
-        "scratch_open", deadline_s=20, path=path, name=scratch_name(host.name), owner="a test"
+        "scratch_open",
+        deadline_s=20,
+        path=path,
+        name=scratch_folder_name(host.name),
+        owner="a test",
     )
     return WorkDirectory(host, read_answer(host.name, ScratchAnswer, message).dir, None, host.name)
 

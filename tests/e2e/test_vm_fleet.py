@@ -15,7 +15,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import LatencyLayer, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.workload import Direction
-from iolab.guests.guest import Accelerator, fleet_of_run
+from iolab.guests.guest import Accelerator, guest_fleet_of_run
 from tests.e2e.guest_sessions import NODES, Stored, iolab, left_on, study, workload
 from tests.e2e.targets import Target, xfs_on_loop
 
@@ -76,7 +76,7 @@ def test_every_run_is_done_by_a_guest_of_each_node(stored: Stored) -> None:
 
 def test_the_record_knows_all_of_its_guests(stored: Stored) -> None:
     for _, record, _ in stored.runs():
-        fleet = fleet_of_run(record)
+        fleet = guest_fleet_of_run(record)
         assert fleet is not None
         assert fleet.settings is not None
         assert (fleet.per_node, fleet.idle) == (1, ())
@@ -100,7 +100,7 @@ def test_an_emulated_fleet_says_so_and_is_no_more_than_indicative(
     said: tuple[Path, str], stored: Stored
 ) -> None:
     for _, record, result in stored.runs():
-        guest_fleet = fleet_of_run(record)
+        guest_fleet = guest_fleet_of_run(record)
         assert guest_fleet is not None
         if any(one.accelerator is Accelerator.TCG for one in guest_fleet.guests):
             assert stored.level_of(result, "emulated-guest").startswith("indicative")
@@ -157,7 +157,7 @@ def test_rates_of_nodes_add_up_to_the_fleet(stored: Stored) -> None:
 
 def test_a_limit_on_disks_is_what_each_guest_reaches(stored: Stored) -> None:
     for _, record, _ in stored.runs():
-        guest_fleet = fleet_of_run(record)
+        guest_fleet = guest_fleet_of_run(record)
         assert guest_fleet is not None
         for guest in guest_fleet.guests:
             # Four jobs at depth 1 could do more; emulation on a very busy machine may do less.
@@ -168,7 +168,7 @@ def test_a_limit_on_disks_is_what_each_guest_reaches(stored: Stored) -> None:
 def test_bytes_are_the_same_on_every_layer(stored: Stored) -> None:
     for _, record, result in stored.runs():
         assert not stored.level_of(result, "guest-bytes").startswith("invalid")
-        guest_fleet = fleet_of_run(record)
+        guest_fleet = guest_fleet_of_run(record)
         assert guest_fleet is not None
         for host, guest in zip(record.hosts, guest_fleet.guests, strict=True):
             assert host.totals is not None
@@ -180,7 +180,7 @@ def test_bytes_are_the_same_on_every_layer(stored: Stored) -> None:
 
 def test_latency_is_told_layer_by_layer(stored: Stored) -> None:
     for run, record, result in stored.runs():
-        guest_fleet = fleet_of_run(record)
+        guest_fleet = guest_fleet_of_run(record)
         assert guest_fleet is not None
         for host, guest in zip(record.hosts, guest_fleet.guests, strict=True):
             assert host.totals is not None

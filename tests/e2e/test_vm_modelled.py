@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.guests.guest import fleet_of_run
+from iolab.guests.guest import guest_fleet_of_run
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -38,7 +38,7 @@ def test_iops_grow_with_the_guests_as_the_model_says(tmp_path: Path) -> None:
     rates = {}
     for run, record, result in stored.runs():
         assert result.status is RunStatus.DONE, result.failure
-        guest_fleet = fleet_of_run(record)
+        guest_fleet = guest_fleet_of_run(record)
         assert guest_fleet is not None
         rates[run.point.per_node] = result.metrics["iops"].value or 0.0
         assert len(guest_fleet.guests) == run.point.per_node

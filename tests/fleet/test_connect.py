@@ -15,7 +15,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
 from iolab.hosts.push import CommandFiles, agent_binary, install_agent
-from iolab.hosts.ssh import SshRunner, command_line
+from iolab.hosts.ssh import SshRunner, quoted_command_line
 from iolab.hosts.ssh_host import SshConnections
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
 
@@ -149,7 +149,7 @@ def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: 
 @pytest.mark.parametrize("word", ["a b", "$HOME", "x;y", "`id`", "", "a'b", "*", "~", "a\nb"])
 def test_a_word_that_a_shell_might_change_is_never_sent(word: str) -> None:
     with pytest.raises(ValueError, match="is not a plain word"):
-        command_line("stat", word)
+        quoted_command_line("stat", word)
 
 
 def test_hosts_behind_one_jump_host_share_its_connection(fleet: Bed) -> None:

@@ -11,7 +11,7 @@ import pytest
 from iolab.core.metric import LatencyLayer
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.workload import Direction
-from iolab.guests.guest import fleet_of_run
+from iolab.guests.guest import guest_fleet_of_run
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 from tests.fleet.cluster_bed import ClusterBed, cluster, listing
 
@@ -45,7 +45,7 @@ def stored(made: ClusterBed, tmp_path_factory: pytest.TempPathFactory) -> Stored
 
 def served(record: RunRecord, direction: Direction, node: str = "") -> int:
     """Bytes that the hypervisors served, of all guests or those of a node."""
-    guest_fleet = fleet_of_run(record)
+    guest_fleet = guest_fleet_of_run(record)
     assert guest_fleet is not None
     guests = guest_fleet.runs_on_node(node) if node else guest_fleet.guests
     return sum(
@@ -101,7 +101,7 @@ def test_ports_carry_each_write_once(stored: Stored) -> None:
 def test_the_account_comes_out_even(stored: Stored) -> None:
     for _, record, result in stored.runs():
         assert not stored.level_of(result, "guest-bytes").startswith("invalid")
-        guest_fleet = fleet_of_run(record)
+        guest_fleet = guest_fleet_of_run(record)
         assert guest_fleet is not None
         for host, guest in zip(record.hosts, guest_fleet.guests, strict=True):
             assert host.totals is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.guests.guest import fleet_of_run
+from iolab.guests.guest import guest_fleet_of_run
 from tests.e2e.guest_sessions import Stored, iolab, study, workload
 from tests.fleet.bed import Bed, bed, route_of
 
@@ -41,7 +41,7 @@ def test_guests_of_an_inventory_take_the_place_of_those_of_the_study(tmp_path: P
         stored = Stored.at(tmp_path / "S")
         for run, record, result in stored.runs():
             assert result.status is RunStatus.DONE, result.failure
-            fleet = fleet_of_run(record)
+            fleet = guest_fleet_of_run(record)
             assert fleet is not None
             assert fleet.settings is None
             assert fleet.per_node == run.point.per_node == len(record.hosts)

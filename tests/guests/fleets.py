@@ -21,10 +21,10 @@ from iolab.guests.analysis import GuestAnalysis
 from iolab.guests.guest import (
     Accelerator,
     BlockCounts,
+    GuestCpuTime,
     GuestFleet,
     GuestRun,
     GuestSettings,
-    GuestUse,
 )
 from iolab.hosts.counter_names import CPU, DISK, GUEST, NIC
 from iolab.hosts.counter_names import GUESTS as COUNTED_GUESTS
@@ -57,7 +57,7 @@ AHEAD_NS: Final = 3600 * SECOND
 SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=1 << 28, disk_bytes=1 << 26)
 READS: Final = replace(JOB, iodepth=8, numjobs=1, block_bytes=BLOCK)
 WRITES: Final = replace(READS, access=Access.RANDWRITE)
-IDLE: Final = GuestUse(wall_s=32.0, vcpu_run_s=8.0, vcpu_wait_s=0.0, cpu_s=9.0)
+IDLE: Final = GuestCpuTime(wall_s=32.0, vcpu_run_s=8.0, vcpu_wait_s=0.0, cpu_s=9.0)
 
 
 def blocks(bytes_: int = READ, way: Direction = Direction.READ, lat_ms: float = 6) -> BlockCounts:

@@ -40,17 +40,17 @@ from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Axis, Direction, Workload
 from iolab.guests.guest import (
     Accelerator,
+    GuestCpuTime,
     GuestFleet,
     GuestRun,
     GuestSettings,
-    GuestUse,
-    fleet_of_run,
+    guest_fleet_of_run,
 )
 from iolab.guests.hosts import guest_specs
 from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Access, Job
 from iolab.store.documents import Manifest
-from iolab.study.targets import load_hosts
+from iolab.study.targets import load_host_names
 from tests.report.machines import GIB, facts_of
 from tests.report.synthetic import (
     GO_NS,
@@ -104,7 +104,7 @@ class GuestSource(Source):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         record = self.record(digest, repeat)
         plain = super().manifest(digest, repeat)
-        return replace(plain, fleet=fleet_of_run(record), bystanders=record.bystanders)
+        return replace(plain, fleet=guest_fleet_of_run(record), bystanders=record.bystanders)
 
     def _result(self, run: PlannedRun) -> Result:
         record = self.record(run.point.digest, run.repeat)
@@ -184,7 +184,7 @@ def _point(workload: Workload, values: tuple[int | str, ...]) -> Point:
 
 def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     """The record of plain load by these guests, with their nodes beside them."""
-    hosts = load_hosts(source.study, "default", run.point.per_node)
+    hosts = load_host_names(source.study, "default", run.point.per_node)
     own = replace(source.study.configurations[0], hosts=hosts)
     plain = record_of(replace(source, study=replace(source.study, configurations=(own,))), run)
     bystanders = tuple(
@@ -203,7 +203,7 @@ def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
             guest,
             source.study.host(guest).node,
             source.accelerator,
-            use=GuestUse(30.0, 20.0 + number, 0.4 + 0.1 * number, 31.5),
+            use=GuestCpuTime(30.0, 20.0 + number, 0.4 + 0.1 * number, 31.5),
             booted_s=1.6 + 0.2 * number,
         )
         for number, guest in enumerate(hosts)
@@ -270,7 +270,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     for number, node in enumerate(source.nodes):
         guests = (
             tuple(one.guest for one in lived.runs_on_node(node))
-            if (lived := fleet_of_run(record))
+            if (lived := guest_fleet_of_run(record))
             else ()
         )
         share = 1 / len(source.nodes)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from iolab.guests.kit.build import GuestKit, GuestKitBuilder, build_guest_kit
+from iolab.guests.kit.build import GuestKit, KitBuildEnvironment, build_guest_kit
 from iolab.guests.kit.debian import AptKernelSource, PathPrograms
 from iolab.guests.kit.image import KernelCompression
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -138,10 +138,10 @@ class KitBench:
         (self.told / "tree" / "lib/modules" / RELEASE / "kernel/drivers" / name).unlink()
 
     @property
-    def shop(self) -> GuestKitBuilder:
+    def shop(self) -> KitBuildEnvironment:
         programs = PathPrograms({"PATH": str(self.bin)}, extra_directories="")
         apt = AptKernelSource(programs, self.folder / "apt", self.folder / "system-lists")
-        return GuestKitBuilder(self.cache, programs, apt, self.agent)
+        return KitBuildEnvironment(self.cache, programs, apt, self.agent)
 
     def kit(self, package: str = "") -> GuestKit:
         """The kit, made if need be."""

@@ -14,7 +14,7 @@ from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import check_guest_bytes
 from iolab.guests.guest import DiskKind, GuestSettings
-from iolab.guests.nodes import fleet_bytes, guest_nodes, written_bytes_by_layer
+from iolab.guests.nodes import fleet_bytes, hypervisor_runs, written_bytes_by_layer
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import Burst
 from tests.guests.fleets import (
@@ -229,10 +229,10 @@ def test_writes_of_a_node_are_told_of_devices_that_are_its_own() -> None:
         run(job=WRITES, nodes=[node("n1", 0, 2 * READ), node("n2", devices=(own,))]),
         facts(one_kernel=True),
     )
-    assert [written_bytes_by_layer(apart, one).devices for one in guest_nodes(apart.record)] == [
-        2 * READ
-    ] * 2
+    assert [
+        written_bytes_by_layer(apart, one).devices for one in hypervisor_runs(apart.record)
+    ] == [2 * READ] * 2
     together = view(writes(1.0), facts(one_kernel=True))
     assert [
-        written_bytes_by_layer(together, one).devices for one in guest_nodes(together.record)
+        written_bytes_by_layer(together, one).devices for one in hypervisor_runs(together.record)
     ] == [None] * 2

@@ -23,7 +23,7 @@ from iolab.guests.analysis import (
     check_limited_disk,
     check_modelled_disk,
 )
-from iolab.guests.guest import Accelerator, DiskKind, GuestRun, GuestUse
+from iolab.guests.guest import Accelerator, DiskKind, GuestCpuTime, GuestRun
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.checks import check_littles_law
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
@@ -54,7 +54,7 @@ OF_GUESTS = (
     check_guest_starved,
     check_guest_bound,
 )
-USED = GuestUse(wall_s=32.0, vcpu_run_s=30.0, vcpu_wait_s=1.0, cpu_s=31.0)
+USED = GuestCpuTime(wall_s=32.0, vcpu_run_s=30.0, vcpu_wait_s=1.0, cpu_s=31.0)
 
 
 def ask(
@@ -274,7 +274,7 @@ def test_what_the_windows_edges_hide_is_granted() -> None:
     ],
 )
 def test_latency_that_the_hypervisor_knows_nothing_of(
-    below_ms: float, use: GuestUse | None, expected: Level
+    below_ms: float, use: GuestCpuTime | None, expected: Level
 ) -> None:
     odd = one_odd(blocks=(blocks(lat_ms=below_ms),), use=use)
     answer = ask(check_guest_bound, run(fleet=fleet_of(*odd)))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.core.events import Event, GuestBooted, Notice, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
-from iolab.guests.guest import fleet_of_run
+from iolab.guests.guest import guest_fleet_of_run
 from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import StopRequest
 from tests.fakes.fio import FakeLoad
@@ -123,7 +123,7 @@ def test_the_session_goes_on_without_a_guest_where_the_study_says_so() -> None:
     last = stage.records[-1]
     assert last.excluded_hosts == (AT_BOOT_ONE,)
     assert [host.host for host in last.hosts] == ["node-1-vm02", "node-2-vm01", "node-2-vm02"]
-    guest_fleet = fleet_of_run(last)
+    guest_fleet = guest_fleet_of_run(last)
     assert guest_fleet is not None
     assert len(guest_fleet.guests) == 3
 
@@ -148,7 +148,7 @@ def test_a_hypervisor_that_is_not_spoken_to_ends_nothing() -> None:
     stage = fleet(first_boot(AT_BOOT_ONE, FakeGuest(monitor=False)), per_node="[1]").play()
     assert stage.status is SessionStatus.DONE, stage.fault
     (record,) = stage.records
-    guest_fleet = fleet_of_run(record)
+    guest_fleet = guest_fleet_of_run(record)
     assert guest_fleet is not None
     mute, other = guest_fleet.guests
     assert (mute.blocks, bool(other.blocks)) == ((), True)
@@ -158,7 +158,7 @@ def test_a_hypervisor_that_is_not_spoken_to_ends_nothing() -> None:
 def test_a_hypervisor_that_is_lost_later_leaves_what_the_node_itself_tells() -> None:
     boots = first_boot(AT_BOOT_ONE, FakeGuest(answers=3))
     (record,) = fleet(boots, per_node="[1]").play().records
-    guest_fleet = fleet_of_run(record)
+    guest_fleet = guest_fleet_of_run(record)
     assert guest_fleet is not None
     mute, other = guest_fleet.guests
     assert (mute.blocks, bool(other.blocks)) == ((), True)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts, MemoryFacts, TargetProbe, ToolFacts
-from iolab.guests.guest import KIT_BYTES, image_bytes
+from iolab.guests.guest import KIT_BYTES, image_bytes_per_node
 from iolab.guests.problems import QEMU_BYTES, guest_faults, node_targets, required_node_programs
 from iolab.study.cost import with_free_space_margin
 from tests.guests.guest_studies import FLEET, with_hosts
@@ -116,7 +116,7 @@ def test_room_for_images_on_each_file_system() -> None:
 
 def test_copies_of_images_need_room_too_and_modelled_disks_none() -> None:
     study = load(REPLICAS + "replicas = 2\n")
-    assert image_bytes(study, 3) == 2 * 3 * (64 << 20)
+    assert image_bytes_per_node(study, 3) == 2 * 3 * (64 << 20)
     assert len(refused(both(with_free(600 << 20)), text=REPLICAS + "replicas = 2\n")) == 2
     assert refused(both(with_free(600 << 20))) == []
     modelled = FLEET + 'disk_kind = "modelled"\nlatency = "1ms"\n'

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.storage_bytes import distinct_devices
+from iolab.analysis.storage_bytes import distinct_device_deltas
 from iolab.core.metric import (
     CheckResult,
     HypervisorResult,
@@ -27,15 +27,15 @@ from iolab.core.metric import (
 )
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.guests.guest import GuestFleet, GuestRun, fleet_of_run
+from iolab.guests.guest import GuestFleet, GuestRun, guest_fleet_of_run
 from iolab.guests.report import EMULATED, fleet_caveat_texts, short_caveat_text, study_caveat_texts
 from iolab.guests.tables import (
     GUESTS_SHOWN,
     fleet_layer_latencies,
+    guest_placement_table,
+    guest_settings_table,
     guests_table,
     outliers_table,
-    placement_table,
-    settings_table,
     vcpu_wait_share,
     written_bytes_table,
 )
@@ -74,9 +74,9 @@ def test_guests_that_were_there_say_nothing_of_themselves() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
     assert (fleet_caveat_texts([told], {}), short_caveat_text([told], {})) == ((), "")
     assert fleet_caveat_texts([told], {"vm": facts_of("vm")}) == ()
-    assert settings_table(None) is None
+    assert guest_settings_table(None) is None
     assert guests_table(told) is None
-    assert rows_of(placement_table(told))[0]["Run by"] == "a hypervisor not ours"
+    assert rows_of(guest_placement_table(told))[0]["Run by"] == "a hypervisor not ours"
 
 
 def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
@@ -99,7 +99,7 @@ def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:
 
 
 def test_a_boot_may_take_as_long_as_was_written() -> None:
-    told = {one["What"]: one["Each guest"] for one in rows_of(settings_table(EMULATED_FLEET))}
+    told = {one["What"]: one["Each guest"] for one in rows_of(guest_settings_table(EMULATED_FLEET))}
     assert told["A boot may take"] == "150 s"
 
 
@@ -152,7 +152,7 @@ def test_what_stands_out_is_named_with_its_median(source: GuestSource) -> None:
 
 
 def test_a_waiting_guest_is_told_by_the_share_of_its_processors_time(source: GuestSource) -> None:
-    told = fleet_of_run(source.manifest(*key(source, -1)))
+    told = guest_fleet_of_run(source.manifest(*key(source, -1)))
     assert told is not None
     assert vcpu_wait_share(told.guests[1], told.settings) == pytest.approx(0.5 / 30 / 4)
     rows = rows_of(guests_table(told))
@@ -177,7 +177,7 @@ def test_few_clients_are_all_named() -> None:
     twice = replace(study, configurations=study.configurations * 2)
     (table,) = hardware_tables(twice, {})
     assert [cell.text for cell in table.rows[0]] == ["Clients", *["client-1 and client-2"] * 2]
-    assert [width for _, width, _ in table.merged_cells(table.rows[0])] == [1, 2]
+    assert [width for _, width, _ in table.cell_spans(table.rows[0])] == [1, 2]
 
 
 def test_a_disk_that_nodes_of_one_kernel_share_counts_once(source: GuestSource) -> None:
@@ -197,8 +197,8 @@ def test_devices_of_one_kernel_count_as_the_host_saw_them_that_saw_most() -> Non
     small, large = (DeviceDelta("sda", size, 0, 1, 0) for size in (10, 30))
     facts = {"a": facts_of("x"), "b": facts_of("x"), "c": facts_of("y")}
     hosts = [("a", (small,)), ("b", (large,)), ("c", (small,))]
-    assert distinct_devices(hosts, facts) == (large, small)
-    assert distinct_devices(hosts, {}) == (small, large, small)
+    assert distinct_device_deltas(hosts, facts) == (large, small)
+    assert distinct_device_deltas(hosts, {}) == (small, large, small)
 
 
 def key(source: GuestSource, index: int) -> tuple[str, int]:

@@ -15,11 +15,11 @@ from iolab.guests.guest import (
     Pinning,
 )
 from iolab.guests.hosts import image_directory, knee_guest_counts
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from iolab.study.schedule import expand_points, searches_in, shared_data_sets
 from iolab.study.targets import (
     hypervisors_of_study,
-    load_hosts,
+    load_host_names,
     monitored_host_specs,
     targets_of_study,
 )
@@ -77,7 +77,7 @@ def test_points_say_how_many_guests_of_a_node_take_part() -> None:
         *((8, 1), (8, 2), (8, 3)),
     ]
     assert points[0].title_text == "w iodepth=1 vms_per_node=1"
-    assert load_hosts(study, "default", 2) == (
+    assert load_host_names(study, "default", 2) == (
         *("node-1-vm01", "node-1-vm02"),
         *("node-2-vm01", "node-2-vm02"),
     )
@@ -152,7 +152,7 @@ def test_guests_that_exist_take_the_place_of_those_to_boot() -> None:
     )
     assert {target.path for target in targets_of_study(study)} == {"/data"}
     assert [spec.node for spec in study.hosts[2:]] == ["hv-1"] * 3 + ["hv-2"] * 3
-    assert load_hosts(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
+    assert load_host_names(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
 
 
 def test_configurations_may_name_the_nodes_of_guests_that_exist() -> None:
@@ -211,9 +211,9 @@ def test_forced_loads_are_the_first_listed_that_fill_what_is_known() -> None:
 
 def test_a_session_finds_its_study_again() -> None:
     booted = load(FLEET, "vm.iops=100", "workload.*.vms_per_node=1,2")
-    assert parse_study(booted.text, FILE, options_for_resume(booted)) == booted
+    assert parse_study(booted.text, FILE, overrides_for_resume(booted)) == booted
     used = with_hosts(FLEET)
-    assert parse_study(used.text, FILE, options_for_resume(used)) == used
+    assert parse_study(used.text, FILE, overrides_for_resume(used)) == used
 
 
 def test_the_command_line_names_the_nodes_path_and_no_device() -> None:

@@ -16,13 +16,13 @@ from iolab.guests.kit.image import (
     KernelCompression,
     KernelPayload,
     cpio_archive,
-    is_module,
+    decompress_content,
+    is_kernel_module_file,
+    kernel_module_name,
     kernel_payload,
-    module_name,
     modules_in_load_order,
     parse_ldd_output,
     supports_direct_boot,
-    unpack_content,
 )
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -40,7 +40,7 @@ ZSTD = b"(\xb5/\xfd" + b"not really"
 def test_a_kernel_that_python_unpacks(packing: KernelCompression, sectors: int) -> None:
     found = kernel_payload(bz_image(packed(packing, KERNEL), sectors=sectors))
     assert found.compression is packing
-    assert unpack_content(found.compression, found.content) == KERNEL
+    assert decompress_content(found.compression, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_kernel_for_a_program_comes_without_its_size(
     assert kernel_payload(bz_image(packed(packing, content))) == KernelPayload(packing, content)
     assert packing in PROGRAMS
     with pytest.raises(ValueError, match="needs a program"):
-        unpack_content(packing, content)
+        decompress_content(packing, content)
 
 
 def test_the_old_form_of_xz_is_unpacked_too() -> None:
     alone = lzma.compress(KERNEL, format=lzma.FORMAT_ALONE)
     found = kernel_payload(bz_image(alone + b"size"))
-    assert unpack_content(found.compression, found.content) == KERNEL
+    assert decompress_content(found.compression, found.content) == KERNEL
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_damage_is_found(packing: KernelCompression) -> None:
     content = bytearray(packed(packing, KERNEL))
     content[12:40] = bytes(28)
     with pytest.raises(ValueError, match=f"damaged {packing}"):
-        unpack_content(packing, bytes(content))
+        decompress_content(packing, bytes(content))
 
 
 @pytest.mark.parametrize(
@@ -275,5 +275,5 @@ def test_modules_that_depend_on_each_other_end() -> None:
     ],
 )
 def test_names_are_those_of_the_kernel(path: str, name: str) -> None:
-    assert is_module(path)
-    assert module_name(path) == name
+    assert is_kernel_module_file(path)
+    assert kernel_module_name(path) == name

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import HostError
-from iolab.guests.qemu import MonitorRefusalError, QmpClient, explaining_console_lines
+from iolab.guests.qemu import QmpClient, QmpCommandError, console_failure_text
 from iolab.hosts.message import HostLostError
 from tests.recorded import recorded
 
@@ -82,9 +82,9 @@ def test_the_words_of_a_real_one() -> None:
     async def conversation() -> None:
         qemu = Qemu(as_recorded)
         monitor = await qemu.open()
-        with pytest.raises(MonitorRefusalError, match="command no-such-command has not been found"):
+        with pytest.raises(QmpCommandError, match="command no-such-command has not been found"):
             await monitor.run_command("no-such-command", deadline_s=PATIENCE_S)
-        with pytest.raises(MonitorRefusalError, match="Device 'data-disk' not found"):
+        with pytest.raises(QmpCommandError, match="Device 'data-disk' not found"):
             await monitor.run_command(
                 "block-latency-histogram-set", {"id": "data-disk"}, deadline_s=PATIENCE_S
             )
@@ -211,7 +211,7 @@ def test_a_refusal_says_what_it_can_and_the_monitor_goes_on(error: object) -> No
             return line(id=command["id"], error=error) if command["id"] == 2 else done(command)
 
         monitor = await Qemu(refuse).open()
-        with pytest.raises(MonitorRefusalError) as fault:
+        with pytest.raises(QmpCommandError) as fault:
             await monitor.run_command("query-status", deadline_s=PATIENCE_S)
         assert "guest 'g0' refused 'query-status': " in fault.value.message
         assert fault.value.message.isprintable()
@@ -239,7 +239,7 @@ def test_who_does_not_greet_is_left() -> None:
 def test_capabilities_that_are_refused_leave_no_task() -> None:
     async def conversation() -> None:
         qemu = Qemu(lambda command: line(id=command["id"], error={"desc": "no"}))
-        with pytest.raises(MonitorRefusalError):
+        with pytest.raises(QmpCommandError):
             await qemu.open()
         assert qemu.closed
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -269,15 +269,15 @@ OURS = b"iolab-agent: the machine showed no port named agent within 60 s\n"
 
 
 def test_what_every_guest_says_explains_nothing() -> None:
-    assert explaining_console_lines(NO_PCI) == ""
-    assert explaining_console_lines(NO_PCI + KILLED) == KILLED.decode().strip()
+    assert console_failure_text(NO_PCI) == ""
+    assert console_failure_text(NO_PCI + KILLED) == KILLED.decode().strip()
 
 
 def test_a_panic_and_our_own_words_come_before_all_else() -> None:
-    said = explaining_console_lines(NO_PCI + KILLED + OURS + PANIC + b"[    2.3] Rebooting\r\n")
+    said = console_failure_text(NO_PCI + KILLED + OURS + PANIC + b"[    2.3] Rebooting\r\n")
     assert said == f"{OURS.decode().strip()} / {PANIC.decode().splitlines()[0]}"
 
 
 def test_else_the_last_lines_are_told() -> None:
-    assert explaining_console_lines(b"a\r\nb\n\nc\nd\x1b[0m\n") == "b / c / d\\x1b[0m"
-    assert explaining_console_lines(b"") == ""
+    assert console_failure_text(b"a\r\nb\n\nc\nd\x1b[0m\n") == "b / c / d\\x1b[0m"
+    assert console_failure_text(b"") == ""

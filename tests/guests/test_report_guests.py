@@ -13,7 +13,7 @@ from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.guests.charts import fleet_charts, group_chart_lines, highest_common_percentile_and_note
 from iolab.guests.groups import fleet_groups, node_timeline_run, runs_needing_manifests
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_of_run
+from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, guest_fleet_of_run
 from iolab.guests.report import EMULATED
 from iolab.guests.tables import guest_fleets_by_run
 from iolab.published.audit.document import read_published
@@ -329,7 +329,7 @@ def test_hostile_names_and_last_words_of_guests_are_only_words() -> None:
     source.results_given = (replace(died, status=RunStatus.FAILED, failure=EVERY), *others)
     source.settings = replace(EMULATED_FLEET, kernel=EVERY)
     for record_key, record in list(source.kept.items()):
-        told = fleet_of_run(record)
+        told = guest_fleet_of_run(record)
         assert told is not None
         guests = tuple(replace(one, guest=EVERY) for one in told.guests)
         nasty = replace(told, guests=guests, settings=source.settings)

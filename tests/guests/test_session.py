@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.core.events import Notice, SessionStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
-from iolab.guests.guest import Accelerator, fleet_of_run
+from iolab.guests.guest import Accelerator, guest_fleet_of_run
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from tests.fakes.script import FakeGuest, FakeScript
 from tests.guests.fleet import NODES, boots_of, emulated, fleet
@@ -28,7 +28,7 @@ def test_guests_are_booted_once_and_as_many_take_part_as_the_point_says() -> Non
 def test_a_record_tells_what_each_node_served_its_guests() -> None:
     stage = fleet().play()
     record = stage.records[0]
-    fleet_told = fleet_of_run(record)
+    fleet_told = guest_fleet_of_run(record)
     assert fleet_told is not None
     assert fleet_told.per_node == 1
     assert fleet_told.idle == ("node-1-vm02", "node-2-vm02")
@@ -76,7 +76,7 @@ def test_where_kvm_does_not_boot_guests_are_emulated_and_it_is_said() -> None:
     stage = fleet(emulated, per_node="[1]").play()
     assert stage.status is SessionStatus.DONE, stage.fault
     (record,) = stage.records
-    guest_fleet = fleet_of_run(record)
+    guest_fleet = guest_fleet_of_run(record)
     assert guest_fleet is not None
     assert {guest.accelerator for guest in guest_fleet.guests} == {Accelerator.TCG}
     told = [note.text for note in stage.notes.of(Notice) if "KVM" in note.text]
@@ -93,7 +93,7 @@ def test_where_kvm_is_slow_for_once_it_is_used_all_the_same() -> None:
         return FakeGuest(boots_s=12.0 if name == "kvm-trial" else 2.0)
 
     (record,) = fleet(slow, per_node="[1]").play().records
-    guest_fleet = fleet_of_run(record)
+    guest_fleet = guest_fleet_of_run(record)
     assert guest_fleet is not None
     assert {guest.accelerator for guest in guest_fleet.guests} == {Accelerator.KVM}
 
@@ -144,7 +144,7 @@ def test_guests_that_exist_are_used_and_their_places_told() -> None:
     stage.scripts = {name: FakeScript() for name in (*NODES, *(f"guest-{n}" for n in range(1, 5)))}
     stage.play()
     assert stage.status is SessionStatus.DONE, stage.fault
-    one, two = (fleet_of_run(record) for record in stage.records)
+    one, two = (guest_fleet_of_run(record) for record in stage.records)
     assert one is not None
     assert two is not None
     assert one.settings is None

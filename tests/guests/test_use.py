@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from iolab.errors import HostError
-from iolab.guests.blocks import guest_use_between
-from iolab.guests.guest import GuestUse
+from iolab.guests.blocks import guest_cpu_time_between
+from iolab.guests.guest import GuestCpuTime
 from iolab.hosts.answers import CpuUseAnswer, read_answer
 from iolab.hosts.message import Message
 from iolab.record import Record, field_names
@@ -41,21 +41,21 @@ def after(later: Later) -> CpuUseAnswer:
 
 
 def test_the_times_between_two_looks_in_seconds() -> None:
-    used = guest_use_between("g0", BEFORE, after(Later()))
-    assert used == GuestUse(wall_s=10.0, vcpu_run_s=4.0, vcpu_wait_s=1.5, cpu_s=5.0)
+    used = guest_cpu_time_between("g0", BEFORE, after(Later()))
+    assert used == GuestCpuTime(wall_s=10.0, vcpu_run_s=4.0, vcpu_wait_s=1.5, cpu_s=5.0)
 
 
 @pytest.mark.parametrize("name", ["vcpu_run_ns", "vcpu_wait_ns", "user_ns", "system_ns"])
 def test_what_the_kernel_does_not_count_is_nothing(name: str) -> None:
     unknown = {name: None}
     late = after(Later())
-    assert guest_use_between("g0", BEFORE, replace(late, **unknown)) is None
-    assert guest_use_between("g0", replace(BEFORE, **unknown), late) is None
+    assert guest_cpu_time_between("g0", BEFORE, replace(late, **unknown)) is None
+    assert guest_cpu_time_between("g0", replace(BEFORE, **unknown), late) is None
 
 
 def test_a_time_that_fell_is_a_fault() -> None:
     with pytest.raises(HostError, match="Guest 'g0' had used less time"):
-        guest_use_between("g0", BEFORE, after(Later(vcpu_run_ns=-1)))
+        guest_cpu_time_between("g0", BEFORE, after(Later(vcpu_run_ns=-1)))
 
 
 def header(**changes: object) -> dict[str, Any]:

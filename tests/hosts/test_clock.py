@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from iolab.hosts.clock import ROUND_TRIPS, ClockOffset, ClockStepMeter, measure_offset
+from iolab.hosts.clock import ROUND_TRIPS, ClockOffset, ClockStepMeter, measure_clock_offset
 from iolab.hosts.message import Message
 from tests.fakes.host import FakeHost
 from tests.fakes.script import LoopClock
@@ -32,7 +32,7 @@ class Uneven(FakeHost):
 
 
 def measured(*back_ms: int) -> ClockOffset:
-    return run_virtually(measure_offset(Uneven(*back_ms), LoopClock()))
+    return run_virtually(measure_clock_offset(Uneven(*back_ms), LoopClock()))
 
 
 def test_the_shortest_round_trip_tells_the_offset() -> None:
@@ -44,12 +44,15 @@ def test_the_shortest_round_trip_tells_the_offset() -> None:
 
 def test_a_second_look_ends_at_a_round_trip_like_that_of_the_first() -> None:
     host = Uneven(50, 7, 2, 300, 1, 90, 4, 40)
-    found = run_virtually(measure_offset(host, LoopClock(), earlier_rtt_ns=2 * MS))
+    found = run_virtually(measure_clock_offset(host, LoopClock(), earlier_rtt_ns=2 * MS))
     assert found.rtt_ns == 2 * MS
     assert host.back_ms == [300, 1, 90, 4, 40]
     # Where none is as short, the shortest of all counts.
     slow = Uneven(50, 7, 9, 300, 8, 90, 14, 40)
-    assert run_virtually(measure_offset(slow, LoopClock(), earlier_rtt_ns=2 * MS)).rtt_ns == 7 * MS
+    assert (
+        run_virtually(measure_clock_offset(slow, LoopClock(), earlier_rtt_ns=2 * MS)).rtt_ns
+        == 7 * MS
+    )
 
 
 def stepped(*pairs_ms: tuple[float, float]) -> int | None:

@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.kubernetes import NO_VOLUME, ClassPods, PodFleet, VolumeAccess, VolumeMode
-from iolab.hosts.kubernetes.facts import pod_facts, pod_of_command
+from iolab.core.kubernetes import NO_VOLUME, PodFleet, StorageClassPods, VolumeAccess, VolumeMode
+from iolab.hosts.kubernetes.facts import pod_facts, pod_reference_of_command
 from iolab.hosts.kubernetes.fleet import holder_identity, is_alive, remove_fleet
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
-from iolab.hosts.kubernetes.objects import fleet_text, lease_object, owned_objects, sample_objects
+from iolab.hosts.kubernetes.objects import (
+    dry_run_objects,
+    fleet_identity_text,
+    lease_object,
+    owned_objects,
+)
 from iolab.hosts.kubernetes.waiting import WaitReason, pod_snapshot, reasons_text
 
 FLEET = PodFleet(
@@ -22,8 +27,8 @@ FLEET = PodFleet(
     namespace="bench",
     context="",
     classes=(
-        ClassPods("fast", "fast", ("fast-0", "fast-1")),
-        ClassPods("slow", "slow", ("slow-0",)),
+        StorageClassPods("fast", "fast", ("fast-0", "fast-1")),
+        StorageClassPods("slow", "slow", ("slow-0",)),
     ),
     volume_bytes=1 << 30,
     volume_mode=VolumeMode.FILESYSTEM,
@@ -79,7 +84,7 @@ def test_a_shared_volume_is_one_claim_a_class() -> None:
 
 def test_a_block_volume_is_a_device_of_a_pod_that_is_root() -> None:
     block = replace(FLEET, volume_mode=VolumeMode.BLOCK, mount_path="/dev/iolab")
-    (sample, *_) = [item for item in sample_objects(block) if item["kind"] == "Pod"]
+    (sample, *_) = [item for item in dry_run_objects(block) if item["kind"] == "Pod"]
     (container,) = sample["spec"]["containers"]
     assert container["volumeDevices"] == [{"name": "data", "devicePath": "/dev/iolab"}]
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp"]
@@ -87,10 +92,10 @@ def test_a_block_volume_is_a_device_of_a_pod_that_is_root() -> None:
 
 
 def test_kept_pods_are_the_same_whatever_they_are_kept_or_waited_for() -> None:
-    assert fleet_text(FLEET) == fleet_text(replace(FLEET, keep=True, wait_s=1.0))
-    assert fleet_text(FLEET) != fleet_text(replace(FLEET, image="iolab:2"))
+    assert fleet_identity_text(FLEET) == fleet_identity_text(replace(FLEET, keep=True, wait_s=1.0))
+    assert fleet_identity_text(FLEET) != fleet_identity_text(replace(FLEET, image="iolab:2"))
     stored = lease_object(FLEET, "host/1/2", "2026-01-01T00:00:00.000000Z")
-    assert stored["metadata"]["annotations"] == {"iolab-fleet": fleet_text(FLEET)}
+    assert stored["metadata"]["annotations"] == {"iolab-fleet": fleet_identity_text(FLEET)}
 
 
 def pod(name: str, phase: str = "Pending", **status: Any) -> dict[str, Any]:
@@ -258,7 +263,7 @@ def test_a_dead_process_of_this_machine_is_dead_at_once() -> None:
     ],
 )
 def test_a_host_behind_kubectl_is_a_pod(command: str, found: tuple[str, ...] | None) -> None:
-    pod = pod_of_command(command.split())
+    pod = pod_reference_of_command(command.split())
     told = pod and (pod.kubectl.namespace, pod.kubectl.context, pod.pod, pod.container)
     assert told == found
 
@@ -307,7 +312,7 @@ def test_what_stands_behind_the_volume_is_in_the_facts() -> None:
     assert (facts.volume_kind, facts.volume_id) == ("csi.example", "vol-1")
     assert dict(facts.parameters) == {"type": "ssd", "adminSecretName": "(not stored)"}
     assert facts.pods_on_node == 3
-    assert facts.storage_key == ("csi.example", "vol-1")
+    assert facts.shared_volume_key == ("csi.example", "vol-1")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +322,7 @@ def test_what_stands_behind_the_volume_is_in_the_facts() -> None:
 def test_a_volume_of_the_node_is_told_as_such(path: str, kind: str, which: str) -> None:
     facts = pod_facts(MEASURED, "load", path, None, None, None)
     assert (facts.volume_kind, facts.volume_id) == (kind, which)
-    assert facts.storage_key == (kind, which, "node1")
+    assert facts.shared_volume_key == (kind, which, "node1")
 
 
 def test_a_claim_that_may_not_be_read_and_a_missing_volume_are_told_apart() -> None:

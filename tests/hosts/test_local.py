@@ -12,7 +12,7 @@ import pytest
 from iolab.core.host import HostKind, HostSpec, TargetProbe
 from iolab.errors import HostError
 from iolab.hosts.answers import read_answer, read_facts
-from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
+from iolab.hosts.clock import SYSTEM_CLOCK, measure_clock_offset
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
@@ -76,7 +76,7 @@ def test_facts_and_probe_fit_the_model(tmp_path: Path) -> None:
 
 def test_the_clock_of_this_machine_is_our_own() -> None:
     async def work(host: Host) -> None:
-        offset = await measure_offset(host, SYSTEM_CLOCK)
+        offset = await measure_clock_offset(host, SYSTEM_CLOCK)
         assert abs(offset.offset_ns) <= offset.error_ns
         assert 0 < offset.rtt_ns < 1_000_000_000
 

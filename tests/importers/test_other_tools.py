@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -234,16 +235,19 @@ def test_a_concurrency_beyond_all_bounds_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("packer", "packed"),
+    ("packer", "compress"),
     [
-        ("gzip", gzip.compress(b"text")),
-        ("bzip2", bz2.compress(b"text")),
-        ("xz", lzma.compress(b"")),
+        ("gzip", gzip.compress),
+        ("bzip2", bz2.compress),
+        ("xz", lzma.compress),
     ],
+    ids=["gzip", "bzip2", "xz"],
 )
-def test_files_that_others_compressed_are_named(packer: str, packed: bytes, tmp_path: Path) -> None:
+def test_files_that_others_compressed_are_named(
+    packer: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
     path = tmp_path / "log"
-    path.write_bytes(packed)
+    path.write_bytes(compress(b"text"))
     (fault,) = read_foreign_files([path], IMPORTERS).faults
     assert packer in fault.message
 

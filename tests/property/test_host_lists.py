@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.host import HostKind
-from iolab.study.inventory import mpi_inventory, parse_inventory, read_allocation, slurm_inventory
+from iolab.study.inventory import (
+    mpi_inventory,
+    parse_inventory,
+    read_slurm_allocation,
+    slurm_inventory,
+)
 
 PREFIXES = st.from_regex(r"[a-z][a-z0-9]{0,6}-", fullmatch=True)
 NUMBERS = st.lists(st.integers(0, 9999), min_size=1, max_size=60, unique=True)
@@ -32,7 +37,7 @@ def test_a_list_of_nodes_is_read_as_it_was_written(
     prefix: str, numbers: list[int], width: int
 ) -> None:
     nodes = folded(prefix, numbers, width)
-    allocation = read_allocation({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": nodes})
+    allocation = read_slurm_allocation({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": nodes})
     names = [f"{prefix}{number:0{width}}" for number in sorted(numbers)]
     assert list(allocation.nodes) == names
     inventory = slurm_inventory(allocation)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from iolab.errors import StudyError
 from iolab.loads.keyvalue.table import BENCHMARKS, WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import Distribution, KeyValueJob, ServerKind, YcsbJob
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
 
@@ -40,7 +40,7 @@ def test_every_valid_study_of_db_bench_is_planned_as_written(
     assert {(job.workload, job.loaded.bloom_bits) for job in jobs} == {(name, bits)}
     assert len({point.digest for point in plan.points}) == len(jobs)
     assert plan.budget.seconds > 0
-    again = parse_study(study.text, "s.toml", options_for_resume(study))
+    again = parse_study(study.text, "s.toml", overrides_for_resume(study))
     assert (again, make_plan(again)) == (study, plan)
 
 
@@ -59,7 +59,7 @@ def test_every_valid_study_of_ycsb_is_planned_as_written(
     assert [job.threads for job in jobs] == threads
     assert all(abs(sum(share for _, share in job.mix) - 1) < 1e-9 for job in jobs)
     assert {job.distribution for job in jobs} == {distribution}
-    again = parse_study(study.text, "s.toml", options_for_resume(study))
+    again = parse_study(study.text, "s.toml", overrides_for_resume(study))
     assert (again, make_plan(again)) == (study, plan)
 
 

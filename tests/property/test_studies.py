@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import StudyError
 from iolab.loads.fileio.workload import Access, Job
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from iolab.study.schedule import expand_points
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL
@@ -75,7 +75,7 @@ def test_every_valid_study_is_planned_as_written(
         data_set = plan.data_set(point.data_set)
         assert data_set.file_bytes == Job.require_type(point.job).file_bytes
         assert data_set.numjobs >= Job.require_type(point.job).numjobs
-    again = parse_study(study.text, "s.toml", options_for_resume(study))
+    again = parse_study(study.text, "s.toml", overrides_for_resume(study))
     assert (again, make_plan(again)) == (study, plan)
 
 

@@ -103,7 +103,7 @@ def published_session() -> Source:
     owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in published_configurations(given))
     workloads = tuple(
         workload(str(one["id"]), str(one["id"]), job(Access(one["rw"]), 4096), DEPTHS, _kind(one))
-        for one in given.tables_of_array("workload")
+        for one in given.array_tables("workload")
     )
     found = source_of(study_of("ssd-cluster", "SSDs", "?", owners, workloads), seconds=2)
     results = tuple(

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from iolab.cli.studies import open_published
+from iolab.cli.studies import read_published_set
 from iolab.core.metric import Level, Metric
 from iolab.published.comparison import comparison_section, measured_counterpart_text
 from iolab.published.sets import PublishedReference
@@ -33,7 +33,7 @@ def depths() -> Brief:
 
 
 def section(brief: Brief, name: str, only: str = "") -> ReportSection:
-    told = PublishedReference(open_published(name), only)
+    told = PublishedReference(read_published_set(name), only)
     return comparison_section(told, brief)
 
 
@@ -106,7 +106,9 @@ def test_what_differs_in_hardware_and_method() -> None:
 def test_every_form_has_the_section() -> None:
     told = replace(
         indicators(),
-        sections=(partial(comparison_section, PublishedReference(open_published("cluster-kpi"))),),
+        sections=(
+            partial(comparison_section, PublishedReference(read_published_set("cluster-kpi"))),
+        ),
     )
     page = shared.drawn(shared.undrawn(told))
     assert '<section id="against">' in page

@@ -11,7 +11,7 @@ from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import AnswerKind, Study
 from iolab.report.answer import (
@@ -37,7 +37,13 @@ from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.other_load import other_load_sentence
 from iolab.report.phrases import Objection
 from iolab.report.provenance import repeats_sentence, scale_changes, scale_sentence
-from iolab.report.table import Cell, Table, compact_table, row_of_cells, text_and_number_columns
+from iolab.report.table import (
+    Cell,
+    Table,
+    row_of_cells,
+    table_without_constant_columns,
+    text_and_number_columns,
+)
 from tests.facts import tells
 from tests.report import growing, shared
 
@@ -59,7 +65,7 @@ def figure(
     reason = ("", "") if level is Level.VALID else ("run-too-short", "It was short.")
     metric = Metric(value, unit, low, high, n)
     latencies = (("mean", "1 ms"),)
-    better = Better.LOWER if unit == "ns" else Better.HIGHER
+    better = BetterDirection.LOWER if unit == "ns" else BetterDirection.HIGHER
     place = (title, title, owner)
     return BestFigure(*place, metric, latencies, "", level, None, reason, missing, better)
 
@@ -276,10 +282,12 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
         text_and_number_columns(("Run",), ("IOPS", "n", "p99")),
         tuple(row_of_cells(name, rate, "3", DASH) for name, rate in (("a", "1 k"), ("b", "2 k"))),
     )
-    compact = compact_table(table)
+    compact = table_without_constant_columns(table)
     assert [column.title for column in compact.columns] == ["Run", "IOPS"]
     assert compact.title == "Runs (all rows: n: 3)"
-    assert compact_table(replace(table, rows=table.rows[:1])).columns == table.columns
+    assert (
+        table_without_constant_columns(replace(table, rows=table.rows[:1])).columns == table.columns
+    )
 
 
 def test_each_level_has_its_own_reasons() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level
 from iolab.report.best import BestFigure
-from iolab.report.blocks import Heading, Paragraph, brief_blocks, in_reading_order
+from iolab.report.blocks import Heading, Paragraph, blocks_in_reading_order, brief_blocks
 from iolab.report.brief import Brief
 from iolab.report.conclusion import conclusion_sentences
 from iolab.report.matrix import workload_rows
@@ -104,7 +104,7 @@ def test_it_stands_on_the_first_page_and_begins_the_bottom_line() -> None:
         page = build_report_page(brief)
         text = page.answer.conclusion
         assert text
-        blocks = list(in_reading_order(brief_blocks(brief, page)))
+        blocks = list(blocks_in_reading_order(brief_blocks(brief, page)))
         places = [
             at
             for at, block in enumerate(blocks)

@@ -19,11 +19,11 @@ from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted
 from iolab.report.matrix import matrix_table, workload_rows
 from iolab.report.narrative import configuration_names, finding_sentence
 from iolab.report.phrases import (
+    configuration_titles_if_several,
     merge_objections,
     objection_runs_text,
     result_run_text,
     run_with_configuration_text,
-    titles_if_several,
 )
 from tests.facts import tells
 from tests.report.studies import one_configuration, sweep
@@ -263,7 +263,7 @@ def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
 
 def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
     source = sweep(("alpha", "beta"), seconds=20)
-    names = titles_if_several(source.study)
+    names = configuration_titles_if_several(source.study)
     (first, *_) = source.results()
     assert names == {one.id: one.title for one in source.study.configurations}
     assert names[first.configuration] != first.configuration
@@ -272,5 +272,5 @@ def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
         == f"{result_run_text(first)} of {names[first.configuration]}"
     )
     assert run_with_configuration_text(
-        first, titles_if_several(sweep(seconds=20).study)
+        first, configuration_titles_if_several(sweep(seconds=20).study)
     ) == result_run_text(first)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level
-from iolab.report.blocks import Columns, Heading, Paragraph, Style
+from iolab.report.blocks import Heading, Paragraph, ParagraphStyle, SideBySideBlocks
 from iolab.report.brief import Brief
 from iolab.report.formats.html import (
     content_security_policy,
@@ -270,8 +270,8 @@ def test_limits_stand_open_on_a_phone_and_caveats_fold() -> None:
 
 
 def test_what_was_measured_stands_above_the_answer_in_its_section() -> None:
-    warning = Paragraph("Measured on loop1.", Style.ALERT)
-    answer = Columns((Heading("Answer", 1, "answer"),), (Heading("Trust", 1, "trust"),))
+    warning = Paragraph("Measured on loop1.", ParagraphStyle.ALERT)
+    answer = SideBySideBlocks((Heading("Answer", 1, "answer"),), (Heading("Trust", 1, "trust"),))
     (first,) = page_sections((warning, answer))
     assert first.blocks == (warning, answer)
     told, _ = page_sections((Paragraph("Own words."), answer))

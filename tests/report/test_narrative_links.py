@@ -10,8 +10,8 @@ from iolab.report.narrative import (
     LINKS_MAX,
     SENTENCES_SHOWN,
     LinkedSentence,
+    factor_out_common_doubt,
     linked_sentences,
-    without_common_doubt,
 )
 from tests.report import shared
 from tests.report.made import build_brief
@@ -57,13 +57,13 @@ def test_runs_are_named_with_their_configuration_where_there_are_several() -> No
 def test_a_doubt_of_all_findings_is_told_once_and_one_of_some_with_each() -> None:
     doubtful = LinkedSentence("a: The best is 1. This is indicative only.", (), "")
     sure = LinkedSentence("b: The best is 2.", (), "")
-    shorter, note = without_common_doubt(
+    shorter, note = factor_out_common_doubt(
         (doubtful, replace(doubtful, text=f"b{doubtful.text[1:]}"))
     )
     assert [item.text for item in shorter] == ["a: The best is 1.", "b: The best is 1."]
     assert "indicative" in note
     for some in ((doubtful, sure), (doubtful,), ()):
-        assert without_common_doubt(some) == (some, "")
+        assert factor_out_common_doubt(some) == (some, "")
 
 
 def test_hostile_titles_stay_text_in_sentences() -> None:

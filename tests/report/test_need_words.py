@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from iolab.analysis.findings import Need
+from iolab.analysis.findings import BuyerNeed
 from iolab.core.metric import Level
 from iolab.report.narrative import recommendation_sentence
 from iolab.report.phrases import ConfigurationNames
@@ -19,7 +19,7 @@ NAMES = ConfigurationNames({name: name.capitalize() for name in RATES})
 RATES_ALONE = ("performance", "Performance", "1.84×", "High-capacity", "3 workloads")
 
 
-def told(found: Need, prices: Mapping[str, float] | None, *facts: str) -> bool:
+def told(found: BuyerNeed, prices: Mapping[str, float] | None, *facts: str) -> bool:
     return tells(recommendation_sentence(needs(prices)[found], NAMES), *facts)
 
 
@@ -27,27 +27,27 @@ def test_with_costs() -> None:
     each = ("1000 EUR", "1.11×", "Mainstream", "3 workloads")
     shares = ("78 %", "100 %", "79 %", "1000 EUR", "Performance", "45 %")
     size = ("High-capacity", "1.08 TB", "1000 EUR", "1.28×", "Mainstream")
-    assert told(Need.CAPACITY, PRICES, "capacity", *size)
-    assert told(Need.PERFORMANCE, PRICES, *RATES_ALONE)
-    assert told(Need.VALUE, PRICES, "per cost", "Performance", *each)
-    assert told(Need.BALANCE, PRICES, "all-round", "Mainstream", *shares)
+    assert told(BuyerNeed.CAPACITY, PRICES, "capacity", *size)
+    assert told(BuyerNeed.PERFORMANCE, PRICES, *RATES_ALONE)
+    assert told(BuyerNeed.VALUE, PRICES, "per cost", "Performance", *each)
+    assert told(BuyerNeed.BALANCE, PRICES, "all-round", "Mainstream", *shares)
 
 
 def test_without_costs() -> None:
     shares = ("100 %", "60 %", "49 %", "Mainstream", "31 %")
-    assert told(Need.CAPACITY, None, "High-capacity", "973 TB", "3.20×", "Mainstream", "costs")
-    assert told(Need.PERFORMANCE, None, *RATES_ALONE)
-    assert told(Need.BALANCE, None, "High-capacity", *shares, "costs")
+    assert told(BuyerNeed.CAPACITY, None, "High-capacity", "973 TB", "3.20×", "Mainstream", "costs")
+    assert told(BuyerNeed.PERFORMANCE, None, *RATES_ALONE)
+    assert told(BuyerNeed.BALANCE, None, "High-capacity", *shares, "costs")
     assert "EUR" not in "".join(recommendation_sentence(one, NAMES) for one in needs().values())
 
 
 def test_what_intervals_do_not_support_is_inconclusive() -> None:
     near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
     both = ("Performance", "Mainstream")
-    found = needs(rates=near, width=0.02)[Need.PERFORMANCE]
+    found = needs(rates=near, width=0.02)[BuyerNeed.PERFORMANCE]
     text = recommendation_sentence(found, NAMES)
     assert tells(text, "too close to call", "Performance", "1.01×", "Mainstream", "intervals"), text
-    alone = needs(rates=near, width=None)[Need.PERFORMANCE]
+    alone = needs(rates=near, width=None)[BuyerNeed.PERFORMANCE]
     assert tells(
         recommendation_sentence(alone, NAMES),
         "too few runs to call",
@@ -63,9 +63,9 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
 
 
 def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
-    large = replace(needs()[Need.CAPACITY], terabytes=12_345.6)
+    large = replace(needs()[BuyerNeed.CAPACITY], terabytes=12_345.6)
     assert tells(recommendation_sentence(large, NAMES), "12,346 TB", "3.20×")
-    found = replace(needs()[Need.PERFORMANCE], lead_factor=2.4, workloads=("rand-read-4k",))
+    found = replace(needs()[BuyerNeed.PERFORMANCE], lead_factor=2.4, workloads=("rand-read-4k",))
     assert tells(recommendation_sentence(found, NAMES), "Performance", "2.40×", "1 workload")
     assert "indicative" not in recommendation_sentence(found, NAMES)
     assert "indicative" in recommendation_sentence(replace(found, level=Level.INDICATIVE), NAMES)

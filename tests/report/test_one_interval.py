@@ -45,7 +45,9 @@ def brief(session: Path) -> Brief:
 def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARED) -> None:
     found = [
         finding
-        for finding in all_findings(brief.study, brief.points, brief.gains_by_pair.over_first())
+        for finding in all_findings(
+            brief.study, brief.points, brief.gains_by_pair.gains_over_first()
+        )
         if isinstance(finding, SpeedupFinding)
     ]
     assert found
@@ -67,7 +69,7 @@ def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared
             continue
         at_one_place += 1
         told = compared[best.workload, str(dict(best.axis)), best.metric]
-        assert row.is_decided is (told["verdict"] in ("better", "worse"))
+        assert row.has_supported_winner is (told["verdict"] in ("better", "worse"))
         ratio = float(str(told["ratio"]))
         assert row.next_best_ratio == pytest.approx(max(ratio, 1 / ratio))
     assert at_one_place

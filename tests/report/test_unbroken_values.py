@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.report.numbers import with_unbroken_values
+from iolab.report.numbers import text_with_no_break_units
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from iolab.report.numbers import with_unbroken_values
     ],
 )
 def test_no_line_ends_between_a_value_and_its_unit(text: str, kept: str) -> None:
-    assert with_unbroken_values(text).replace("\N{NO-BREAK SPACE}", "_") == kept
+    assert text_with_no_break_units(text).replace("\N{NO-BREAK SPACE}", "_") == kept

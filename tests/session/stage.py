@@ -14,7 +14,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.errors import IolabError
-from iolab.guests.fleet import GuestKits, GuestSessionKind
+from iolab.guests.fleet import GuestKitFactory, GuestSessionKind
 from iolab.guests.hosts import booted_guest_specs
 from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import StopRequest
@@ -134,7 +134,7 @@ class Stage:
     hosts: dict[str, FakeHost] = field(default_factory=dict)
     reached: list[FakeHost] = field(default_factory=list)
     vms: dict[str, BootedHost] = field(default_factory=dict)
-    kit: GuestKits = given_kit
+    kit: GuestKitFactory = given_kit
     host: Callable[[str, FakeScript], FakeHost] = FakeHost
 
     @property

@@ -76,17 +76,17 @@ def test_what_cannot_be_known_is_said(known: TargetEntry, written: int, message:
 
 def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
-    known = replace(KNOWN, serial=None, restore_key="once", steady=(("a/b", True),))
+    known = replace(KNOWN, serial=None, start_state_key="once", steady=(("a/b", True),))
     books = SessionLedger(Ledger((known,)), lambda _: None)
     books.open_entry(folder, TARGET, FACTS, look(1000), 1 << 20)
     assert (
-        books.entry_of_target(folder).restore_key,
+        books.entry_of_target(folder).start_state_key,
         books.entry_of_target(folder).filled,
     ) == (None, 0.0)
-    books.save_entries(replace(books.entry_of_target(folder), restore_key="once", filled=2.0))
+    books.save_entries(replace(books.entry_of_target(folder), start_state_key="once", filled=2.0))
     books.open_entry(folder, TARGET, FACTS, look(9000), 1 << 20)
     account = books.entry_of_target(folder)
-    assert (account.restore_key, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
+    assert (account.start_state_key, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_the_start_state_is_gone_with_the_first_trim(
 ) -> None:
     job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
-    made = replace(KNOWN, restore_key="once", steady=(("fleet/w", True),))
+    made = replace(KNOWN, start_state_key="once", steady=(("fleet/w", True),))
     account = entry_at_start(made, run)
-    assert (account.filled, account.restore_key) == ((1.0, "once") if kept else (0.0, None))
+    assert (account.filled, account.start_state_key) == ((1.0, "once") if kept else (0.0, None))
     assert bool(account.steady) is kept
     assert account.pending_write == ("digest 1" if marked else "")
     assert account.written_bytes == made.written_bytes

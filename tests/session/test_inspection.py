@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from iolab.errors import Fault
-from iolab.hosts.barrier import Outcomes
+from iolab.hosts.barrier import HostOutcomes
 from iolab.session.discovery import InspectedHost, device_busy, inspect_hosts
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import DEVICE, machine_facts
@@ -21,8 +21,8 @@ HOUR_NS = 3600 * 10**9
 
 def inspect(
     *hosts: FakeHost, path: str | None = PATH, cloud: bool = False
-) -> Outcomes[InspectedHost]:
-    async def body() -> Outcomes[InspectedHost]:
+) -> HostOutcomes[InspectedHost]:
+    async def body() -> HostOutcomes[InspectedHost]:
         named = {host.name: host for host in hosts}
         try:
             tools = {"fio": ["fio", "--version"]}

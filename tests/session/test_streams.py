@@ -10,7 +10,7 @@ from iolab.core.workload import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Arrivals, Job
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import contents_seed, poisson_arrival_offset, run_seed
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
@@ -37,7 +37,7 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     stage = Stage(FLEET)
     point, seed = stage.plan.runs[0].point, 2**32 - 1
     study = replace(stage.study, method=replace(stage.study.method, seed=seed))
-    hosts = load_hosts_of_point(study, point)
+    hosts = load_host_names_of_point(study, point)
     seeds = {run_seed(study, point, host, number) for host in hosts for number in range(1, 100)}
     assert len(seeds) == 3 * 99
     assert isinstance(point.job, Job)
@@ -59,7 +59,7 @@ def test_jobs_of_a_fleet_draw_apart_also_where_fio_keeps_32_bits() -> None:
     study = load(workload() + '[[host]]\nname = "c[1-300]"\n')
     (point,) = make_plan(study).points
     files = DataSet("f", "default", 1, 1, 1 << 20)
-    seeds = [run_seed(study, point, host, 1) for host in load_hosts_of_point(study, point)]
+    seeds = [run_seed(study, point, host, 1) for host in load_host_names_of_point(study, point)]
     told = [
         seed_line(
             FioEngine()
@@ -93,7 +93,7 @@ def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
     point = stage.plan.runs[0].point
     turns = [
         poisson_arrival_offset(stage.study, point, host)
-        for host in load_hosts_of_point(stage.study, point)
+        for host in load_host_names_of_point(stage.study, point)
     ]
     assert turns == [0.0, 1 / 3, 2 / 3]
     alone = Stage()

@@ -15,7 +15,7 @@ from iolab.stats.curve import (
     SPAN,
     AdaptiveCurve,
     bounds_crossing_load,
-    fit_gaussian,
+    fit_gaussian_process,
     knee_load,
     saturation_load,
     scale_to_span,
@@ -45,19 +45,19 @@ def explored(truth: Callable[[float], float], seed: int = 1) -> AdaptiveCurve:
 def test_the_surrogate_interpolates_and_knows_where_it_is_blind() -> None:
     x = np.array([[0.0], [1.0], [2.0], [3.0]])
     y = np.array([0.0, 0.5, 0.7, 0.75])
-    surrogate = fit_gaussian(x, y, np.full(4, 0.001))
+    surrogate = fit_gaussian_process(x, y, np.full(4, 0.001))
     mean, sd = surrogate.predict(x)
     assert mean == pytest.approx(y, abs=0.01)
     assert surrogate.predict(np.array([[1.5]]))[1][0] > 3 * sd.max()
     assert surrogate.predict(np.array([[6.0]]))[1][0] > surrogate.predict(np.array([[1.5]]))[1][0]
     with pytest.raises(ValueError, match="2 points are too few"):
-        fit_gaussian(x[:2], y[:2], np.full(2, 0.001))
+        fit_gaussian_process(x[:2], y[:2], np.full(2, 0.001))
 
 
 def test_the_surrogate_is_the_textbooks_for_a_single_hyperparameter() -> None:
     x = np.array([[0.0], [0.7], [1.9], [3.0], [3.9]])
     y = np.array([0.0, 0.3, 0.1, 0.4, 0.2])
-    surrogate = fit_gaussian(x, y, np.full(5, 0.01))
+    surrogate = fit_gaussian_process(x, y, np.full(5, 0.01))
     index, at = 20, np.array([[1.2]])
     length, variance = surrogate.lengths[index], surrogate.variances[index]
 
@@ -78,9 +78,9 @@ def test_the_surrogate_is_the_textbooks_for_a_single_hyperparameter() -> None:
 def test_draws_have_the_predicted_moments() -> None:
     x = scale_to_span(np.array([1.0, 2.0, 4.0, 5.0]), 1.0, 5.0).reshape(-1, 1)
     assert x.max() == SPAN
-    surrogate = fit_gaussian(x, np.array([0.0, 0.2, 0.3, 0.2]), np.full(4, 0.01))
+    surrogate = fit_gaussian_process(x, np.array([0.0, 0.2, 0.3, 0.2]), np.full(4, 0.01))
     at = np.array([[0.5], [2.0]])
-    draws = surrogate.draw_curves(at, 20_000, np.random.default_rng(1))
+    draws = surrogate.sample_curves(at, 20_000, np.random.default_rng(1))
     mean, sd = surrogate.predict(at)
     assert draws.mean(axis=0) == pytest.approx(mean, abs=0.02)
     assert draws.std(axis=0) == pytest.approx(sd, rel=0.05)
@@ -163,11 +163,11 @@ def test_saturation_and_knee_are_where_they_were_put() -> None:
 
 def test_knee_of_an_explored_curve() -> None:
     axis = explored(soft)
-    found = knee_load(LOADS, axis.draw_rates(1000))
+    found = knee_load(LOADS, axis.sample_rate_curves(1000))
     power = [soft(load) ** 2 / load for load in LOADS]
     assert found.low <= LOADS[int(np.argmax(power))] <= found.high
     with pytest.raises(ValueError, match="too few"):
-        AdaptiveCurve(LOADS, np.random.default_rng(1)).draw_rates(10)
+        AdaptiveCurve(LOADS, np.random.default_rng(1)).sample_rate_curves(10)
 
 
 def test_usl_is_found_again() -> None:

@@ -27,7 +27,7 @@ def naive_mser(z: list[float]) -> int:
 
 @given(st.lists(st.floats(min_value=0, max_value=1000), min_size=4, max_size=60))
 def test_mser_is_its_definition(z: list[float]) -> None:
-    found = steady_state.find_truncation(np.array(z))
+    found = steady_state.mser_truncation(np.array(z))
     rest = np.array(z[found.blocks :])
     best = np.array(z[naive_mser(z) :])
     score = ((rest - rest.mean()) ** 2).sum() / len(rest) ** 2
@@ -38,14 +38,14 @@ def test_mser_is_its_definition(z: list[float]) -> None:
 def test_mser_cuts_a_plateau() -> None:
     series = noise(300)
     series[:60] *= 2
-    assert steady_state.find_truncation(
+    assert steady_state.mser_truncation(
         steady_state.clipped_block_medians(series)
     ) == steady_state.MserTruncation(12, has_converged=True)
 
 
 def test_mser_says_when_its_search_ended_first() -> None:
-    assert not steady_state.find_truncation(np.linspace(2, 1, 60)).has_converged
-    assert steady_state.find_truncation(np.array([])) == steady_state.MserTruncation(
+    assert not steady_state.mser_truncation(np.linspace(2, 1, 60)).has_converged
+    assert steady_state.mser_truncation(np.array([])) == steady_state.MserTruncation(
         0, has_converged=False
     )
 
@@ -53,13 +53,13 @@ def test_mser_says_when_its_search_ended_first() -> None:
 def test_stalls_do_not_attract_the_cut() -> None:
     series = noise(300, share=0.005)
     series[100:110] = 0
-    assert steady_state.find_truncation(steady_state.clipped_block_medians(series)).blocks < 5
+    assert steady_state.mser_truncation(steady_state.clipped_block_medians(series)).blocks < 5
 
 
 def test_a_rise_in_a_series_without_noise_is_seen() -> None:
     series = np.full(300, LEVEL)
     series[:50] = LEVEL / 2
-    assert steady_state.find_truncation(steady_state.clipped_block_medians(series)).blocks == 10
+    assert steady_state.mser_truncation(steady_state.clipped_block_medians(series)).blocks == 10
 
 
 def test_the_fit_finds_the_decay_that_was_put_in() -> None:

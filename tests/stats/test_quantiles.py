@@ -17,7 +17,7 @@ from iolab.stats.quantiles import (
     _quantile_errors,
     bootstrap_block_count,
     has_few_stalls,
-    run_quantiles,
+    latency_quantile_estimates,
 )
 from iolab.stats.repeats import BIN_ERROR
 from tests.histograms import of_latencies
@@ -37,7 +37,7 @@ def slowed(seconds: int, seed: int, ios: int = 400) -> Counts:
 
 
 def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) -> QuantileEstimate:
-    (found,) = run_quantiles(counts, middle_ns, [q], rng)
+    (found,) = latency_quantile_estimates(counts, middle_ns, [q], rng)
     return found
 
 

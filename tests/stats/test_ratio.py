@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.stats.comparison import (
     NOISE_THRESHOLD,
     RATIO_ALLOWANCE,
@@ -63,7 +63,7 @@ def test_ten_percent_less_is_worse_with_an_interval_that_holds_it() -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low < 0.9 < found.high
-    latency = compare([100.0, 100.5], [90.0, 90.4], Better.LOWER, PRIOR)
+    latency = compare([100.0, 100.5], [90.0, 90.4], BetterDirection.LOWER, PRIOR)
     assert latency.verdict is ComparisonVerdict.BETTER
 
 

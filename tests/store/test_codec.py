@@ -17,7 +17,7 @@ from iolab.errors import StoreError
 from iolab.importers.foreign_run import ImportedHost
 from iolab.record import Record
 from iolab.store import layout
-from iolab.store.codec import decode_checked, encode, encode_with_digest
+from iolab.store.codec import encode, encode_with_digest, read_digested_document
 
 
 class Inner(Record):
@@ -44,7 +44,7 @@ def document(*parts: Inner, text: str = "") -> Document:
 
 def returned(path: Path, value: Document) -> Document:
     path.write_bytes(encode_with_digest(value))
-    return decode_checked(Document, path)
+    return read_digested_document(Document, path)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_another_format_is_told_whether_or_not_it_can_be_read(
     ):
         path.write_bytes(content)
         with pytest.raises(StoreError, match=rf"format {other}, .* {layout.FORMAT}\.") as caught:
-            decode_checked(Document, path)
+            read_digested_document(Document, path)
         assert hint in caught.value.hint
 
 
@@ -114,13 +114,13 @@ def test_an_older_document_is_read_if_it_has_todays_shape(path: Path) -> None:
     assert returned(path, same) == same
     path.write_bytes(encode_with_digest({"format": older, "old": "shape"}))
     with pytest.raises(StoreError, match=f"has format {older}") as caught:
-        decode_checked(Document, path)
+        read_digested_document(Document, path)
     assert "older iolab" in caught.value.hint
 
 
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
     path.write_bytes(encode_with_digest({**to_builtins(document()), "later": [1]}))
-    assert decode_checked(Document, path) == document()
+    assert read_digested_document(Document, path) == document()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_damaged_document_is_told_with_its_place(
 ) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError) as caught:
-        decode_checked(Document, path)
+        read_digested_document(Document, path)
     assert caught.value.message.startswith(f"'{path}' is damaged: {message}")
 
 
@@ -167,14 +167,14 @@ def test_a_damaged_document_is_told_with_its_place(
 def test_hostile_json_is_a_damaged_document(path: Path, hostile: bytes) -> None:
     path.write_bytes(hostile)
     with pytest.raises(StoreError, match="is damaged"):
-        decode_checked(Document, path)
+        read_digested_document(Document, path)
 
 
 def test_null_is_nan_in_a_part_of_a_kind_too(path: Path) -> None:
     host = ImportedHost("fio.json:1", (), resolution=math.nan)
     path.write_bytes(encode_with_digest(WithDetails(layout.FORMAT, host)))
     assert b'"resolution":null' in path.read_bytes()
-    found = decode_checked(WithDetails, path).details
+    found = read_digested_document(WithDetails, path).details
     assert isinstance(found, ImportedHost)
     assert math.isnan(found.resolution)
 
@@ -187,5 +187,5 @@ def test_a_fault_in_a_part_of_a_kind_is_told_with_its_place(path: Path) -> None:
     ):
         path.write_bytes(content.replace(old, new))
         with pytest.raises(StoreError) as caught:
-            decode_checked(WithDetails, path)
+            read_digested_document(WithDetails, path)
         assert message in caught.value.message

@@ -68,7 +68,7 @@ def _assert_whole(place: Path, *, named: bool) -> None:
     assert (reader.all_damage(), reader.damage_by_run()) == ((), {})
     assert reader.committed_runs() == set(keys)
     # Where it was killed before the index had the run, the run itself is found.
-    assert reader.index_overview().keys() == set(keys)
+    assert reader.index_entries().keys() == set(keys)
     for order, key in enumerate(keys):
         assert_same(reader.record(*key), record_of(order))
     with SessionWriter.reopen(place) as writer:

@@ -13,7 +13,7 @@ from iolab.store.durable import (
     disk_errors_as_store_errors,
     os_error_in_text,
     replace_file,
-    write_file,
+    write_new_file,
 )
 from tests.store.flushes import flushes_and_names
 from tests.store.sessions import PLAN, commit, create, record_of
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_replaced_stays(tmp_path: Path) -> None:
 def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(FileExistsError):
-        write_file(tmp_path / "file", b"new")
+        write_new_file(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_text() == "mine"
 
 

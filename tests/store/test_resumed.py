@@ -24,7 +24,7 @@ def test_each_result_says_in_which_segment_it_was_measured(tmp_path: Path) -> No
         commit(writer, replace(record_of(1), started_real_ns=NOON_NS + HOUR_NS + 1))
     reader = SessionReader(tmp_path / "S")
     assert [result.segment for result in reader.results()] == [1, 2]
-    assert reader.segment_start_times() == [NOON_NS, NOON_NS + HOUR_NS]
+    assert reader.segment_starts_ns() == [NOON_NS, NOON_NS + HOUR_NS]
 
 
 def test_a_damaged_run_is_named_set_aside_and_may_be_committed_again(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_damaged_run_is_named_set_aside_and_may_be_committed_again(tmp_path: P
     (damage,) = reader.damage_by_run().values()
     assert damage.path.endswith("run-1/bins.parquet")
     with SessionWriter.reopen(tmp_path / "S") as writer:
-        writer.set_runs_aside(reader.damage_by_run())
+        writer.move_runs_to_attempts(reader.damage_by_run())
         assert FIRST not in SessionReader(tmp_path / "S").committed_runs()
         commit(writer, record_of(0))
     again = SessionReader(tmp_path / "S")

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.workload import Axis
 from iolab.loads.fileio.workload import Contents, Job
-from iolab.study.parse import StudyOverrides, options_for_resume, scale_names
+from iolab.study.parse import StudyOverrides, overrides_for_resume, scale_names
 from tests.plans import parse_study
 from tests.study.studies import SMALL, load, told
 
@@ -87,13 +87,13 @@ def test_the_study_remembers_what_was_set() -> None:
     study = load(SMALL, "method.runtime=10s", path="/mnt/x", scale="tiny")
     assert study.overrides == ("method.runtime=10s", "target.path=/mnt/x")
     assert study.text == SMALL
-    assert parse_study(study.text, "again.toml", options_for_resume(study)) == study
+    assert parse_study(study.text, "again.toml", overrides_for_resume(study)) == study
 
 
 def test_a_study_without_a_path_can_be_read_to_be_listed() -> None:
     study = parse_study(SMALL, "s.toml", StudyOverrides(path_required=False))
     assert study.configurations[0].path == ""
-    assert parse_study(study.text, "s.toml", options_for_resume(study)) == study
+    assert parse_study(study.text, "s.toml", overrides_for_resume(study)) == study
 
 
 def test_the_scales_of_a_study() -> None:

@@ -10,7 +10,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge, RestorePolicy
 from iolab.errors import HostError
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from iolab.study.targets import targets_of_study, used_region_bytes
 from tests.plans import check_ready, make_plan, parse_study
 from tests.study.studies import faults
@@ -64,7 +64,7 @@ def test_a_device_is_a_target_with_a_serial() -> None:
     options = StudyOverrides(device="/dev/nvme9n1", serial="S5")
     given = study_of("", options)
     assert targets_of_study(given) == (target,)
-    assert targets_of_study(parse_study(given.text, "d.toml", options_for_resume(given))) == (
+    assert targets_of_study(parse_study(given.text, "d.toml", overrides_for_resume(given))) == (
         target,
     )
 

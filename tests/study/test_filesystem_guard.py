@@ -9,7 +9,7 @@ from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
-from iolab.study.readiness import limits_memory, needs_root_rights
+from iolab.study.readiness import is_memory_limited, needs_root_rights
 from iolab.study.targets import targets_of_study
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
@@ -117,9 +117,9 @@ def test_rights_are_asked_for_where_they_are_needed_alone() -> None:
     plain = load(SMALL)
     assert not needs_root_rights(plain)
     assert needs_root_rights(on_xfs())
-    assert not limits_memory(on_xfs())
+    assert not is_memory_limited(on_xfs())
     managed = replace(plain, server=ServerSettings(ServerKind.MANAGED, memory_bytes=GIB))
-    assert limits_memory(managed)
+    assert is_memory_limited(managed)
     assert needs_root_rights(managed)
     cannot = replace(PROBE, memory_error="no control group hands memory on")
     (fault,) = faults(managed, probe=cannot)

@@ -15,7 +15,7 @@ from iolab.core.host import HostKind, HostSpec, JumpHost, Role, SshRoute
 from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.study.inventory import Inventory, inventory_schema, parse_inventory
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from iolab.study.ssh_addresses import parse_jump_host
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL
@@ -110,7 +110,7 @@ def test_an_inventory_takes_the_place_of_a_studys_hosts() -> None:
 
 def test_a_resumed_session_finds_the_same_hosts() -> None:
     study = load(SMALL, FLEET, "host.client02.path=/mnt/other")
-    assert parse_study(study.text, "study.toml", options_for_resume(study)) == study
+    assert parse_study(study.text, "study.toml", overrides_for_resume(study)) == study
     assert study.host("client02").path == "/mnt/other"
 
 

@@ -9,7 +9,7 @@ from iolab.errors import HostError
 from iolab.study.inventory import (
     SlurmAllocation,
     parse_inventory,
-    read_allocation,
+    read_slurm_allocation,
     slurm_inventory,
     srun_environment,
     srun_prefix,
@@ -22,7 +22,7 @@ def environment(nodes: str, job: str = "17") -> dict[str, str]:
 
 def test_an_allocation_is_read() -> None:
     nodes = ("n08", "n09", "n10", "gpu1")
-    assert read_allocation(environment("n[08-10],gpu1")) == SlurmAllocation("17", nodes)
+    assert read_slurm_allocation(environment("n[08-10],gpu1")) == SlurmAllocation("17", nodes)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_an_allocation_is_read() -> None:
 )
 def test_what_is_no_allocation_is_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(HostError) as raised:
-        read_allocation(given)
+        read_slurm_allocation(given)
     assert raised.value.message.startswith(message)
     assert "salloc or sbatch" in raised.value.hint
 

@@ -73,8 +73,8 @@ def test_a_session_learns_from_the_first_run_of_a_kind_alone() -> None:
     study = load(workload("iodepth = [1, 8]", rw="randwrite"), *SETS)
     plan = make_plan(study)
     forecaster = WriteForecaster(study, plan, study_kinds())
-    assert forecaster.forecast().is_open
+    assert forecaster.forecast().depends_on_target_speed
     told = forecaster.add_result(finished(plan.points[0], 1e9))
     assert told is not None
-    assert not told.is_open
+    assert not told.depends_on_target_speed
     assert forecaster.add_result(finished(plan.points[1], 2e9)) is None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, ClassVar, Final
 
 from iolab.core.engine import EngineName
-from iolab.core.metric_spec import Better, CombineRule, MetricSpec
+from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
@@ -23,7 +23,7 @@ Size = Annotated[int | str, values.size_value(1, BLOCK_BYTES_MAX, multiple=1)]
 
 
 VARIATION: Final = MetricSpec(
-    "lat_variation", "latency variation", "share", Better.LOWER, CombineRule.MEAN
+    "lat_variation", "latency variation", "share", BetterDirection.LOWER, CombineRule.MEAN
 )
 """Standard deviation of the latency over its mean."""
 

@@ -15,13 +15,13 @@ from iolab.analysis.points import (
     SD_UNKNOWN,
     SD_UNKNOWN_DF,
     SentinelAlarm,
-    alarm_text,
     finite_metric_value,
     fit_point_priors,
     is_publishable,
     keeps_search_limit,
-    positive_values,
+    positive_metric_values,
     results_by_point,
+    sentinel_alarm_text,
     sentinel_alarms,
     sentinel_point,
 )
@@ -42,7 +42,7 @@ from iolab.study.schedule import (
     build_point_at,
     searches_in,
 )
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 
 CONFIRMING_RUNS: Final = 2
 """Runs that confirm an answer at least: a single one has no spread of its own."""
@@ -89,7 +89,7 @@ class ResultLog:
         """The runs of a point."""
         return list(self._points.get(digest, {}).values())
 
-    def counted_run_count(self, digest: str) -> int:
+    def usable_run_count(self, digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
         return sum(
             1
@@ -111,8 +111,8 @@ class ResultLog:
         """A point's values of a metric, of its trusted runs where there are any."""
         done = [run for run in self.runs_of_point(digest) if _is_done(run)]
         sound = [run for run in done if not self._is_between_sentinel_runs(run)] or done
-        trusted = positive_values(filter(is_publishable, sound), metric)
-        return trusted or positive_values(sound, metric)
+        trusted = positive_metric_values(filter(is_publishable, sound), metric)
+        return trusted or positive_metric_values(sound, metric)
 
     def pooled_log_sd(self, metric: str, digests: Iterable[str]) -> float:
         """How far runs of one of these points differ: the standard deviation of ln of the metric.
@@ -128,7 +128,7 @@ class ResultLog:
                 df += len(logs) - 1
         return math.sqrt(total / df)
 
-    def half_widths(self, digests: Sequence[str]) -> dict[str, float]:
+    def relative_half_widths(self, digests: Sequence[str]) -> dict[str, float]:
         """Half of the published interval of each point's figure as a share, where it has runs."""
         used = [
             run
@@ -139,14 +139,16 @@ class ResultLog:
         widths: dict[str, float] = {}
         for key, runs in results_by_point(used).items():
             metric = self._workloads[key.workload].headline_metric
-            values = positive_values(runs, metric) if metric else []
+            values = positive_metric_values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(values) > 1:
                 published = estimate_published_value(values, priors.prior_of_point(key, metric))
-                widths[runs[0].digest] = _narrower_half_width(published, widths.get(runs[0].digest))
+                widths[runs[0].digest] = _smaller_half_width_share(
+                    published, widths.get(runs[0].digest)
+                )
         return widths
 
 
-def _narrower_half_width(published: EstimatedValue, other: float | None) -> float:
+def _smaller_half_width_share(published: EstimatedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return published.half_width if other is None else min(published.half_width, other)
 
@@ -220,11 +222,11 @@ class RepeatCountRule:
             for p in points
             if not log.has_failed_run(p.digest) and len(log.runs_of_point(p.digest)) < 2 * most
         ]
-        wide = log.half_widths([point.digest for point in alive])
+        wide = log.relative_half_widths([point.digest for point in alive])
         few = {
             p.digest
             for p in alive
-            if log.counted_run_count(p.digest) < min_repeats
+            if log.usable_run_count(p.digest) < min_repeats
             or self._lacks_second_sound_run(log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
@@ -232,14 +234,14 @@ class RepeatCountRule:
             point
             for point in alive
             if point.digest in few
-            or (point.digest in vague and log.counted_run_count(point.digest) < most)
+            or (point.digest in vague and log.usable_run_count(point.digest) < most)
         ]
 
     def _lacks_second_sound_run(self, log: ResultLog, point: Point, max_runs: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and log.counted_run_count(point.digest) < max_runs
+        return 0 < sound < wanted and log.usable_run_count(point.digest) < max_runs
 
 
 class LoadCurveDecisionGroup:
@@ -259,17 +261,17 @@ class LoadCurveDecisionGroup:
         }
         if not alive:
             return ()
-        axis = measured_load_curve(self._study, self._search, log)
+        axis = adaptive_curve_from_log(self._study, self._search, log)
         load = None if axis is None else axis.next_load()
         if load is not None:
             return (alive[load],)
-        measured = [point for point in alive.values() if log.counted_run_count(point.digest)]
+        measured = [point for point in alive.values() if log.usable_run_count(point.digest)]
         if self._study.method.is_sequential:
             return self._repeats.points_to_repeat(log, measured)
-        return [p for p in measured if log.counted_run_count(p.digest) < self._study.method.repeats]
+        return [p for p in measured if log.usable_run_count(p.digest) < self._study.method.repeats]
 
 
-def measured_load_curve(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
+def adaptive_curve_from_log(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
     places = {place[0]: point for place, point in search.points.items()}
@@ -299,7 +301,7 @@ class PeakSearchDecisionGroup:
 
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
-        search = measured_peak_search(self._search, log)
+        search = peak_search_from_log(self._search, log)
         place = search.next_point()
         if place is not None and not log.is_unmeasurable(
             self._search.points[place].digest, self._metric
@@ -311,7 +313,7 @@ class PeakSearchDecisionGroup:
         return self._repeats.points_to_repeat(log, [best], min_repeats=CONFIRMING_RUNS)
 
 
-def measured_peak_search(search: Search, log: ResultLog) -> PeakSearch:
+def peak_search_from_log(search: Search, log: ResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.headline_or_rate_metric
     peaks = PeakSearch(search.axes)
@@ -334,7 +336,7 @@ class MaxLoadDecisionGroup:
     def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
         (base,) = self._search.points.values()
-        trail = max_load_progress(self._search, log)
+        trail = max_load_progress_from_log(self._search, log)
         if trail is None:
             return () if log.is_unmeasurable(base.digest, IOPS) else (base,)
         if trail.lost:
@@ -342,9 +344,12 @@ class MaxLoadDecisionGroup:
         if trail.wanted is not None:
             point = self._point_at_rate(base, trail.wanted)
             return () if log.has_failed_run(point.digest) else (point,)
-        if not trail.search_limit.is_bounded and trail.search_limit.load < trail.saturation / 2:
+        if (
+            not trail.limit_from_search_runs.is_bounded
+            and trail.limit_from_search_runs.load < trail.saturation / 2
+        ):
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
-        proof = self._point_at_rate(base, trail.search_limit.confirmation_load)
+        proof = self._point_at_rate(base, trail.limit_from_search_runs.confirmation_load)
         return self._repeats.points_to_repeat(log, [proof], min_repeats=CONFIRMING_RUNS)
 
     def _point_at_rate(self, base: Point, load: float) -> Point:
@@ -427,12 +432,12 @@ class MaxLoadProgress:
         self._search = search
 
     @property
-    def search_limit(self) -> LoadLimit:
+    def limit_from_search_runs(self) -> LoadLimit:
         """The answer by the search's own runs; ValueError before it has enough."""
         return self._search.load_limit()
 
     @property
-    def confirmed_limit(self) -> LoadLimit:
+    def limit_from_all_runs(self) -> LoadLimit:
         """The answer by all runs, those that confirm it too."""
         search = MaxLoadSearch(self.saturation, self._limit_ns)
         for run in self.runs:
@@ -440,7 +445,7 @@ class MaxLoadProgress:
         return search.load_limit()
 
 
-def max_load_progress(search: Search, log: ResultLog) -> MaxLoadProgress | None:
+def max_load_progress_from_log(search: Search, log: ResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.points.values()
     limit = search.workload.search_goal.limit
@@ -458,15 +463,15 @@ def max_load_progress(search: Search, log: ResultLog) -> MaxLoadProgress | None:
 def is_run_of_max_load_search(search: Search, run: Result) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
     (base,) = search.points.values()
-    return run.status is RunStatus.DONE and _has_same_load_with_rate_limit(run, base)
+    return run.status is RunStatus.DONE and _is_rate_limited_run_of(run, base)
 
 
 def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    return sum(point.job_on(host).job_count for host in load_hosts_of_point(study, point))
+    return sum(point.job_on(host).job_count for host in load_host_names_of_point(study, point))
 
 
-def _has_same_load_with_rate_limit(run: Result, base: Point) -> bool:
+def _is_rate_limited_run_of(run: Result, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (run.configuration, run.workload, run.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
@@ -503,7 +508,7 @@ class AdaptiveQueue:
         self._order = 0
         self._rounds = 0
         self._sentinel = sentinel_point(study)
-        self._blocks = deque(_blocks_of_plan(plan, self._sentinel))
+        self._blocks = deque(_plan_points_by_repeat(plan, self._sentinel))
         self._points: dict[str, Point] = {}
         self._since: list[Result] = []
         self._alarms = 0
@@ -529,7 +534,7 @@ class AdaptiveQueue:
         self._log.add_result(result)
         self._since.append(result)
         if self._sentinel is not None and result.digest == self._sentinel.digest:
-            self._check_sentinel()
+            self._requeue_if_sentinel_moved()
             self._since.clear()
 
     def new_messages(self) -> Sequence[str]:
@@ -540,13 +545,13 @@ class AdaptiveQueue:
     def _next_point(self) -> Point | None:
         if self._sentinel is not None and self._is_sentinel_due(self._sentinel):
             return self._sentinel
-        while self._queue or self._queue_next_block():
+        while self._queue or self._try_queue_next_block():
             point = self._queue.popleft()
             if not self._log.has_failed_run(point.digest):
                 return point
         return None
 
-    def _queue_next_block(self) -> bool:
+    def _try_queue_next_block(self) -> bool:
         """Queue the next block; whether there is one."""
         if self._blocks:
             self._queue.extend(self._blocks.popleft())
@@ -573,7 +578,7 @@ class AdaptiveQueue:
         seconds = sum(run.window_s + each_s for run in self._since)
         return len(self._since) >= SENTINEL_EVERY_CELLS or seconds >= SENTINEL_EVERY_S
 
-    def _check_sentinel(self) -> None:
+    def _requeue_if_sentinel_moved(self) -> None:
         """What the sentinel says; where it has moved, what lies between is measured again, once."""
         alarms = self._log.update_sentinel_alarms()
         if len(alarms) <= self._alarms:
@@ -582,7 +587,7 @@ class AdaptiveQueue:
         self._alarms = len(alarms)
         if self._remeasured_alarms:
             self._messages.append(
-                f"{alarm_text(alarms[-1])} It had been redone before and is left so."
+                f"{sentinel_alarm_text(alarms[-1])} It had been redone before and is left so."
             )
             return
         self._remeasured_alarms = True
@@ -591,10 +596,10 @@ class AdaptiveQueue:
             for run in reversed(self._since)
             if alarms[-1].last_trusted_order < run.order < alarms[-1].moved_order
         )
-        self._messages.append(f"{alarm_text(alarms[-1])} The runs between are made again.")
+        self._messages.append(f"{sentinel_alarm_text(alarms[-1])} The runs between are made again.")
 
 
-def _blocks_of_plan(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
+def _plan_points_by_repeat(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     """The plan's runs by repeat, each in the plan's order; of the first the sentinel first."""
     blocks: dict[int, list[Point]] = {}
     for run in plan.runs:

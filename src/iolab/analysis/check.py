@@ -64,7 +64,7 @@ class Check(Record, Generic[Asked]):
     title: str
     judge: Callable[[Asked], CheckAnswer]
     needs_load: bool
-    needs_course: bool = False
+    needs_phases: bool = False
 
     def __call__(self, view: Asked) -> CheckResult:
         """The check's answer under its code."""
@@ -73,16 +73,16 @@ class Check(Record, Generic[Asked]):
 
     def override(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
         """The same question to a kind of load that answers it in a way of its own."""
-        return Check(self.code, self.title, judge, self.needs_load, self.needs_course)
+        return Check(self.code, self.title, judge, self.needs_load, self.needs_phases)
 
 
 def check(
-    code: str, title: str, *, needs_load: bool = True, needs_course: bool = False
+    code: str, title: str, *, needs_load: bool = True, needs_phases: bool = False
 ) -> Callable[[Callable[[View], CheckAnswer]], Check[View]]:
     """Make a function a check; its documentation is docs/reference/checks/<code>.md."""
 
     def decorate(judge: Callable[[View], CheckAnswer]) -> Check[View]:
-        return Check(code, title, judge, needs_load, needs_course)
+        return Check(code, title, judge, needs_load, needs_phases)
 
     return decorate
 
@@ -134,21 +134,21 @@ def per_host(
     min_key: str | None = None,
     good: float | None = None,
     bad: float | None = None,
-    needs_whole_share: bool = False,
+    needs_complete_host_run: bool = False,
 ) -> Callable[[Callable[[View, int], HostAnswer]], Callable[[View], CheckAnswer]]:
     """Judge a run by the worst of what is found of each host, as `worst_answer` takes it.
 
     `max_key` or `min_key` is the number in the evidence by which a host is worse than another. From
     `good` on, or below it of the `min_key`, it is no longer valid, from `bad` on invalid (see
-    `graded_answer`). What `needs_whole_share` is not asked of a host whose share of the run broke
-    off, nor of the others of a run that failed: they were stopped.
+    `graded_answer`). What `needs_complete_host_run` is not asked of a host whose part of the run
+    broke off, nor of the others of a run that failed: they were stopped.
     """
     number = max_key or min_key or ""
 
     def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
         def answers(view: View, index: int) -> Iterable[CheckAnswer]:
             is_cut = view.hosts[index].error is not None or view.record.status is RunStatus.FAILED
-            if needs_whole_share and is_cut:
+            if needs_complete_host_run and is_cut:
                 return (lost_host_answer(view.hosts[index]),)
             found = judge(view, index)
             if isinstance(found, GradedAnswer):
@@ -211,11 +211,11 @@ def worst_answer(
     (answers without it come last), else the first.
     """
 
-    def badness(answer: CheckAnswer) -> tuple[int, float]:
+    def severity_key(answer: CheckAnswer) -> tuple[int, float]:
         rank = -1 if answer.level is None else answer.level.rank
         value = answer.evidence.get(max_key or min_key or "")
         if not isinstance(value, int | float):
             return rank, -math.inf
         return rank, float(value) if max_key else -float(value)
 
-    return max(answers, key=badness)
+    return max(answers, key=severity_key)

@@ -23,17 +23,17 @@ from iolab.analysis.differences import ComparisonSide, Difference, DifferenceAre
 from iolab.analysis.pairs import (
     ComparedMetric,
     Pair,
-    PointPlace,
     SkippedPoint,
+    WorkloadAndAxis,
     compare_metrics,
     compare_pair,
-    default_keys_of_pairs,
+    default_metric_keys_of_pairs,
     match_points,
-    rate_keys,
+    operation_rate_keys,
 )
 from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.stats.changes import ALPHA, ChangeSearchResult, find_level_changes
@@ -56,7 +56,7 @@ class MetricSummary(Record):
     """The geometric mean of one metric's ratios over `rows` points."""
 
     metric: str
-    better: Better
+    better: BetterDirection
     rows: int
     overall: GeometricMeanRatio
 
@@ -96,14 +96,14 @@ def compare_sides(
         for side in (baseline, candidate)
     )
     pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
-    used = metrics or default_keys_of_pairs(baseline.study, pairs)
-    priors = _priors_of_pairs(pairs, baseline, used)
+    used = metrics or default_metric_keys_of_pairs(baseline.study, pairs)
+    priors = _fit_pair_priors(pairs, baseline, used)
 
-    def judge(point_place: PointPlace, metric: str) -> Comparison:
+    def judge(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
         if same:
-            return _self_comparison(len(pairs[point_place][0].results))
-        prior = priors.prior_of_point(_side_point_key(point_place, "baseline"), metric)
-        return compare_pair(pairs[point_place], metric, prior, one_session=one_session)
+            return _same_session_comparison(len(pairs[workload_and_axis][0].results))
+        prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
+        return compare_pair(pairs[workload_and_axis], metric, prior, one_session=one_session)
 
     rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
     return ComparisonResult(
@@ -117,8 +117,8 @@ def compare_sides(
     )
 
 
-def _priors_of_pairs(
-    pairs: Mapping[PointPlace, Pair], baseline: ComparisonSide, metrics: Collection[str]
+def _fit_pair_priors(
+    pairs: Mapping[WorkloadAndAxis, Pair], baseline: ComparisonSide, metrics: Collection[str]
 ) -> PointPriors:
     """What the points of both sides together say of the spread over runs.
 
@@ -131,11 +131,11 @@ def _priors_of_pairs(
     return fit_point_priors(groups, baseline.study, metrics)
 
 
-def _side_point_key(point_place: PointPlace, side: str) -> PointKey:
-    return PointKey(side, *point_place)
+def _side_point_key(workload_and_axis: WorkloadAndAxis, side: str) -> PointKey:
+    return PointKey(side, *workload_and_axis)
 
 
-def _self_comparison(runs: int) -> Comparison:
+def _same_session_comparison(runs: int) -> Comparison:
     """A measurement against itself, which cannot differ."""
     return Comparison(
         ratio=1.0,
@@ -234,7 +234,7 @@ def forbidding_differences_by_session(
     return forbidden
 
 
-def track_history(
+def find_history_changes(
     sessions: Sequence[ComparisonSide], workloads: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> SessionHistory:
     """Search every series of the sessions, which it puts in the order of time, for changes.
@@ -260,40 +260,42 @@ def track_history(
             *(find_differences(earlier, later) for earlier, later in pairwise(ordered)),
         ),
         metric_histories=tuple(
-            MetricHistory(*place, metric, values, _search_level_changes(values, alpha))
+            MetricHistory(*place, metric, values, _find_level_changes(values, alpha))
             for place, metric, values in wanted
         ),
     )
 
 
-def _workload_of_place(sessions: Sequence[ComparisonSide], point_place: PointPlace) -> Workload:
+def _workload_of_place(
+    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis
+) -> Workload:
     workloads: Mapping[str, Workload] = {
         workload.id: workload for side in sessions for workload in side.study.workloads
     }
-    return workloads[point_place[0]]
+    return workloads[workload_and_axis[0]]
 
 
 def _default_history_metrics(
-    workload: Workload, sessions: Sequence[ComparisonSide], point_place: PointPlace
+    workload: Workload, sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis
 ) -> list[str]:
     figure = workload.headline_metric
     if figure is not None:
         return [figure]
-    present = [side for side in sessions if point_place in side.summaries]
-    trusted = [side for side in present if side.summaries[point_place].is_trusted]
-    return rate_keys(
-        dict.fromkeys(key for side in present for key in side.summaries[point_place].metrics),
-        lambda key: all(_history_values([side], point_place, key) for side in trusted),
+    present = [side for side in sessions if workload_and_axis in side.summaries]
+    trusted = [side for side in present if side.summaries[workload_and_axis].is_trusted]
+    return operation_rate_keys(
+        dict.fromkeys(key for side in present for key in side.summaries[workload_and_axis].metrics),
+        lambda key: all(_history_values([side], workload_and_axis, key) for side in trusted),
     )
 
 
 def _history_values(
-    sessions: Sequence[ComparisonSide], point_place: PointPlace, metric: str
+    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis, metric: str
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
     for number, side in enumerate(sessions):
-        summary = side.summaries.get(point_place)
+        summary = side.summaries.get(workload_and_axis)
         if summary is None or not summary.is_trusted:
             continue
         figure = summary.metrics.get(metric)
@@ -302,6 +304,6 @@ def _history_values(
     return tuple(values)
 
 
-def _search_level_changes(values: Sequence[HistoryValue], alpha: float) -> ChangeSearchResult:
+def _find_level_changes(values: Sequence[HistoryValue], alpha: float) -> ChangeSearchResult:
     means = [value.metric.value for value in values if value.metric.value is not None]
     return find_level_changes(means, np.random.default_rng(_SEED), alpha=alpha)

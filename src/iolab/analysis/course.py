@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_clock_ns
+from iolab.analysis.window import EDGE_SLACK_NS, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.course import Course, EventOutcome, PhaseSpan
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.metric import CourseFigures, Metric, PhaseFigures
 from iolab.core.run import RunRecord
-from iolab.core.samples import Floats, IntervalTable, counts_each_io_once
+from iolab.core.samples import Floats, IntervalTable, unique_io_mask
 from iolab.record import field_names
 from iolab.stats.special import student_quantile
 from iolab.units import NS_PER_S
@@ -46,7 +46,7 @@ _MAD_TO_SIGMA: Final = 1.4826
 _CONFIDENCE: Final = 0.975
 
 
-class SecondsOfRun:
+class PerSecondHistograms:
     """I/Os by the second in which they were due, from the beginning of the first phase on.
 
     `counts` has a row a second and a column a bin, `offset_s` is where the first row lies.
@@ -57,16 +57,16 @@ class SecondsOfRun:
         end_ns = course.phases[-1].end_real_ns
         self.seconds = max(math.ceil((end_ns - self.start_ns) / NS_PER_S), 1)
         self.counts = np.zeros((self.seconds, BIN_COUNT), dtype=np.float64)
-        self._fill(record)
+        self._spread_ios_over_seconds(record)
 
-    def _fill(self, record: RunRecord) -> None:
+    def _spread_ios_over_seconds(self, record: RunRecord) -> None:
         table, bins = record.intervals, record.bins
         offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-        ends = controller_clock_ns(table.end_real_ns, offsets[table.host]) - self.start_ns
+        ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host]) - self.start_ns
         stride = int(table.seq.max(initial=0)) + 1
         keys = table.host.astype(np.int64) * stride + table.seq
         order = np.argsort(keys, kind="stable")
-        once = counts_each_io_once(bins.direction)
+        once = unique_io_mask(bins.direction)
         host, seq = bins.host[once].astype(np.int64), bins.seq[once].astype(np.int64)
         which, count = bins.bin[once].astype(np.int64), bins.count[once].astype(np.float64)
         rows = order[np.searchsorted(keys[order], host * stride + seq)]
@@ -87,7 +87,7 @@ class SecondsOfRun:
         """I/Os of each second."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
-    def slice_of(self, span: PhaseSpan) -> slice:
+    def phase_seconds_slice(self, span: PhaseSpan) -> slice:
         """The whole seconds of a phase."""
         first = math.ceil((span.start_real_ns - self.start_ns) / NS_PER_S - 0.05)
         last = math.floor((span.end_real_ns - self.start_ns) / NS_PER_S + 0.05)
@@ -96,7 +96,7 @@ class SecondsOfRun:
     def p99s_ns(self, span: PhaseSpan) -> list[float]:
         """The p99 of each second, one with few I/Os joined to the next."""
         values, pending = [], np.zeros(BIN_COUNT)
-        for row in self.counts[self.slice_of(span)]:
+        for row in self.counts[self.phase_seconds_slice(span)]:
             pending = pending + row
             if pending.sum() >= IOS_MIN:
                 values.append(_percentile_ns(pending, 0.99))
@@ -114,19 +114,21 @@ def course_figures(record: RunRecord) -> CourseFigures | None:
     course = record.course
     if course is None or not course.phases or not len(record.intervals):
         return None
-    seconds = SecondsOfRun(record, course)
-    baseline = seconds.rates[seconds.slice_of(course.phases[0])]
+    seconds = PerSecondHistograms(record, course)
+    baseline = seconds.rates[seconds.phase_seconds_slice(course.phases[0])]
     phases = tuple(_phase_figures(seconds, span, baseline) for span in course.phases)
-    fault = first_fault(course)
+    fault = first_expected_event(course)
     readbacks = course.readbacks
     read = bool(readbacks) and not any(readback.fault for readback in readbacks)
     return CourseFigures(
         phases=phases,
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         start_real_ns=seconds.start_ns,
-        detection_s=_seconds(fault, fault.unseen_real_ns, fault.seen_real_ns) if fault else None,
-        redundancy_s=_redundancy(course, fault) if fault else None,
-        baseline_s=_back_to_baseline(seconds, baseline, fault) if fault else None,
+        detection_s=_seconds_after_fault(fault, fault.unseen_real_ns, fault.seen_real_ns)
+        if fault
+        else None,
+        redundancy_s=_seconds_to_redundancy(course, fault) if fault else None,
+        baseline_s=_seconds_to_baseline(seconds, baseline, fault) if fault else None,
         failed_ios=sum(
             host.totals.generator.failed_ios
             for host in record.hosts
@@ -145,25 +147,25 @@ def baseline_window(record: RunRecord) -> Window | None:
     return Window(first.start_real_ns, first.end_real_ns)
 
 
-def record_within(record: RunRecord, window: Window) -> RunRecord:
+def record_cut_to_window(record: RunRecord, window: Window) -> RunRecord:
     """The record with the intervals alone that end in a window."""
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = controller_clock_ns(table.end_real_ns, offsets[table.host])
+    ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
     inside = (ends > window.start_ns) & (ends <= window.end_ns + EDGE_SLACK_NS)
     columns = {name: getattr(table, name)[inside] for name in field_names(IntervalTable)}
     return replace(record, intervals=IntervalTable(**columns))
 
 
-def first_fault(course: Course) -> EventOutcome | None:
+def first_expected_event(course: Course) -> EventOutcome | None:
     """The first event that a witness is to see."""
     faults = [e for e in course.events if e.expected is not None and e.start_real_ns is not None]
     return min(faults, key=lambda event: event.start_real_ns or 0, default=None)
 
 
-def _phase_figures(seconds: SecondsOfRun, span: PhaseSpan, baseline: Floats) -> PhaseFigures:
-    rates = seconds.rates[seconds.slice_of(span)]
-    counts = seconds.counts[seconds.slice_of(span)].sum(axis=0)
+def _phase_figures(seconds: PerSecondHistograms, span: PhaseSpan, baseline: Floats) -> PhaseFigures:
+    rates = seconds.rates[seconds.phase_seconds_slice(span)]
+    counts = seconds.counts[seconds.phase_seconds_slice(span)].sum(axis=0)
     p99s = seconds.p99s_ns(span)
     used = np.flatnonzero(counts >= 0.5)
     healthy = float(np.median(baseline)) if baseline.size else 0.0
@@ -173,7 +175,7 @@ def _phase_figures(seconds: SecondsOfRun, span: PhaseSpan, baseline: Floats) -> 
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
-        baseline_share=_share(rates, baseline),
+        baseline_share=_baseline_rate_share(rates, baseline),
         lat_ns_p50=Metric(_percentile_ns(counts, 0.5) if used.size else None, "ns"),
         lat_ns_p99=Metric(_percentile_ns(counts, 0.99) if used.size else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
@@ -182,7 +184,7 @@ def _phase_figures(seconds: SecondsOfRun, span: PhaseSpan, baseline: Floats) -> 
     )
 
 
-def _share(rates: Floats, baseline: Floats) -> Metric:
+def _baseline_rate_share(rates: Floats, baseline: Floats) -> Metric:
     """The rate as a share of the baseline's, with the interval of means of blocks."""
     if not rates.size or not baseline.size or not np.median(baseline):
         return Metric(None, "share")
@@ -205,7 +207,9 @@ def _block_means(series: Floats) -> Floats:
     return np.asarray(series[: count * BLOCK_S].reshape(count, BLOCK_S).mean(axis=1))
 
 
-def _seconds(fault: EventOutcome, before_ns: int | None, at_ns: int | None) -> Metric | None:
+def _seconds_after_fault(
+    fault: EventOutcome, before_ns: int | None, at_ns: int | None
+) -> Metric | None:
     """From a fault to a moment that lies between two answers of a witness."""
     if at_ns is None or fault.start_real_ns is None:
         return None
@@ -214,7 +218,7 @@ def _seconds(fault: EventOutcome, before_ns: int | None, at_ns: int | None) -> M
     return Metric(value, "s", low, value)
 
 
-def _redundancy(course: Course, fault: EventOutcome) -> Metric | None:
+def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None:
     """From the fault to the first of two answers in a row that all is as it was before it."""
     if fault.seen_real_ns is None or fault.expected is None:
         return None
@@ -226,12 +230,12 @@ def _redundancy(course: Course, fault: EventOutcome) -> Metric | None:
     healthy = not fault.expected.state
     for before, first, second in zip(answers, answers[1:], answers[2:], strict=False):
         if first.state is healthy and second.state is healthy:
-            return _seconds(fault, before.asked_real_ns, first.real_ns)
+            return _seconds_after_fault(fault, before.asked_real_ns, first.real_ns)
     return None
 
 
-def _back_to_baseline(
-    seconds: SecondsOfRun, baseline: Floats, fault: EventOutcome
+def _seconds_to_baseline(
+    seconds: PerSecondHistograms, baseline: Floats, fault: EventOutcome
 ) -> Metric | None:
     """From the fault to the first of some seconds in a row at the baseline's rate, after a dip."""
     if not baseline.size or fault.start_real_ns is None:

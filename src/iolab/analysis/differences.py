@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
-from iolab.analysis.pairs import PointPlace
+from iolab.analysis.pairs import WorkloadAndAxis
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.stored_results import StoredSession, results_with_session_checks
 from iolab.core.configuration import Configuration
@@ -74,14 +74,14 @@ class ComparisonSide(Record, dict=True):
     versions: Mapping[str, str]
     study: Study
     configuration: Configuration
-    points: Mapping[PointPlace, Point]
+    points: Mapping[WorkloadAndAxis, Point]
     facts: Mapping[str, HostFacts]
     results: tuple[Result, ...]
     engine_versions: tuple[str, ...] = ()
     analysis_versions: tuple[int, ...] = ()
 
     @cached_property
-    def summaries(self) -> dict[PointPlace, PointSummary]:
+    def summaries(self) -> dict[WorkloadAndAxis, PointSummary]:
         """Each point that has a committed run."""
         points = summarise_points(self.results, self.study)
         return {(point.key.workload, point.key.axis): point for point in points}
@@ -99,7 +99,7 @@ def read_comparison_side(
     In a session with one configuration, a workload may be named instead.
     """
     study, results = results_with_session_checks(reader)
-    workload = _workload_in_place_of_configuration(study, configuration)
+    workload = _name_if_workload(study, configuration)
     chosen = _choose_configuration(name, study, None if workload else configuration)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.excluded_hosts for result in results if result.configuration == chosen.id}
@@ -134,17 +134,17 @@ def read_comparison_side(
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({manifest.analysis.version for manifest in manifests})),
     )
-    return _side_of_workload(side, workload) if workload else side
+    return _side_limited_to_workload(side, workload) if workload else side
 
 
-def _workload_in_place_of_configuration(study: Study, name: str | None) -> str | None:
+def _name_if_workload(study: Study, name: str | None) -> str | None:
     """The name where it is that of a workload, and of no configuration beside which it could be."""
     ids = {configuration.id for configuration in study.configurations}
     is_workload = len(ids) == 1 and name not in ids and name in study.workload_titles
     return name if is_workload else None
 
 
-def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
+def _side_limited_to_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
     """The side with one workload alone, under a name that those of other sides have too."""
     configuration = replace(side.configuration, id=workload, title=workload)
     return replace(
@@ -175,7 +175,7 @@ def _guest_node_names(study: Study, configuration: Configuration) -> set[str]:
 
 def _unplanned_points(
     reader: MeasuredSession, results: tuple[Result, ...]
-) -> dict[PointPlace, Point]:
+) -> dict[WorkloadAndAxis, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}
     return {
@@ -252,7 +252,7 @@ def find_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tup
         *_guest_differences(baseline.study, candidate.study),
         *_method_differences(baseline.study, candidate.study),
         *_target_differences(baseline, candidate),
-        *_acknowledgement_differences(baseline, candidate),
+        *_write_acknowledgement_differences(baseline, candidate),
         *_host_differences(baseline.facts, candidate.facts),
         *_software_differences(baseline, candidate),
     ]
@@ -299,7 +299,7 @@ def _point_setting_differences(
         if other is None:
             continue
         workload = place[0]
-        free = _settings_free_to_differ(point.job, other.job)
+        free = _ignored_setting_names(point.job, other.job)
         if type(point.job) is not type(other.job):
             settings: Iterable[tuple[str, object, object]] = [
                 ("engine", point.job.engine, other.job.engine)
@@ -318,7 +318,7 @@ def _point_setting_differences(
                 yield workload, name.replace("_", " "), *values, name not in free
 
 
-def _settings_free_to_differ(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
+def _ignored_setting_names(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
     laid_out = bool(job.data_directions and other.data_directions)
     places = (*job.path_options, *other.path_options)
@@ -441,11 +441,11 @@ def _target_differences(
         )
 
 
-def _acknowledgement_differences(
+def _write_acknowledgement_differences(
     baseline: ComparisonSide, candidate: ComparisonSide
 ) -> Iterator[Difference]:
     """Where not both sides acknowledged writes that were on devices: memory is no device."""
-    first, second = (_acknowledged_texts(side) for side in (baseline, candidate))
+    first, second = (_write_acknowledgement_texts(side) for side in (baseline, candidate))
     if {*first, *second} - {ON_DEVICES}:
         yield Difference(
             DifferenceArea.TARGET,
@@ -455,7 +455,7 @@ def _acknowledgement_differences(
         )
 
 
-def _acknowledged_texts(side: ComparisonSide) -> list[str]:
+def _write_acknowledgement_texts(side: ComparisonSide) -> list[str]:
     """What checks of its results say of where writes were when they were acknowledged."""
     found = {
         str(text)
@@ -580,7 +580,7 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     "file system": lambda facts: facts.target.fs_type if facts.target else "",
     "mount options": lambda facts: facts.target.mount_options if facts.target else "",
     "devices below the target": _target_devices_text,
-    "storage class": lambda facts: facts.pod.class_text if facts.pod else "",
+    "storage class": lambda facts: facts.pod.storage_class_text if facts.pod else "",
     "limits of the pod": lambda facts: facts.pod.limits_text if facts.pod else "",
 }
 """What matters of a host, whatever it is called."""

@@ -65,12 +65,12 @@ def smart_counters(reading: DriveReading, namespace: int | None = None) -> Smart
     if page is None:
         return None
     return SmartCounters(
-        units_read=_read_integer(page, 32, 16),
-        units_written=_read_integer(page, 48, 16),
-        power_cycles=_read_integer(page, 112, 16),
-        unsafe_shutdowns=_read_integer(page, 144, 16),
-        throttled_s=_read_integer(page, 224, 4) + _read_integer(page, 228, 4),
-        energy_wh=_read_integer(page, 232, 8) or None,
+        units_read=_page_integer(page, 32, 16),
+        units_written=_page_integer(page, 48, 16),
+        power_cycles=_page_integer(page, 112, 16),
+        unsafe_shutdowns=_page_integer(page, 144, 16),
+        throttled_s=_page_integer(page, 224, 4) + _page_integer(page, 228, 4),
+        energy_wh=_page_integer(page, 232, 8) or None,
     )
 
 
@@ -80,16 +80,16 @@ def media_bytes(reading: DriveReading) -> MediaBytes | None:
     FDP's statistics count bytes on both sides; then the OCP's page, the vendor's, the group's.
     """
     if page := _page_bytes(reading.pages, FDP_STATISTICS, None, 64):
-        return MediaBytes(MediaCounter.FDP, _read_integer(page, 16, 16), 1)
+        return MediaBytes(MediaCounter.FDP, _page_integer(page, 16, 16), 1)
     if (page := _ocp_page_bytes(reading)) is not None:
-        return MediaBytes(MediaCounter.OCP, _read_integer(page, 0, 16), None)
+        return MediaBytes(MediaCounter.OCP, _page_integer(page, 0, 16), None)
     if page := _page_bytes(reading.pages, VENDOR_SMART, None, 512):
-        units = _vendor_item_value(page, NAND_WRITTEN_KEY)
+        units = _intel_smart_item_value(page, NAND_WRITTEN_KEY)
         if units is not None:
             written = units * VENDOR_UNIT_BYTES
             return MediaBytes(MediaCounter.VENDOR, written, VENDOR_UNIT_BYTES)
     if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
-        units = _read_integer(page, 80, 16)
+        units = _page_integer(page, 80, 16)
         if units:
             written = units * ENDURANCE_UNIT_BYTES
             return MediaBytes(MediaCounter.ENDURANCE_GROUP, written, ENDURANCE_UNIT_BYTES)
@@ -98,10 +98,10 @@ def media_bytes(reading: DriveReading) -> MediaBytes | None:
 
 def endurance_bytes(reading: DriveReading) -> int | None:
     """How much the drive is rated to take from hosts in its life; None where it does not say so."""
-    if (page := _ocp_page_bytes(reading)) is not None and (rated := _read_integer(page, 176, 16)):
+    if (page := _ocp_page_bytes(reading)) is not None and (rated := _page_integer(page, 176, 16)):
         return rated
     if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
-        return _read_integer(page, 32, 16) * ENDURANCE_UNIT_BYTES or None
+        return _page_integer(page, 32, 16) * ENDURANCE_UNIT_BYTES or None
     return None
 
 
@@ -110,11 +110,11 @@ def _ocp_page_bytes(reading: DriveReading) -> bytes | None:
     return page if page is not None and page[496:512] == OCP_GUID else None
 
 
-def _vendor_item_value(page: bytes, key: int) -> int | None:
+def _intel_smart_item_value(page: bytes, key: int) -> int | None:
     """The raw number of an item of Intel's page: key, 2 bytes, normalised, 1 byte, 6 bytes raw."""
     for start in range(0, len(page) - VENDOR_ITEM_BYTES + 1, VENDOR_ITEM_BYTES):
         if page[start] == key:
-            return _read_integer(page, start + 5, 6)
+            return _page_integer(page, start + 5, 6)
     return None
 
 
@@ -132,6 +132,6 @@ def _page_bytes(
     return None
 
 
-def _read_integer(page: bytes, start: int, size: int) -> int:
+def _page_integer(page: bytes, start: int, size: int) -> int:
     """A number of the page, at most one that can be stored."""
     return min(int.from_bytes(page[start : start + size], "little"), NUMBER_MAX)

@@ -46,7 +46,7 @@ def host_spread(
         fastest=hosts[most].host,
         jain=jain_index(rates),
         max_over_min=max_over_min(rates),
-        drift_ns=largest_drift_ns(hosts),
+        drift_ns=largest_clock_drift_ns(hosts),
     )
 
 
@@ -86,7 +86,7 @@ def drift_ns(host: HostRun) -> int | None:
     return None if after is None else after - host.clock_offset_ns
 
 
-def largest_drift_ns(hosts: Sequence[HostRun]) -> int | None:
+def largest_clock_drift_ns(hosts: Sequence[HostRun]) -> int | None:
     """The drift that is furthest from none; None where no clock was read twice."""
     drifts = [drift for host in hosts if (drift := drift_ns(host)) is not None]
     return max(drifts, key=abs, default=None)

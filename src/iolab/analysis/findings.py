@@ -14,8 +14,8 @@ from iolab.analysis.bottleneck.decision import (
     BottleneckDecision,
     LoadStep,
     decide_bottleneck,
-    load_step_at,
-    usl_of_curve,
+    load_step_of_best,
+    usl_fit_of_curve,
 )
 from iolab.analysis.points import (
     REPLICATED,
@@ -29,12 +29,12 @@ from iolab.analysis.quotients import (
     BestValue,
     Quotient,
     capacity_quotients,
+    configurations_without_subsets,
     rate_quotients,
-    without_host_subsets,
 )
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
-from iolab.core.metric_spec import Better, mean_latency_keys, metric_spec
+from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -198,7 +198,7 @@ class BottleneckFinding(Record):
     runs: tuple[RunKey, ...]
 
 
-class Need(StrEnum):
+class BuyerNeed(StrEnum):
     """What somebody may look for first."""
 
     CAPACITY = "capacity"
@@ -229,7 +229,7 @@ class Recommendation(Record):
     behind it, None of capacity.
     """
 
-    need: Need
+    need: BuyerNeed
     configuration: str
     runner_up: str
     lead_factor: float
@@ -279,7 +279,7 @@ class LoadCurve(Record):
         return self.search.axis_names[0]
 
 
-class SearchPeak(Record):
+class PeakSearchFinding(Record):
     """The best point of a search; `metric` is what it is best in.
 
     Of its `run_count` runs `invalid_run_count` are invalid.
@@ -292,7 +292,7 @@ class SearchPeak(Record):
     invalid_run_count: int = 0
 
 
-class SearchMaxLoad(Record):
+class MaxLoadFinding(Record):
     """The highest load of the whole fleet (1/s) under a limit, and the maximum without one.
 
     Of the runs behind it `invalid_run_count` are invalid.
@@ -305,7 +305,7 @@ class SearchMaxLoad(Record):
     invalid_run_count: int = 0
 
 
-class SearchListedLoad(Record):
+class ListedLoadFinding(Record):
     """The highest listed load within a limit, and the next that exceeds it; None for none."""
 
     search: Search
@@ -324,9 +324,9 @@ class LoadFindings(Record):
     """All that results say of load."""
 
     curves: tuple[LoadCurve, ...]
-    peaks: tuple[SearchPeak, ...]
-    loads: tuple[SearchMaxLoad, ...]
-    listed_loads: tuple[SearchListedLoad, ...] = ()
+    peaks: tuple[PeakSearchFinding, ...]
+    loads: tuple[MaxLoadFinding, ...]
+    listed_loads: tuple[ListedLoadFinding, ...] = ()
 
 
 def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[BestPointFinding]:
@@ -335,7 +335,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
         key = workload.headline_metric
         if key is None:
             continue
-        less = metric_spec(key).better is Better.LOWER
+        less = metric_spec(key).better is BetterDirection.LOWER
         measured = [point for point in members if point.metric_value(key) is not None]
         trusted = headline_candidates(workload, measured)
         if not trusted:
@@ -368,7 +368,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
     for workload, configuration, members in _points_by_workload_and_configuration(study, points):
         rate = workload.headline_metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
-        if rate is None or metric_spec(rate).better is Better.LOWER or len(names) != 1:
+        if rate is None or metric_spec(rate).better is BetterDirection.LOWER or len(names) != 1:
             continue
         (name,) = names
         for fixed, curve in trusted_curves(members, name):
@@ -385,7 +385,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
                     rate_ratio=gained,
                     latency_ratio=waited,
                     has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
-                    is_certain=_is_sure_knee(point, next_point, name, rate),
+                    is_certain=_is_knee_within_intervals(point, next_point, name, rate),
                     level=worst_level((point.level, next_point.level)),
                     runs=run_keys_of_points([point, next_point]),
                 )
@@ -408,9 +408,12 @@ def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[P
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
-    owners = without_host_subsets(study.configurations)
-    offers = [*rate_quotients(owners, map(_maximum_of_finding, best)), *capacity_quotients(owners)]
-    for (workload, metric, per), members in _quotients_by_kind(offers).items():
+    owners = configurations_without_subsets(study.configurations)
+    offers = [
+        *rate_quotients(owners, map(_best_value_of_finding, best)),
+        *capacity_quotients(owners),
+    ]
+    for (workload, metric, per), members in _quotients_by_ranking_group(offers).items():
         ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))
         levels = [member.maximum.level for member in members if member.maximum.level is not None]
         for place, offer in enumerate(ranked):
@@ -432,7 +435,7 @@ def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[P
             )
 
 
-def _maximum_of_finding(best: BestPointFinding) -> BestValue:
+def _best_value_of_finding(best: BestPointFinding) -> BestValue:
     return BestValue(
         best.configuration,
         best.workload,
@@ -444,7 +447,9 @@ def _maximum_of_finding(best: BestPointFinding) -> BestValue:
     )
 
 
-def _quotients_by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
+def _quotients_by_ranking_group(
+    offers: Iterable[Quotient],
+) -> dict[tuple[str, str, str], list[Quotient]]:
     by_kind: dict[tuple[str, str, str], list[Quotient]] = {}
     for offer in offers:
         by_kind.setdefault(offer.ranking_group, []).append(offer)
@@ -464,7 +469,7 @@ def run_keys_of_points(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
     return tuple(run.key for point in points for run in point.results)
 
 
-def mean_latency(point: PointSummary) -> float | None:
+def mean_latency_ns(point: PointSummary) -> float | None:
     """A point's mean latency: of the whole load, or of the first operation that has one."""
     metric = _mean_latency_metric(point)
     return None if metric is None else metric.value
@@ -486,7 +491,7 @@ def _first_unprofitable_step(
         return None
     for point, next_point in pairwise(curve):
         low, high = point.metric_value(rate), next_point.metric_value(rate)
-        short, long = mean_latency(point), mean_latency(next_point)
+        short, long = mean_latency_ns(point), mean_latency_ns(next_point)
         if not (low and high and short and long):
             continue
         more = math.log(next_point.load_on_axis(name) / point.load_on_axis(name))
@@ -499,7 +504,9 @@ def _first_unprofitable_step(
     return None
 
 
-def _is_sure_knee(point: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
+def _is_knee_within_intervals(
+    point: PointSummary, other: PointSummary, name: str, rate: str
+) -> bool:
     """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
     short, long = _mean_latency_metric(point), _mean_latency_metric(other)
     if short is None or long is None:
@@ -569,7 +576,7 @@ def bottleneck_findings(
         members = by_place[best.workload, best.configuration]
         point = next(member for member in members if member.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
-        less = metric_spec(best.metric).better is Better.LOWER
+        less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _decisive_load_step(members, point, names, best.metric)
         decision = decide_bottleneck(watched[key], step)
@@ -593,7 +600,7 @@ def _contention_law(
     step = decision.step
     if step is None or decision.cause not in (BottleneckCause.SOFTWARE, BottleneckCause.BEYOND):
         return None
-    return usl_of_curve(_curve_through_point(points, best, step.axis), step.axis, key)
+    return usl_fit_of_curve(_curve_through_point(points, best, step.axis), step.axis, key)
 
 
 def _decisive_load_step(
@@ -603,7 +610,7 @@ def _decisive_load_step(
     steps = [
         step
         for name in names
-        if (step := load_step_at(_curve_through_point(points, best, name), best, name, key))
+        if (step := load_step_of_best(_curve_through_point(points, best, name), best, name, key))
         is not None
     ]
     paying = [step for step in steps if step.is_worthwhile]

@@ -10,20 +10,20 @@ import numpy as np
 from iolab.analysis.adaptive import (
     ListedLoadProgress,
     ResultLog,
+    adaptive_curve_from_log,
     is_run_of_max_load_search,
-    max_load_progress,
-    measured_load_curve,
-    measured_peak_search,
+    max_load_progress_from_log,
+    peak_search_from_log,
 )
 from iolab.analysis.findings import (
     POINTS_MIN,
+    ListedLoadFinding,
     LoadCurve,
     LoadFindings,
-    SearchListedLoad,
-    SearchMaxLoad,
-    SearchPeak,
+    MaxLoadFinding,
+    PeakSearchFinding,
 )
-from iolab.analysis.points import positive_values
+from iolab.analysis.points import positive_metric_values
 from iolab.core.configuration import Objective
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
@@ -42,12 +42,12 @@ def fit_load_findings(
     log.update_sentinel_alarms()
     curves = (_fit_load_curve(study, search, log) for search in lines)
     max_loads = _searches_with_objective(searches, Objective.MAX_LOAD)
-    loads = (_search_max_load(s, log) for s in max_loads if not s.axes)
-    listed = (_search_listed_load(s, log) for s in max_loads if s.axes)
+    loads = (_max_load_finding(s, log) for s in max_loads if not s.axes)
+    listed = (_listed_load_finding(s, log) for s in max_loads if s.axes)
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
-            _search_peak(s, log)
+            _peak_search_finding(s, log)
             for s in _searches_with_objective(searches, Objective.PEAK)
             if any(
                 log.metric_values(p.digest, s.workload.headline_or_rate_metric)
@@ -64,12 +64,12 @@ def _searches_with_objective(searches: Iterable[Search], objective: Objective) -
 
 
 def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve | None:
-    axis = measured_load_curve(study, search, log)
+    axis = adaptive_curve_from_log(study, search, log)
     if axis is None or len(axis.measured_loads) < POINTS_MIN:
         return None
     points = axis.curve_points()
     loads = [point.load for point in points]
-    curves = axis.draw_rates(DRAWS)
+    curves = axis.sample_rate_curves(DRAWS)
     measured = [point for point in points if point.measured]
     law = fit_usl(
         [point.load for point in measured],
@@ -93,37 +93,39 @@ def _bounds_crossing_load(
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
     runs = log.runs_of_point(search.points[(least.load,)].digest)
-    if not positive_values(runs, search.workload.rate_metric):
+    if not positive_metric_values(runs, search.workload.rate_metric):
         return None
     largest = max(point.rate for point in measured)
     return bounds_crossing_load(least.load / least.rate, largest)
 
 
-def _search_peak(search: Search, log: ResultLog) -> SearchPeak:
-    peak = measured_peak_search(search, log).best_point()
+def _peak_search_finding(search: Search, log: ResultLog) -> PeakSearchFinding:
+    peak = peak_search_from_log(search, log).best_point()
     runs = log.runs_of_point(search.points[peak.point].digest)
-    return SearchPeak(
-        search, search.workload.headline_or_rate_metric, peak, len(runs), _invalid_count(runs)
+    return PeakSearchFinding(
+        search, search.workload.headline_or_rate_metric, peak, len(runs), _invalid_run_count(runs)
     )
 
 
-def _invalid_count(runs: Iterable[Result]) -> int:
+def _invalid_run_count(runs: Iterable[Result]) -> int:
     return sum(run.verdict.level is Level.INVALID for run in runs)
 
 
-def _search_max_load(search: Search, log: ResultLog) -> SearchMaxLoad | None:
-    trail, limit = max_load_progress(search, log), search.workload.search_goal.limit
+def _max_load_finding(search: Search, log: ResultLog) -> MaxLoadFinding | None:
+    trail, limit = max_load_progress_from_log(search, log), search.workload.search_goal.limit
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
     used = [run for run in log.results if is_run_of_max_load_search(search, run)]
-    return SearchMaxLoad(
-        search, limit, trail.confirmed_limit, trail.saturation, _invalid_count(used)
+    return MaxLoadFinding(
+        search, limit, trail.limit_from_all_runs, trail.saturation, _invalid_run_count(used)
     )
 
 
-def _search_listed_load(search: Search, log: ResultLog) -> SearchListedLoad | None:
+def _listed_load_finding(search: Search, log: ResultLog) -> ListedLoadFinding | None:
     progress = ListedLoadProgress(search, log)
     if not progress.runs:
         return None
     is_settled = progress.wanted is None
-    return SearchListedLoad(search, progress.highest, progress.exceeding, is_settled, progress.runs)
+    return ListedLoadFinding(
+        search, progress.highest, progress.exceeding, is_settled, progress.runs
+    )

@@ -54,7 +54,7 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
     check_wide_interval,
 )
-from iolab.analysis.course import baseline_window, course_figures, record_within
+from iolab.analysis.course import baseline_window, course_figures, record_cut_to_window
 from iolab.analysis.evenness import run_spread
 from iolab.analysis.metrics import (
     METRIC_KEYS,
@@ -63,7 +63,7 @@ from iolab.analysis.metrics import (
     host_metrics,
     metrics_with_intervals,
 )
-from iolab.analysis.power import power_metrics, run_power
+from iolab.analysis.power import power_metrics, power_uses_of_run
 from iolab.analysis.service_time import (
     SERVICE_KEYS,
     SERVICE_TRIM_KEYS,
@@ -219,7 +219,9 @@ class LoadAnalysis(Generic[View]):
     ) -> View:
         """The record measured, as its checks look at it: with what its seconds say of it."""
         baseline = baseline_window(record)
-        steady = judge_steadiness(record if baseline is None else record_within(record, baseline))
+        steady = judge_steadiness(
+            record if baseline is None else record_cut_to_window(record, baseline)
+        )
         window = steady.window if steady and record.rule else baseline
         load = sum_measured_window(record, window)
         service = sum_service_times(record, load)
@@ -250,7 +252,7 @@ class LoadAnalysis(Generic[View]):
         spread = run_spread(view.record, view.load)
         return {} if spread is None else {WHOLE_RUN: spread}
 
-    def node_results(self, view: View) -> tuple[HypervisorResult, ...]:  # noqa: ARG002 - of most
+    def hypervisor_results(self, view: View) -> tuple[HypervisorResult, ...]:  # noqa: ARG002 - of most
         """What the hosts of one node did together, for each node where the kind can tell that."""
         return ()
 
@@ -273,7 +275,7 @@ class AnalysisKinds(Record):
     hosts: tuple[HostKindAnalysis, ...] = ()
     declared_metric_keys: tuple[str, ...] = ()
 
-    def analysis_of_run(self, record: RunRecord) -> LoadAnalysis[Any]:
+    def load_analysis_for_run(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
         return self.loads[type(record.run.point.job)]()
 
@@ -287,7 +289,7 @@ class AnalysisKinds(Record):
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]
     ) -> RunView:
         """The record measured as its kind of load does it."""
-        view: RunView = self.analysis_of_run(record).build_view(
+        view: RunView = self.load_analysis_for_run(record).build_view(
             record, facts, telemetry, self.hosts
         )
         return view
@@ -320,14 +322,14 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     }
     if record.fleet is not None:
         wanted[GUESTS] = None
-    if any(is_pinned_to_some_cores(host, facts.get(host.facts_key)) for host in record.hosts):
+    if any(is_pinned_to_some_cores(host, facts.get(host.facts_name)) for host in record.hosts):
         # A load that may use some cores alone is judged by those, each by its name.
         wanted["cpu"] = None
     telemetry = derive_series(record.counters, record.host_names, wanted)
-    point, kind = record.run.point, kinds.analysis_of_run(record)
+    point, kind = record.run.point, kinds.load_analysis_for_run(record)
     view = kinds.build_view(record, facts, telemetry)
     spreads = dict(kind.host_spreads(view))
-    metrics, power = dict(kind.fleet_metrics(view)), run_power(view)
+    metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -349,7 +351,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         attempt=record.run.attempt,
         steadiness=view.steadiness_view.steadiness if view.steadiness_view else None,
         order=record.run.order,
-        nodes=kind.node_results(view),
+        nodes=kind.hypervisor_results(view),
         load=type_tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
         drives=drive_wear_of_run(view),
@@ -365,7 +367,7 @@ def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     asked = [
         check
         for check in checks
-        if (view.has_load or not check.needs_load) and (has_course or not check.needs_course)
+        if (view.has_load or not check.needs_load) and (has_course or not check.needs_phases)
     ]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import LoadSums
-from iolab.analysis.window import MeasuredPart, Window, controller_clock_ns
+from iolab.analysis.window import MeasuredPart, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
@@ -25,7 +25,7 @@ from iolab.core.metric_spec import metric_spec
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.stats.quantiles import bootstrap_block_count, has_few_stalls, run_quantiles
+from iolab.stats.quantiles import bootstrap_block_count, has_few_stalls, latency_quantile_estimates
 from iolab.units import NS_PER_S
 
 Directions = Sequence[Direction]
@@ -171,7 +171,7 @@ def metrics_with_intervals(
     prefixes = [prefix for prefix, _ in key_prefixes_and_directions(directions)]
     bounded = with_stall_percentiles_as_bounds(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _rate_metric_keys(record, load, directions):
+        for key in _rule_rate_metric_keys(record, load, directions):
             bounded[key] = rate_with_interval(bounded[key], steady)
     for prefix, used in key_prefixes_and_directions(directions):
         bounded |= percentiles_with_intervals(
@@ -203,7 +203,7 @@ def with_stall_percentiles_as_bounds(
     return kept
 
 
-def _rate_metric_keys(record: RunRecord, load: LoadSums, directions: Directions) -> list[str]:
+def _rule_rate_metric_keys(record: RunRecord, load: LoadSums, directions: Directions) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
     prefixes = [
         prefix
@@ -252,7 +252,7 @@ def percentiles_with_intervals(
     bins, counts = _latency_counts_by_second(record, measured, window, directions)
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
-    quantiles = run_quantiles(
+    quantiles = latency_quantile_estimates(
         counts, MIDDLE_NS[bins], list(keys.values()), np.random.default_rng(seed)
     )
     bounded = {}
@@ -275,7 +275,7 @@ def _latency_counts_by_second(
     """
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    middle = controller_clock_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
+    middle = to_controller_clock_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
     seconds = int(window.seconds)
     second = np.clip((middle - window.start_ns) // NS_PER_S, 0, seconds - 1)
     stride = int(table.seq.max(initial=0)) + 1
@@ -284,7 +284,7 @@ def _latency_counts_by_second(
     parts = measured.parts.select_groups(
         measured.bins & np.isin(measured.parts.direction, directions)
     )
-    bins = record.bins.used_bins(parts)
+    bins = record.bins.nonempty_bins(parts)
     columns = np.zeros(BIN_COUNT, dtype=np.int64)
     columns[bins] = np.arange(bins.size)
     counts = np.zeros((seconds, bins.size), dtype=np.int64)

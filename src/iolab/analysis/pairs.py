@@ -26,13 +26,13 @@ from iolab.analysis.points import (
     PointSummary,
     finite_metric_value,
     fit_point_priors,
-    pooled_bin_error,
+    pooled_log_bin_error,
 )
 from iolab.analysis.resume_checks import session_index
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
-    Better,
+    BetterDirection,
     mean_latency_keys,
     metric_spec,
     operations_with_phase_rate,
@@ -49,12 +49,12 @@ from iolab.stats.comparison import (
     apply_holm_correction,
     compare,
     compare_paired,
-    inverted,
+    inverted_comparison,
 )
 from iolab.stats.repeats import CONFIDENT, Prior
 from iolab.stats.special import student_quantile
 
-PointPlace = tuple[str, Axis]
+WorkloadAndAxis = tuple[str, Axis]
 """Where a point stands in every session of a study: its workload and its axis values."""
 
 TAIL: Final = "lat_ns_p99"
@@ -85,19 +85,19 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     if figure is None:
         return [
             key
-            for key in rate_keys(pair[0].metrics, partial(_both_know_metric, pair))
-            if _both_know_metric(pair, key)
+            for key in operation_rate_keys(pair[0].metrics, partial(_both_have_metric, pair))
+            if _both_have_metric(pair, key)
         ]
     if TAIL in pair[0].metrics:
         beside = [TAIL]
     else:
-        timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_know_metric(pair, key)]
+        timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_have_metric(pair, key)]
         beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
     # A tail that too few I/Os support is no news: it is compared where it is known.
-    return list(dict.fromkeys((figure, *(key for key in beside if _both_know_metric(pair, key)))))
+    return list(dict.fromkeys((figure, *(key for key in beside if _both_have_metric(pair, key)))))
 
 
-def default_keys_of_pairs(study: Study, pairs: Mapping[PointPlace, Pair]) -> list[str]:
+def default_metric_keys_of_pairs(study: Study, pairs: Mapping[WorkloadAndAxis, Pair]) -> list[str]:
     """The same of all pairs together."""
     every = (
         key
@@ -107,7 +107,7 @@ def default_keys_of_pairs(study: Study, pairs: Mapping[PointPlace, Pair]) -> lis
     return list(dict.fromkeys(every))
 
 
-def rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
+def operation_rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
     """The rate of each operation: over the common window where that is known, else the phase."""
     return [
         rate_key(operation) if is_known(rate_key(operation)) else phase_rate_key(operation)
@@ -115,7 +115,7 @@ def rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]
     ]
 
 
-def _both_know_metric(pair: Pair, metric: str) -> bool:
+def _both_have_metric(pair: Pair, metric: str) -> bool:
     return all(side.metric_value(metric) is not None for side in pair)
 
 
@@ -143,7 +143,7 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
     Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
     """
     better = metric_spec(metric).better
-    allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
+    allowance = RATIO_ALLOWANCE + pair_log_bin_error(pair, metric)
     first, second = (
         {
             run.repeat: value
@@ -156,8 +156,8 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
     both = sorted(first.keys() & second.keys())
     if one_session and len(both) > 1 and len({session_index(run) for run in runs}) == 1:
         return compare_paired(
-            _values_of_repeats(first, both),
-            _values_of_repeats(second, both),
+            _values_in_repeat_order(first, both),
+            _values_in_repeat_order(second, both),
             better,
             prior,
             allowance=allowance,
@@ -166,12 +166,12 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
     return compare(*values, better, prior, allowance=allowance)
 
 
-def pair_bin_error(pair: Pair, metric: str) -> float:
+def pair_log_bin_error(pair: Pair, metric: str) -> float:
     """How far a ratio may be off for bins, a log ratio: both values are known to theirs only."""
-    return sum(pooled_bin_error(metric, side.results) for side in pair)
+    return sum(pooled_log_bin_error(metric, side.results) for side in pair)
 
 
-def _values_of_repeats(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
+def _values_in_repeat_order(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
     return [values[repeat] for repeat in repeats]
 
 
@@ -181,9 +181,9 @@ Interval = tuple[float, float]
 class ComparedMetric(Record):
     """One metric of one point: both values, the ratio and what it says.
 
-    `level` is the worse verdict of the two points, `pooled_bin_error` how far the ratio may be off
-    for the bins that its values are read from (a log ratio). Everything that is called a gain is
-    above 0 (a factor above 1) where the candidate is the better one, of rates and of latencies.
+    `level` is the worse verdict of the two points, `pooled_log_bin_error` how far the ratio may be
+    off for the bins that its values are read from (a log ratio). Everything that is called a gain
+    is above 0 (a factor above 1) where the candidate is the better one, of rates and of latencies.
     """
 
     workload: str
@@ -196,7 +196,7 @@ class ComparedMetric(Record):
     bin_error: float = 0.0
 
     @property
-    def better(self) -> Better:
+    def better(self) -> BetterDirection:
         """Which way of the metric is the good one."""
         return metric_spec(self.metric).better
 
@@ -214,7 +214,7 @@ class ComparedMetric(Record):
     def improvement_factor(self) -> float:
         """How many times as good the candidate is."""
         ratio = self.comparison.ratio
-        return ratio if self.better is Better.HIGHER else 1 / ratio
+        return ratio if self.better is BetterDirection.HIGHER else 1 / ratio
 
     @property
     def difference(self) -> float:
@@ -223,15 +223,15 @@ class ComparedMetric(Record):
 
 
 def match_points(
-    baseline: Mapping[PointPlace, PointSummary],
-    candidate: Mapping[PointPlace, PointSummary],
+    baseline: Mapping[WorkloadAndAxis, PointSummary],
+    candidate: Mapping[WorkloadAndAxis, PointSummary],
     names: tuple[str, str],
-) -> tuple[dict[PointPlace, Pair], list[SkippedPoint]]:
+) -> tuple[dict[WorkloadAndAxis, Pair], list[SkippedPoint]]:
     """The points that both have sound runs of, in the baseline's order, the others with a reason.
 
     `names` are what the reasons call the two.
     """
-    pairs: dict[PointPlace, Pair] = {}
+    pairs: dict[WorkloadAndAxis, Pair] = {}
     skipped: list[SkippedPoint] = []
     for place in dict.fromkeys((*baseline, *candidate)):
         first, second = baseline.get(place), candidate.get(place)
@@ -247,10 +247,10 @@ def match_points(
 
 
 def compare_metrics(
-    pairs: Mapping[PointPlace, Pair],
+    pairs: Mapping[WorkloadAndAxis, Pair],
     study: Study,
     metrics: Sequence[str],
-    judge: Callable[[PointPlace, str], Comparison],
+    judge: Callable[[WorkloadAndAxis, str], Comparison],
 ) -> tuple[tuple[ComparedMetric, ...], list[SkippedPoint]]:
     """What `judge` says of each metric of each pair, and what cannot be compared, with the reason.
 
@@ -266,7 +266,7 @@ def compare_metrics(
                 continue
             first, second = (side.metrics[metric] for side in pair)
             level = worst_level(side.level for side in pair)
-            error = pair_bin_error(pair, metric)
+            error = pair_log_bin_error(pair, metric)
             compared.append(
                 ComparedMetric(*place, metric, first, second, judge(place, metric), level, error)
             )
@@ -385,32 +385,32 @@ class GainsByPair:
         self._order = [item.id for item in study.configurations if item.id in names]
         self._gains: dict[tuple[str, str], ConfigurationGains] = {}
 
-    def over_first(self) -> tuple[ConfigurationGains, ...]:
+    def gains_over_first(self) -> tuple[ConfigurationGains, ...]:
         """Every other configuration against the first, as `compare_configurations` has them."""
-        return tuple(self._pair(self._order[0], other) for other in self._order[1:])
+        return tuple(self._gains_of_pair(self._order[0], other) for other in self._order[1:])
 
     def comparison(
-        self, names: tuple[str, str], place: PointPlace, metric: str
+        self, names: tuple[str, str], place: WorkloadAndAxis, metric: str
     ) -> Comparison | None:
         """The second of two configurations against the first at one place; None where unknown."""
         if not set(names) <= set(self._order):
             return None
         first, second = sorted(names, key=self._order.index)
-        cell = self._pair(first, second).cell(*place, metric)
+        cell = self._gains_of_pair(first, second).cell(*place, metric)
         if cell is None:
             return None
-        return cell.comparison if names == (first, second) else inverted(cell.comparison)
+        return cell.comparison if names == (first, second) else inverted_comparison(cell.comparison)
 
-    def _pair(self, first: str, second: str) -> ConfigurationGains:
+    def _gains_of_pair(self, first: str, second: str) -> ConfigurationGains:
         if (first, second) not in self._gains:
             names = (first, second)
             self._gains[names] = _gains_over_baseline(self._study, self._summaries, (), names)
         return self._gains[first, second]
 
 
-def gain_share_of_ratio(ratio: float, better: Better) -> float:
+def gain_share_of_ratio(ratio: float, better: BetterDirection) -> float:
     """A ratio of candidate to baseline as a gain: 1.3 of a rate is 0.3, 0.6 of a latency 0.4."""
-    return ratio - 1 if better is Better.HIGHER else 1 - ratio
+    return ratio - 1 if better is BetterDirection.HIGHER else 1 - ratio
 
 
 def _gains_over_baseline(
@@ -424,13 +424,13 @@ def _gains_over_baseline(
         for name in names
     )
     pairs, skipped = match_points(baseline, candidate, names)
-    used = metrics or default_keys_of_pairs(study, pairs)
+    used = metrics or default_metric_keys_of_pairs(study, pairs)
     priors = fit_point_priors(
         {side.key: side.results for pair in pairs.values() for side in pair}, study, used
     )
 
-    def compare_metric(point_place: PointPlace, metric: str) -> Comparison:
-        pair = pairs[point_place]
+    def compare_metric(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
+        pair = pairs[workload_and_axis]
         return compare_pair(
             pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
         )
@@ -439,7 +439,9 @@ def _gains_over_baseline(
     return ConfigurationGains(*names, cells, (*skipped, *without))
 
 
-def _gain_share_interval(low: float | None, high: float | None, better: Better) -> Interval | None:
+def _gain_share_interval(
+    low: float | None, high: float | None, better: BetterDirection
+) -> Interval | None:
     if low is None or high is None:
         return None
     ends = (gain_share_of_ratio(low, better), gain_share_of_ratio(high, better))

@@ -180,7 +180,7 @@ def keeps_search_limit(workload: Workload, run: Result) -> bool:
     if limit is not None:
         latency_ns = finite_metric_value(run, limit.metric)
         return latency_ns is not None and latency_ns <= limit.latency_ns
-    return workload.job.keeps_own_limit({key: m.value for key, m in run.metrics.items()})
+    return workload.job.meets_search_limit({key: m.value for key, m in run.metrics.items()})
 
 
 def headline_candidates(
@@ -200,7 +200,7 @@ def headline_candidates(
         failed = [
             point
             for point in members
-            if any(run.verdict.level is Level.INVALID for run in _ended_runs(point))
+            if any(run.verdict.level is Level.INVALID for run in _done_runs(point))
         ]
     else:
         return trusted
@@ -215,7 +215,7 @@ def headline_candidates(
 
 
 def _keeps_search_limit(workload: Workload, point: PointSummary) -> bool:
-    return all(keeps_search_limit(workload, run) for run in _ended_runs(point))
+    return all(keeps_search_limit(workload, run) for run in _done_runs(point))
 
 
 def has_higher_load(axis: Axis, other: Axis) -> bool:
@@ -227,7 +227,7 @@ def has_higher_load(axis: Axis, other: Axis) -> bool:
     return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
 
 
-def _ended_runs(point: PointSummary) -> list[Result]:
+def _done_runs(point: PointSummary) -> list[Result]:
     return [run for run in point.runs if run.status is RunStatus.DONE]
 
 
@@ -293,7 +293,7 @@ def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
     return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in by_point.items()}
 
 
-def positive_values(runs: Iterable[Result], metric: str) -> list[float]:
+def positive_metric_values(runs: Iterable[Result], metric: str) -> list[float]:
     """The runs' values of a metric that have a logarithm."""
     return [
         value
@@ -325,7 +325,7 @@ class PointPriors(Record):
         """The prior of a point that these are the priors of."""
         kind, *mix = self.places[key]
         strata = self.strata.get((kind, metric))
-        return NO_PRIOR if strata is None else strata.prior_for_place(tuple(mix))
+        return NO_PRIOR if strata is None else strata.prior_of_finest_stratum(tuple(mix))
 
 
 def fit_point_priors(
@@ -346,7 +346,7 @@ def fit_point_priors(
             continue
         kind, *mix = places[key]
         for metric in metrics or dict.fromkeys(name for run in used for name in run.metrics):
-            values = positive_values(used, metric)
+            values = positive_metric_values(used, metric)
             if len(values) >= REPLICATED:
                 spread = sample_variance(logarithms(values))
                 cells.setdefault((kind, metric), []).append((tuple(mix), spread))
@@ -395,7 +395,7 @@ def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior
     if beyond is not None:
         return beyond
     values = _metric_values(runs, name)
-    if _is_missing_in_some_runs(name, values, runs):
+    if _is_percentile_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
     if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
@@ -437,7 +437,7 @@ def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Met
 def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
     """One metric over the runs without an interval."""
     values = _metric_values(runs, name)
-    if not values or _is_missing_in_some_runs(name, values, runs):
+    if not values or _is_percentile_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
     if metric_spec(name).combine is CombineRule.EXTREME:
         return Metric(max(values), unit, n=len(values))
@@ -446,7 +446,9 @@ def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
     return _metric_of_coarse_bin(name, runs) or Metric(_geometric_mean(values), unit, n=len(values))
 
 
-def _is_missing_in_some_runs(name: str, values: Sequence[float], runs: Sequence[Result]) -> bool:
+def _is_percentile_missing_in_some_runs(
+    name: str, values: Sequence[float], runs: Sequence[Result]
+) -> bool:
     """Whether some of the runs had too few I/Os for a percentile.
 
     Beside the mean of all of them it would be that of other runs.
@@ -474,10 +476,10 @@ def _metric_values(runs: Sequence[Result], name: str) -> list[float]:
 
 def _common_bias_allowance(name: str, runs: Iterable[Result]) -> float:
     """What every run may be off by alike."""
-    return BIAS_ALLOWANCE + pooled_bin_error(name, runs)
+    return BIAS_ALLOWANCE + pooled_log_bin_error(name, runs)
 
 
-def pooled_bin_error(metric: str, runs: Iterable[Result]) -> float:
+def pooled_log_bin_error(metric: str, runs: Iterable[Result]) -> float:
     """How far values of a metric may be off for the bins that they are read from, a log ratio.
 
     Bins that an engine has of its own say how wide they are by each value's bounds.
@@ -486,12 +488,12 @@ def pooled_bin_error(metric: str, runs: Iterable[Result]) -> float:
         return 0.0
     figures = [run.metrics[metric] for run in runs if metric in run.metrics]
     return max(
-        (_bin_half_width(figure) for figure in figures if figure.has_bin_edge_interval),
+        (_bin_log_half_width(figure) for figure in figures if figure.has_bin_edge_interval),
         default=BIN_ERROR,
     )
 
 
-def _bin_half_width(metric: Metric) -> float:
+def _bin_log_half_width(metric: Metric) -> float:
     """From a value to the further edge of its bin, which may begin at 0."""
     if metric.value is None or metric.low is None or metric.high is None or metric.value <= 0:
         return BIN_ERROR
@@ -534,11 +536,11 @@ def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAl
     last = 0
     ordered = sorted((r for r in results if r.order), key=lambda result: result.order)
     for index, result in enumerate(ordered):
-        values = positive_values([result], metric) if result.digest == point.digest else []
+        values = positive_metric_values([result], metric) if result.digest == point.digest else []
         if not values or result.status is not RunStatus.DONE:
             continue
         series += values
-        state = judge_sentinel(series, run_to_run_sd(ordered[: index + 1], metric))
+        state = judge_sentinel(series, run_to_run_log_sd(ordered[: index + 1], metric))
         if state.movement is not SentinelMovement.STILL:
             moved.append(SentinelAlarm(state.movement, state.change, last, result.order))
             series = values
@@ -546,7 +548,7 @@ def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAl
     return tuple(moved)
 
 
-def run_to_run_sd(results: Sequence[Result], metric: str) -> float:
+def run_to_run_log_sd(results: Sequence[Result], metric: str) -> float:
     """The standard deviation of ln of a metric between runs of a point, pooled over all points.
 
     Neighbouring runs are compared, so that ground that moves adds little to it.
@@ -554,7 +556,7 @@ def run_to_run_sd(results: Sequence[Result], metric: str) -> float:
     runs: dict[str, list[float]] = {}
     for result in results:
         if result.status is RunStatus.DONE:
-            runs.setdefault(result.digest, []).extend(positive_values([result], metric))
+            runs.setdefault(result.digest, []).extend(positive_metric_values([result], metric))
     total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
     for values in runs.values():
         squares = sorted(math.log(b / a) ** 2 / 2 for a, b in pairwise(values))
@@ -587,7 +589,7 @@ def results_with_sentinel_checks(results: Sequence[Result], study: Study) -> tup
     )
 
 
-def alarm_text(alarm: SentinelAlarm) -> str:
+def sentinel_alarm_text(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is SentinelMovement.JUMPED else "drifted"
     change = percent_text(math.expm1(alarm.change), signed=True)
@@ -601,5 +603,5 @@ def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
     if alarm is None:
         return None
     evidence = {"change": alarm.change, "after": alarm.last_trusted_order, "at": alarm.moved_order}
-    message = f"{alarm_text(alarm)} What this run measured may not be what the others did."
+    message = f"{sentinel_alarm_text(alarm)} What this run measured may not be what the others did."
     return CheckResult(SENTINEL_CHECK_CODE, Level.INDICATIVE, message, evidence)

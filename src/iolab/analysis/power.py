@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from iolab.analysis.view import RunView
-from iolab.analysis.window import Window, controller_clock_ns
+from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
@@ -65,7 +65,7 @@ STUCK_READINGS: Final = 20
 """So many readings that are all the same while the load came and went are of no live meter."""
 
 
-class MeterCourse(Record, dict=True):
+class MeterSeries(Record, dict=True):
     """What one meter of a host showed: watts at moments of the controller's clock, in order."""
 
     host: str
@@ -94,7 +94,7 @@ class MeterCourse(Record, dict=True):
         return f"{self.meter} of {self.host}"
 
     @property
-    def has_stood_still(self) -> bool:
+    def has_constant_readings(self) -> bool:
         """Whether it showed the same throughout, from before the load until after it.
 
         A meter that shows fractions never repeats itself so long; one of whole watts may, so that
@@ -108,12 +108,12 @@ class MeterCourse(Record, dict=True):
         )
         return around and bool((self.watts == self.watts[0]).all())
 
-    def idle_before(self, lag_s: float = 0.0) -> Floats:
+    def idle_readings_before(self, lag_s: float = 0.0) -> Floats:
         """The readings of idle before the load, without those that show what came before it."""
         spans = [span for span in self.idle_spans if span.end_real_ns <= (self.load_begin_ns or 0)]
         return self._readings_of_span(spans[:1], lag_s)
 
-    def idle_after(self, lag_s: float) -> Floats:
+    def idle_readings_after(self, lag_s: float) -> Floats:
         """The readings of idle after the load, once the meter shows that it has ended."""
         spans = [span for span in self.idle_spans if span.start_real_ns >= (self.load_end_ns or 0)]
         return self._readings_of_span(spans[-1:], lag_s)
@@ -137,7 +137,7 @@ class MeterCourse(Record, dict=True):
 
         Known to a period: the crossing lies between two readings.
         """
-        before, begin, end = self.idle_before(), self.load_begin_ns, self.load_end_ns
+        before, begin, end = self.idle_readings_before(), self.load_begin_ns, self.load_end_ns
         if before.size < IDLE_SAMPLES_MIN or begin is None or end is None:
             return None
         loaded = self.watts[(self.at_ns > (begin + end) // 2) & (self.at_ns <= end)]
@@ -154,17 +154,17 @@ class MeterCourse(Record, dict=True):
         return max((crossing + max(last_below, begin)) / 2 - begin, 0.0) / NS_PER_S
 
 
-def meter_courses(view: RunView) -> Iterator[MeterCourse]:
+def meter_series(view: RunView) -> Iterator[MeterSeries]:
     """Every meter of the run's hosts and of those that were watched beside them."""
     offsets = {host.host: host.clock_offset_ns for host in view.hosts}
     offsets |= {host.host: host.clock_offset_ns for host in view.record.bystanders}
-    begin, end = _load_times_ns(view)
+    begin, end = _load_begin_and_end_ns(view)
     for name in offsets:
         for series in view.counter_series(name, METERS, "watts"):
             boundary, _, meter = series.name.partition(NAME_SEPARATOR)
             known = boundary in {each.value for each in PowerBoundary}
-            at_ns = controller_clock_ns(series.real_ns - series.span_ns // 2, offsets[name])
-            yield MeterCourse(
+            at_ns = to_controller_clock_ns(series.real_ns - series.span_ns // 2, offsets[name])
+            yield MeterSeries(
                 name,
                 meter or series.name,
                 PowerBoundary(boundary) if known else PowerBoundary.PART,
@@ -176,20 +176,20 @@ def meter_courses(view: RunView) -> Iterator[MeterCourse]:
             )
 
 
-def _load_times_ns(view: RunView) -> tuple[int | None, int | None]:
+def _load_begin_and_end_ns(view: RunView) -> tuple[int | None, int | None]:
     """When the first host's load began and the last one's ended, on the controller's clock."""
     spans = [span for span in view.load.measured_part.hosts if span is not None]
     begin = min((span.start_ns for span in spans), default=None)
     return begin, max((span.end_ns for span in spans), default=None)
 
 
-def run_power(view: RunView) -> tuple[PowerUse, ...]:
+def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
     """What each meter showed in the run, in the order of hosts and names."""
     window = view.load.measured_part.common
-    return tuple(_power_use(course, window) for course in meter_courses(view))
+    return tuple(_power_use(course, window) for course in meter_series(view))
 
 
-def _power_use(course: MeterCourse, window: Window | None) -> PowerUse:
+def _power_use(course: MeterSeries, window: Window | None) -> PowerUse:
     lag_s = course.lag_s
     use = PowerUse(
         host=course.host,
@@ -207,7 +207,10 @@ def _power_use(course: MeterCourse, window: Window | None) -> PowerUse:
         return replace(use, reason=reason)
     watts = _mean_watts(readings, course.step_w)
     use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * seconds)
-    before, after = course.idle_before(lag_s or 0.0), course.idle_after(lag_s or 0.0)
+    before, after = (
+        course.idle_readings_before(lag_s or 0.0),
+        course.idle_readings_after(lag_s or 0.0),
+    )
     if min(before.size, after.size) < IDLE_SAMPLES_MIN:
         return replace(use, idle_reason="idle was not measured before and after the load")
     idle_w = _mean_watts(np.concatenate((before, after)), course.step_w)
@@ -218,9 +221,9 @@ def _power_use(course: MeterCourse, window: Window | None) -> PowerUse:
     return replace(use, idle_reason=_no_net_reason(watts, idle_w))
 
 
-def _no_mean_reason(course: MeterCourse, window: Window, readings: Floats, seconds: float) -> str:
+def _no_mean_reason(course: MeterSeries, window: Window, readings: Floats, seconds: float) -> str:
     period_s = course.period_s
-    if course.has_stood_still:
+    if course.has_constant_readings:
         return f"the meter showed {course.watts[0]:g} W throughout"
     if readings.size < SAMPLES_MIN or period_s is None:
         text = f"the meter showed {readings.size} readings in the measured window"
@@ -245,13 +248,13 @@ def _mean_watts(readings: Floats, step_w: float | None) -> Metric:
     return Metric(mean, "W", max(mean - reach, 0.0), mean + reach, int(readings.size))
 
 
-def idle_drift_w(course: MeterCourse) -> float | None:
+def idle_drift_w(course: MeterSeries) -> float | None:
     """By how much idle differs before and after the load, 0 where it may be chance.
 
     None where it was not measured both times.
     """
     lag_s = course.lag_s or 0.0
-    before, after = course.idle_before(lag_s), course.idle_after(lag_s)
+    before, after = course.idle_readings_before(lag_s), course.idle_readings_after(lag_s)
     if min(before.size, after.size) < IDLE_SAMPLES_MIN:
         return None
     drift_w = abs(float(after.mean()) - float(before.mean()))
@@ -275,13 +278,13 @@ def power_metrics(
     """The metrics of power beside those of a result; none of a boundary that not all have."""
     found: dict[str, Metric] = {}
     for boundary in REPORTED_BOUNDARIES:
-        counted = _counted_uses(view, uses, boundary)
+        counted = _uses_per_machine(view, uses, boundary)
         if counted:
             found |= _boundary_metrics(boundary, counted, metrics)
     return found
 
 
-def _counted_uses(
+def _uses_per_machine(
     view: RunView, uses: Sequence[PowerUse], boundary: PowerBoundary
 ) -> list[PowerUse]:
     """One meter of each machine: of storage nodes and hypervisors where these are metered.
@@ -300,24 +303,26 @@ def _counted_uses(
 def _boundary_metrics(
     boundary: PowerBoundary, uses: Sequence[PowerUse], metrics: Mapping[str, Metric]
 ) -> dict[str, Metric]:
-    watts = _summed([use.watts for use in uses])
+    watts = _metric_sum([use.watts for use in uses])
     key = f"{boundary.value}_"
     found = {f"{key}power_w": watts}
     powers = {"": watts}
     if all(use.idle_w is not None and not use.idle_reason for use in uses):
-        powers["net_"] = _difference(watts, _summed([use.idle_w for use in uses]))
+        powers["net_"] = _net_watts(watts, _metric_sum([use.idle_w for use in uses]))
     for net, power in powers.items():
         rate = metrics.get("iops") or metrics.get(OPS_PER_S)
         moved = metrics.get("bw_bytes_per_s")
         if rate is not None and rate.value:
-            found[f"{key}{net}ops_per_j"] = _quotient(rate, power, "ops/J")
+            found[f"{key}{net}ops_per_j"] = _metric_quotient(rate, power, "ops/J")
         if moved is not None and moved.value:
-            gb = Metric(moved.value / BYTES_PER_GB, "GB/s", *_scaled_ends(moved, 1 / BYTES_PER_GB))
-            found[f"{key}{net}j_per_gb"] = _quotient(power, gb, "J/GB")
+            gb = Metric(
+                moved.value / BYTES_PER_GB, "GB/s", *_scaled_interval_and_n(moved, 1 / BYTES_PER_GB)
+            )
+            found[f"{key}{net}j_per_gb"] = _metric_quotient(power, gb, "J/GB")
     return found
 
 
-def _summed(parts: Sequence[Metric | None]) -> Metric:
+def _metric_sum(parts: Sequence[Metric | None]) -> Metric:
     """The sum of independent means; its interval where each has one."""
     known = [part for part in parts if part is not None]
     total = sum(part.value or 0.0 for part in known)
@@ -327,7 +332,7 @@ def _summed(parts: Sequence[Metric | None]) -> Metric:
     return Metric(total, "W", total - reach, total + reach, min(part.n or 0 for part in known))
 
 
-def _difference(watts: Metric, idle_w: Metric) -> Metric:
+def _net_watts(watts: Metric, idle_w: Metric) -> Metric:
     net = (watts.value or 0.0) - (idle_w.value or 0.0)
     if watts.high is None or idle_w.high is None:
         return Metric(net, "W")
@@ -335,7 +340,7 @@ def _difference(watts: Metric, idle_w: Metric) -> Metric:
     return Metric(net, "W", net - reach, net + reach, watts.n)
 
 
-def _quotient(upper: Metric, lower: Metric, unit: str) -> Metric:
+def _metric_quotient(upper: Metric, lower: Metric, unit: str) -> Metric:
     """A quotient of independent means, its relative half-widths added as squares (delta method)."""
     value = (upper.value or 0.0) / (lower.value or 1.0)
     shares = [_half_width_share(each) for each in (upper, lower)]
@@ -352,7 +357,9 @@ def _half_width_share(metric: Metric) -> float | None:
     return (metric.high - metric.low) / 2 / abs(metric.value)
 
 
-def _scaled_ends(metric: Metric, factor: float) -> tuple[float | None, float | None, int | None]:
+def _scaled_interval_and_n(
+    metric: Metric, factor: float
+) -> tuple[float | None, float | None, int | None]:
     if metric.low is None or metric.high is None:
         return None, None, None
     return metric.low * factor, metric.high * factor, metric.n

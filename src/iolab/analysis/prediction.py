@@ -16,7 +16,7 @@ from iolab.analysis.points import (
     PointSummary,
     axis_without_names,
     point_curves,
-    positive_values,
+    positive_metric_values,
 )
 from iolab.core.host import Role
 from iolab.core.metric import Level, worst_level
@@ -98,7 +98,7 @@ def _predict_curve(
     metric = workload.rate_metric
     used = [point for point in curve if point.is_trusted and point.metric_value(metric)]
     measured = tuple(_measured_load(point, axis, metric) for point in used)
-    single = sum(_run_count(point, metric) < REPEATS_MIN for point in used)
+    single = sum(_run_count_behind_rate(point, metric) < REPEATS_MIN for point in used)
     reason = _no_prediction_reason(measured, load, single, extrapolate=extrapolate)
     busiest = None
     prediction = None
@@ -123,11 +123,11 @@ def _predict_curve(
         prediction=prediction,
         limited_by=busiest,
         reason=reason,
-        runs=min((_run_count(point, metric) for point in used), default=0),
+        runs=min((_run_count_behind_rate(point, metric) for point in used), default=0),
     )
 
 
-def _run_count(point: PointSummary, metric: str) -> int:
+def _run_count_behind_rate(point: PointSummary, metric: str) -> int:
     """How many runs its rate is the mean of."""
     return point.metrics[metric].n or 1
 
@@ -180,7 +180,7 @@ def _is_limiting_when_full(resource_use: ResourceUse) -> bool:
 
 def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
     figure = point.metrics[metric]
-    values = positive_values(point.results, metric)
+    values = positive_metric_values(point.results, metric)
     width = 0.0
     if figure.low is not None and figure.high is not None and figure.low > 0:
         width = math.log(figure.high / figure.low) / 2

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import Axis
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better, CombineRule, metric_spec
+from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
 from iolab.core.run import RunKey
 from iolab.record import Record
 
@@ -61,7 +61,7 @@ class BestValue(Record):
         return metric_spec(self.metric).combine is CombineRule.RATE
 
     @property
-    def better(self) -> Better:
+    def better(self) -> BetterDirection:
         """Which way it gets better."""
         return metric_spec(self.metric).better
 
@@ -137,14 +137,15 @@ def rate_quotients(
 
 
 def capacity_quotients(
-    configurations: Iterable[Configuration], overs: Sequence[SizeMeasure] = (SizeMeasure.COST,)
+    configurations: Iterable[Configuration],
+    size_measures: Sequence[SizeMeasure] = (SizeMeasure.COST,),
 ) -> tuple[Quotient, ...]:
     """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
     return tuple(
         Quotient(capacity, size, divide_metric(capacity.value, size.amount))
         for configuration in configurations
         for size in configuration_sizes(configuration)
-        if size.size_measure in overs
+        if size.size_measure in size_measures
         for capacity in _capacity_maxima(configuration)
     )
 
@@ -156,7 +157,7 @@ def divide_metric(metric: Metric, size: float) -> Metric:
     return Metric(value, metric.unit, low, high, metric.n)
 
 
-def per_host_rate(maximum: BestValue) -> Metric | None:
+def mean_rate_per_host(maximum: BestValue) -> Metric | None:
     """A rate of a fleet as the mean of its hosts; None where it is nobody's share."""
     return (
         divide_metric(maximum.value, maximum.hosts) if maximum.hosts and maximum.is_rate else None
@@ -171,7 +172,7 @@ def improvement_over(best: BestValue, base: BestValue | None) -> Metric | None:
 
 
 def improvement_factor(
-    metric: Metric, base: Metric, better: Better = Better.HIGHER
+    metric: Metric, base: Metric, better: BetterDirection = BetterDirection.HIGHER
 ) -> Metric | None:
     """How many times as good as `base` the other is: 2 is twice as good.
 
@@ -181,7 +182,7 @@ def improvement_factor(
     """
     if metric.value is None or base.value is None or metric.value <= 0 or base.value <= 0:
         return None
-    if better is Better.LOWER:
+    if better is BetterDirection.LOWER:
         metric, base = base, metric
     top, bottom = metric.value or 0.0, base.value or 1.0
     bounded = metric.displayable_interval is not None and base.displayable_interval is not None
@@ -228,7 +229,9 @@ def fleets_with_single_client(
     )
 
 
-def without_host_subsets(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+def configurations_without_subsets(
+    configurations: Sequence[Configuration],
+) -> tuple[Configuration, ...]:
     """Those that are not loaded by some of the hosts of another, which is the same storage."""
     return tuple(
         configuration
@@ -252,7 +255,10 @@ def _fleet_with_single_client(
         ):
             continue
         better = metric_spec(fleet.metric).better
-        times, share = improvement_factor(fleet.value, single.value, better), per_host_rate(fleet)
+        times, share = (
+            improvement_factor(fleet.value, single.value, better),
+            mean_rate_per_host(fleet),
+        )
         if times is not None:
             kept = None if share is None else improvement_factor(share, single.value, better)
             yield FleetAndSingleClient(single, fleet, times, kept)
@@ -278,7 +284,7 @@ def configurations_without_size(
     }
     uneven = []
     for over in SizeMeasure:
-        without = tuple(name for name, overs in sized.items() if over not in overs)
+        without = tuple(name for name, size_measures in sized.items() if over not in size_measures)
         if 0 < len(without) < len(sized):
             uneven.append((over, without))
     return tuple(uneven)

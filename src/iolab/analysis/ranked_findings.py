@@ -10,9 +10,9 @@ from typing import Final
 
 from iolab.analysis.findings import (
     BestPointFinding,
+    BuyerNeed,
     CrossoverFinding,
     Finding,
-    Need,
     NeedSide,
     Recommendation,
     SpeedupFinding,
@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
 from iolab.analysis.points import Axis, PointSummary, group_along_axis
-from iolab.analysis.quotients import MONEY, cost_currencies, without_host_subsets
+from iolab.analysis.quotients import MONEY, configurations_without_subsets, cost_currencies
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import RunResources
@@ -99,7 +99,7 @@ def win_loss_findings(
                 skipped_count=sum(
                     1
                     for skipped in gains.skipped
-                    if skipped.workload in about and _concerns_metric(skipped.reason, metric)
+                    if skipped.workload in about and _is_reason_for_metric(skipped.reason, metric)
                 ),
                 runs=tuple(key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)),
             )
@@ -175,7 +175,7 @@ def cell_lead_share(cell: ComparedMetric) -> float:
     return gain_share_of_ratio(1 / cell.comparison.ratio, cell.better)
 
 
-def _concerns_metric(reason: str, metric: str) -> bool:
+def _is_reason_for_metric(reason: str, metric: str) -> bool:
     """Whether a reason is of a whole cell or of this metric of it, by which it then begins."""
     name, colon, _ = reason.partition(": ")
     return not colon or name == metric
@@ -282,7 +282,7 @@ class _Contenders(Record):
     def scores_per_cost(self, scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
         """Scores for money where all costs are known, else as they are."""
         return {
-            configuration_id: score_per_size(score, self.costs.get(configuration_id, 1.0))
+            configuration_id: divide_score(score, self.costs.get(configuration_id, 1.0))
             for configuration_id, score in scores.items()
         }
 
@@ -292,17 +292,17 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _build_contenders(without_host_subsets(study.configurations), best)
+    field = _build_contenders(configurations_without_subsets(study.configurations), best)
     if len(field.configuration_ids) < 2:
         return
     if field.capacity:
         yield _capacity_recommendation(field)
     performance = _mean_of_performance_scores(list(field.scores_by_side.values()))
     if performance:
-        yield _performance_recommendation(field, Need.PERFORMANCE, performance, "")
+        yield _performance_recommendation(field, BuyerNeed.PERFORMANCE, performance, "")
         if field.costs:
             yield _performance_recommendation(
-                field, Need.VALUE, field.scores_per_cost(performance), field.per_unit
+                field, BuyerNeed.VALUE, field.scores_per_cost(performance), field.per_unit
             )
     sides = {
         name: _shares_of_best(field.scores_per_cost(scores))
@@ -317,7 +317,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             )
             for configuration_id in field.configuration_ids
         }
-        yield _performance_recommendation(field, Need.BALANCE, least, field.per_unit, sides)
+        yield _performance_recommendation(field, BuyerNeed.BALANCE, least, field.per_unit, sides)
 
 
 def value_for_money_scores(
@@ -440,7 +440,7 @@ def _geometric_mean_score(scores: Sequence[ScoreInterval]) -> ScoreInterval:
     )
 
 
-def score_per_size(score: ScoreInterval, size: float) -> ScoreInterval:
+def divide_score(score: ScoreInterval, size: float) -> ScoreInterval:
     """The score divided by a size, with its interval."""
     return ScoreInterval(score.value / size, score.low / size, score.high / size)
 
@@ -488,7 +488,7 @@ def _capacity_recommendation(contenders: _Contenders) -> Recommendation:
     scores = contenders.capacity_scores()
     best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
-        need=Need.CAPACITY,
+        need=BuyerNeed.CAPACITY,
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
@@ -507,7 +507,7 @@ def _capacity_recommendation(contenders: _Contenders) -> Recommendation:
 
 def _performance_recommendation(
     contenders: _Contenders,
-    need: Need,
+    need: BuyerNeed,
     scores: _ScoresByConfiguration,
     per: str,
     sides: Mapping[str, _ScoresByConfiguration] | None = None,

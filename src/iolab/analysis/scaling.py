@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import usl_of_curve
+from iolab.analysis.bottleneck.decision import usl_fit_of_curve
 from iolab.analysis.pairs import compare_pair, incomparability_reason
 from iolab.analysis.points import Axis, PointSummary, fit_point_priors, point_curves
 from iolab.core.metric import Metric
@@ -78,7 +78,7 @@ def _scalings_of_workload(
         if len(curve) > 1:
             steps = tuple(_scaling_steps(study, curve, metric))
             law = (
-                usl_of_curve(curve, HOSTS_AXIS, metric)
+                usl_fit_of_curve(curve, HOSTS_AXIS, metric)
                 if _are_intervals_narrow(curve, metric)
                 else None
             )

@@ -50,33 +50,35 @@ class SlowIoContext(Record):
 
 def has_slow_ios(hosts: Sequence[HostRun]) -> bool:
     """Whether any host told its slowest I/Os."""
-    return any(_reported_slow_ios(host) for host in hosts)
+    return any(_engine_slow_ios(host) for host in hosts)
 
 
 def slow_ios_of_run(
     record: RunRecord, facts: Mapping[str, HostFacts], most: int = SLOW_IOS_MAX
 ) -> tuple[SlowIoContext, ...]:
     """The slowest I/Os of all hosts, the slowest first; empty where none were requested."""
-    hosts = [host for host in record.hosts if _reported_slow_ios(host)]
+    hosts = [host for host in record.hosts if _engine_slow_ios(host)]
     if not hosts:
         return ()
     series = derive_series(record.counters, record.host_names, _WANTED)
     found: list[SlowIoContext] = []
     for host in hosts:
-        telemetry = HostTelemetry(host, facts.get(host.facts_key), series, record)
+        telemetry = SlowIoTelemetry(host, facts.get(host.facts_name), series, record)
         found += (
-            SlowIoContext(host.host, io.at_ns / NS_PER_S, io, tuple(telemetry.events_during(io)))
-            for io in _reported_slow_ios(host)
+            SlowIoContext(
+                host.host, io.at_ns / NS_PER_S, io, tuple(telemetry.unusual_event_texts_during(io))
+            )
+            for io in _engine_slow_ios(host)
         )
     return tuple(sorted(found, key=lambda slow: -slow.io.latency_ns)[:most])
 
 
-def _reported_slow_ios(host: HostRun) -> tuple[SlowIo, ...]:
+def _engine_slow_ios(host: HostRun) -> tuple[SlowIo, ...]:
     generator = host.totals.generator if host.totals else None
     return generator.slow_ios if generator else ()
 
 
-class HostTelemetry:
+class SlowIoTelemetry:
     """What one host's telemetry shows of a time of its run."""
 
     def __init__(
@@ -93,14 +95,14 @@ class HostTelemetry:
         self._load = record.intervals
         self._index = record.host_names.index(host.host)
 
-    def events_during(self, io: SlowIo) -> Iterator[str]:
+    def unusual_event_texts_during(self, io: SlowIo) -> Iterator[str]:
         """What was out of the ordinary while the I/O was under way."""
         begin_ns = self._start_ns + io.at_ns
         span = (begin_ns, begin_ns + io.latency_ns)
         writeback = self._metric_maximum("memory", "writeback_bytes", span)
         if writeback >= WRITEBACK_BYTES_MIN:
             yield f"writeback of {format_bytes(round(writeback))}"
-        yield from self._other_io_texts(span)
+        yield from self._background_io_texts(span)
         busy = self._metric_maximum("cpu", "busy_share", span)
         if busy >= BUSY_SHARE_MIN:
             yield f"cores {percent_text(busy)} busy"
@@ -113,7 +115,7 @@ class HostTelemetry:
         if self._metric_maximum("thermal", "throttle_events_per_s", span) > 0:
             yield "cores throttled by heat"
 
-    def _other_io_texts(self, span: tuple[int, int]) -> Iterator[str]:
+    def _background_io_texts(self, span: tuple[int, int]) -> Iterator[str]:
         """I/O on the target's device beyond the load's, and on others."""
         for way, number in (("read", 0), ("write", 1)):
             for counter in self._series:

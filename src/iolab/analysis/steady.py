@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_clock_ns, last_submission_ns
+from iolab.analysis.window import EDGE_SLACK_NS, Window, last_submission_ns, to_controller_clock_ns
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Floats, Ints, counts_each_io_once, rows_by_host
+from iolab.core.samples import Floats, Ints, rows_by_host, unique_io_mask
 from iolab.core.stopping import (
     BLOCKS_MIN,
     RAW_BLOCK,
@@ -69,7 +69,8 @@ def fleet_rate_series(record: RunRecord, weights: Weights = NO_WEIGHTS) -> Fleet
     """The series of a record; None where its hosts shared no whole second."""
     each_host = rows_by_host(record.intervals.host, len(record.hosts))
     hosts = [
-        _cumulative_io_lines(record, index, rows, weights) for index, rows in enumerate(each_host)
+        _cumulative_ios_by_host(record, index, rows, weights)
+        for index, rows in enumerate(each_host)
     ]
     if not hosts or not all(hosts):
         return None
@@ -91,7 +92,7 @@ def _host_end_ns(host: HostRun, lines: list[_Points]) -> int:
     return min(last_ns, last_submission_ns(host, last_ns) + EDGE_SLACK_NS)
 
 
-def _cumulative_io_lines(
+def _cumulative_ios_by_host(
     record: RunRecord, host: int, rows: Ints, weights: Weights
 ) -> list[_Points]:
     """What a host did over time, by its rows; empty for nothing.
@@ -100,7 +101,7 @@ def _cumulative_io_lines(
     their own, so that each has a line, with what makes a whole operation of it.
     """
     table = record.intervals
-    own_rows = rows[counts_each_io_once(table.direction[rows])]
+    own_rows = rows[unique_io_mask(table.direction[rows])]
     if own_rows.size == 0:
         return []
     if not weights:
@@ -121,7 +122,9 @@ def _cumulative_ios_over_time(record: RunRecord, host: int, rows: Ints) -> _Poin
     table = record.intervals
     _, first, each = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     ios = np.bincount(each, weights=table.ios[rows].astype(np.float64))
-    ends = controller_clock_ns(table.end_real_ns[rows][first], record.hosts[host].clock_offset_ns)
+    ends = to_controller_clock_ns(
+        table.end_real_ns[rows][first], record.hosts[host].clock_offset_ns
+    )
     starts = ends - table.span_ns[rows][first]
     # Both ends of each interval: where one is missing, nothing is known to have completed.
     times = np.maximum.accumulate(np.column_stack([starts, ends]).reshape(-1))
@@ -155,7 +158,7 @@ def judge_steadiness(
     series = fleet_rate_series(record, weights)
     if series is None:
         return None
-    settings = record.rule or _fixed_length_settings(len(series.counts), preset)
+    settings = record.rule or _rule_for_fixed_length(len(series.counts), preset)
     if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
         return None
     decision = (
@@ -166,7 +169,7 @@ def judge_steadiness(
     window = Window(
         series.second_start_ns(decision.cut_s), series.second_start_ns(decision.seconds)
     )
-    excess = 0.0 if record.rule else _excess_over_steady_mean(record, series, decision)
+    excess = 0.0 if record.rule else _mean_excess_of_planned_window(record, series, decision)
     return SteadinessView(
         _steadiness_record(decision, settings),
         window,
@@ -176,7 +179,7 @@ def judge_steadiness(
     )
 
 
-def measured_window(record: RunRecord) -> Window | None:
+def rule_measured_window(record: RunRecord) -> Window | None:
     """What a run that its rule ended is measured over; None where warm-up and runtime say it."""
     steady = judge_steadiness(record) if record.rule else None
     return steady.window if steady else None
@@ -192,7 +195,7 @@ def _replay_stopping_rule(
     return decision
 
 
-def _fixed_length_settings(
+def _rule_for_fixed_length(
     seconds: int, preset: StoppingRuleSettings
 ) -> StoppingRuleSettings | None:
     """The settings for a run of that length; None for one too short to be judged."""
@@ -203,7 +206,7 @@ def _fixed_length_settings(
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _excess_over_steady_mean(
+def _mean_excess_of_planned_window(
     record: RunRecord, series: FleetRateSeries, decision: StoppingDecision
 ) -> float:
     counted = series.counts[round(record.warmup_s) :]
@@ -223,11 +226,11 @@ def _steadiness_record(decision: StoppingDecision, settings: StoppingRuleSetting
         period_s=decision.period_s,
         cycles=decision.cycles,
         tau_s=decision.tau_s,
-        reasons=tuple(_not_ok_reasons(decision, settings)),
+        reasons=tuple(_unsteady_reasons(decision, settings)),
     )
 
 
-def _not_ok_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) -> Iterator[str]:
+def _unsteady_reasons(decision: StoppingDecision, settings: StoppingRuleSettings) -> Iterator[str]:
     """Sentences on why the status is not ok."""
     match decision.status:
         case StoppingStatus.TRANSIENT if not decision.is_steady:
@@ -292,7 +295,7 @@ class FleetStoppingRule:
             self._judge_complete_seconds()
 
     @property
-    def is_finished(self) -> bool:
+    def is_satisfied(self) -> bool:
         """Whether the rule is satisfied; a run at its longest ends by itself."""
         decision = self._live.decision
         satisfied = decision is not None and decision.status is StoppingStatus.OK
@@ -305,9 +308,8 @@ class FleetStoppingRule:
         if decision is None:
             return f"first look at {self._settings.shortest_s} s"
         if decision.status is StoppingStatus.OK:
-            return (
-                f"steady, {self._live.satisfied_look_count} of {self._settings.consecutive} looks"
-            )
+            satisfied = self._live.satisfied_judgement_count
+            return f"steady, {satisfied} of {self._settings.consecutive} looks"
         if decision.status is StoppingStatus.IMPRECISE:
             return f"imprecise, ±{percent_text(min(decision.relative_half_width, 9.99))}"
         if decision.status is StoppingStatus.CORRELATED:

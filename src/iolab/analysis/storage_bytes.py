@@ -62,7 +62,7 @@ def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
     nodes = tuple(_bytes_of_storage_node(record, index, node) for index, node in storage)
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
-    once = distinct_devices(((node.host, node.devices) for _, node in storage), facts)
+    once = distinct_device_deltas(((node.host, node.devices) for _, node in storage), facts)
     return ByteBalance(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
@@ -119,7 +119,7 @@ def boot_ids_by_host(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     return {name: host.kernel.boot_id_or_host(name) for name, host in facts.items()}
 
 
-def distinct_devices(
+def distinct_device_deltas(
     hosts: Iterable[tuple[str, Iterable[DeviceDelta]]], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The hosts' disks, each of a kernel once: as the host that counted the most of it saw it."""
@@ -138,17 +138,15 @@ def _moved_bytes(delta: DeviceDelta) -> int:
     return delta.read_bytes + delta.write_bytes
 
 
-def deltas_of_lowest_devices(
-    node: MonitoredHost, facts: HostFacts | None
-) -> tuple[DeviceDelta, ...]:
+def leaf_device_deltas(node: MonitoredHost, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()
-    leaves = lowest_device_names([delta.device for delta in node.devices], facts)
+    leaves = leaf_device_names([delta.device for delta in node.devices], facts)
     return tuple(delta for delta in node.devices if delta.device in leaves)
 
 
-def lowest_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
+def leaf_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
     """Those of a host's devices that stand on no other of them."""
     parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
     return tuple(name for name in devices if not set(devices) & set(parents.get(name, ())))

@@ -10,7 +10,7 @@ import numpy as np
 
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
-from iolab.analysis.window import MeasuredPart, Window, controller_clock_ns
+from iolab.analysis.window import MeasuredPart, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import HypervisorResult
@@ -122,7 +122,7 @@ class RunView(Record, dict=True):
 
     def facts_of_host(self, host: HostRun) -> HostFacts | None:
         """The host's facts with the target that this run used: a host may have several."""
-        return self.facts.get(host.facts_key)
+        return self.facts.get(host.facts_name)
 
     def host_suffix_text(self, host: HostRun) -> str:
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""
@@ -191,7 +191,7 @@ class RunView(Record, dict=True):
         for series in self.counter_series(host, scope, metric):
             if window is None or (name is not None and series.name != name):
                 continue
-            shared = self.overlap_ns(series, window)
+            shared = self.step_overlap_ns(series, window)
             counted = (shared > 0) & np.isfinite(series.value)
             values.append(series.value[counted])
             weights.append(shared[counted].astype(np.float64))
@@ -203,9 +203,9 @@ class RunView(Record, dict=True):
         """A host's series of one metric, of every device, core, port or guest that has it."""
         return self._series_by_place.get((host, scope, metric), ())
 
-    def overlap_ns(self, series: CounterSeries, window: Window) -> Ints:
+    def step_overlap_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""
-        ends = controller_clock_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
+        ends = to_controller_clock_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
         starts = ends - series.span_ns
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
@@ -257,7 +257,7 @@ def io_time_in_window(
         rate, time = rates.get(name), times.get(name)
         if rate is None or time is None:
             return None
-        shared = view.overlap_ns(rate, window)
+        shared = view.step_overlap_ns(rate, window)
         if not shared.any():
             return None
         ios = rate.value * shared / NS_PER_S

@@ -23,7 +23,7 @@ from iolab.analysis.drive_pages import (
     smart_counters,
 )
 from iolab.analysis.view import RunView
-from iolab.core.drive import DriveReading, DriveReadings
+from iolab.core.drive import DriveReading, DriveReadingPair
 from iolab.core.metric import DriveWear, Metric
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.stopping import SteadinessStatus
@@ -41,7 +41,7 @@ EMULATED_MODELS: Final = ("QEMU", "VMware", "Amazon", "VirtualBox", "Virtual")
 """How the models of drives begin that are software: what their flash wrote is not a drive's."""
 
 
-class DriveChange(Record):
+class DriveCounterChange(Record):
     """One drive over a run: its SMART counters before and after, and its block device's delta.
 
     `fault` says why its counters cannot be compared; all else may be missing then.
@@ -61,7 +61,7 @@ class DriveChange(Record):
         return f"{self.before.device} of {self.host.host}"
 
     @property
-    def written_units(self) -> int:
+    def written_data_units(self) -> int:
         """How far the controller's data units written rose; 0 where they are not known."""
         if self.smart_before is None or self.smart_after is None:
             return 0
@@ -91,20 +91,22 @@ class DriveChange(Record):
         return self.delta.write_bytes if self.delta else 0
 
     @property
-    def has_stood_still(self) -> bool:
+    def has_stuck_counters(self) -> bool:
         """Whether the drive counted nothing while so much was written that it must have."""
         expected = self.block_bytes // DATA_UNIT_BYTES
-        return self.smart_after is not None and expected >= STEPS_MIN and self.written_units == 0
+        return (
+            self.smart_after is not None and expected >= STEPS_MIN and self.written_data_units == 0
+        )
 
     @property
     def foreign_bytes(self) -> int:
         """What the drive counted as written beyond the block layer's bytes, if certainly so."""
-        least = (self.written_units - 1) * DATA_UNIT_BYTES
+        least = (self.written_data_units - 1) * DATA_UNIT_BYTES
         excess = least - self.block_bytes
         return excess if excess > max(FOREIGN_SHARE * self.block_bytes, DATA_UNIT_BYTES) else 0
 
 
-def drive_changes(view: RunView, index: int) -> Iterator[DriveChange]:
+def drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
     """Every drive of a host of the run whose log pages were asked for."""
     host = view.hosts[index]
     deltas = {delta.device: delta for delta in host.devices}
@@ -112,7 +114,9 @@ def drive_changes(view: RunView, index: int) -> Iterator[DriveChange]:
         yield _drive_change(host, readings, deltas.get(readings.before.device))
 
 
-def _drive_change(host: HostRun, readings: DriveReadings, delta: DeviceDelta | None) -> DriveChange:
+def _drive_change(
+    host: HostRun, readings: DriveReadingPair, delta: DeviceDelta | None
+) -> DriveCounterChange:
     before, after = readings.before, readings.after
     fault = before.fault or (after.fault if after else "it was not read again after the run") or ""
     smart_before, smart_after = smart_counters(before), smart_counters(after) if after else None
@@ -120,7 +124,7 @@ def _drive_change(host: HostRun, readings: DriveReadings, delta: DeviceDelta | N
         fault = "it gave no SMART log page"
     if not fault and delta is None:
         fault = "the kernel's counters of its block device are missing"
-    return DriveChange(host, before, after, delta, smart_before, smart_after, fault)
+    return DriveCounterChange(host, before, after, delta, smart_before, smart_after, fault)
 
 
 def drive_wear_of_run(view: RunView) -> tuple[DriveWear, ...]:
@@ -129,7 +133,7 @@ def drive_wear_of_run(view: RunView) -> tuple[DriveWear, ...]:
     return tuple(_drive_wear(view, change) for change in changes)
 
 
-def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
+def _drive_wear(view: RunView, change: DriveCounterChange) -> DriveWear:
     identity = change.before.identity
     model = identity.model if identity else ""
     wear = DriveWear(
@@ -147,7 +151,7 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     wear = replace(
         wear,
         host_bytes=_counter_difference_metric(
-            change.written_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
+            change.written_data_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
         ),
         endurance_share=change.block_bytes / rated if rated else None,
         energy_wh=_energy_metric(change),
@@ -155,7 +159,10 @@ def _drive_wear(view: RunView, change: DriveChange) -> DriveWear:
     before, after = media_bytes(change.before), media_bytes(change.after)
     if before is None or after is None or before.counter is not after.counter:
         return replace(wear, reason="the drive has no counter of what its flash wrote")
-    grown, step = after.written_bytes - before.written_bytes, media_step_bytes(before, after)
+    grown, step = (
+        after.written_bytes - before.written_bytes,
+        media_counter_step_bytes(before, after),
+    )
     if grown < 0:
         return replace(wear, reason="the counter of what the flash wrote fell")
     wear = replace(
@@ -172,7 +179,7 @@ def write_amplification(block_bytes: int, media_bytes: int, step_bytes: int) -> 
     return Metric(media_bytes / block_bytes, "", low, high)
 
 
-def media_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
+def media_counter_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
     """What the counter counts in: as specified, else the largest step that both readings allow."""
     return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
 
@@ -182,7 +189,7 @@ def _counter_difference_metric(count: int, step: int) -> Metric:
     return Metric(float(count), "bytes", float(max(count - step, 0)), float(count + step))
 
 
-def _energy_metric(change: DriveChange) -> Metric | None:
+def _energy_metric(change: DriveCounterChange) -> Metric | None:
     before, after = change.smart_before, change.smart_after
     if before is None or after is None or before.energy_wh is None or after.energy_wh is None:
         return None
@@ -190,9 +197,11 @@ def _energy_metric(change: DriveChange) -> Metric | None:
     return None if grown < 0 else Metric(float(grown), "Wh", float(max(grown - 1, 0)), grown + 1.0)
 
 
-def _no_amplification_reason(view: RunView, change: DriveChange, grown: int, step: int) -> str:
+def _no_amplification_reason(
+    view: RunView, change: DriveCounterChange, grown: int, step: int
+) -> str:
     """Why no write amplification can be told, with what would do; "" where it can."""
-    if change.has_stood_still:
+    if change.has_stuck_counters:
         return "the drive's counters stood still"
     if foreign := change.foreign_bytes:
         return f"something else wrote {format_bytes(foreign)} on the drive"
@@ -201,13 +210,13 @@ def _no_amplification_reason(view: RunView, change: DriveChange, grown: int, ste
         STEPS_MIN * DATA_UNIT_BYTES / max(change.block_bytes, 1), STEPS_MIN * step / max(grown, 1)
     )
     if short_by > 1:
-        return _too_short_text(view, change, short_by)
+        return _run_too_short_text(view, change, short_by)
     if steady in (SteadinessStatus.TRANSIENT, SteadinessStatus.CYCLE):
         return "the rate was not steady"
     return ""
 
 
-def _too_short_text(view: RunView, change: DriveChange, short_by: float) -> str:
+def _run_too_short_text(view: RunView, change: DriveCounterChange, short_by: float) -> str:
     text = f"the run wrote only {format_bytes(change.block_bytes)}"
     seconds = float(view.load.seconds.max()) if view.load.seconds.size else 0.0
     if not change.block_bytes or not seconds:

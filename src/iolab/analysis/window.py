@@ -1,7 +1,7 @@
 """The measured window: the time that all hosts share, on one clock, after the warm-up.
 
 A host's clock differs from the controller's by `clock_offset_ns` (host minus controller), so
-controller time = host time - offset; that sign is applied in `controller_clock_ns` and nowhere
+controller time = host time - offset; that sign is applied in `to_controller_clock_ns` and nowhere
 else.
 
 The common window runs from the latest start plus the warm-up (but for its last moment) to the
@@ -37,7 +37,7 @@ come about 0.1 s before its end, and a strict cut would throw a second of every 
 Mask = npt.NDArray[np.bool_]
 
 
-def controller_clock_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
+def to_controller_clock_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
     """Times of a host's clock on the controller's clock; `offset_ns` is host minus controller."""
     return np.asarray(host_ns - offset_ns, dtype=np.int64)
 
@@ -84,7 +84,7 @@ class MeasuredPart(Record):
 def find_measured_part(record: RunRecord, measured: Window | None = None) -> MeasuredPart:
     """The measured part of the record: after its warm-up, or what a rule `measured` instead."""
     table = record.intervals
-    ends = controller_clock_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
+    ends = to_controller_clock_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
     starts = ends - table.span_ns
     hosts = _host_windows(record, starts, ends)
     warmup_ns = round(record.warmup_s * 1e9)
@@ -135,7 +135,7 @@ def _common_window(
     hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int
 ) -> Window | None:
     """From the latest start plus the warm-up to the earliest end, None when that is empty."""
-    return joint_window(
+    return intersect_windows(
         [
             window and Window(window.start_ns + warmup_ns, int(end))
             for window, end in zip(hosts, ends_ns, strict=True)
@@ -143,7 +143,7 @@ def _common_window(
     )
 
 
-def joint_window(windows: Sequence[Window | None]) -> Window | None:
+def intersect_windows(windows: Sequence[Window | None]) -> Window | None:
     """What all windows share, None when that is nothing or one is not known."""
     present = [window for window in windows if window is not None]
     if not present or len(present) < len(windows):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.commands import COMMANDS, CommandKind, command_of
+from iolab.cli.commands import COMMANDS, CommandKind, command_from_argv
 from iolab.cli.help import GroupedCommands, command_list_text
 from iolab.cli.limited import require_address_space
 from iolab.cli.output import (
-    paged,
+    page_output,
     print_raw,
     print_result,
     print_transient_message,
@@ -63,14 +63,14 @@ def run_command_line(argv: Sequence[str]) -> int:
     def invoke_app() -> object:
         require_address_space(argv)
         words = [word for word in argv if word != NO_COLOR]
-        command = command_of(words)
+        command = command_from_argv(words)
         settings = read_settings(tuple(COMMANDS))
         if len(words) < len(argv) or not settings.has_color:
             os.environ["NO_COLOR"] = "1"  # rich and the engines follow it
         app = create_app(settings)
         # The pager shows results once they are all there.
         with (
-            paged(settings.pager, is_wanted=command is not None and command.is_paged),
+            page_output(settings.pager, is_wanted=command is not None and command.is_paged),
             notice_for_slow_command(argv),
         ):
             return app(args=words, prog_name="iolab", standalone_mode=False)
@@ -83,7 +83,7 @@ def notice_for_slow_command(
     argv: Sequence[str], silent_s: float = SLOW_COMMAND_S
 ) -> Iterator[None]:
     """Print a line on a terminal while a reading command takes longer than `silent_s`."""
-    command = command_of(argv)
+    command = command_from_argv(argv)
     if not sys.stderr.isatty() or command is None or command.kind is not CommandKind.READS:
         yield
         return

@@ -225,7 +225,7 @@ def _print_percentiles_and_ratios(reader: SessionReader) -> None:
         if any(DASH in cells for cells in rows):
             print_result(f"{DASH}: too few I/Os for that percentile; run longer.")
     if len(study.configurations) > 1:
-        for sentence in _ratio_sentences(reader):
+        for sentence in _comparison_sentences(reader):
             print_result(sentence)
 
 
@@ -247,7 +247,7 @@ def _percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[l
             yield [name, *(metric_value_text(value) for value in values)]
 
 
-def _ratio_sentences(reader: SessionReader) -> Iterator[str]:
+def _comparison_sentences(reader: SessionReader) -> Iterator[str]:
     """How each further directory compares with the first."""
     from iolab.analysis.comparison import compare_sides
     from iolab.analysis.differences import read_comparison_side

@@ -12,7 +12,7 @@ import typer
 from iolab.cli.options import (
     OutputFormat,
     QuietOption,
-    find_inventory,
+    read_inventory,
     require_absolute,
     require_sensible_path,
     with_output_format,
@@ -139,7 +139,7 @@ def calibrate(
         text += f"ioengine = {json.dumps(ioengine)}\n" if engine == "fio" else ""
     overrides = StudyOverrides(
         path=None if path is None else str(Path(path).absolute()),
-        inventory=None if hosts is None else find_inventory(hosts),
+        inventory=None if hosts is None else read_inventory(hosts),
     )
     study = parse_study(text, "calibrate", overrides, study_kinds())
     directory, request = create_session_request(study, out)

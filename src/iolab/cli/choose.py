@@ -92,7 +92,7 @@ def choose(
     from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
 
     needs = _parse_requirements(usable_tb, need or (), budget, scaling)
-    offers = [offer for name in sets for offer in _offers_of_set(name)]
+    offers = [offer for name in sets for offer in _read_offers(name)]
     _require_known_workloads(needs, offers)
     fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
     if output is not OutputFormat.TABLE:
@@ -153,21 +153,21 @@ def _parse_budget(text: str | None, faults: list[Any]) -> Budget | None:
     return Budget(float(amount[1]), amount[2])
 
 
-def _offers_of_set(name: str) -> tuple[Offer, ...]:
+def _read_offers(name: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
-    from iolab.cli.studies import open_published
+    from iolab.cli.studies import read_published_set
     from iolab.published.choose import published_offers
 
     if Path(name).is_dir():
-        return _measured_offers(name)
-    offers = published_offers(open_published(name))
+        return _session_offers(name)
+    offers = published_offers(read_published_set(name))
     if not offers:
         hint = "Give one that has: 'iolab reference' lists the published sets."
         raise UsageError(f"{quote_value(name)} has no configurations to choose from.", hint)
     return offers
 
 
-def _measured_offers(name: str) -> tuple[Offer, ...]:
+def _session_offers(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import results_with_session_checks
     from iolab.published.choose import measured_offer
@@ -189,12 +189,12 @@ def _require_known_workloads(needs: Requirements, offers: Sequence[Offer]) -> No
         raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
 
 
-def _margin_text(margin: float) -> str:
+def _margin_factor_text(margin: float) -> str:
     """A margin to three digits; a large one in whole, never as a power of ten."""
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _by_mean_text(nodes: int | None, nodes_by_mean: int | None) -> str:
+def _mean_based_node_text(nodes: int | None, nodes_by_mean: int | None) -> str:
     """That the mean asks for fewer nodes than the low end of the interval."""
     return f" ({nodes_by_mean} by the mean)" if nodes and nodes_by_mean not in (None, nodes) else ""
 
@@ -220,7 +220,7 @@ def _choice_lines(
         if number:
             yield ""
         size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
-        size += _by_mean_text(fit.nodes, fit.nodes_by_mean)
+        size += _mean_based_node_text(fit.nodes, fit.nodes_by_mean)
         if fit.nodes is None and fit.offer.nodes is not None:
             size = "no number of nodes would do"
         if fit.nodes is not None and fit.status_when_scaled.value == "unknown":
@@ -242,7 +242,7 @@ def _choice_lines(
                     part.message + (f" at {axis_values_text(part.axis)}" if part.axis else "")
                 ),
                 *(
-                    DASH if margin is None else _margin_text(margin)
+                    DASH if margin is None else _margin_factor_text(margin)
                     for margin in (part.margin, part.margin_low)[: 1 + unsure]
                 ),
                 *(
@@ -274,10 +274,10 @@ def _choice_lines(
     )
     unsized = "How many nodes would do is unknown: the study's configurations have no `nodes`."
     yield Text(note if sized else unsized, "dim")
-    yield from _currency_notes(evaluations)
+    yield from _mixed_currency_notes(evaluations)
 
 
-def _currency_notes(evaluations: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
+def _mixed_currency_notes(evaluations: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
     from iolab.published.choose import known_currencies
     from iolab.report.terminal import literal_text

@@ -19,14 +19,14 @@ from iolab.cli.options import (
     StoreEndpoint,
     StoreProfile,
     StoreRegion,
+    given_store_options,
     read_hosts,
     require_absolute,
-    store_keys,
 )
-from iolab.cli.output import is_removal_confirmed, print_json, print_message, print_renderables
+from iolab.cli.output import ask_for_removal, print_json, print_message, print_renderables
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import ExitCode
-from iolab.study.inventory import is_namespace
+from iolab.study.inventory import is_namespace_option
 from iolab.text import one_line
 from iolab.units import format_bytes
 
@@ -63,10 +63,10 @@ def clean(
 
     from iolab.session.discovery import list_or_remove_leftovers
 
-    keys = store_keys(
+    keys = given_store_options(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
-    if keys or (hosts is not None and is_namespace(hosts)):
+    if keys or (hosts is not None and is_namespace_option(hosts)):
         raise typer.Exit(_clean_store_or_namespace(keys, hosts or "", yes=yes, as_json=as_json))
     if hosts is None:
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
@@ -82,8 +82,8 @@ def clean(
     if not as_json:
         _show_leftovers(leftovers)
         _show_folders_of_other_hosts(searched.results)
-        _show_foreign_folders(searched.results)
-    if leftovers and (yes or (not as_json and is_removal_confirmed())):
+        _show_other_users_folders(searched.results)
+    if leftovers and (yes or (not as_json and ask_for_removal())):
         again = [spec for spec in specs if spec.name in leftovers]
         ended = asyncio.run(list_or_remove_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.results, failed | dict(ended.errors)
@@ -134,7 +134,7 @@ def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
     rows = [
         [literal_text(name), literal_text(kind), literal_text(which)]
         for name, left in leftovers.items()
-        for kind, which in _removable_names_and_kinds(left)
+        for kind, which in _removable_kinds_and_names(left)
     ]
     if rows:
         headings = (Column("host"), Column("left"), Column("which", can_wrap=True))
@@ -148,7 +148,7 @@ def _show_folders_of_other_hosts(leftovers: Mapping[str, Leftovers]) -> None:
         print_message(one_line(message))
 
 
-def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
+def _show_other_users_folders(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
     for name, left in leftovers.items():
         for folder in left.foreign_folders:
@@ -158,7 +158,7 @@ def _show_foreign_folders(leftovers: Mapping[str, Leftovers]) -> None:
             print_message(one_line(message))
 
 
-def _removable_names_and_kinds(leftovers: Leftovers) -> Iterator[tuple[str, str]]:
+def _removable_kinds_and_names(leftovers: Leftovers) -> Iterator[tuple[str, str]]:
     for process in leftovers.processes:
         yield "process", f"{process.pid} {process.command}"
     for folder in leftovers.folders:

@@ -242,6 +242,6 @@ COMMANDS: Final = {command.name: command for command in _TABLE}
 """By name, in the order of the help."""
 
 
-def command_of(argv: Sequence[str]) -> Command | None:
+def command_from_argv(argv: Sequence[str]) -> Command | None:
     """The command that a command line names first; None where it names none."""
     return COMMANDS.get(argv[0]) if argv else None

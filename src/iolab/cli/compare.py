@@ -58,7 +58,7 @@ CAUSES_MAX: Final = 6
 """Other changes named beside a change of level; the document of --json has all."""
 
 
-def comparison_side_of_name(name: str) -> ComparisonSide:
+def read_named_side(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
     from iolab.analysis.differences import read_comparison_side
 
@@ -197,8 +197,8 @@ def compare(
     from iolab.stats.comparison import ComparisonVerdict
 
     if candidate is None:
-        baseline, candidate = _both_configuration_names(baseline)
-    sides = (comparison_side_of_name(baseline), comparison_side_of_name(candidate))
+        baseline, candidate = _both_side_names(baseline)
+    sides = (read_named_side(baseline), read_named_side(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
     if not allow_differences:
@@ -206,13 +206,13 @@ def compare(
             [difference for difference in compared.differences if difference.forbids_comparison],
             candidate,
         )
-    _require_rows(compared)
+    _require_compared_metrics(compared)
     print_comparison(compared, CompareFormat.JSON if as_json else kind)
     worse = compared.verdict_counts.get(ComparisonVerdict.WORSE, 0)
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
-def _both_configuration_names(name: str) -> tuple[str, str]:
+def _both_side_names(name: str) -> tuple[str, str]:
     """Both configurations of a session; UsageError where it has not two."""
     directory, configuration = split_session_and_configuration(name)
     ids = [item.id for item in open_session(directory).study.configurations]
@@ -260,7 +260,7 @@ def print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
             print_renderables(*comparison_lines(comparison))
 
 
-def _require_rows(comparison: ComparisonResult) -> None:
+def _require_compared_metrics(comparison: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     if comparison.rows:
         return
@@ -290,7 +290,9 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
     )
 
     sides = (("baseline", comparison.baseline), ("candidate", comparison.candidate))
-    yield name_value_grid([(name, literal_text(_side_text(side))) for name, side in sides])
+    yield name_value_grid(
+        [(name, literal_text(_comparison_side_text(side))) for name, side in sides]
+    )
     yield ""
     if comparison.same_session:
         yield literal_text(f"Note: {SAME_SESSION}.")
@@ -305,7 +307,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
     yield ""
     yield _comparison_table(comparison)
     yield literal_text(_verdict_counts_text(comparison), QUIET_STYLE)
-    yield from _reason_lines(comparison.rows)
+    yield from _inconclusive_reason_lines(comparison.rows)
     for summary in comparison.summaries:
         subject, overall = geometric_mean_texts(summary)[0], summary.overall
         ratio = ratio_with_interval_text(overall.ratio, overall.low, overall.high)
@@ -319,7 +321,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
             yield literal_text(f"and {len(sentences) - SENTENCES_MAX} more, in the rows above")
 
 
-def _side_text(side: ComparisonSide) -> str:
+def _comparison_side_text(side: ComparisonSide) -> str:
     from iolab.report.numbers import utc_minute_text
 
     where = f"{side.name}  {side.study.id}, {side.configuration.id}"
@@ -341,7 +343,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
     from iolab.stats.comparison import ComparisonVerdict
 
-    reasons = _reason_numbers(comparison.rows)
+    reasons = _numbers_by_reason(comparison.rows)
     levels = {row.level for row in comparison.rows}
     rows: list[list[Text | str]] = []
     last_point = ""
@@ -377,11 +379,11 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     return GroupedTable(heads, [(None, rows)])
 
 
-def _reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
+def _inconclusive_reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
     """Why rows are inconclusive, by the numbers beside them, and what all of them are worth."""
     from iolab.report.terminal import QUIET_STYLE, literal_text
 
-    reasons = _reason_numbers(rows)
+    reasons = _numbers_by_reason(rows)
     for reason, number in reasons.items():
         name = f"({number})" if len(reasons) > 1 else "?"
         yield literal_text(f"{name} {reason}", QUIET_STYLE)
@@ -390,7 +392,7 @@ def _reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
         yield literal_text(f"All of these runs are {levels.pop().value}.", QUIET_STYLE)
 
 
-def _reason_numbers(rows: Sequence[ComparedMetric]) -> dict[str, int]:
+def _numbers_by_reason(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
     from iolab.analysis.comparison import SAME_SESSION
     from iolab.stats.comparison import ComparisonVerdict
@@ -482,7 +484,7 @@ def history(
     output: OutputFormat,
 ) -> None:
     """Find where results changed over many sessions."""
-    from iolab.analysis.comparison import forbidding_differences_by_session, track_history
+    from iolab.analysis.comparison import find_history_changes, forbidding_differences_by_session
     from iolab.report.comparison import history_document
 
     sides = _read_session_sides(directories)
@@ -490,7 +492,7 @@ def history(
     if not allow_differences:
         for place, differences in forbidding_differences_by_session(sides).items():
             require_comparable(differences, sides[place].name)
-    tracked = track_history(sides, tuple(workload or ()), tuple(metric or ()))
+    tracked = find_history_changes(sides, tuple(workload or ()), tuple(metric or ()))
     if not tracked.metric_histories:
         raise UsageError(
             "No session has a value that could be tracked.", "Give other sessions or metrics."
@@ -610,18 +612,18 @@ def history_lines(history: SessionHistory, *, details: bool) -> Iterator[Rendera
     yield GroupedTable([*heads, Column("changes", can_wrap=True)], groups)
     yield ""
     for series in history.metric_histories:
-        yield from _change_lines(history, series)
+        yield from _change_point_lines(history, series)
     if details:
         for series in history.metric_histories:
             yield section_title(
                 f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
             )
-            yield _value_table(history, series)
+            yield _metric_history_table(history, series)
             yield ""
     yield section_title(history_summary_sentence(history))
 
 
-def _change_lines(history: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
+def _change_point_lines(history: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
     from iolab.report.comparison import ratio_with_percent_text
     from iolab.report.numbers import point_text, utc_minute_text
@@ -648,7 +650,7 @@ def _change_lines(history: SessionHistory, series: MetricHistory) -> Iterator[Re
         yield ""
 
 
-def _value_table(history: SessionHistory, series: MetricHistory) -> RenderableType:
+def _metric_history_table(history: SessionHistory, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import interval_and_runs_text, metric_value_text, utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table

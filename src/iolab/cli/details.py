@@ -16,7 +16,7 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.registry import report_kinds
-from iolab.report.course import course_sentence, phases_table
+from iolab.report.course import fault_impact_sentence, phases_table
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
@@ -136,12 +136,12 @@ def _run_lines(
     place = f"points/{result.digest}/run-{result.repeat}"
     yield literal_text(f"{place}: {result.verdict.judged_check_count_text}", QUIET_STYLE)
     histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
-    yield name_value_grid([*_known_metric_rows(result.metrics), *histograms])
+    yield name_value_grid([*_measured_metric_rows(result.metrics), *histograms])
     if result.course is not None:
-        yield literal_text(course_sentence(result.course))
+        yield literal_text(fault_impact_sentence(result.course))
         yield report_table_for_terminal(phases_table(result.course))
     if len(result.hosts) > 1:
-        yield from _host_share_lines(result)
+        yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.run_terminal_screen(result)
     yield from _run_check_lines(result, shared)
 
@@ -157,13 +157,13 @@ def latency_histogram_text(curve: LatencyCurve) -> str:
     logs = [math.log(latency) for latency in curve.lat_ns]
     count = min(max(int((logs[-1] - logs[0]) / BLOCK_LOG_MIN), 1), HISTOGRAM_BLOCKS)
     width = (logs[-1] - logs[0]) / count
-    below = [_interpolated_share(logs[0] + width * at, logs, shares) for at in range(count + 1)]
+    below = [_interpolated_io_share(logs[0] + width * at, logs, shares) for at in range(count + 1)]
     blocks = sparkline([high - low or None for low, high in pairwise(below)], count)
     last = f"p{100 * shares[-1]:.6g} {format_ns(curve.lat_ns[-1])}"
     return f"{format_ns(curve.lat_ns[0])} {blocks} {last}"
 
 
-def _interpolated_share(log: float, logs: Sequence[float], shares: Sequence[float]) -> float:
+def _interpolated_io_share(log: float, logs: Sequence[float], shares: Sequence[float]) -> float:
     """Which share of the I/Os is below a latency, by the line through the nearest known ones."""
     after = bisect_right(logs, log)
     if after in (0, len(logs)):
@@ -197,7 +197,7 @@ def _shared_check_texts(results: Sequence[Result]) -> SharedCheckTexts:
     return SharedCheckTexts(
         passed_codes=frozenset(satisfied - found.keys()),
         message={
-            code: _common_ending_text([check.message for check in checks])
+            code: _common_suffix_text([check.message for check in checks])
             for code, checks in repeated.items()
         },
         evidence={
@@ -211,7 +211,7 @@ def _shared_check_texts(results: Sequence[Result]) -> SharedCheckTexts:
     )
 
 
-def _common_ending_text(sentences: Sequence[str]) -> str:
+def _common_suffix_text(sentences: Sequence[str]) -> str:
     """The sentence that all are, else what all end in after their last colon, else nothing."""
     if len(set(sentences)) == 1:
         return sentences[0]
@@ -248,7 +248,7 @@ def _check_lines_of_all_runs(
         yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
-def _known_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
+def _measured_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     """Every metric that has a value, with its interval, a line for each of what was measured.
 
     Of one direction alone that is no news.
@@ -278,9 +278,9 @@ def _metric_sort_key(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
     return "lat_ns" in key, key.endswith(("_min", "_max")), not key.endswith("_mean")
 
 
-def _host_share_lines(result: Result) -> Iterator[RenderableType]:
+def _host_metric_lines(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys = report_kinds().report_of_result(result).lagging_host_metric_keys(result)
+    keys = report_kinds().report_of_result(result).compared_host_metric_keys(result)
     rows: list[list[Text | str]] = [
         [literal_text(host.name), *(metric_value_text(host.metrics.get(key)) for key in keys)]
         for host in result.hosts

@@ -250,7 +250,7 @@ def export(
         columns = _export_columns(reader, rows)
         number = len(next(iter(columns.values()), ()))
         if kind is ExportFormat.PARQUET and out is not None:
-            table = {name: _masked_array(name, values) for name, values in columns.items()}
+            table = {name: _column_array(name, values) for name, values in columns.items()}
             try:
                 replace_parquet(table, out)
             except StoreError as error:  # the file is no part of the session
@@ -407,12 +407,12 @@ def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[Res
     points = summarise_points(results, study)
     counts = SessionCounters(runs, has_timestamps=True)
     planned = len(reader.plan.runs)
-    name = partial(report_kinds().operation_key, study)
+    name = partial(report_kinds().operation_json_key, study)
     session = openmetrics_samples(reader.session, planned, points, counts, name)
     return openmetrics_document([session])
 
 
-def _masked_array(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
+def _column_array(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
     """One column, masked where a number is missing; its type is the same in every session."""
     import numpy as np
 

@@ -111,18 +111,18 @@ def glossary_entries() -> dict[str, GlossaryEntry]:
         if place.is_file():
             entries: dict[str, GlossaryEntry] = {}
             for heading, text in _GLOSSARY_ENTRY.findall(place.read_text(encoding="utf-8")):
-                entry = GlossaryEntry(_without_marks(heading), _without_marks(text))
+                entry = GlossaryEntry(_strip_markdown_marks(heading), _strip_markdown_marks(text))
                 words = _SOURCE_IN_BRACKETS.sub(",", heading).split(",")
-                entries |= {_word_key(word): entry for word in words if word.strip()}
+                entries |= {_glossary_key(word): entry for word in words if word.strip()}
             return entries
     raise StoreError("The glossary is missing.", "Install iolab again.")
 
 
-def _word_key(word: str) -> str:
+def _glossary_key(word: str) -> str:
     return " ".join(word.casefold().replace("-", " ").replace("_", " ").split())
 
 
-def _without_marks(markdown: str) -> str:
+def _strip_markdown_marks(markdown: str) -> str:
     """Text without the marks of links, code and emphasis."""
     return re.sub(r"[`*]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", markdown))
 
@@ -134,7 +134,7 @@ def _print_glossary_entry(word: str, codes: Sequence[str], output: OutputFormat)
     from iolab.report.terminal import literal_text
 
     entries = glossary_entries()
-    key = _word_key(word)
+    key = _glossary_key(word)
     entry = entries.get(key) or entries.get(key.removesuffix("s"))
     if entry is None and _PERCENTILE.fullmatch(key):
         entry = entries["percentile"]

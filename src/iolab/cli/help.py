@@ -164,9 +164,7 @@ class PlainCommand(TyperCommand):
                 options.setdefault(heading, []).append(
                     (usage_with_plain_types(record[0]), record[1])
                 )
-        for heading, rows in (
-            {"Arguments": arguments} | _groups_with_general_last(options)
-        ).items():
+        for heading, rows in ({"Arguments": arguments} | _move_general_group_last(options)).items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
@@ -179,7 +177,7 @@ def usage_with_plain_types(option: str) -> str:
     return option
 
 
-def _groups_with_general_last(
+def _move_general_group_last(
     options: dict[str, list[tuple[str, str]]],
 ) -> dict[str, list[tuple[str, str]]]:
     """The groups with that of no heading of its own at the end."""

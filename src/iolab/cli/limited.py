@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-from iolab.cli.commands import CommandKind, command_of
+from iolab.cli.commands import CommandKind, command_from_argv
 
 LOADER_BYTES_MIN: Final = 1536 << 20
 """Address space that commands need which make load: stacks and arenas of threads took 1 GiB."""
@@ -50,7 +50,7 @@ def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) ->
     os.set_blocking(completion, False)
     if _has_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
         return os.waitstatus_to_exitcode(status)
-    return _exit_code_without_completion(status, argv)
+    return _handle_incomplete_child(status, argv)
 
 
 def require_address_space(argv: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ def require_address_space(argv: Sequence[str]) -> None:
 
 
 def _is_command_of_kind(argv: Sequence[str], kind: CommandKind) -> bool:
-    command = command_of(argv)
+    command = command_from_argv(argv)
     return command is not None and command.kind is kind
 
 
@@ -101,7 +101,7 @@ def _has_completed(completion: int) -> bool:
         return False
 
 
-def _exit_code_without_completion(status: int, argv: Sequence[str]) -> int:
+def _handle_incomplete_child(status: int, argv: Sequence[str]) -> int:
     """The exit code after a child that did not complete: of a lack of memory, or by its signal."""
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in _FAULTS:
         sys.stderr.flush()

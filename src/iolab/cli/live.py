@@ -89,13 +89,15 @@ def _session_line(progress: SessionProgress, width: int, *, ascii_only: bool) ->
     """The study, how much of its plan is over, and the time left."""
     least = "at least " if progress.runs_most > progress.run_count else ""
     left = f"{least}{format_duration_s(round(progress.remaining_s))} left"
-    share = f"{100 * progress.done_share:3.0f} %"
+    share = f"{100 * progress.completed_share:3.0f} %"
     room = width - len(share) - len(left) - 2 * _GAP
     text = Text(one_line(progress.study), style="bold")
     text.truncate(max(room - _BAR_LEAST - _GAP, room // 3, 0), overflow="ellipsis")
     bar = max(room - text.cell_len - _GAP, 0)
     text.append(" " * _GAP)
-    text.append(progress_bar(progress.done_share, bar, ascii_only=ascii_only), style="not bold")
+    text.append(
+        progress_bar(progress.completed_share, bar, ascii_only=ascii_only), style="not bold"
+    )
     text.append(f"{' ' * _GAP}{share}{' ' * _GAP}{left}", style="not bold")
     return text
 
@@ -122,20 +124,20 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
     else:
         text.append(f"{elapsed:.0f} s")
-    if progress.phase is Phase.MEASURE and progress.load_host_count_text:
-        text.append(f"  {progress.load_host_count_text}", style=QUIET_STYLE)
+    if progress.phase is Phase.MEASURE and progress.current_guest_count_text:
+        text.append(f"  {progress.current_guest_count_text}", style=QUIET_STYLE)
     if progress.phase is Phase.MEASURE and progress.message:
         text.append(f"  {one_line(progress.message)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
     elif progress.boot_progress_text:
         text.append(f"  {progress.boot_progress_text}", style=QUIET_STYLE)
-    elif progress.phase_detail and not _is_phase_detail_run_name(progress):
+    elif progress.phase_detail and not _does_detail_repeat_run_name(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
     return text
 
 
-def _is_phase_detail_run_name(progress: SessionProgress) -> bool:
+def _does_detail_repeat_run_name(progress: SessionProgress) -> bool:
     """Whether the phase's detail is only the point that stands in the head already."""
     return progress.run is not None and progress.phase_detail == progress.run.point.title_text
 
@@ -144,7 +146,7 @@ def _load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> I
     loads = progress.load_seconds
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None
-    rate = "ops/s" if progress.counts_operations else "IOPS"
+    rate = "ops/s" if progress.has_operation_rates else "IOPS"
     rows: tuple[tuple[str, str, list[float | None]], ...] = (
         (rate, format_count(newest.iops) if newest else DASH, [load.iops for load in loads]),
         (
@@ -165,7 +167,7 @@ def _load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> I
     )
     for name, value, series in rows:
         # Files without contents move nothing, and a row of zeros would read like a fault.
-        if name == "bandwidth" and progress.counts_operations and not any(series):
+        if name == "bandwidth" and progress.has_operation_rates and not any(series):
             continue
         if name in ("latency", "p99") and not progress.has_latency:
             continue
@@ -323,7 +325,7 @@ class LinesView(LiveView):
             case StoppingRuleStatus():
                 print_message(f"{self._run_text(event.run)}: {one_line(event.message)}")
             case IntervalReported():
-                self._print_load(event.run)
+                self._print_newest_second(event.run)
             case RunFinished(record) if record.failure:
                 run = self._run_text(record.run)
                 print_message(f"{run}: {record.status.value}: {one_line(record.failure)}")
@@ -342,13 +344,13 @@ class LinesView(LiveView):
         """One more line."""
         print_message(one_line(text))
 
-    def _print_load(self, run: PlannedRun) -> None:
+    def _print_newest_second(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
         loads = self._progress.load_seconds
         if not loads or loads[-1].elapsed_s <= self._printed_s:
             return
         self._printed_s = loads[-1].elapsed_s
-        print_message(f"{self._run_text(run)}: {_load_text(loads[-1], self._progress)}")
+        print_message(f"{self._run_text(run)}: {_load_second_text(loads[-1], self._progress)}")
 
     def _phase_text(self, event: PhaseStarted) -> str:
         named = event.run is not None and event.detail == event.run.point.title_text
@@ -359,7 +361,7 @@ class LinesView(LiveView):
             expected = f" (about {format_duration_s(event.expected_s)})"
         if event.run is None or event.phase is Phase.LAY_OUT:
             return name + expected
-        makers = self._progress.load_host_count_text if event.phase is Phase.MEASURE else ""
+        makers = self._progress.current_guest_count_text if event.phase is Phase.MEASURE else ""
         return f"{self._run_text(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
 
     def _run_text(self, run: PlannedRun) -> str:
@@ -387,10 +389,10 @@ def _result_figures_text(result: Result) -> str:
     return ", ".join(figures)
 
 
-def _load_text(load: LoadSecond, progress: SessionProgress) -> str:
+def _load_second_text(load: LoadSecond, progress: SessionProgress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
-    if progress.counts_operations:
+    if progress.has_operation_rates:
         rates = [f"{format_count(load.iops)} ops/s"]
     means = [f"mean {latency}"] if progress.has_latency else []
     means += [f"p99 {format_ns(load.lat_ns_p99)}"] if load.lat_ns_p99 else []

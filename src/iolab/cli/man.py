@@ -69,7 +69,7 @@ def _page_lines(app: TyperGroup, context: Context) -> Iterator[str]:
     ):
         yield f'.SH "{heading}"'
         for term, text in pairs:
-            yield from _tagged_lines(term, text)
+            yield from _definition_lines(term, text)
     yield from (".SH SEE ALSO", r"\fBfio\fR(1)")
 
 
@@ -97,10 +97,10 @@ def _parameter_lines(command: Command, context: Context) -> Iterator[str]:
                 if isinstance(parameter, TyperArgument)
                 else usage_with_plain_types(record[0])
             )
-            yield from _tagged_lines(term, record[1])
+            yield from _definition_lines(term, record[1])
 
 
-def _tagged_lines(term: str, text: str) -> Iterator[str]:
+def _definition_lines(term: str, text: str) -> Iterator[str]:
     yield ".TP"
     yield f".B {_escape_roff(term)}"
     yield _escape_roff(" ".join(text.split()))

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from iolab.cli.doctor.findings import Finding, FindingState
 from iolab.cli.invocation import command_line
-from iolab.cli.output import is_removal_confirmed, print_json, print_message
+from iolab.cli.output import ask_for_removal, print_json, print_message
 from iolab.core.host import HostKind, HostSpec
-from iolab.core.object_store import STORE_PREFIX, ObjectStore, session_prefix
+from iolab.core.object_store import STORE_PREFIX, ObjectStore, session_object_prefix
 from iolab.errors import ExitCode, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.connect import open_hosts
@@ -36,11 +36,11 @@ async def store_findings(
 
     An object below a prefix of its own is put, read and removed.
     """
-    store = _store_from_keys(keys)
+    store = _parse_store_options(keys)
     access = open_store(store)
     async with open_hosts(hosts) as opened:
         (await gather_hosts(tuple(opened.values()), Host.connect)).results_or_raise()
-        prefix = session_prefix(f"doctor-{secrets.token_hex(4)}")
+        prefix = session_object_prefix(f"doctor-{secrets.token_hex(4)}")
         statuses = await check_store(tuple(opened.values()), access, prefix)
     return tuple(
         (status.host, finding)
@@ -67,20 +67,20 @@ def _endpoint_findings(store: ObjectStore, status: EndpointStatus) -> Iterator[F
         off_s = max(abs(status.clock_ahead_ms) / 1000 - 1, 0.0)
         text = f"the clock of {endpoint} is within {format_duration_s(off_s + 1)} of the host's"
         hint = "Set both clocks, by NTP for example: from 15 minutes on requests are refused."
-        yield _finding("clock", text, hint, is_good=off_s <= CLOCK_NOTE_S)
+        yield _ok_or_note_finding("clock", text, hint, is_good=off_s <= CLOCK_NOTE_S)
     if status.keeps_alive is not None:
         kept = "keeps" if status.keeps_alive else "closes"
         hint = "Have the server keep connections, or setting them up is measured with each request."
         text = f"{endpoint} {kept} connections after a request"
-        yield _finding("connections", text, hint, is_good=status.keeps_alive)
+        yield _ok_or_note_finding("connections", text, hint, is_good=status.keeps_alive)
     if status.rejects_wrong_secret is not None:
         verb = "refuses" if status.rejects_wrong_secret else "accepts"
         text = f"{endpoint} {verb} requests that are signed with another secret key"
         hint = "A server that does not check signatures is faster than one that does."
-        yield _finding("signatures", text, hint, is_good=status.rejects_wrong_secret)
+        yield _ok_or_note_finding("signatures", text, hint, is_good=status.rejects_wrong_secret)
 
 
-def _finding(topic: str, text: str, hint: str, *, is_good: bool) -> Finding:
+def _ok_or_note_finding(topic: str, text: str, hint: str, *, is_good: bool) -> Finding:
     if is_good:
         return Finding(topic, FindingState.OK, text)
     return Finding(topic, FindingState.NOTE, text, hint)
@@ -91,7 +91,7 @@ def clean_bucket(keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
 
     `keys` are those of `[target]` that name the store.
     """
-    store = _store_from_keys(keys)
+    store = _parse_store_options(keys)
     failures: dict[str, str] = {}
     removed: dict[str, Any] = {}
     prefixes = asyncio.run(_list_or_remove_prefixes(store, (), removed, failures))
@@ -99,7 +99,7 @@ def clean_bucket(keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
         for prefix in prefixes:
             print_message(one_line(f"{prefix} in {store.url_text}"))
         print_message("A session that still runs is among them, and would lose its objects.")
-    if prefixes and (yes or (not as_json and is_removal_confirmed())):
+    if prefixes and (yes or (not as_json and ask_for_removal())):
         asyncio.run(_list_or_remove_prefixes(store, prefixes, removed, failures))
     if as_json:
         rows = [
@@ -114,7 +114,7 @@ def clean_bucket(keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
     return ExitCode.HOST if failures else ExitCode.OK
 
 
-def _store_from_keys(keys: Mapping[str, str]) -> ObjectStore:
+def _parse_store_options(keys: Mapping[str, str]) -> ObjectStore:
     """The store that options name. HostError for what is none."""
     try:
         table = TypeAdapter(ObjectStoreTable).validate_python(keys)

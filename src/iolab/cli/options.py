@@ -38,7 +38,7 @@ LAST_SESSION: Final = "last"
 """Stands for the newest session below the current directory."""
 
 
-def find_inventory(name: str) -> Inventory:
+def read_inventory(name: str) -> Inventory:
     """The inventory that `--hosts` names. UsageError or HostError when there is none.
 
     A file whose name looks like a launcher is reached as `./slurm`.
@@ -56,7 +56,7 @@ def read_hosts(name: str) -> tuple[HostSpec, ...]:
     """The hosts that `--hosts` names; UsageError with every fault of it."""
     from iolab.study.inventory import parse_inventory
 
-    inventory = find_inventory(name)
+    inventory = read_inventory(name)
     try:
         return parse_inventory(inventory.text, inventory.file_name)
     except StudyError as error:
@@ -83,9 +83,9 @@ def _inventory_from_file(name: str) -> Inventory:
 
 
 def _inventory_from_slurm() -> Inventory:
-    from iolab.study.inventory import read_allocation, slurm_inventory
+    from iolab.study.inventory import read_slurm_allocation, slurm_inventory
 
-    allocation = read_allocation(os.environ)
+    allocation = read_slurm_allocation(os.environ)
     _require_local_program("srun", "Add Slurm's programs to PATH (Debian: slurm-client).")
     return slurm_inventory(allocation)
 
@@ -122,7 +122,7 @@ class MethodName(StrEnum):
     PUBLISHED = "published"
 
     @property
-    def assignment(self) -> str:
+    def method_assignment(self) -> str:
         """The same as `--set` says it: published studies give fixed times."""
         return f"method.kind={'fixed' if self is MethodName.PUBLISHED else self.value}"
 
@@ -151,9 +151,9 @@ def _server_kind_completions() -> list[str]:
 
 def published_set_completions(incomplete: str) -> list[str]:
     """What the shell offers for a published set."""
-    from iolab.cli.studies import published_ids
+    from iolab.cli.studies import published_set_ids
 
-    return [name for name in published_ids() if name.startswith(incomplete)]
+    return [name for name in published_set_ids() if name.startswith(incomplete)]
 
 
 def session_or_set_completions(incomplete: str) -> list[str]:
@@ -165,7 +165,7 @@ def setting_completions(incomplete: str) -> list[str]:
     """What the shell offers for `--set`: every key of a study, up to its `=`."""
     from iolab.registry import study_kinds
 
-    form = study_kinds().file_form
+    form = study_kinds().file_schema
     names = [
         f"{section}.{key}"
         for section, table in form.single_tables.items()
@@ -329,7 +329,7 @@ StoreCaFile = Annotated[
 ]
 
 
-def store_keys(**options: str | None) -> dict[str, str]:
+def given_store_options(**options: str | None) -> dict[str, str]:
     """The keys of `[target]` that options of a store give."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -656,7 +656,7 @@ def load_study(
         require_sensible_path(path)
     overrides = (
         *(options.sets or ()),
-        *([options.method.assignment] if options.method else ()),
+        *([options.method.method_assignment] if options.method else ()),
         *(server_overrides(server) if server is not None else ()),
         *workload_overrides(
             options.runtime, options.repeats, options.iodepth, options.bs, options.numjobs
@@ -674,7 +674,7 @@ def load_study(
         options.scale,
         overrides,
         path_required,
-        None if options.hosts is None else find_inventory(options.hosts),
+        None if options.hosts is None else read_inventory(options.hosts),
         options.device,
         options.serial,
         None if options.engine is None else EngineName(options.engine.value),

@@ -127,7 +127,7 @@ _NO_THREAD: Final = ("can't start new thread", "ThreadPoolBuildError")
 
 
 @contextmanager
-def paged(pager: str | None, *, is_wanted: bool) -> Iterator[None]:
+def page_output(pager: str | None, *, is_wanted: bool) -> Iterator[None]:
     """Show the results printed within by a pager where they are longer than the terminal.
 
     `pager` is its command line in place of $PAGER and less; an empty one is none.
@@ -264,7 +264,7 @@ def screen_height() -> int | None:
     return shutil.get_terminal_size().lines - 1 if sys.stdout.isatty() else None
 
 
-def is_removal_confirmed() -> bool:
+def ask_for_removal() -> bool:
     """Ask on a terminal whether what was listed is removed; no where nobody can answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
@@ -334,7 +334,7 @@ def output_width() -> int:
     return create_console(sys.stdout).width
 
 
-def prepare_streams() -> None:
+def harden_streams() -> None:
     """Let no stream that is closed, no width of nothing and no character end the program."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -435,7 +435,7 @@ def make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _cannot_write_error(ReportError, path, error) from error
+        raise _unwritable_error(ReportError, path, error) from error
 
 
 def write_new_file(path: Path, text: str) -> None:
@@ -453,7 +453,7 @@ def write_new_file(path: Path, text: str) -> None:
     except OSError as error:
         if is_new:
             path.unlink(missing_ok=True)  # a file that holds a part of it is worse than none
-        raise _cannot_write_error(UsageError, path, error) from error
+        raise _unwritable_error(UsageError, path, error) from error
 
 
 def replace_files(files: Mapping[Path, str | bytes]) -> None:
@@ -471,10 +471,10 @@ def replace_files(files: Mapping[Path, str | bytes]) -> None:
                 draft.write_bytes(content.encode() if isinstance(content, str) else content)
                 sync_to_disk(draft)  # a full disk may show here first, when nothing is replaced yet
     except OSError as error:
-        raise _cannot_write_error(ReportError, path, error) from error
+        raise _unwritable_error(ReportError, path, error) from error
 
 
-def _cannot_write_error(kind: type[IolabError], path: Path, error: OSError) -> IolabError:
+def _unwritable_error(kind: type[IolabError], path: Path, error: OSError) -> IolabError:
 
     return kind(
         f"{quote_value(str(path))} cannot be written: {error.strerror}.",
@@ -516,7 +516,7 @@ def report_damage_and_remedy(directory: Path, damage: Damage, *, imported: bool 
         print_message(one_line(f"{directory}: damaged, left out: {damage}"))
 
 
-def _clear_left_out_sessions() -> None:
+def _clear_damaged_sessions() -> None:
     """Forget what an earlier command line of this process met."""
     _LEFT_OUT_SESSIONS.clear()
 
@@ -553,8 +553,8 @@ def _run_and_report_errors(command: Callable[[], object], argv: Sequence[str]) -
     Where JSON is asked for, standard output gets the error as one JSON object too, so that a
     program always finds a document there.
     """
-    prepare_streams()
-    _clear_left_out_sessions()
+    harden_streams()
+    _clear_damaged_sessions()
     with collect_leftover_texts() as leftovers:
         code = _exit_code_of_command(command, as_json=_wants_json(argv))
     for sentence in leftovers:

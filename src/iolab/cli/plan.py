@@ -228,13 +228,13 @@ def plan(
     from iolab.registry import study_kinds
     from iolab.study.schedule import make_plan
 
-    reader = _session_named_as_study(options)
+    reader = _session_in_place_of_study(options)
     read = reader.study if reader else load_study(options, path_required=not offline)
-    plan = with_new_cost(read, reader.plan) if reader else make_plan(read, study_kinds())
+    plan = with_recomputed_budget(read, reader.plan) if reader else make_plan(read, study_kinds())
     results = reader.results() if reader else ()
     # Pods that a session makes are not there yet.
     is_offline = offline or reader is not None or read.kubernetes is not None
-    facts, refusal = (None, None) if is_offline else _facts_and_refusal(read, plan)
+    facts, refusal = (None, None) if is_offline else _discover_facts_and_fault(read, plan)
     if reader is None and read.kubernetes is not None:
         from iolab.cli.pods import volume_size_fault
 
@@ -252,7 +252,7 @@ def plan(
         raise refusal
 
 
-def with_new_cost(study: Study, plan: Plan) -> Plan:
+def with_recomputed_budget(study: Study, plan: Plan) -> Plan:
     """A session's plan with what it takes as this version knows it."""
     from iolab.registry import study_kinds
     from iolab.study.cost import plan_demand
@@ -263,7 +263,7 @@ def with_new_cost(study: Study, plan: Plan) -> Plan:
     return replace(plan, budget=demand)
 
 
-def _session_named_as_study(options: StudyOptions) -> SessionReader | None:
+def _session_in_place_of_study(options: StudyOptions) -> SessionReader | None:
     """The session that stands for a study, None where a study is named.
 
     UsageError for options that a session has already.
@@ -285,7 +285,7 @@ def _session_named_as_study(options: StudyOptions) -> SessionReader | None:
     return reader
 
 
-def _facts_and_refusal(
+def _discover_facts_and_fault(
     study: Study, plan: Plan
 ) -> tuple[Mapping[str, HostFacts], IolabError | None]:
     """What the hosts say, and why the plan cannot run there."""

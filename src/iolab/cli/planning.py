@@ -63,7 +63,7 @@ def plan_lines(
     plan = study_kinds().plan_with_facts(study, plan, facts)
     writes = forecast_writes(study, plan, study_kinds(), results)
     if refusal is None:
-        yield literal_text(_cost_sentence(plan, writes), "bold")
+        yield literal_text(_plan_cost_sentence(plan, writes), "bold")
         for device in plan.destroyed_device_texts:
             yield literal_text(f"Destroys {device}.", "bold red")
     else:
@@ -88,7 +88,7 @@ def plan_lines(
     yield terminal_table([Column("", is_number=True), Column("", can_wrap=True)], seconds)
 
 
-def _cost_sentence(plan: Plan, writes: WriteForecast) -> str:
+def _plan_cost_sentence(plan: Plan, writes: WriteForecast) -> str:
     """Time, runs and bytes as a whole."""
     writes_text = writes.text.partition(";")[0]
     duration = capitalised(_duration_text(plan.budget))
@@ -265,14 +265,14 @@ def _cost_rows(
     sought: dict[str, list[str]] = {}
     for workload in study.workloads:
         if workload.search_goal.is_adaptive:
-            sought.setdefault(_search_text(workload), []).append(one_line(workload.id))
+            sought.setdefault(_search_goal_text(workload), []).append(one_line(workload.id))
     for search, names in sought.items():
         yield "search", f"{list_text(names, SEARCHES_SHOWN)}: {search}"
     yield from (
         (heading, one_line(message)) for heading, message in study_kinds().hosts.plan_lines(study)
     )
-    yield from _course_lines(study)
-    yield from _data_set_lines(study, plan)
+    yield from _phase_and_event_rows(study)
+    yield from _data_set_rows(study, plan)
     yield "writes", writes.text
     if plan.destroyed_device_texts:
         yield (
@@ -293,7 +293,7 @@ def _cost_rows(
         yield "note", Text(message, "yellow")
 
 
-def _course_lines(study: Study) -> Iterator[tuple[str, Text | str]]:
+def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
     """The phases of each run, and what events do to which host."""
     course = study.course
     if course is None:
@@ -332,7 +332,7 @@ def _core_limit_notes(study: Study, facts: Mapping[str, HostFacts] | None) -> It
         target.host: _target_facts(facts, target.key) for target in targets_of_study(study)
     }
     limits = {
-        name: (host_facts.cpu.core_limit, host_facts.cpu.threads)
+        name: (host_facts.cpu.usable_core_limit, host_facts.cpu.threads)
         for name, host_facts in facts_by_host.items()
         if host_facts
     }
@@ -345,7 +345,7 @@ def _core_limit_notes(study: Study, facts: Mapping[str, HostFacts] | None) -> It
         )
 
 
-def _search_text(workload: Workload) -> str:
+def _search_goal_text(workload: Workload) -> str:
     """What results decide of a workload."""
     axes = list_text(searched_axes(workload))
     aim = workload.search_goal
@@ -359,7 +359,7 @@ def _search_text(workload: Workload) -> str:
             return f"the curve over {axes}; the loads between are chosen by results, or predicted"
 
 
-def _data_set_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
     lines = [line for kind in study_kinds().loads for line in kind.plan_lines(study, plan)]
     yield from ((heading, one_line(message)) for heading, message in lines)
@@ -395,7 +395,7 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
         if (store := configuration.object_store) is not None:
             yield f"{store.url_text} from {list_text(configuration.hosts, HOSTS_SHOWN)}"
     alike: dict[tuple[str, str], list[Target]] = {}
-    for target in _targets_before_session(study):
+    for target in _existing_targets(study):
         if target.work_only:
             continue
         host = _target_facts(facts, target.key)
@@ -411,7 +411,7 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
         yield f"{path or 'no path given'} on {list_text(names, HOSTS_SHOWN)}{below}{room}"
 
 
-def _targets_before_session(study: Study) -> tuple[Target, ...]:
+def _existing_targets(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
     return study_kinds().hosts.targets(study) or targets_of_study(study)
 

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from iolab.cli.output import is_removal_confirmed, print_json, print_message, wrap_for_terminal
+from iolab.cli.output import ask_for_removal, print_json, print_message, wrap_for_terminal
 from iolab.cli.session import STOPPING_AT_ONCE, stop_on_signals
 from iolab.core.kubernetes import PodFleet, VolumeMode
 from iolab.core.leftover_texts import report_leftover_texts
@@ -32,7 +32,7 @@ from iolab.hosts.kubernetes.fleet import (
     wait_until_ready,
 )
 from iolab.hosts.kubernetes.kubectl import Kubectl
-from iolab.study.inventory import namespace_of
+from iolab.study.inventory import parse_namespace
 from iolab.study.kubernetes import SERIAL_OF_POD, UNNAMED
 from iolab.study.targets import data_sets_at, targets_of_study
 from iolab.targets.devices import read_device_serials
@@ -43,7 +43,7 @@ FILE_SYSTEM_SHARE: Final = 0.05
 """Of a volume for the file system itself, and what it keeps for root."""
 
 
-async def fleet_name_overrides(fleet: PodFleet) -> tuple[str, ...]:
+async def pod_fleet_identity_overrides(fleet: PodFleet) -> tuple[str, ...]:
     """What `--set` would say to name a fleet that no session has had, in a context that is fixed.
 
     So the same pods of the same cluster are met when the session is resumed.
@@ -115,7 +115,7 @@ async def temporary_session_pods(
                 await _remove_pods(fleet, notify)
 
 
-def kept_pods_texts(fleet: PodFleet) -> Iterator[str]:
+def remaining_pods_sentences(fleet: PodFleet) -> Iterator[str]:
     """What a session that leaves its pods ends with."""
     again = f"--set kubernetes.name={fleet.name}"
     yield f"The pods stay. To measure in them, give the same options and {again}"
@@ -199,7 +199,7 @@ async def _remove_pods(fleet: PodFleet, notify: Callable[[str], None]) -> None:
 
 def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
     """Show what iolab's sessions left in a namespace of a cluster, ask, and remove it."""
-    kubectl = Kubectl(namespace_of(text))
+    kubectl = Kubectl(parse_namespace(text))
     found = asyncio.run(list_leases(kubectl))
     if not found:
         asyncio.run(require_namespace(kubectl))
@@ -208,7 +208,7 @@ def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
         print_message(one_line(f"{item}{', alive: it stays' if item.is_alive else ''}"))
     removed: list[str] = []
     messages: list[str] = []
-    if dead and (yes or (not as_json and is_removal_confirmed())):
+    if dead and (yes or (not as_json and ask_for_removal())):
         for name in dead:
             try:
                 messages += asyncio.run(remove_fleet(kubectl, name))

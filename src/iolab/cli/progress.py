@@ -80,7 +80,7 @@ class LoadSecondsWindow:
         if len(self._by_second) > SECONDS_KEPT:
             del self._by_second[min(self._by_second)]
 
-    def complete_seconds(self, host_count: int) -> tuple[LoadSecond, ...]:
+    def take_completed_seconds(self, host_count: int) -> tuple[LoadSecond, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
         full = [second for second, by_host in self._by_second.items() if len(by_host) >= host_count]
         for second in full:
@@ -99,7 +99,7 @@ class LoadHosts(Record):
     nodes: tuple[str, ...] = ()
 
     @property
-    def guest_count_text(self) -> str:
+    def guests_on_hypervisors_text(self) -> str:
         """`6 guests on 2 nodes`; empty where hosts are no guests."""
         if not self.nodes:
             return ""
@@ -156,7 +156,7 @@ class SessionProgress(Record):
     def after_event(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
         if isinstance(event, IntervalReported | CpuUseReported):
-            self._take_sample(event)
+            self._add_sample(event)
             return self if now_s - self.now_s < MIN_REMAINING_S else self.at_time(now_s)
         moved = replace(self, now_s=now_s)
         match event:
@@ -170,7 +170,7 @@ class SessionProgress(Record):
                 return replace(
                     moved,
                     run=event.run,
-                    host_count=self._host_count_of_makers(makers) if makers else self.host_count,
+                    host_count=self._present_host_count(makers) if makers else self.host_count,
                     run_since_s=now_s,
                     run_loaded=False,
                     seconds=LoadSecondsWindow(),
@@ -208,7 +208,7 @@ class SessionProgress(Record):
             case _:
                 return moved
 
-    def _take_sample(self, event: IntervalReported | CpuUseReported) -> None:
+    def _add_sample(self, event: IntervalReported | CpuUseReported) -> None:
         if isinstance(event, IntervalReported):
             self.seconds.add_interval(event)
         else:
@@ -222,7 +222,7 @@ class SessionProgress(Record):
         """The same a moment later."""
         return replace(self, now_s=now_s)
 
-    def _host_count_of_makers(self, makers: LoadHosts) -> int:
+    def _present_host_count(self, makers: LoadHosts) -> int:
         """How many of them are there; all of them where nothing is known of any."""
         return len(self.present_hosts.intersection(makers.hosts)) or len(makers.hosts)
 
@@ -234,10 +234,10 @@ class SessionProgress(Record):
         return self.load_hosts_by_point.get((point.configuration, point.per_node, point.host_count))
 
     @property
-    def load_host_count_text(self) -> str:
+    def current_guest_count_text(self) -> str:
         """`6 guests on 2 nodes` of the current run; empty where hosts are no guests."""
         makers = self.load_hosts_of_run(self.run)
-        return "" if makers is None else makers.guest_count_text
+        return "" if makers is None else makers.guests_on_hypervisors_text
 
     @property
     def boot_progress_text(self) -> str:
@@ -258,7 +258,7 @@ class SessionProgress(Record):
         return self.run is not None and self.run.point.job.has_warmup
 
     @property
-    def counts_operations(self) -> bool:
+    def has_operation_rates(self) -> bool:
         """Whether rates of the current run are of operations, on metadata or on keys."""
         return self.run is not None and not self.run.point.data_set
 
@@ -270,7 +270,7 @@ class SessionProgress(Record):
     @property
     def load_seconds(self) -> tuple[LoadSecond, ...]:
         """The seconds that every host has told of, oldest first."""
-        return self.seconds.complete_seconds(max(self.host_count, 1))
+        return self.seconds.take_completed_seconds(max(self.host_count, 1))
 
     @property
     def _expected_run_s(self) -> float:
@@ -287,23 +287,23 @@ class SessionProgress(Record):
         return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._expected_run_s
 
     @property
-    def _seconds_per_run(self) -> float:
+    def _mean_run_s(self) -> float:
         """As the runs so far took, else as expected."""
         return self.timed_s / self.timed_runs if self.timed_runs else self._expected_run_s
 
     @property
-    def done_share(self) -> float:
+    def completed_share(self) -> float:
         """Which share of the plan's runs is over, with the part of the current one."""
         if not self.run_count:
             return 0.0
         in_run_s = self.now_s - self.run_since_s if self.run is not None else 0.0
-        part = min(in_run_s / self._seconds_per_run, 1.0) if self._seconds_per_run > 0 else 0.0
+        part = min(in_run_s / self._mean_run_s, 1.0) if self._mean_run_s > 0 else 0.0
         return min((self.ended_run_count + part) / self.run_count, 1.0)
 
     @property
     def remaining_s(self) -> float:
         """Seconds until the plan is through: by the runs timed so far, else as foretold."""
-        each = self._seconds_per_run
+        each = self._mean_run_s
         left = self.run_count - self.ended_run_count
         if self.run is not None and left > 0:
             current = max(each - (self.now_s - self.run_since_s), 0.0)

@@ -26,7 +26,7 @@ from iolab.cli.output import (
     print_renderables,
     report_damage_and_remedy,
 )
-from iolab.cli.studies import find_published, open_published, published_ids
+from iolab.cli.studies import find_published_source, published_set_ids, read_published_set
 from iolab.errors import ExitCode, Fault, IolabError, UsageError
 from iolab.record import Record
 from iolab.text import counted_noun, uncapitalised
@@ -68,16 +68,16 @@ def reference(
     if name is None:
         if toml:
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
-        sets = [open_published(set_id) for set_id in published_ids()]
+        sets = [read_published_set(set_id) for set_id in published_set_ids()]
         if output is not OutputFormat.TABLE:
             headings = [_set_heading_document(published_set) for published_set in sets]
             print_document(output, {"format": 1, "sets": headings}, headings)
         else:
             print_renderables(*_published_set_list_lines(sets))
         return
-    published = open_published(name)
+    published = read_published_set(name)
     if toml:
-        print_raw(find_published(name).text)
+        print_raw(find_published_source(name).text)
     elif output is not OutputFormat.TABLE:
         from iolab.published.report import computed_document
 
@@ -136,14 +136,14 @@ def _published_set_lines(published: PublishedSet) -> Iterator[RenderableType]:
         if section.table is None:
             yield name_value_grid([(name, text) for name, text in section.pairs])
             continue
-        yield _fitted_table(section.table)
+        yield _width_fitted_table(section.table)
     for table in computed_tables(published):
         yield ""
         yield section_title(f"Computed: {uncapitalised(table.title)}")
-        yield _fitted_table(table)
+        yield _width_fitted_table(table)
 
 
-def _fitted_table(table: Table) -> RenderableType:
+def _width_fitted_table(table: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
     from iolab.report.table import Column, select_columns
     from iolab.report.terminal import (
@@ -244,7 +244,7 @@ def audit(
     """Check whether the figures of a set of results agree."""
     from iolab.published.audit.relations import Agreement
 
-    audits = _audit_all(sets or published_ids())
+    audits = _audit_all(sets or published_set_ids())
     if output is not OutputFormat.TABLE:
         documents = [_audit_document(audited) for audited in audits]
         rows = [
@@ -290,7 +290,7 @@ def _audit_set_by_name(name: str) -> AuditedSet:
 
     if Path(name).is_dir():
         return _audit_session_directory(name)
-    published = open_published(name)
+    published = read_published_set(name)
     return AuditedSet(published.id or name, published.source, audit_set(published))
 
 

@@ -155,7 +155,7 @@ def report(
     if not wanted:
         wanted = {"html": _default_report_file(sessions)}
     source = _open_sessions(sessions, allow_differences=allow_differences)
-    beside = _comparison_sections(against) if against else ()
+    beside = _published_comparison_sections(against) if against else ()
     if predict:
         beside += _prediction_sections(source, predict, extrapolate=extrapolate)
     written = write_report_files(source, wanted, paper, beside, text)
@@ -233,7 +233,7 @@ def write_report_files(
         else:
             require_no_directory(path)
         if form in ("pdf", "md"):
-            require_valid_output_path(appendix_file(path))
+            require_valid_output_path(appendix_path(path))
     words = read_user_text(text) if text else EMPTY_USER_TEXT
     made_of = build_brief(
         report_kinds(), source, _published_tables(source), session_union(source), extra_sections
@@ -242,7 +242,7 @@ def write_report_files(
     files = [
         (path, content)
         for form, file in file_by_form.items()
-        for path, content in _render_form(brief, form, file, paper)
+        for path, content in _render_files(brief, form, file, paper)
     ]
     if "figures" in file_by_form:
         make_directory(file_by_form["figures"])
@@ -250,12 +250,12 @@ def write_report_files(
     return tuple(str(path) for path, _ in files)
 
 
-def appendix_file(path: Path) -> Path:
+def appendix_path(path: Path) -> Path:
     """Where the appendix of a brief goes: beside it."""
     return path.with_stem(f"{path.stem}-appendix")
 
 
-def _render_form(
+def _render_files(
     brief: Brief, form: str, file: Path, paper: PaperName
 ) -> tuple[tuple[Path, str | bytes], ...]:
     """The report in one form, of two files but for HTML, which folds its appendix.
@@ -266,13 +266,13 @@ def _render_form(
         from iolab.report.formats import markdown
 
         appendix = markdown.render_appendix(brief)
-        return (file, markdown.render_markdown(brief)), (appendix_file(file), appendix)
+        return (file, markdown.render_markdown(brief)), (appendix_path(file), appendix)
     if form == "pdf":
         from iolab.report.formats import render
 
         on = render.Paper(paper.value)
         return (file, render.render_pdf(brief, on)), (
-            appendix_file(file),
+            appendix_path(file),
             render.render_appendix(brief, on),
         )
     if form == "docx":
@@ -288,9 +288,9 @@ def _render_form(
     return ((file, render_html(brief)),)
 
 
-def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
+def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
-    from iolab.cli.studies import open_published
+    from iolab.cli.studies import read_published_set
     from iolab.published.comparison import comparison_section
     from iolab.published.recomputed import measured_systems
     from iolab.published.sets import PublishedReference, comparable_figures
@@ -298,7 +298,7 @@ def _comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     place, mark, only = name.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
         place, only = name, ""
-    published = open_published(place)
+    published = read_published_set(place)
     figures = comparable_figures(published)
     names = measured_systems(figures)
     if not figures:
@@ -353,12 +353,12 @@ def _prediction_sections(
 
 def _published_tables(source: StoredSessionReader) -> PublishedResultTables | None:
     """What others published of the same study, to be read beside it."""
-    from iolab.cli.studies import open_published, published_ids
+    from iolab.cli.studies import published_set_ids, read_published_set
     from iolab.registry import report_kinds
 
     study = source.study
-    if not report_kinds().has_published_figures(study) or study.id not in published_ids():
+    if not report_kinds().has_published_figures(study) or study.id not in published_set_ids():
         return None
     from iolab.published.report import published_tables  # which few sessions need
 
-    return published_tables(open_published(study.id))
+    return published_tables(read_published_set(study.id))

@@ -89,16 +89,16 @@ def session_heading_lines(
     line.append(f"{utc_minute_text(session.created_real_ns)} UTC, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
     line.append(f" — {_run_count_text(results, reader.plan)}")
-    line.append_text(_level_counts_text(results))
+    line.append_text(_verdict_counts_text(results))
     for status in (RunStatus.FAILED, RunStatus.INTERRUPTED):
         if again := sum(1 for result in results if result.status is status):
             line.append(
                 f"; {again} of them {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED]
             )
-    if damaged := sum(1 for damage in reader.damage_seen_so_far() if damage.run):
+    if damaged := sum(1 for damage in reader.collected_damage() if damage.run):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
-    yield from _segment_lines(reader, results)
+    yield from _resume_segment_lines(reader, results)
     if session.reason:
         yield literal_text(session.reason, STATUS_STYLES[session.status])
     if advise and is_unfinished(reader):
@@ -119,12 +119,14 @@ def resume_command(directory: str) -> str:
     return command_line("resume", directory)
 
 
-def _segment_lines(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
+def _resume_segment_lines(
+    reader: SessionReader, results: Sequence[Result]
+) -> Iterator[RenderableType]:
     """Which of the results were measured after a resume."""
     counts = Counter(result.segment for result in results)
     if len(counts) < 2:
         return
-    begun = reader.segment_start_times()
+    begun = reader.segment_starts_ns()
     parts = [
         f"{counted_noun(number, 'run')} "
         f"{'since the start on' if segment == 1 else 'after a resume on'} "
@@ -142,7 +144,7 @@ def _run_count_text(results: Sequence[Result], plan: Plan) -> str:
     return f"{len(results)} of {counted_noun(planned, 'run')}"
 
 
-def _level_counts_text(results: Sequence[Result]) -> Text:
+def _verdict_counts_text(results: Sequence[Result]) -> Text:
     """How many results have which verdict."""
     text = Text()
     levels = [result.verdict.level for result in results]
@@ -219,7 +221,7 @@ def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]
             if objection.concerns_every_run
             else f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
         )
-        whose += objection.numbers_note
+        whose += objection.first_run_values_note
         text = literal_text(objection.codes_text, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append(
             [

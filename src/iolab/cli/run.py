@@ -83,11 +83,11 @@ def run(
     from iolab.cli.session import RunOptions, run_and_report
 
     if study.kubernetes is not None:
-        from iolab.cli.pods import fleet_name_overrides
+        from iolab.cli.pods import pod_fleet_identity_overrides
 
-        names = asyncio.run(fleet_name_overrides(study.kubernetes))
+        names = asyncio.run(pod_fleet_identity_overrides(study.kubernetes))
         study = load_study(options, assignments=names)
-    require_consent(study, event or ())
+    require_event_consent(study, event or ())
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
@@ -120,9 +120,9 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: QuietOption =
     )
 
 
-def require_consent(study: Study, named: Collection[str]) -> None:
+def require_event_consent(study: Study, named: Collection[str]) -> None:
     """UsageError unless just the events of the study are named, each with its host."""
-    wanted = study.course.consent_texts() if study.course else ()
+    wanted = study.course.event_consent_names() if study.course else ()
     if unknown := [text for text in named if text not in wanted]:
         message = f"The study has no event {quote_value(unknown[0])}."
         raise UsageError(message, suggestion(unknown[0], wanted, "events"))
@@ -190,13 +190,13 @@ def resume(
 
     reader = SessionReader(session)
     _require_not_running(reader)
-    _require_sound_documents(reader)
-    _require_measured_here(reader)
+    _require_undamaged_documents(reader)
+    _require_not_imported(reader)
     damaged = _damaged_runs(reader)
     done = reader.done_runs() - damaged
     study, plan = _study_and_plan_to_resume(reader, done)
     if any(run.key not in done for run in plan.runs):
-        require_consent(study, event or ())
+        require_event_consent(study, event or ())
     earlier = EarlierSegments(
         done, reader.attempt_counts(), _excluded_host_names(reader), reader.ledger()
     )
@@ -224,7 +224,7 @@ def resume(
     raise typer.Exit(run_and_report(request, run_options))
 
 
-def _require_measured_here(reader: SessionReader) -> None:
+def _require_not_imported(reader: SessionReader) -> None:
     """UsageError for a session that another tool measured."""
     if not all(workload.job.is_measured_by_iolab for workload in reader.study.workloads):
         raise UsageError(
@@ -243,7 +243,7 @@ def _require_not_running(reader: SessionReader) -> None:
         )
 
 
-def _require_sound_documents(reader: SessionReader) -> None:
+def _require_undamaged_documents(reader: SessionReader) -> None:
     """StoreError where a document of the session itself is damaged: hosts are compared by it."""
     from iolab.store.layout import INDEX
 
@@ -260,7 +260,7 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
     """
     from iolab.registry import study_kinds
     from iolab.store.layout import STUDY
-    from iolab.study.parse import options_for_resume, parse_study
+    from iolab.study.parse import overrides_for_resume, parse_study
     from iolab.study.readiness import study_change_faults, version_change_faults
     from iolab.study.schedule import make_plan
 
@@ -269,7 +269,7 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
     if fixed and planned <= done and version_change_faults(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
-    study = parse_study(reader.study_text, name, options_for_resume(reader.study), study_kinds())
+    study = parse_study(reader.study_text, name, overrides_for_resume(reader.study), study_kinds())
     plan = make_plan(study, study_kinds())
     if plan.digest != reader.plan.digest:
         raise UsageError(
@@ -326,7 +326,7 @@ def reopen_session(
         print_message(f"Accepted: {fault.message}")
     writer = SessionWriter.reopen(reader.directory, sys.argv)
     try:
-        writer.set_runs_aside(damaged)
+        writer.move_runs_to_attempts(damaged)
     except BaseException:
         writer.close()
         raise

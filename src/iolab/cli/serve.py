@@ -77,10 +77,10 @@ def _serve_until_signal(directory: Path, listener: Listener, chosen: str | None)
     from iolab.serve.server import run_server as answer
     from iolab.serve.sessions import SessionLibrary
 
-    token = new_token() if chosen is None and not listener.is_loopback else chosen
+    token = generate_token() if chosen is None and not listener.is_loopback else chosen
     library = SessionLibrary(directory.resolve(), time.monotonic, report_kinds())
     context = ServerContext(
-        library, ReportCache(report_command, with_back_link), str(directory), report_kinds()
+        library, ReportCache(html_report_argv, with_back_link), str(directory), report_kinds()
     )
     app = create_app(
         context,
@@ -102,7 +102,7 @@ def _serve_until_signal(directory: Path, listener: Listener, chosen: str | None)
     answer(listener, app, print_address)
 
 
-def report_command(session: Path, path: Path) -> Sequence[str]:
+def html_report_argv(session: Path, path: Path) -> Sequence[str]:
     """The argument list that writes a session's report to a file, and tells a fault as JSON.
 
     With `-P` it imports nothing from the current directory, which is often the one that is served
@@ -114,7 +114,7 @@ def report_command(session: Path, path: Path) -> Sequence[str]:
     )
 
 
-def new_token() -> str:
+def generate_token() -> str:
     """A token that nobody knows yet."""
     import secrets
 

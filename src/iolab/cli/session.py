@@ -53,7 +53,7 @@ from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import create_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.intervals import return_free_memory
+from iolab.hosts.intervals import trim_malloc_heap
 from iolab.record import Record
 from iolab.registry import (
     analysis_kinds,
@@ -69,7 +69,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.cost import run_overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.repeats import repeats_advice
-from iolab.study.targets import all_host_specs, load_hosts_of_point
+from iolab.study.targets import all_host_specs, load_host_names_of_point
 from iolab.study.writes import WriteForecaster
 from iolab.text import one_line
 
@@ -122,7 +122,7 @@ class SessionRecorder:
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
         self._times = PhaseTimer()
-        self._loading = threading.Thread(target=parquet.preload_library, daemon=True)
+        self._loading = threading.Thread(target=parquet.preload_duckdb, daemon=True)
 
     @property
     def has_begun(self) -> bool:
@@ -163,7 +163,7 @@ class SessionRecorder:
         self._times.add_load_seconds(engine_seconds(event.record))
         self._times.begin_phase(JUDGE)
         result = judge_run(event.record, self._facts, analysis_kinds())
-        return_free_memory()  # what writes tables has memory of its own
+        trim_malloc_heap()  # what writes tables has memory of its own
         self._times.begin_phase(COMMIT)
         if self._writer is not None:
             self._writer.commit_run(event.record, result, analysis_version=ANALYSIS_VERSION)
@@ -309,7 +309,7 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> int:
     forecast = forecast_verdicts(request.study, request.plan, study_kinds())
     for message in forecast.text_lines() if forecast.limits else ():
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
-    if (writes := request.write_forecaster().forecast()).is_open:
+    if (writes := request.write_forecaster().forecast()).depends_on_target_speed:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.text}."), options)
     status = run_in_view(request, options)
     return _print_results(status, options, forecast.smoke_test_limit)
@@ -351,9 +351,9 @@ def _print_results(
         _print_unless_quiet(f"Repeats: {advice.text}.", options)
     _print_unless_quiet(f"Session: {options.directory}", options)
     if study.kubernetes is not None and study.kubernetes.keep:
-        from iolab.cli.pods import kept_pods_texts
+        from iolab.cli.pods import remaining_pods_sentences
 
-        for text in kept_pods_texts(study.kubernetes):
+        for text in remaining_pods_sentences(study.kubernetes):
             _print_unless_quiet(text, options)
     if status is not SessionStatus.DONE:
         _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)
@@ -436,7 +436,7 @@ def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], 
     places = {spec.name: spec.node for spec in study.hosts}
     makers = {}
     for point in request.plan.points:
-        hosts = load_hosts_of_point(study, point)
+        hosts = load_host_names_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
         makers[point.configuration, point.per_node, point.host_count] = LoadHosts(
             hosts, tuple(nodes)

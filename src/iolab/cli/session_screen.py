@@ -25,7 +25,7 @@ from iolab.report.answer import SessionAnswer
 from iolab.report.best_terminal import (
     best_figures_terminal_table,
     best_line_count,
-    figures_of_first_lines,
+    first_line_figures,
     hidden_lines_text,
     left_out_repeats_notes,
 )
@@ -73,12 +73,12 @@ class SessionScreen(Record):
     has_details: bool
 
     @property
-    def is_whole(self) -> bool:
+    def is_full_output(self) -> bool:
         """Whether the user wants more than a screen."""
         return self.has_repeats or self.has_details
 
 
-class DetailPart(Record):
+class DetailSection(Record):
     """A part of the details under the title that the contents name it by."""
 
     title: str
@@ -88,7 +88,7 @@ class DetailPart(Record):
 def session_screen_lines(
     screen: SessionScreen,
     heading: Iterable[RenderableType],
-    details: Iterable[DetailPart],
+    details: Iterable[DetailSection],
     height: int | None,
 ) -> list[str]:
     """The lines of the screen, at most `height` where there is a terminal and no details."""
@@ -105,7 +105,7 @@ def session_screen_lines(
         unfinished=screen.is_unfinished,
     )
     end = rendered_lines("", *closing)
-    room = None if height is None or screen.is_whole else height - len(top) - len(end)
+    room = None if height is None or screen.is_full_output else height - len(top) - len(end)
     if room is None:
         middle = rendered_lines(*_parts_with_summary_tables(_all_result_parts(screen), screen))
         middle = _results_and_details_lines(middle, list(details), len(top))
@@ -118,7 +118,7 @@ def session_screen_lines(
 
 
 def _results_and_details_lines(
-    results: list[str], details: Sequence[DetailPart], line_count_before: int
+    results: list[str], details: Sequence[DetailSection], line_count_before: int
 ) -> list[str]:
     """The results and all details, after the line at which each part begins.
 
@@ -154,7 +154,7 @@ def _parts_with_summary_tables(
 ) -> Iterator[RenderableType]:
     """The same, tables with the columns that matter most where nobody wants all of them."""
     for part in parts:
-        if isinstance(part, GroupedTable) and not screen.is_whole:
+        if isinstance(part, GroupedTable) and not screen.is_full_output:
             yield replace(part, is_summary=True)
         else:
             yield part
@@ -172,24 +172,24 @@ def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
             )
         )
         if len(tables) < room:
-            return [*tables, *rendered_lines(_left_out_text(0))]
+            return [*tables, *rendered_lines(_hidden_parts_text(0))]
     figures, titles = screen.answer.figures, screen.study.configuration_titles
     line_count = best_line_count(figures)
     while True:
-        shown = figures_of_first_lines(figures, line_count)
+        shown = first_line_figures(figures, line_count)
         left_out = {point.digest for point in screen.points}
         left_out -= {figure.run[0] for figure in shown if figure.run is not None}
         lines = rendered_lines(
             best_figures_terminal_table(shown, titles),
             *(literal_text(note, QUIET_STYLE) for note in left_out_repeats_notes(shown, titles)),
-            _left_out_text(len(left_out), hidden_lines_text(figures, shown)),
+            _hidden_parts_text(len(left_out), hidden_lines_text(figures, shown)),
         )
         if len(lines) <= room or line_count <= LINES_MIN:
             return lines
         line_count = max(min(line_count - 1, line_count - (len(lines) - room)), LINES_MIN)
 
 
-def _left_out_text(point_count: int, hidden_lines: str = "") -> Text:
+def _hidden_parts_text(point_count: int, hidden_lines: str = "") -> Text:
     """What --details has besides: `hidden_lines` of best figures, and points."""
     points = counted_noun(point_count, "more point") if point_count else ""
     parts = ", ".join(filter(None, (hidden_lines, points)))

@@ -17,7 +17,7 @@ from iolab.cli.options import (
     with_output_format,
 )
 from iolab.cli.output import (
-    is_removal_confirmed,
+    ask_for_removal,
     output_width,
     print_document,
     print_message,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from iolab.serve.sessions import Listing, SessionLine
+    from iolab.serve.sessions import SessionLine, SessionListing
 
 READ_TIMEOUT_S: Final = 20.0
 """Sessions that are not read within this time are listed without an answer."""
@@ -77,7 +77,7 @@ def ls(
 
 
 def session_list_renderables(
-    listing: Listing, directory: Path, *, show_all: bool
+    listing: SessionListing, directory: Path, *, show_all: bool
 ) -> Iterator[RenderableType]:
     """A line a session: its name, when it began, its runs, and as much of its answer as fits.
 
@@ -123,15 +123,15 @@ def _session_argument(line: SessionLine, directory: Path) -> str:
     return str(directory / line.folder.folder.relative_to(directory.resolve()))
 
 
-def _listing_document(listing: Listing, directory: Path) -> dict[str, Any]:
+def _listing_document(listing: SessionListing, directory: Path) -> dict[str, Any]:
     return {
         "format": 1,
-        "sessions": [_line_document(line, directory) for line in listing.lines],
+        "sessions": [_session_line_document(line, directory) for line in listing.lines],
         "notes": list(listing.notes),
     }
 
 
-def _line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
+def _session_line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
     if line.summary is None:
         return {
             "path": _session_argument(line, directory),
@@ -178,7 +178,7 @@ def rm(
     if not yes:
         for session in sessions:
             print_message(f"  {session}")
-        if not is_removal_confirmed():
+        if not ask_for_removal():
             raise UsageError("Nothing was removed.", "--yes removes without a question.")
     for session in sessions:
         try:

@@ -105,14 +105,15 @@ def _settings_faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[F
             faults += [
                 fault
                 for name, inner in value.items()
-                if (fault := _value_fault(f"{key}.{name}", inner, KEYS.get(name))) is not None
+                if (fault := _setting_type_fault(f"{key}.{name}", inner, KEYS.get(name)))
+                is not None
             ]
-        elif (fault := _value_fault(key, value, (KEYS | SCREEN_KEYS).get(key))) is not None:
+        elif (fault := _setting_type_fault(key, value, (KEYS | SCREEN_KEYS).get(key))) is not None:
             faults.append(fault)
     return faults
 
 
-def _value_fault(name: str, value: object, kind: type | None) -> Fault | None:
+def _setting_type_fault(name: str, value: object, kind: type | None) -> Fault | None:
     if kind is None:
         return _unknown_setting_fault(name, f"settings: {', '.join((*KEYS, *SCREEN_KEYS))}")
     if type(value) is not kind:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from iolab.analysis.points import PointSummary
     from iolab.analysis.slow_ios import SlowIoContext
-    from iolab.cli.session_screen import DetailPart
+    from iolab.cli.session_screen import DetailSection
     from iolab.core.metric import Level, Result
     from iolab.core.study import Study
     from iolab.errors import ExitCode
@@ -103,7 +103,7 @@ def show(
     reader = open_session(session)
     if time:
         reader.missing_run_damage()  # the times themselves stand in a document that was verified
-        print_times(reader)
+        print_phase_times(reader)
         raise typer.Exit(exit_code_of_results((), None))
     if summary:
         raise typer.Exit(exit_code_of_levels(print_summary(reader), fail_on))
@@ -186,15 +186,15 @@ def print_session(
     print_lines(session_screen_lines(screen, heading, parts, screen_height()))
 
 
-def _detail_parts(reader: SessionReader, results: Sequence[Result]) -> Iterator[DetailPart]:
+def _detail_parts(reader: SessionReader, results: Sequence[Result]) -> Iterator[DetailSection]:
     """What --details adds; it reads runs, for which much more is imported."""
     from iolab.cli.details import session_details
-    from iolab.cli.session_screen import DetailPart
+    from iolab.cli.session_screen import DetailSection
 
     parts = session_details(
         results, _latency_curves_reader(reader, results), _slow_ios_reader(reader, results)
     )
-    return (DetailPart(title, renderables) for title, renderables in parts)
+    return (DetailSection(title, renderables) for title, renderables in parts)
 
 
 def _latency_curves_reader(
@@ -234,7 +234,7 @@ def _slow_ios_reader(
     return read_run_slow_ios
 
 
-def print_times(reader: SessionReader) -> None:
+def print_phase_times(reader: SessionReader) -> None:
     """Print the seconds of each phase, the longest first, and what was load."""
     from iolab.report.table import Column
     from iolab.report.terminal import terminal_table
@@ -270,7 +270,7 @@ def print_summary(reader: SessionReader) -> set[Level]:
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
-    session, runs = reader.session, reader.index_overview()
+    session, runs = reader.session, reader.index_entries()
     sentence = (
         f"{one_line(session.title)}: {session.status.value}, "
         f"{counted_noun(len(runs), 'run')} committed"

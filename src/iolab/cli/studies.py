@@ -53,29 +53,29 @@ def bundled_studies() -> tuple[BundledStudy, ...]:
     return tuple(studies)
 
 
-def published_ids() -> tuple[str, ...]:
+def published_set_ids() -> tuple[str, ...]:
     """The ids of all published sets."""
     return tuple(sorted(path.stem for path in (_studies_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))
 
 
-def find_published(name: str) -> StudySource:
+def find_published_source(name: str) -> StudySource:
     """The published set of that id, or in that file; UsageError when there is none."""
-    if name in published_ids():
+    if name in published_set_ids():
         path = _studies_folder() / _PUBLISHED / f"{name}{_SUFFIX}"
         return _read_study_file(path, path.name)
     if name.endswith(_SUFFIX) or "/" in name:
         return _read_study_file(Path(name), name, "Give a published set or a .toml file.")
     raise UsageError(
         f"There is no published set {quote_value(name)}.",
-        suggestion(name, published_ids(), "published sets"),
+        suggestion(name, published_set_ids(), "published sets"),
     )
 
 
-def open_published(name: str) -> PublishedSet:
+def read_published_set(name: str) -> PublishedSet:
     """The published set of that id, or in that file, read; UsageError when it is none."""
     from iolab.published.audit.document import read_published
 
-    source = find_published(name)
+    source = find_published_source(name)
     try:
         return read_published(source.text)
     except ValueError as error:

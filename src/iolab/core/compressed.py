@@ -54,7 +54,7 @@ class CompressedBytes(Record):
         """The content. ValueError when the frames are damaged or of another size."""
         return b"".join(self._blocks())
 
-    def require_whole(self) -> None:
+    def require_intact(self) -> None:
         """ValueError unless the frames are whole and of that size; needs no room for all of it."""
         for _ in self._blocks():
             pass
@@ -75,7 +75,7 @@ class CompressedBytes(Record):
             raise ValueError(f"it does not hold the {self.size_bytes} bytes that were written")
 
 
-def unpack_frames(frames: bytes, limit_bytes: int) -> bytes:
+def decompress_frames(frames: bytes, limit_bytes: int) -> bytes:
     """What zstd frames hold. OSError where they are damaged, or hold more than the limit."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
     stream = unpacker.decompressobj()
@@ -112,7 +112,7 @@ class OutputCompressor:
         self._packed: CompressedBytes | None = None
 
     @property
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """What it holds in memory now."""
         return len(self._open) + len(self._frames)
 

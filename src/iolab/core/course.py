@@ -158,7 +158,7 @@ class CoursePlan(Record):
         """Those that begin with it or in it."""
         return tuple(event for event in self.events if event.phase == phase)
 
-    def consent_texts(self) -> tuple[str, ...]:
+    def event_consent_names(self) -> tuple[str, ...]:
         """How each event is named on the command line: `lose@node-2`."""
         return tuple(f"{event.id}@{self.action(event.action).host}" for event in self.events)
 

@@ -53,7 +53,7 @@ class DriveReading(Record, kw_only=True):
     fault: _Word | None = None
 
 
-class DriveReadings(Record):
+class DriveReadingPair(Record):
     """The same drive just before the load of a run and after its end.
 
     `after` is None where it could not be read again.

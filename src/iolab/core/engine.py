@@ -42,7 +42,7 @@ def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOptio
     )
 
 
-def validated_options(
+def validate_options(
     program: str, options: Sequence[tuple[str, str]], allowed: Mapping[str, EngineOption]
 ) -> dict[str, str]:
     """The options of a program; EngineError for one not `allowed`, or with another value."""

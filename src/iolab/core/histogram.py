@@ -99,9 +99,9 @@ class Histogram(Record):
         # In whole numbers: 30% of 660 is 198, and 198.00000000000000001 would be another bin.
         ratios = (float(percent).as_integer_ratio() for percent in percents)
         ranks = [max(-(-part * total // (divisor * 100)), 1) for part, divisor in ratios]
-        return [self._clamped_midpoint(at) for at in np.searchsorted(cumulative, ranks).tolist()]
+        return [self._clamped_midpoint_ns(at) for at in np.searchsorted(cumulative, ranks).tolist()]
 
-    def _clamped_midpoint(self, index: int) -> float:
+    def _clamped_midpoint_ns(self, index: int) -> float:
         """The midpoint of a bin, kept within the known extremes."""
         value = float(MIDDLE_NS[index])
         if self.max_ns is not None:

@@ -177,7 +177,7 @@ class CpuFacts(Record):
     quota_cores: float | None = None
 
     @property
-    def core_limit(self) -> float | None:
+    def usable_core_limit(self) -> float | None:
         """How many cores a load may use where that is fewer than there are; None without one."""
         limits = [cores for cores in (self.allowed_cores, self.quota_cores) if cores is not None]
         least = min(limits, default=None)
@@ -250,7 +250,7 @@ class NicFacts(Record):
     up: bool
 
     @property
-    def has_device(self) -> bool:
+    def has_hardware(self) -> bool:
         """Whether a device is behind it: the speed of a bridge, tunnel or veth is made up.
 
         A bond has none either; its ports stand for it.
@@ -493,7 +493,7 @@ class HostFacts(Record):
     io_limits: tuple[IoLimit, ...] = ()
 
     @property
-    def target_io_limits(self) -> tuple[IoLimit, ...]:
+    def target_cgroup_io_limits(self) -> tuple[IoLimit, ...]:
         """The limits of the devices below the target."""
         devices = self.target.devices if self.target else ()
         return tuple(limit for limit in self.io_limits if limit.device in devices)

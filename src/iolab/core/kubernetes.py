@@ -48,7 +48,7 @@ class VolumeAccess(StrEnum):
         }[self.value]
 
 
-class ClassPods(Record):
+class StorageClassPods(Record):
     """The pods of one storage class: `group` names their StatefulSet within the fleet."""
 
     storage_class: str
@@ -56,7 +56,7 @@ class ClassPods(Record):
     host_names: tuple[str, ...]
 
 
-class ClassPrice(Record):
+class StorageClassPrice(Record):
     """What a storage class costs for a GiB and month."""
 
     storage_class: str
@@ -80,7 +80,7 @@ class PodFleet(Record):
     name: str
     namespace: str
     context: str
-    classes: tuple[ClassPods, ...]
+    classes: tuple[StorageClassPods, ...]
     volume_bytes: int
     volume_mode: VolumeMode
     access: VolumeAccess
@@ -92,7 +92,7 @@ class PodFleet(Record):
     memory: str
     wait_s: float
     keep: bool
-    prices: tuple[ClassPrice, ...] = ()
+    prices: tuple[StorageClassPrice, ...] = ()
 
     @property
     def volumes_per_class(self) -> int:
@@ -103,13 +103,13 @@ class PodFleet(Record):
             else max(len(item.host_names) for item in self.classes)
         )
 
-    def monthly_cost(self, storage_class: str) -> ClassPrice | None:
+    def monthly_cost(self, storage_class: str) -> StorageClassPrice | None:
         """What the volumes of a class cost in a month; None where no price is known."""
         price = next((price for price in self.prices if price.storage_class == storage_class), None)
         if price is None:
             return None
         size_gib = self.volumes_per_class * self.volume_bytes / (1 << 30)
-        return ClassPrice(storage_class, price.amount * size_gib, f"{price.currency}/month")
+        return StorageClassPrice(storage_class, price.amount * size_gib, f"{price.currency}/month")
 
     @property
     def pod_count(self) -> int:
@@ -148,7 +148,7 @@ class PodFacts(Record):
     pods_on_node: int | None = None
 
     @property
-    def storage_key(self) -> tuple[str, ...]:
+    def shared_volume_key(self) -> tuple[str, ...]:
         """What pods that share one volume have in common; empty where it is not known."""
         if not self.volume_id:
             return ()
@@ -156,7 +156,7 @@ class PodFacts(Record):
         return (self.volume_kind, self.volume_id, *([self.node] if is_of_node else []))
 
     @property
-    def class_text(self) -> str:
+    def storage_class_text(self) -> str:
         """The storage class in a line: its name, provisioner and parameters."""
         parts = (
             f"class {self.storage_class}" if self.storage_class else "",
@@ -170,12 +170,12 @@ class PodFacts(Record):
         """The volume in a line: class, kind and handle, and what it is where that is no storage."""
         volume = " ".join(part for part in (self.volume_kind, self.volume_id) if part)
         remark = _VOLUME_REMARKS.get(self.volume_kind, "")
-        parts = (self.class_text, f"{volume} ({remark})" if remark else volume)
+        parts = (self.storage_class_text, f"{volume} ({remark})" if remark else volume)
         known = ", ".join(part for part in parts if part)
         return known or (f"claim {self.claim}" if self.claim else "")
 
     @property
-    def place_text(self) -> str:
+    def pod_place_text(self) -> str:
         """Where the pod runs and what it may use, in a line."""
         others = self.pods_on_node
         parts = (

@@ -42,7 +42,7 @@ _RATE_LABELS: Final = {
 _DECLARED: Final[dict[str, MetricSpec]] = {}
 
 
-class Better(StrEnum):
+class BetterDirection(StrEnum):
     """Which way a metric has to go to get better."""
 
     HIGHER = "higher"
@@ -73,14 +73,16 @@ class MetricSpec(Record):
     key: str
     label: str
     unit: str
-    better: Better
+    better: BetterDirection
     combine: CombineRule
     operation: str = ""
     statistic: str = ""
     is_over_window: bool = True
 
 
-CPU_PER_GB: Final = MetricSpec("cpu_s_per_gb", "CPU per GB", "s/GB", Better.LOWER, CombineRule.MEAN)
+CPU_PER_GB: Final = MetricSpec(
+    "cpu_s_per_gb", "CPU per GB", "s/GB", BetterDirection.LOWER, CombineRule.MEAN
+)
 """Seconds of processors that an engine used for 10^9 bytes; kinds declare it whose engine is part
 of the agent."""
 
@@ -136,12 +138,14 @@ def operation_metric_spec(key: str) -> MetricSpec:
     if rate is None:
         combine = _COMBINED.get(statistic, CombineRule.QUANTILE)
         words = f"{operation.replace('_', ' ')} {statistic.replace('_', '.')} latency"
-        return MetricSpec(key, words.lstrip(), "ns", Better.LOWER, combine, operation, statistic)
+        return MetricSpec(
+            key, words.lstrip(), "ns", BetterDirection.LOWER, combine, operation, statistic
+        )
     return MetricSpec(
         key,
         _RATE_LABELS.get(key, key.removesuffix("_whole").removesuffix("_per_s").replace("_", " ")),
         _UNITS.get(rate, _OPERATIONS_UNIT),
-        Better.HIGHER,
+        BetterDirection.HIGHER,
         CombineRule.RATE,
         operation,
         is_over_window=match["whole"] is None,

@@ -79,6 +79,6 @@ class ObjectStore(Record):
         return (self.endpoints[place % len(self.endpoints)],)
 
 
-def session_prefix(session_id: str) -> str:
+def session_object_prefix(session_id: str) -> str:
     """Below which a session writes objects."""
     return f"{STORE_PREFIX}{session_id}/"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from iolab.core.metric_spec import Better, CombineRule, MetricSpec
+from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 from iolab.record import Record
 
 NAME_SEPARATOR: Final = ":"
@@ -79,7 +79,10 @@ class MeterSettings(Record):
 
 def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
     name, key = boundary.value, f"{boundary.value}_"
-    lower, higher = (Better.LOWER, CombineRule.MEAN), (Better.HIGHER, CombineRule.MEAN)
+    lower, higher = (
+        (BetterDirection.LOWER, CombineRule.MEAN),
+        (BetterDirection.HIGHER, CombineRule.MEAN),
+    )
     yield MetricSpec(f"{key}power_w", f"{name} power", "W", *lower)
     for net, title in (("", ""), ("net_", " net of idle")):
         yield MetricSpec(f"{key}{net}ops_per_j", f"ops/J, {name}{title}", "ops/J", *higher)

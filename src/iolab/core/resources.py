@@ -47,7 +47,7 @@ class ResourceUse(Record):
     is_own_load: float | None = None
 
     @property
-    def severity_key(self) -> tuple[float, float, float]:
+    def busiest_sort_key(self) -> tuple[float, float, float]:
         """Orders uses of one resource, the busiest last."""
         share = -1.0 if self.share is None else self.share
         return (share, self.queue or 0.0, self.rate or 0.0)

@@ -11,7 +11,7 @@ from msgspec import Meta
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
 from iolab.core.course import Course
-from iolab.core.drive import DriveReadings
+from iolab.core.drive import DriveReadingPair
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
 from iolab.core.libraries import LibraryUse
@@ -276,7 +276,7 @@ class FileIdentityCheck(Record):
     fault: str = ""
 
 
-class CacheProof(Record):
+class CacheDropProof(Record):
     """Page cache that held the data set's files before and after the drop; None if unknown."""
 
     requested: bool
@@ -285,7 +285,7 @@ class CacheProof(Record):
     methods: tuple[str, ...]
 
 
-CACHE_NOT_DROPPED: Final = CacheProof(
+CACHE_NOT_DROPPED: Final = CacheDropProof(
     requested=False, resident_bytes_before=None, resident_bytes_after=None, methods=()
 )
 """Where nothing was asked to be dropped."""
@@ -439,7 +439,7 @@ class HostRun(Record):
     totals: EngineTotals | None
     devices: tuple[DeviceDelta, ...]
     extents: ExtentProof | None
-    cache: CacheProof | None
+    cache: CacheDropProof | None
     idle: PreRunActivity | None
     process: ProcessUse | None
     clock_offset_ns: int
@@ -457,10 +457,10 @@ class HostRun(Record):
     trace: BlockTrace | None = None
     files: FileIdentityCheck | None = None
     libraries: LibraryUse | None = None
-    drives: tuple[DriveReadings, ...] = ()
+    drives: tuple[DriveReadingPair, ...] = ()
 
     @property
-    def facts_key(self) -> str:
+    def facts_name(self) -> str:
         """The name of its facts, with the directory that was used, among the session's facts."""
         return self.target_key or self.host
 

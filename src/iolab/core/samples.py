@@ -31,7 +31,7 @@ CHUNK_ROWS: Final = 1 << 16
 """Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column."""
 
 
-def counts_each_io_once(directions: SignedInts) -> npt.NDArray[np.bool_]:
+def unique_io_mask(directions: SignedInts) -> npt.NDArray[np.bool_]:
     """Which rows of a table tell each I/O once: none of `ServiceTime`, and none made of others."""
     later = (directions > ServiceTime.TRIM) & (directions < COMPOSITES_FROM)
     return (directions < ServiceTime.READ) | later
@@ -58,7 +58,7 @@ class IntervalTable(Record):
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def covered_ns_by_host(self, hosts: int, rows: Ints) -> Ints:
+    def interval_ns_by_host(self, hosts: int, rows: Ints) -> Ints:
         """How long each of so many hosts was watched by these rows, each interval once."""
         stride = int(self.seq.max(initial=0)) + 1
         _, first = np.unique(self.host[rows] * stride + self.seq[rows], return_index=True)
@@ -133,7 +133,7 @@ class BinTable(Record):
             np.add.reduceat(counts, start - first, dtype=np.int64, out=totals[group])
         return totals
 
-    def used_bins(self, groups: BinGroups) -> Ints:
+    def nonempty_bins(self, groups: BinGroups) -> Ints:
         """The bins in which any of the parts counts an I/O, ascending."""
         is_used = np.zeros(BIN_COUNT, dtype=np.bool_)
         for group in groups.batch_slices():

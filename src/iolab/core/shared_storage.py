@@ -49,7 +49,7 @@ def _has_same_storage(first: HostFacts, other: HostFacts) -> bool:
     return bool(_common_devices(first, other)) or (
         first.pod is not None
         and other.pod is not None
-        and first.pod.storage_key == other.pod.storage_key != ()
+        and first.pod.shared_volume_key == other.pod.shared_volume_key != ()
     )
 
 

@@ -168,7 +168,7 @@ class ServerConfig(TaggedRecord):
     keys_that_must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def limits_memory(self) -> bool:
+    def is_memory_limited(self) -> bool:
         """Whether a server of ours is held to a bound of memory."""
         return False
 

@@ -23,7 +23,7 @@ class Purge(StrEnum):
     """The session's files are removed and laid out anew."""
 
     @property
-    def is_for_devices(self) -> bool:
+    def purges_devices(self) -> bool:
         """Whether it is for whole devices; all others but NONE are for directories."""
         return self in (Purge.DISCARD, Purge.NVME_FORMAT, Purge.SANITIZE)
 
@@ -155,7 +155,7 @@ class TargetEntry(Record):
     foreign_bytes: int = 0
     unknown: str | None = None
     pending_write: str = ""
-    restore_key: str | None = None
+    start_state_key: str | None = None
     steady: tuple[tuple[str, bool], ...] = ()
     sweeps: tuple[tuple[str, int], ...] = ()
     runs: tuple[LedgerRun, ...] = ()

@@ -49,7 +49,7 @@ class DataSet(Record):
     shared_file: bool = False
 
     @property
-    def job_bytes(self) -> int:
+    def bytes_per_job(self) -> int:
         """What one job works on."""
         return self.files_per_job * self.file_bytes
 
@@ -204,7 +204,7 @@ class AnyJob(TaggedRecord):
         return " ".join(f"{name}={value}" for name, value in self.options)
 
     @property
-    def study_keys(self) -> Mapping[str, object]:
+    def study_values_by_key(self) -> Mapping[str, object]:
         """What it is, by the keys of a study file."""
         names = {field: key for key, field in self.keys.items()}
         return {names.get(field, field): value for field, value in asdict(self).items()}
@@ -253,7 +253,7 @@ class AnyJob(TaggedRecord):
         return ()
 
     @property
-    def write_rate_group(self) -> object:
+    def write_rate_likeness_key(self) -> object:
         """What jobs have in common that write at about the same rate."""
         return self
 
@@ -311,7 +311,7 @@ class AnyJob(TaggedRecord):
         """What a search keeps to without a limit on a latency; empty for nothing."""
         return ""
 
-    def keeps_own_limit(self, values: Mapping[str, float | None]) -> bool:  # noqa: ARG002
+    def meets_search_limit(self, values: Mapping[str, float | None]) -> bool:  # noqa: ARG002
         """Whether a run with these metrics keeps to it."""
         return True
 

@@ -19,18 +19,18 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.checks.storage_bytes import can_compare_with_storage
+from iolab.analysis.checks.storage_bytes import can_compare_with_storage_nodes
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
 from iolab.core.metric import Level
-from iolab.guests.guest import Accelerator, settings_of_booted_guests
+from iolab.guests.guest import Accelerator, booted_guest_settings_of_run
 from iolab.guests.metrics import (
-    GuestLimit,
+    GuestSelfLimit,
     disk_limit_uses,
-    guest_cpu_use,
-    guest_limit,
+    guest_cpu_shares,
+    guest_self_limit,
     guests_counted_by_node,
-    node_results,
+    hypervisor_results,
     self_limited_guests,
 )
 from iolab.guests.nodes import (
@@ -39,7 +39,7 @@ from iolab.guests.nodes import (
     GuestBytes,
     are_disks_modelled,
     fleet_bytes,
-    guest_nodes,
+    hypervisor_runs,
     run_guests,
 )
 from iolab.text import percent_text
@@ -101,7 +101,7 @@ def check_emulated_guest(view: RunView) -> CheckAnswer:
 @check("modelled-disk", "Modelled disks", needs_load=False)
 def check_modelled_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
-    settings = settings_of_booted_guests(view.record)
+    settings = booted_guest_settings_of_run(view.record)
     if settings is None:
         return not_applicable_answer("No guest has a disk of this session's making.")
     if not are_disks_modelled(view.record):
@@ -117,12 +117,12 @@ def check_modelled_disk(view: RunView) -> CheckAnswer:
 @check("limited-disk", "Disks held at a limit")
 def check_limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
-    settings = settings_of_booted_guests(view.record)
+    settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
     uses = list(disk_limit_uses(view))
     if limit is None or not uses:
         return not_applicable_answer("No limit on any guest's disk.")
-    fastest = max(uses, key=lambda use: use.severity_key)
+    fastest = max(uses, key=lambda use: use.busiest_sort_key)
     held = sum(is_full(use.resource, use.share) for use in uses)
     near = sum(is_near_limit(use.resource, use.share) for use in uses)
     evidence: EvidenceValues = {
@@ -157,13 +157,13 @@ def check_guest_starved(view: RunView) -> CheckAnswer:
         return not_applicable_answer(_NO_GUESTS)
     answers = [
         *(_vcpu_wait_answer(view, guest) for guest in guests),
-        *_stolen_by_hypervisor_below(view),
+        *_steal_below_node_answers(view),
     ]
     return worst_answer(answers, max_key="wait_share")
 
 
 def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
-    use = guest_cpu_use(view, guest)
+    use = guest_cpu_shares(view, guest)
     if use is None:
         return not_applicable_answer(
             f"What {guest.name} had of its node's processors is not counted there; what was stolen "
@@ -187,10 +187,10 @@ def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def _stolen_by_hypervisor_below(view: RunView) -> Iterator[CheckAnswer]:
+def _steal_below_node_answers(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
     window = view.load.measured_part.common
-    for node in guest_nodes(view.record):
+    for node in hypervisor_runs(view.record):
         share = view.mean_metric_of_named_host(node.name, "cpu", "all", "steal_share", window)
         if share is not None and share >= VCPU_WAIT_SHARE_MAX:
             yield indicative_answer(
@@ -209,11 +209,12 @@ def check_guest_bound(view: RunView) -> CheckAnswer:
     if not guests:
         return not_applicable_answer(_NO_GUESTS)
     return worst_answer(
-        (_guest_limit_answer(guest, guest_limit(view, guest)) for guest in guests), max_key="off"
+        (_guest_limit_answer(guest, guest_self_limit(view, guest)) for guest in guests),
+        max_key="off",
     )
 
 
-def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
+def _guest_limit_answer(guest: Guest, limit: GuestSelfLimit) -> CheckAnswer:
     engine, below = limit.engine_ns, limit.hypervisor_ns
     times = engine / below if engine is not None and below else None
     evidence: EvidenceValues = {
@@ -255,7 +256,7 @@ def _guest_limit_answer(guest: Guest, limit: GuestLimit) -> CheckAnswer:
     )
 
 
-def _vcpu_use_text(limit: GuestLimit) -> str:
+def _vcpu_use_text(limit: GuestSelfLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
     if limit.use is None:
         return ""
@@ -265,7 +266,7 @@ def _vcpu_use_text(limit: GuestLimit) -> str:
     )
 
 
-def _in_flight_share_text(limit: GuestLimit) -> str:
+def _in_flight_share_text(limit: GuestSelfLimit) -> str:
     if limit.reached_share is None:
         return ", under a pace"
     return f" with {percent_text(limit.reached_share)} of the I/Os asked for in flight"
@@ -318,7 +319,7 @@ def _node_byte_answers(
         yield not_applicable_answer(
             f"The {below} of the guests went to modelled disks.", **evidence
         )
-    elif can_compare_with_storage(view):
+    elif can_compare_with_storage_nodes(view):
         yield not_applicable_answer(
             f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
         )
@@ -399,5 +400,5 @@ class GuestAnalysis:
     }
     self_limited_hosts = staticmethod(self_limited_guests)
     externally_counted_hosts = staticmethod(guests_counted_by_node)
-    nodes = staticmethod(node_results)
+    nodes = staticmethod(hypervisor_results)
     resource_uses = staticmethod(disk_limit_uses)

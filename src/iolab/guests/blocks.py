@@ -16,7 +16,7 @@ from msgspec import Meta, ValidationError, convert
 from iolab.core.run import COUNT_MAX, Count
 from iolab.core.workload import Direction
 from iolab.errors import HostError
-from iolab.guests.guest import BlockCounts, GuestUse
+from iolab.guests.guest import BlockCounts, GuestCpuTime
 from iolab.guests.machine import DISK_ID
 from iolab.hosts.answers import CpuUseAnswer
 from iolab.record import Record, fault_place_and_text
@@ -177,7 +177,9 @@ def _unexpected_reply_error(guest: str, problem: str) -> HostError:
     return HostError(message, "See the last words of the guest's console, and run again.")
 
 
-def guest_use_between(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> GuestUse | None:
+def guest_cpu_time_between(
+    guest: str, before: CpuUseAnswer, after: CpuUseAnswer
+) -> GuestCpuTime | None:
     """The use between two looks; None where the node's kernel does not count it.
 
     HostError when it fell, as it does when the guest was started anew or lost a processor.
@@ -203,4 +205,4 @@ def guest_use_between(guest: str, before: CpuUseAnswer, after: CpuUseAnswer) -> 
         message = f"Guest '{excerpt(guest)}' had used less time than at the look before."
         raise HostError(message, "See the last words of the guest's console, and run again.")
     wall, run, wait, user, system = (time / NS_PER_S for time in differences)
-    return GuestUse(wall_s=wall, vcpu_run_s=run, vcpu_wait_s=wait, cpu_s=user + system)
+    return GuestCpuTime(wall_s=wall, vcpu_run_s=run, vcpu_wait_s=wait, cpu_s=user + system)

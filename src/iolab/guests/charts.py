@@ -71,7 +71,7 @@ def fleet_charts(
     """IOPS, mean latency and the tail against guests a node, a line a depth; the breakdown."""
     if not any(median_run(point) for point in group.points):
         return None
-    named = list(fewest_and_most_guest_runs(group, styles))
+    named = list(runs_with_fewest_and_most_guests(group, styles))
     figures = (
         [*_group_curve_figures(group, styles, curves)] if _has_several_guest_counts(group) else []
     )
@@ -171,7 +171,7 @@ def _has_latency(point: PointSummary, name: str) -> bool:
     return metric.value is not None or metric.low is not None
 
 
-def fewest_and_most_guest_runs(
+def runs_with_fewest_and_most_guests(
     group: FleetGroup, styles: SeriesStyles
 ) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""

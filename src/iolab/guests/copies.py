@@ -22,7 +22,7 @@ from iolab.hosts.remote_process import run_and_get_output
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.work_directory import prove_extents, unproved_bytes
+from iolab.targets.work_directory import prove_extents, unwritten_or_hole_bytes
 from iolab.units import format_bytes
 
 FIRST_PORT: Final = 10810
@@ -146,9 +146,9 @@ class ReplicaSet:
         expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S
         detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
         self._session.begin_phase(Phase.LAY_OUT, None, detail, expected_s)
-        (await gather_hosts(self._nodes.values(), self._start_servers)).results_or_raise()
-        (await gather_hosts(self._nodes.values(), self._fill_copies_of_node)).results_or_raise()
-        (await gather_hosts(self._nodes.values(), self._require_written)).results_or_raise()
+        (await gather_hosts(self._nodes.values(), self._start_nbd_servers)).results_or_raise()
+        (await gather_hosts(self._nodes.values(), self._fill_replicas_of_node)).results_or_raise()
+        (await gather_hosts(self._nodes.values(), self._require_copies_written)).results_or_raise()
         for node in self._nodes.values():
             node.replicas = {
                 guest: tuple(mirror.replica for mirror in self._mirrors if mirror.guest == guest)
@@ -160,7 +160,7 @@ class ReplicaSet:
         await asyncio.gather(*(server.kill() for server in self._servers.values()))
         self._servers.clear()
 
-    async def _start_servers(self, node: Hypervisor) -> None:
+    async def _start_nbd_servers(self, node: Hypervisor) -> None:
         for mirror in self._mirrors:
             if mirror.node != node.name:
                 continue
@@ -170,25 +170,25 @@ class ReplicaSet:
             argv = nbd_server_command(mirror, image, QEMU_NBD)
             self._servers[mirror.replica.export] = QemuRun.start(node.host, argv, node.folder)
 
-    async def _fill_copies_of_node(self, node: Hypervisor) -> None:
+    async def _fill_replicas_of_node(self, node: Hypervisor) -> None:
         """Each image of this node's guests to its copies, one after the other."""
         for mirror in self._mirrors:
             if mirror.guest in node.guests:
-                await self._fill_copy(node, mirror)
+                await self._fill_replica(node, mirror)
 
-    async def _require_written(self, node: Hypervisor) -> None:
+    async def _require_copies_written(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
         paths = [
             f"{node.folder}/{mirror.image}" for mirror in self._mirrors if mirror.node == node.name
         ]
-        if paths and (holes := unproved_bytes(await prove_extents(node.workdir, paths))):
+        if paths and (holes := unwritten_or_hole_bytes(await prove_extents(node.workdir, paths))):
             message = (
                 f"{format_bytes(holes)} of the copies of guests' disks on node '{node.name}' are "
                 f"not written."
             )
             raise HostError(message, "See whether something else changes files in that folder.")
 
-    async def _fill_copy(self, node: Hypervisor, disk_replica: DiskReplica) -> None:
+    async def _fill_replica(self, node: Hypervisor, disk_replica: DiskReplica) -> None:
         argv = nbd_copy_command(disk_replica, node.images[disk_replica.guest], QEMU_IMG)
         limit_s = COPY_LIMIT_S + self._settings.disk_bytes / SLOWEST_COPY_BYTES_PER_S
         server = self._servers[disk_replica.replica.export]
@@ -198,7 +198,7 @@ class ReplicaSet:
             except EngineError as fault:
                 refused = CONNECTION_REFUSED in fault.message
                 # Whoever answered instead of ours has its port, and ours is about to say so.
-                if await server.has_ended_within(SERVER_RETRY_S if refused else SERVER_END_S):
+                if await server.wait_for_exit(SERVER_RETRY_S if refused else SERVER_END_S):
                     raise _nbd_server_error(disk_replica, server) from None
                 if not left or not refused:
                     raise

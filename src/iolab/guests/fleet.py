@@ -20,17 +20,17 @@ from iolab.guests.blocks import (
     COUNTERS,
     GuestDiskCounts,
     block_counts_between,
-    guest_use_between,
+    guest_cpu_time_between,
     parse_block_stats,
 )
 from iolab.guests.copies import ReplicaSet
 from iolab.guests.guest import (
     BlockCounts,
     DiskKind,
+    GuestCpuTime,
     GuestFleet,
     GuestRun,
     GuestSettings,
-    GuestUse,
     booted_guest_settings,
 )
 from iolab.guests.hosts import (
@@ -53,7 +53,7 @@ from iolab.session.context import SessionContext
 from iolab.session.discovery import DiscoveredHosts, discover_hosts_and_targets
 from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
 from iolab.study.readiness import host_change_faults
-from iolab.study.targets import hypervisors_of_study, load_hosts, load_hosts_of_point
+from iolab.study.targets import hypervisors_of_study, load_host_names, load_host_names_of_point
 from iolab.targets.layout import lay_out_data_set
 from iolab.text import capitalised, counted_noun
 
@@ -148,7 +148,7 @@ class GuestCounters:
             answer = await running.monitor.run_command(COUNTERS, deadline_s=LOOK_LIMIT_S)
             return parse_block_stats(guest.name, answer)
         except HostError as fault:
-            self._notify_once(guest, fault)
+            self._notify_once_per_run(guest, fault)
             return None
 
     async def _read_cpu_use(
@@ -160,7 +160,7 @@ class GuestCounters:
             )
             return read_answer(guest.node.name, CpuUseAnswer, answer)
         except HostError as fault:
-            self._notify_once(guest, fault)
+            self._notify_once_per_run(guest, fault)
             return None
 
     def _add_to_counters(
@@ -182,7 +182,7 @@ class GuestCounters:
         with suppress(ValueError):
             self._counters.add(guest.index, sample)
 
-    def _notify_once(self, guest: _SampledGuest, fault: HostError) -> None:
+    def _notify_once_per_run(self, guest: _SampledGuest, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
         if fault.message not in guest.reported:
             guest.reported.add(fault.message)
@@ -191,15 +191,15 @@ class GuestCounters:
     def _guest_run(self, guest: _SampledGuest) -> GuestRun:
         ground, running = guest.node.boot_environment, guest.node.running.get(guest.name)
         blocks: tuple[BlockCounts, ...] = ()
-        use: GuestUse | None = None
+        use: GuestCpuTime | None = None
         before, after = guest.before, guest.after
         try:
             if before and after and before.disk and after.disk:
                 blocks = block_counts_between(guest.name, before.disk, after.disk)
             if before and after and before.use and after.use:
-                use = guest_use_between(guest.name, before.use, after.use)
+                use = guest_cpu_time_between(guest.name, before.use, after.use)
         except HostError as fault:
-            self._notify_once(guest, fault)
+            self._notify_once_per_run(guest, fault)
         return GuestRun(
             guest=guest.name,
             node=guest.node.name,
@@ -210,21 +210,21 @@ class GuestCounters:
         )
 
 
-class GuestKits(Protocol):
+class GuestKitFactory(Protocol):
     """Makes what guests boot from, as `build_guest_kit` does."""
 
     async def __call__(self, notify: Notify, /, *, package: str = "") -> GuestKit:
         """The kit, with the kernel in that package file; "" for the newest there is."""
 
 
-class GuestsOfSession:
+class SessionGuests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
     `boot` before the first guest is reached, `collect_counters` and `with_details` for each run,
     `shutdown` once.
     """
 
-    def __init__(self, session: SessionContext, kits: GuestKits) -> None:
+    def __init__(self, session: SessionContext, kits: GuestKitFactory) -> None:
         self._session = session
         self._kits = kits
         self._nodes: dict[str, Hypervisor] = {}
@@ -258,7 +258,7 @@ class GuestsOfSession:
             self._prepare_nodes(settings, list(self._nodes.values()))
         )
 
-    def with_reboot(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def rebooting_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
         self._reach = host_factory
         if host_factory is None:
@@ -287,7 +287,7 @@ class GuestsOfSession:
         """
         guests = [
             (name, self._nodes[node])
-            for name, node in self._guests_with_nodes(run)
+            for name, node in self._guest_node_pairs(run)
             if node in self._nodes and node in host_indexes
         ]
         self._counting = GuestCounters(self._session, guests, counters, host_indexes)
@@ -297,13 +297,13 @@ class GuestsOfSession:
     def with_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with its guests, where hosts of it are guests."""
         run = record.run
-        placed = self._guests_with_nodes(run)
+        placed = self._guest_node_pairs(run)
         if not placed:
             return record
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
         counted = {run.guest: run for run in counting.guest_runs()} if counting else {}
-        every = load_hosts(self._session.study, run.point.configuration, 0)
+        every = load_host_names(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._session.excluded_host_names
         fleet = GuestFleet(
@@ -433,10 +433,10 @@ class GuestsOfSession:
             self._copies = ReplicaSet(self._session, nodes, settings)
             await self._copies.create()
 
-    def _guests_with_nodes(self, run: PlannedRun) -> list[tuple[str, str]]:
+    def _guest_node_pairs(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""
         study = self._session.study
-        names = load_hosts_of_point(study, run.point)
+        names = load_host_names_of_point(study, run.point)
         specs = [
             study.host(name) for name in names if name not in self._session.excluded_host_names
         ]
@@ -449,8 +449,8 @@ class GuestsOfSession:
 class GuestSessionKind(Record):
     """The part of guests in sessions; see `HostSessionKind`. `kits` makes what they boot from."""
 
-    kits: GuestKits = build_guest_kit
+    kits: GuestKitFactory = build_guest_kit
 
-    def booted_hosts_of_session(self, session: SessionContext) -> GuestsOfSession:
+    def booted_hosts_of_session(self, session: SessionContext) -> SessionGuests:
         """The guests of a session."""
-        return GuestsOfSession(session, self.kits)
+        return SessionGuests(session, self.kits)

@@ -170,12 +170,12 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
 
     Of several the one that is trusted most.
     """
-    written = {point.digest: point.job.study_keys for point in plan.points}
+    written = {point.digest: point.job.study_values_by_key for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
     def rank(run: Result) -> tuple[bool, int, int]:
         return (
-            _is_mix_of_published_study(written.get(run.digest, {})),
+            _is_published_mix(written.get(run.digest, {})),
             guest_count(run),
             -run.verdict.level.rank,
         )
@@ -183,7 +183,7 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
     return max(runs, key=rank, default=None)
 
 
-def _is_mix_of_published_study(written: Mapping[str, object]) -> bool:
+def _is_published_mix(written: Mapping[str, object]) -> bool:
     return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
 
 

@@ -123,7 +123,7 @@ class BlockCounts(Record):
     bins: tuple[tuple[int, int, int], ...] = ()
 
 
-class GuestUse(Record):
+class GuestCpuTime(Record):
     """What a guest's processors had of its node's: seconds that they ran and that they waited.
 
     `vcpu_wait_s` were ready and on no processor, summed over all vCPUs; `cpu_s` is of the whole
@@ -147,7 +147,7 @@ class GuestRun(Record):
     node: str
     accelerator: Accelerator | None = None
     blocks: tuple[BlockCounts, ...] = ()
-    use: GuestUse | None = None
+    use: GuestCpuTime | None = None
     booted_s: float | None = None
 
 
@@ -187,13 +187,13 @@ class GuestFleet(Fleet, Record, tag="vm"):
         return tuple(dict.fromkeys(guest.node for guest in self.guests))
 
 
-def settings_of_booted_guests(run: RunManifest) -> GuestSettings | None:
+def booted_guest_settings_of_run(run: RunManifest) -> GuestSettings | None:
     """As what a run's guests were booted; None of guests that the session only used, or of none."""
-    fleet = fleet_of_run(run)
+    fleet = guest_fleet_of_run(run)
     return None if fleet is None else fleet.settings
 
 
-def fleet_of_run(run: RunManifest) -> GuestFleet | None:
+def guest_fleet_of_run(run: RunManifest) -> GuestFleet | None:
     """The guests that made a run's load; None where hosts are no guests."""
     return run.fleet if isinstance(run.fleet, GuestFleet) else None
 
@@ -212,7 +212,7 @@ def max_booted_guests_per_node(study: Study) -> int:
     return max(counts, default=0) if booted_guest_settings(study) is not None else 0
 
 
-def image_bytes(study: Study, guests: int) -> int:
+def image_bytes_per_node(study: Study, guests: int) -> int:
     """What the images of so many guests a node take on each node, copies for others with them."""
     settings = booted_guest_settings(study)
     if settings is None or settings.disk is not DiskKind.IMAGE:
@@ -223,7 +223,7 @@ def image_bytes(study: Study, guests: int) -> int:
 def guest_bytes_per_node(study: Study) -> int:
     """What guests take of the path of each node, with what they boot from; 0 where none are."""
     each = max_booted_guests_per_node(study)
-    return image_bytes(study, each) + KIT_BYTES if each else 0
+    return image_bytes_per_node(study, each) + KIT_BYTES if each else 0
 
 
 def guest_time_items(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
@@ -234,7 +234,7 @@ def guest_time_items(study: Study, runs: int, rate: float) -> Iterator[tuple[str
     each, nodes = max_booted_guests_per_node(study), len(hypervisors_of_study(study))
     auto = settings.accelerator is Accelerator.AUTO
     yield "make what guests boot from, see whether KVM works", KIT_S + KVM_TRIAL_S * auto
-    images = image_bytes(study, each)
+    images = image_bytes_per_node(study, each)
     if images:
         message = f"lay out {format_bytes(images)} of guests' disks on each node at "
         yield f"{message}{format_rate_bytes(rate)} (assumed)", images / rate

@@ -123,7 +123,7 @@ def _saturating_vcpu_counts(hints: HypervisorHints) -> Iterator[float]:
         yield hints.queues
 
 
-def fleet_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
+def guest_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
     """Lines on the guests of a study, each under its heading; none where it has no guests."""
     nodes = hypervisors_of_study(study)
     if not nodes:
@@ -136,7 +136,7 @@ def fleet_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
         return
     each = max_booted_guests_per_node(study)
     where = f"each of {len(nodes)} nodes" if len(nodes) > 1 else nodes[0].name
-    yield "guests", f"{each} on {where}, {_guest_machine_text(guests)}; booted for this session"
+    yield "guests", f"{each} on {where}, {_vcpu_and_memory_text(guests)}; booted for this session"
     yield "disks", f"{format_bytes(guests.disk_bytes)} for each guest, {_guest_disk_text(guests)}"
 
 
@@ -167,7 +167,7 @@ def guest_plan_notes(
     yield from _machine_notes(study, guests, most, facts or {})
 
 
-def _guest_machine_text(guests: GuestSettings) -> str:
+def _vcpu_and_memory_text(guests: GuestSettings) -> str:
     vcpus = "1 vCPU" if guests.vcpus == 1 else f"{guests.vcpus} vCPUs"
     pinned = {
         Pinning.NONE: "",
@@ -229,7 +229,7 @@ def assign_pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> t
         return tuple(turns[guest % len(turns)] for guest in range(guests))
     if pinning is Pinning.CORES:
         free = [list(cpus) for _, cpus in nodes] or [list(range(facts.threads))]
-        return tuple(CpuPin(_take_free_cpus(free, vcpus)) for _ in range(guests))
+        return tuple(CpuPin(_reserve_free_cpus(free, vcpus)) for _ in range(guests))
     return (CpuPin(),) * guests
 
 
@@ -274,7 +274,7 @@ def _is_cpu_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 6 and int(text) < CPUS_MAX
 
 
-def _take_free_cpus(free: list[list[int]], count: int) -> tuple[int, ...]:
+def _reserve_free_cpus(free: list[list[int]], count: int) -> tuple[int, ...]:
     """Processors out of those that are free, () where there are too few."""
     for node in free:
         if len(node) >= count:

@@ -34,7 +34,7 @@ from iolab.hosts.kit_cache import Notify
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.targets.work_directories import open_folder_with_notice
-from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
+from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_folder_name
 
 BOOT_TRIES: Final = 2
 """Tries of a guest that says nothing: one start of many was seen to hang that went well again."""
@@ -126,7 +126,7 @@ class Hypervisor:
     async def take_folder(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
         self.folder = self.folder or await open_folder_with_notice(
-            self._session, self.host, path, scratch_name(self.name)
+            self._session, self.host, path, scratch_folder_name(self.name)
         )
 
     def forget_state(self) -> None:
@@ -270,14 +270,14 @@ class GuestLink:
 
     async def exit_reason(self) -> str:
         """How its QEMU ended and what the console said last."""
-        await self._booted.qemu.has_ended_within(LAST_WORDS_S)
+        await self._booted.qemu.wait_for_exit(LAST_WORDS_S)
         return self._booted.qemu.exit_and_console_text()
 
     async def terminate(self) -> None:
         """Wait until the guest has powered off; kill it when it does not."""
         await self._booted.relay.close_and_wait()
         await self._close_others()
-        await self._booted.qemu.has_ended_within(POWER_OFF_LIMIT_S)
+        await self._booted.qemu.wait_for_exit(POWER_OFF_LIMIT_S)
         await self._booted.qemu.kill()
 
 
@@ -346,7 +346,7 @@ async def _require_first_message(
 
 
 async def _qemu_ended_error(node: Host, qemu: QemuRun, guest: str) -> HostError:
-    await qemu.has_ended_within(LAST_WORDS_S)
+    await qemu.wait_for_exit(LAST_WORDS_S)
     words = qemu.exit_and_console_text() or "it said nothing"
     message = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
     return HostError(message, "Correct what it says, or leave that node out.")

@@ -12,7 +12,7 @@ from iolab.core.metric import LatencyLayer, Level
 from iolab.record import Record
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import Token, series_token
-from iolab.report.charts.rows import StackPiece, StackRow, stacked_bar_plots
+from iolab.report.charts.rows import StackedBar, StackedBarPart, stacked_bar_plots
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun
@@ -157,7 +157,10 @@ def latency_breakdown_chart(
         for group in drawn
         for breakdown in group
     ]
-    legend = [(name, StackPiece(0.0, _PART_STYLES[name].token)) for name in part_names(drawable)]
+    legend = [
+        (name, StackedBarPart(0.0, _PART_STYLES[name].token))
+        for name in latency_part_names(drawable)
+    ]
     return Figure(
         subject=subject,
         title="Where the latency arises",
@@ -168,16 +171,16 @@ def latency_breakdown_chart(
     )
 
 
-def part_names(breakdowns: Iterable[LatencyBreakdown]) -> list[str]:
+def latency_part_names(breakdowns: Iterable[LatencyBreakdown]) -> list[str]:
     """The names of all their parts, from the device up."""
     used = {part.name for breakdown in breakdowns for part in breakdown.parts}
     return [name for name in _PART_STYLES if name in used]
 
 
-def _breakdown_row(breakdown: LatencyBreakdown, *, with_run: bool) -> StackRow:
+def _breakdown_row(breakdown: LatencyBreakdown, *, with_run: bool) -> StackedBar:
     """The parts with their times as shares of the whole, so that all bars are equally long."""
     pieces = (
-        StackPiece(
+        StackedBarPart(
             part.duration_ns / breakdown.total_ns,
             _PART_STYLES[part.name].token,
             value_text(part.duration_ns, "ns"),
@@ -185,7 +188,7 @@ def _breakdown_row(breakdown: LatencyBreakdown, *, with_run: bool) -> StackRow:
         for part in breakdown.parts
     )
     total = value_text(breakdown.total_ns, "ns")
-    return StackRow(tuple(pieces), breakdown.run if with_run else "", breakdown.direction, total)
+    return StackedBar(tuple(pieces), breakdown.run if with_run else "", breakdown.direction, total)
 
 
 def _largest_parts_sentence(drawn_breakdowns: Sequence[Sequence[LatencyBreakdown]]) -> str:
@@ -212,7 +215,9 @@ def _part_share_text(part: LatencyPart, breakdown: LatencyBreakdown) -> str:
 
 
 def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out: int) -> str:
-    names = "; ".join(f"{name}: {_PART_STYLES[name].long_name}" for name in part_names(breakdowns))
+    names = "; ".join(
+        f"{name}: {_PART_STYLES[name].long_name}" for name in latency_part_names(breakdowns)
+    )
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
     layers = {layer.value for breakdown in breakdowns for layer in breakdown.has_clipped_parts}
     if layers:
@@ -226,7 +231,7 @@ def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out: int)
 
 def layers_table(breakdowns: Sequence[LatencyBreakdown]) -> Table:
     """What each layer saw, and the share of each part."""
-    names = part_names(breakdowns)
+    names = latency_part_names(breakdowns)
     layers = [
         layer
         for layer in LatencyLayer

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import group_metrics, is_percentile_supported
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import deltas_of_lowest_devices
+from iolab.analysis.storage_bytes import leaf_device_deltas
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -29,12 +29,12 @@ from iolab.core.metric import (
 from iolab.core.resources import Resource, ResourceUse
 from iolab.core.study import Study
 from iolab.core.workload import Direction
-from iolab.guests.guest import Accelerator, settings_of_booted_guests
+from iolab.guests.guest import Accelerator, booted_guest_settings_of_run
 from iolab.guests.nodes import (
     Guest,
     HypervisorRun,
     are_disks_modelled,
-    guest_nodes,
+    hypervisor_runs,
     run_guests,
     vcpu_count,
     written_bytes_by_layer,
@@ -120,7 +120,7 @@ def node_outliers(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
     return tuple(
         outlier
         for watched in WATCHED
-        for outlier in find_outliers(watched, _device_values(view, node, watched, window))
+        for outlier in find_outliers(watched, _device_window_means(view, node, watched, window))
     )
 
 
@@ -144,7 +144,7 @@ def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Out
 
 def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
     """How much each guest used of the limit that the study puts on its disk."""
-    settings = settings_of_booted_guests(view.record)
+    settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
     if limit is None or not view.has_load:
         return
@@ -155,7 +155,7 @@ def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
         yield ResourceUse(Resource.DISK_LIMIT, guest.name, Role.CLIENT, "", rate / limit, rate=rate)
 
 
-def _device_values(
+def _device_window_means(
     view: RunView, node: HypervisorRun, watched: OutlierMetric, window: Window
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
@@ -186,14 +186,14 @@ def _device_names(view: RunView, node: HypervisorRun, watched: OutlierMetric) ->
         series.name for series in view.counter_series(node.name, watched.scope, watched.metric)
     ]
     if watched.scope == "disk" and node.monitored is not None:
-        leaves = deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
+        leaves = leaf_device_deltas(node.monitored, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if watched.scope == "cpu":
         return [name for name in names if "@" in name]
     return [name for name in names if name != _LOOPBACK]
 
 
-def node_results(view: RunView) -> tuple[HypervisorResult, ...]:
+def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
     """One for each node that guests of the run live on; the run's job is I/O on files.
 
     Metrics of a node are those of a result over the guests of that node alone: rates add up within
@@ -209,7 +209,7 @@ def node_results(view: RunView) -> tuple[HypervisorResult, ...]:
             written=written_bytes_by_layer(view, node),
             hypervisor=hypervisor_metrics(node),
         )
-        for node in guest_nodes(view.record)
+        for node in hypervisor_runs(view.record)
     )
 
 
@@ -228,14 +228,14 @@ def hypervisor_points(
     return {name: summarise_points(runs, study) for name, runs in of_node.items()}
 
 
-class GuestCpuUse(Record):
+class GuestCpuShares(Record):
     """What each of a guest's processors had of the node's, as shares of the time."""
 
     run_share: float
     wait_share: float
 
 
-class GuestLimit(Record):
+class GuestSelfLimit(Record):
     """How far a guest was its own limit, and what tells; None for what is not known.
 
     `reached_share` is the share of the I/Os asked for that were in flight, of a closed loop;
@@ -248,7 +248,7 @@ class GuestLimit(Record):
     tolerance: float
     engine_ns: float | None
     hypervisor_ns: float | None
-    use: GuestCpuUse | None
+    use: GuestCpuShares | None
     is_busy: float | None = None
 
     @property
@@ -265,7 +265,7 @@ class GuestLimit(Record):
         return excess_ns > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
 
 
-def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
+def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on(guest.name)
     flight = (
@@ -275,7 +275,7 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
     )
     enough = int(view.load.ios[guest.host_index].sum()) >= IOS_MIN
     kvm = guest.run.accelerator is Accelerator.KVM
-    limit = GuestLimit(
+    limit = GuestSelfLimit(
         level=Level.VALID,
         reached_share=flight.reached_depth_share if flight else None,
         tolerance=flight.tolerance if flight else 0.0,
@@ -283,7 +283,7 @@ def guest_limit(view: RunView, guest: Guest) -> GuestLimit:
         hypervisor_ns=guest_mean_latency_ns(view, guest, LatencyLayer.HYPERVISOR)
         if enough
         else None,
-        use=guest_cpu_use(view, guest),
+        use=guest_cpu_shares(view, guest),
         is_busy=view.mean_metric(guest.host_index, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
     return replace(limit, level=_limit_level(limit))
@@ -298,18 +298,18 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
         return frozenset()
     guests = run_guests(view.record)
     return frozenset(
-        guest.name for guest in guests if guest_limit(view, guest).level is Level.INVALID
+        guest.name for guest in guests if guest_self_limit(view, guest).level is Level.INVALID
     )
 
 
 def guests_counted_by_node(view: RunView) -> frozenset[str]:
     """The guests whose processors' use their node counts: guest-starved speaks of those."""
     return frozenset(
-        guest.name for guest in run_guests(view.record) if guest_cpu_use(view, guest) is not None
+        guest.name for guest in run_guests(view.record) if guest_cpu_shares(view, guest) is not None
     )
 
 
-def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
+def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     """What its processors had in the measured window, else in the whole run; None if unknown."""
     vcpus = vcpu_count(view, guest)
     if not vcpus:
@@ -318,23 +318,23 @@ def guest_cpu_use(view: RunView, guest: Guest) -> GuestCpuUse | None:
     run = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_run_share", window)
     wait = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_wait_share", window)
     if run is not None and wait is not None:
-        return GuestCpuUse(run / vcpus, wait / vcpus)
+        return GuestCpuShares(run / vcpus, wait / vcpus)
     use = guest.run.use
     if use is None or use.wall_s <= 0:
         return None
     whole_s = use.wall_s * vcpus
-    return GuestCpuUse(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
+    return GuestCpuShares(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _limit_level(limit: GuestLimit) -> Level:
+def _limit_level(limit: GuestSelfLimit) -> Level:
     if limit.is_below_requested_depth:
         return Level.INVALID
     if not limit.is_latency_inside_guest:
         return Level.VALID
-    return Level.INVALID if _has_no_processor_left(limit) else Level.INDICATIVE
+    return Level.INVALID if _is_processor_saturated(limit) else Level.INDICATIVE
 
 
-def _has_no_processor_left(limit: GuestLimit) -> bool:
+def _is_processor_saturated(limit: GuestSelfLimit) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
@@ -473,8 +473,7 @@ def _node_device_io_time(
     if node.monitored is None or are_disks_modelled(view.record):
         return None
     disks = [
-        delta.device
-        for delta in deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
+        delta.device for delta in leaf_device_deltas(node.monitored, view.facts.get(node.name))
     ]
     return io_time_in_window(view, (node.name, "disk"), disks, direction, window)
 

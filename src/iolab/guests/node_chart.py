@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.analysis.storage_bytes import deltas_of_lowest_devices
+from iolab.analysis.storage_bytes import leaf_device_deltas
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.core.samples import Floats
-from iolab.guests.nodes import NodeCounters, node_counters, running_kernel_id
+from iolab.guests.nodes import NodeCounters, kernel_key_of_host, node_counters
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
@@ -294,11 +294,11 @@ def build_node_timeline(
     if not panels:
         return None
     (node,) = (host for host in watched if host.host == name)
-    kernel = running_kernel_id(name, facts)
+    kernel = kernel_key_of_host(name, facts)
     beside = [
         host
         for host in watched
-        if host is not node and running_kernel_id(host.host, facts) == kernel
+        if host is not node and kernel_key_of_host(host.host, facts) == kernel
     ]
     return NodeTimeline(
         result=result,
@@ -312,13 +312,13 @@ def build_node_timeline(
         outliers=nodes[name].outliers,
         nodes_sharing_disks=tuple(host.host for host in beside),
         shares_disks=any(
-            _lowest_device_names(host, facts) & _lowest_device_names(node, facts) for host in beside
+            _leaf_device_names(host, facts) & _leaf_device_names(node, facts) for host in beside
         ),
     )
 
 
-def _lowest_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> set[str]:
-    return {delta.device for delta in deltas_of_lowest_devices(node, facts.get(node.host))}
+def _leaf_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> set[str]:
+    return {delta.device for delta in leaf_device_deltas(node, facts.get(node.host))}
 
 
 def _node_panels(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.storage_bytes import deltas_of_lowest_devices, distinct_devices
+from iolab.analysis.storage_bytes import distinct_device_deltas, leaf_device_deltas
 from iolab.analysis.view import RunView
-from iolab.analysis.window import controller_clock_ns
+from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import BytesWrittenByLayer
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
@@ -20,8 +20,8 @@ from iolab.guests.guest import (
     BlockCounts,
     DiskKind,
     GuestRun,
-    fleet_of_run,
-    settings_of_booted_guests,
+    booted_guest_settings_of_run,
+    guest_fleet_of_run,
 )
 from iolab.hosts.rates import ALL_CORES
 from iolab.record import Record
@@ -68,7 +68,7 @@ class HypervisorRun(Record):
 
 def run_guests(record: RunRecord) -> tuple[Guest, ...]:
     """The hosts of a run that are known to be guests of a node, in its order."""
-    fleet = fleet_of_run(record)
+    fleet = guest_fleet_of_run(record)
     if fleet is None:
         return ()
     by_name = {guest.guest: guest for guest in fleet.guests}
@@ -79,7 +79,7 @@ def run_guests(record: RunRecord) -> tuple[Guest, ...]:
     )
 
 
-def guest_nodes(record: RunRecord) -> tuple[HypervisorRun, ...]:
+def hypervisor_runs(record: RunRecord) -> tuple[HypervisorRun, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
     guests = run_guests(record)
     watched = {bystander.host: bystander for bystander in record.bystanders}
@@ -91,41 +91,41 @@ def guest_nodes(record: RunRecord) -> tuple[HypervisorRun, ...]:
     )
 
 
-def watched_hypervisors(record: RunRecord) -> tuple[MonitoredHost, ...]:
+def monitored_hypervisors(record: RunRecord) -> tuple[MonitoredHost, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
     return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
 
 
 def are_disks_modelled(record: RunRecord) -> bool:
     """Whether the guests' disks are no storage at all."""
-    settings = settings_of_booted_guests(record)
+    settings = booted_guest_settings_of_run(record)
     return settings is not None and settings.disk is DiskKind.MODELLED
 
 
 def vcpu_count(view: RunView, guest: Guest) -> int | None:
     """How many processors a guest has; None where nobody knows."""
-    settings = settings_of_booted_guests(view.record)
+    settings = booted_guest_settings_of_run(view.record)
     if settings is not None:
         return settings.vcpus
     facts = view.facts_of_host(view.hosts[guest.host_index])
     return facts.cpu.threads if facts is not None else None
 
 
-def running_kernel_id(node: str, facts: Mapping[str, HostFacts]) -> str:
+def kernel_key_of_host(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
     host_facts = facts.get(node)
     return host_facts.kernel.boot_id_or_host(node) if host_facts else node
 
 
-def distinct_node_devices(
+def distinct_node_device_deltas(
     nodes: Iterable[MonitoredHost], facts: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
-    leaves = ((node.host, deltas_of_lowest_devices(node, facts.get(node.host))) for node in nodes)
-    return distinct_devices(leaves, facts)
+    leaves = ((node.host, leaf_device_deltas(node, facts.get(node.host))) for node in nodes)
+    return distinct_device_deltas(leaves, facts)
 
 
-def read_and_write_factors(record: RunRecord) -> tuple[float, float] | None:
+def declared_byte_factors(record: RunRecord) -> tuple[float, float] | None:
     """Bytes that devices read, and write, for one of a guest; None where nothing declares it.
 
     The configuration's redundancy has the last word. The images of our own guests lie on as many
@@ -133,7 +133,7 @@ def read_and_write_factors(record: RunRecord) -> tuple[float, float] | None:
     """
     if record.redundancy is not None:
         return record.redundancy.read_factor, record.redundancy.write_factor
-    settings = settings_of_booted_guests(record)
+    settings = booted_guest_settings_of_run(record)
     return None if settings is None else (1.0, float(settings.replicas))
 
 
@@ -142,7 +142,7 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
-    record, factors = view.record, read_and_write_factors(view.record)
+    record, factors = view.record, declared_byte_factors(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.host_indexes),
@@ -155,7 +155,7 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
 def _bytes_written_by_devices(view: RunView, node: HypervisorRun) -> int | None:
     if node.monitored is None or are_disks_modelled(view.record):
         return None
-    leaves = deltas_of_lowest_devices(node.monitored, view.facts.get(node.name))
+    leaves = leaf_device_deltas(node.monitored, view.facts.get(node.name))
     if not leaves or _are_devices_shared(view, node, {delta.device for delta in leaves}):
         return None
     return sum(delta.write_bytes for delta in leaves)
@@ -163,13 +163,13 @@ def _bytes_written_by_devices(view: RunView, node: HypervisorRun) -> int | None:
 
 def _are_devices_shared(view: RunView, node: HypervisorRun, devices: set[str]) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
-    kernel = running_kernel_id(node.name, view.facts)
+    kernel = kernel_key_of_host(node.name, view.facts)
     return any(
         not devices.isdisjoint(
-            delta.device for delta in deltas_of_lowest_devices(other, view.facts.get(other.host))
+            delta.device for delta in leaf_device_deltas(other, view.facts.get(other.host))
         )
-        for other in watched_hypervisors(view.record)
-        if other.host != node.name and running_kernel_id(other.host, view.facts) == kernel
+        for other in monitored_hypervisors(view.record)
+        if other.host != node.name and kernel_key_of_host(other.host, view.facts) == kernel
     )
 
 
@@ -214,13 +214,11 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
         for guest in guests
     ]
     total = sum(read for read, _ in below), sum(written for _, written in below)
-    factors = read_and_write_factors(view.record)
-    nodes = watched_hypervisors(view.record)
-    blind = next(
-        (n.host for n in nodes if not deltas_of_lowest_devices(n, view.facts.get(n.host))), None
-    )
+    factors = declared_byte_factors(view.record)
+    nodes = monitored_hypervisors(view.record)
+    blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
     blind = blind or _unmonitored_node(view)
-    once = distinct_node_devices(nodes, view.facts)
+    once = distinct_node_device_deltas(nodes, view.facts)
     return FleetBytes(
         guests=guests,
         hypervisor_bytes=total,
@@ -262,9 +260,9 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
 
 def _shares_kernel(view: RunView, guest: Guest) -> bool:
     """Whether its devices count what others move, too: a container, or a network namespace."""
-    kernel = running_kernel_id(guest.name, view.facts)
+    kernel = kernel_key_of_host(guest.name, view.facts)
     return any(
-        running_kernel_id(name, view.facts) == kernel
+        kernel_key_of_host(name, view.facts) == kernel
         for name in view.record.host_names
         if name != guest.name
     )
@@ -272,7 +270,7 @@ def _shares_kernel(view: RunView, guest: Guest) -> bool:
 
 def _unmonitored_node(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
-    fleet = fleet_of_run(view.record)
+    fleet = guest_fleet_of_run(view.record)
     watched = {bystander.host for bystander in view.record.bystanders}
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
 
@@ -306,7 +304,7 @@ def node_counters(
     if watched is None:
         return None
     own_series = [
-        _on_controller_clock(series, watched) for series in telemetry if series.host == node
+        _series_on_controller_clock(series, watched) for series in telemetry if series.host == node
     ]
 
     def series_by_name(
@@ -317,7 +315,7 @@ def node_counters(
         ]
         return {s.name: s for s in sorted(matching, key=lambda s: _numa_sort_key(s.name))}
 
-    disks = {delta.device for delta in deltas_of_lowest_devices(watched, facts)}
+    disks = {delta.device for delta in leaf_device_deltas(watched, facts)}
     reads = series_by_name("disk", "read_iops", disks.__contains__)
     writes = series_by_name("disk", "write_iops", disks.__contains__)
     numa = series_by_name("cpu", "busy_share", _is_numa_row)
@@ -325,13 +323,15 @@ def node_counters(
     return NodeCounters(
         node=node,
         iops={
-            name: _sum_of_directions(reads[name], writes[name]) for name in reads if name in writes
+            name: _sum_read_and_write_series(reads[name], writes[name])
+            for name in reads
+            if name in writes
         },
         write_lat_ns=series_by_name("disk", "write_lat_ns", disks.__contains__),
         processors=numa if len(numa) > 1 else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
         tx_frames_per_s=series_by_name("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
-        tx_share=_link_use_shares(sent, facts),
+        tx_share=_link_use_share_series(sent, facts),
     )
 
 
@@ -342,17 +342,17 @@ def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
     return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
 
 
-def _on_controller_clock(series: CounterSeries, watched: MonitoredHost) -> CounterSeries:
-    return replace(series, real_ns=controller_clock_ns(series.real_ns, watched.clock_offset_ns))
+def _series_on_controller_clock(series: CounterSeries, watched: MonitoredHost) -> CounterSeries:
+    return replace(series, real_ns=to_controller_clock_ns(series.real_ns, watched.clock_offset_ns))
 
 
-def _sum_of_directions(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:
+def _sum_read_and_write_series(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:
     """Both directions of one device, which were counted in the same steps."""
     total: Floats = np.asarray(reads.value + writes.value)
     return replace(reads, metric="iops", value=total)
 
 
-def _link_use_shares(
+def _link_use_share_series(
     ports: Mapping[str, CounterSeries], facts: HostFacts | None
 ) -> dict[str, CounterSeries]:
     shares = {}

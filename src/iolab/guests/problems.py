@@ -18,7 +18,7 @@ from iolab.guests.guest import (
     Pinning,
     booted_guest_settings,
     guest_bytes_per_node,
-    image_bytes,
+    image_bytes_per_node,
     max_booted_guests_per_node,
 )
 from iolab.guests.hosts import guest_specs, image_directory, max_guests_per_node, nodes_by_machine
@@ -132,7 +132,7 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
             (axis.name, max(axis.values, key=parse_size)) for axis in axes
         )
         files = most.data_set("")
-        need = files.job_bytes * files.numjobs if files else 0
+        need = files.bytes_per_job * files.numjobs if files else 0
         if need > parse_size(vm.disk):
             message = (
                 f"{table_name_capitalised(document, item.path)} uses {format_bytes(need)} "
@@ -404,7 +404,7 @@ def _image_directory_faults(study: Study, node: HostSpec, facts: HostFacts) -> I
         yield missing_target_fault(facts, where)
     elif not target.writable:
         yield Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)
-    elif target.in_memory and not study.target.allow_memory and image_bytes(study, 1):
+    elif target.in_memory and not study.target.allow_memory and image_bytes_per_node(study, 1):
         hint = (
             "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
         )
@@ -420,7 +420,7 @@ def _probe_faults(
     if probe.held_by is not None and probe.held_by != owner:
         message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         yield Fault(message, "Wait for its end, or give another path.")
-    if probe.direct_error is not None and image_bytes(study, 1):
+    if probe.direct_error is not None and image_bytes_per_node(study, 1):
         message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."
         yield Fault(message, "Give a path on another file system: guests' disks are read past it.")
 

@@ -265,7 +265,7 @@ class FlowControl(asyncio.ReadTransport):
         return self._beyond > UNREAD_BYTES_MAX
 
 
-class MonitorRefusalError(HostError):
+class QmpCommandError(HostError):
     """A command that QEMU answered with an error; the monitor goes on."""
 
 
@@ -319,7 +319,7 @@ class QmpClient:
     async def run_command(
         self, name: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float
     ) -> object:
-        """What QEMU returns, any JSON. MonitorRefusalError when it answers with an error.
+        """What QEMU returns, any JSON. QmpCommandError when it answers with an error.
 
         HostLostError when the monitor is lost, HostError when the answer misses the deadline: it
         may be asked again, and what comes late is dropped.
@@ -336,7 +336,7 @@ class QmpClient:
         detail = error.get("desc") if isinstance(error, dict) else None
         text = excerpt(str(detail or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
         message = f"The hypervisor of guest '{self._guest}' refused '{name}': {text}."
-        raise MonitorRefusalError(message, "Use a QEMU of at least version 7.2 on its node.")
+        raise QmpCommandError(message, "Use a QEMU of at least version 7.2 on its node.")
 
     async def close(self) -> None:
         """Listen no more, and end the connection; the guest goes on."""
@@ -445,30 +445,28 @@ class QemuRun:
 
     def exit_and_console_text(self) -> str:
         """How it ended, if it has, and what its console and it said last, for people."""
-        last_words = explaining_console_lines(self._console) or explaining_console_lines(
-            self._stderr
-        )
+        last_words = console_failure_text(self._console) or console_failure_text(self._stderr)
         return "; ".join(part for part in (self._end, last_words) if part)
 
     async def kill(self) -> None:
         """End it by force and wait until it is gone."""
         for _ in range(KILL_TRIES):
-            if self.ended.is_set() or self._node.lost_reason or await self._did_send_kill():
+            if self.ended.is_set() or self._node.lost_reason or await self._try_send_kill():
                 break
             await asyncio.sleep(KILL_RETRY_S)
-        await self.has_ended_within(GONE_LIMIT_S)
+        await self.wait_for_exit(GONE_LIMIT_S)
         await self._stream.aclose()
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def has_ended_within(self, limit_s: float) -> bool:
+    async def wait_for_exit(self, limit_s: float) -> bool:
         """Whether it ends within so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self.ended.wait()
         return self.ended.is_set()
 
-    async def _did_send_kill(self) -> bool:
+    async def _try_send_kill(self) -> bool:
         with suppress(HostError):
             await self._node.request(
                 "signal", deadline_s=KILL_LIMIT_S, run=self.run_id, signal="KILL"
@@ -492,7 +490,7 @@ class QemuRun:
             self.ended.set()
 
 
-def explaining_console_lines(console: bytes) -> str:
+def console_failure_text(console: bytes) -> str:
     """The lines of a console that say why a guest ended: of a panic, of our agent, or the last."""
     text = console.decode("utf-8", "replace")
     lines = [line for line in (excerpt(raw, LINE_CHARACTERS) for raw in text.splitlines()) if line]

@@ -13,11 +13,11 @@ from iolab.guests.guest import (
     booted_guest_settings,
     guest_bytes_per_node,
     guest_time_items,
-    image_bytes,
+    image_bytes_per_node,
     max_booted_guests_per_node,
 )
 from iolab.guests.hosts import (
-    fleet_plan_lines,
+    guest_plan_lines,
     guest_plan_notes,
     guest_specs_of_study,
     image_directory,
@@ -63,7 +63,7 @@ class GuestStudyKind:
     add_host_faults = staticmethod(add_guest_faults)
     require_capable_nodes = staticmethod(require_capable_nodes)
     hosts = staticmethod(guest_specs_of_study)
-    plan_lines = staticmethod(fleet_plan_lines)
+    plan_lines = staticmethod(guest_plan_lines)
     targets = staticmethod(node_targets)
     required_programs = staticmethod(required_node_programs)
 
@@ -98,7 +98,7 @@ class GuestStudyKind:
         """Their images, their boots, and what a node needs space for."""
         return HostDemand(
             time_items=tuple(guest_time_items(study, runs, rate)),
-            disk_bytes=image_bytes(study, max_booted_guests_per_node(study)),
+            disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
             space_bytes=guest_bytes_per_node(study),
         )
 

@@ -18,13 +18,13 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.guests.guest import (
     DiskKind,
+    GuestCpuTime,
     GuestFleet,
     GuestRun,
     GuestSettings,
-    GuestUse,
     Pinning,
     booted_guest_settings,
-    fleet_of_run,
+    guest_fleet_of_run,
 )
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts
 from iolab.guests.metrics import hypervisor_points
@@ -156,13 +156,13 @@ def hypervisors_table(named_results: Sequence[Named]) -> Table | None:
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
-    return _table_of_runs(
+    return _run_rows_table(
         named_results,
         Table("Each node", text_and_number_columns(_NODE, numbers, ("Verdict",)), tuple(rows)),
     )
 
 
-def _table_of_runs(named_results: Sequence[Named], table: Table) -> Table | None:
+def _run_rows_table(named_results: Sequence[Named], table: Table) -> Table | None:
     """The table, whose first column names the run where there are several; None without a row."""
     if not table.rows:
         return None
@@ -184,7 +184,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
             )
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = text_and_number_columns(_NODE, numbers, ("Verdict",))
-    return _table_of_runs(
+    return _run_rows_table(
         named_results, Table("Bytes written on their way down", heads, tuple(rows))
     )
 
@@ -260,7 +260,7 @@ def outliers_table(named_results: Sequence[Named]) -> Table | None:
     ]
     texts = (*_NODE, "What", "Which", "Measured")
     heads = text_and_number_columns(texts, ("Value", "Median of all", "Times as much"))
-    return _table_of_runs(
+    return _run_rows_table(
         named_results, Table("What stands out among its like", heads, tuple(rows))
     )
 
@@ -278,7 +278,7 @@ def _metric_text_and_unit(metric: str) -> tuple[str, str]:
     return name.replace("_", " ") + words, unit
 
 
-def placement_table(fleet: GuestFleet) -> Table:
+def guest_placement_table(fleet: GuestFleet) -> Table:
     """The guests of each node together: who, run by what, how long they booted and waited."""
     rows = []
     for node in fleet.nodes:
@@ -359,17 +359,17 @@ def vcpu_wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | 
     return None if guest.use is None else _vcpu_share(guest.use, settings, "vcpu_wait_s")
 
 
-def _vcpu_share_text(use: GuestUse | None, settings: GuestSettings | None, name: str) -> str:
+def _vcpu_share_text(use: GuestCpuTime | None, settings: GuestSettings | None, name: str) -> str:
     share = None if use is None else _vcpu_share(use, settings, name)
     return DASH if share is None else percent_text(share)
 
 
-def _vcpu_share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
+def _vcpu_share(use: GuestCpuTime, settings: GuestSettings | None, name: str) -> float | None:
     total_s = use.wall_s * (settings.vcpus if settings else 1)
     return float(getattr(use, name)) / total_s if total_s > 0 else None
 
 
-def settings_table(settings: GuestSettings | None) -> Table | None:
+def guest_settings_table(settings: GuestSettings | None) -> Table | None:
     """What every guest was given, one row a choice; None for guests that were there."""
     if settings is None:
         return None
@@ -406,7 +406,7 @@ def guest_fleets_by_run(brief: Brief) -> dict[RunKey, GuestFleet]:
     return {
         key: fleet
         for key, manifest in brief.manifests.items()
-        if (fleet := fleet_of_run(manifest)) is not None
+        if (fleet := guest_fleet_of_run(manifest)) is not None
     }
 
 
@@ -416,7 +416,7 @@ def guest_tables(brief: Brief) -> tuple[Table, ...]:
     if fleet is None:
         return ()
     settings = fleet.settings or booted_guest_settings(brief.study)
-    tables = (settings_table(settings), placement_table(fleet))
+    tables = (guest_settings_table(settings), guest_placement_table(fleet))
     return tuple(table for table in tables if table is not None)
 
 

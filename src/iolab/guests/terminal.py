@@ -19,7 +19,7 @@ from iolab.guests.groups import (
     points_by_depth,
     points_with_fewest_and_most_guests,
 )
-from iolab.guests.latency_breakdown import LatencyBreakdown, part_names
+from iolab.guests.latency_breakdown import LatencyBreakdown, latency_part_names
 from iolab.guests.metrics import hypervisor_points
 from iolab.guests.tables import SCOPES, latency_breakdowns, outlier_texts, written_bytes_table
 from iolab.report.best import UNKNOWN_METRIC
@@ -64,7 +64,7 @@ ShownPoint = tuple[str, PointSummary, Result]
 
 def node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
     """The nodes at the points with the most guests; nothing where hosts are no guests."""
-    shown = _shown_points(study, points)
+    shown = _points_with_most_guests(study, points)
     if not shown:
         return
     runs = [run for _, point, _ in shown for run in point.runs]
@@ -129,7 +129,7 @@ def outlier_lines(node: HypervisorResult) -> Iterator[str]:
         yield f"{node.name}: {device}, {words} {value}, {times} times the median of {usual}"
 
 
-def _shown_points(study: Study, points: Sequence[PointSummary]) -> list[ShownPoint]:
+def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> list[ShownPoint]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
     titles = study.configuration_titles
     several = len(titles) > 1
@@ -196,7 +196,7 @@ def _latency_breakdown_tables(shown_points: Sequence[ShownPoint]) -> Iterator[Re
 def _latency_breakdown_table(
     named: Sequence[tuple[str, Sequence[LatencyBreakdown]]],
 ) -> RenderableType:
-    names = part_names(breakdown for _, breakdowns in named for breakdown in breakdowns)
+    names = latency_part_names(breakdown for _, breakdowns in named for breakdown in breakdowns)
     headings = [Column("", can_wrap=True), Column("latency", is_number=True)]
     headings += [Column(name, is_number=True) for name in reversed(names)]
     groups = [

@@ -129,7 +129,7 @@ class Leftovers(Record, kw_only=True):
         )
 
     @property
-    def has_any_disturbing_runs(self) -> bool:
+    def has_any_but_agent_files(self) -> bool:
         """The same, but for files of agents, which any session may use again."""
         return any((self.processes, self.groups, self.folders, self.loops))
 
@@ -212,7 +212,7 @@ class ProcessAnswer(Record, kw_only=True):
     name: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MAX)]
 
 
-class SteppedAnswer(Record, kw_only=True):
+class EventStepAnswer(Record, kw_only=True):
     """When a step of an event began and ended, by the host's clock."""
 
     started_real_ns: Count

@@ -36,7 +36,7 @@ Member = TypeVar("Member", bound=HasName)
 Outcome = TypeVar("Outcome")
 
 
-class Outcomes(Record, Generic[Outcome]):
+class HostOutcomes(Record, Generic[Outcome]):
     """What came of a phase, by host name: each host is in exactly one of the two."""
 
     results: Mapping[str, Outcome]
@@ -53,7 +53,7 @@ class Outcomes(Record, Generic[Outcome]):
 
 async def gather_hosts(
     members: Iterable[Member], work: Callable[[Member], Awaitable[Outcome]]
-) -> Outcomes[Outcome]:
+) -> HostOutcomes[Outcome]:
     """The work on all at once; the slowest decides. `work` must have deadlines of its own.
 
     HostError and EngineError are outcomes. Anything else (a StoreError of the recorder, a
@@ -78,7 +78,7 @@ async def gather_hosts(
             failed[name] = fault
         else:
             done[name] = task.result()
-    return Outcomes(done, failed)
+    return HostOutcomes(done, failed)
 
 
 async def run_with_background(
@@ -174,16 +174,16 @@ class StopRequest:
 
         For what may take hours and is of no use half done.
         """
-        return await _run_unless_set(
+        return await _run_until_event(
             self._first, work, "The session was stopped while it prepared."
         )
 
     async def run_unless_immediate_stop(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """The work's outcome; at the second request it is cancelled and Interrupted is raised."""
-        return await _run_unless_set(self._second, work, "The session was stopped at once.")
+        return await _run_until_event(self._second, work, "The session was stopped at once.")
 
 
-async def _run_unless_set(
+async def _run_until_event(
     event: asyncio.Event, work: Coroutine[Any, Any, Outcome], message: str
 ) -> Outcome:
     task = asyncio.create_task(work, name="until a stop request")

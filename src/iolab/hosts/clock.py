@@ -89,7 +89,7 @@ class ClockStepMeter:
         self.step_ns = max(self.step_ns or 0, step_ns, key=abs)
 
 
-async def measure_offset(
+async def measure_clock_offset(
     host: Host, clock: Clock, earlier_rtt_ns: int | None = None
 ) -> ClockOffset:
     """The host's clock against ours by the shortest of several round trips. Raises HostError.

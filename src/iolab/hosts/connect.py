@@ -15,8 +15,8 @@ from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
-from iolab.hosts.kubernetes.facts import pod_of_command, read_pod_facts
-from iolab.hosts.message import ReachError
+from iolab.hosts.kubernetes.facts import pod_reference_of_command, read_pod_facts
+from iolab.hosts.message import HostCommandError
 from iolab.hosts.process import exit_text, run_local_process, start_local_process
 from iolab.hosts.push import CommandFiles, CommandPrefix, agent_binary, install_agent
 from iolab.hosts.remnants import close_hosts
@@ -24,7 +24,7 @@ from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
     list_pods_command,
-    read_allocation,
+    read_slurm_allocation,
     srun_environment,
     srun_prefix,
 )
@@ -83,9 +83,9 @@ class CommandHost(Host):
         """The words that reach the host. Raises HostError."""
         return CommandPrefix(self.name, self.spec.command)
 
-    async def with_cluster_facts(self, facts: HostFacts, path: str | None) -> HostFacts:
+    async def with_pod_facts(self, facts: HostFacts, path: str | None) -> HostFacts:
         """Of a pod, what its cluster tells of it and of the volume at the path."""
-        pod = pod_of_command(self.spec.command)
+        pod = pod_reference_of_command(self.spec.command)
         return facts if pod is None else replace(facts, pod=await read_pod_facts(pod, path))
 
     async def open_link(self) -> Link:
@@ -111,7 +111,7 @@ class SlurmHost(CommandHost):
 
     def prefix(self) -> CommandPrefix:
         """That of a job step on the node. Raises HostError."""
-        allocation = read_allocation(self._environment)
+        allocation = read_slurm_allocation(self._environment)
         if self.name not in allocation.nodes:
             message = f"Host {quote_value(self.name)} is no node of Slurm job {allocation.job}."
             raise HostError(message, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
@@ -122,8 +122,8 @@ class SlurmHost(CommandHost):
         """Push the agent if need be, and start it."""
         try:
             return await super().open_link()
-        except ReachError as fault:
-            raise ReachError(fault.message, _SLURM_HELP) from None
+        except HostCommandError as fault:
+            raise HostCommandError(fault.message, _SLURM_HELP) from None
 
 
 async def list_pods(
@@ -238,10 +238,10 @@ def _create_host(
 
 
 def _default_ssh_connections(link_timeout_s: float) -> SshConnections:
-    from iolab.hosts.ssh import limits_for_timeout
+    from iolab.hosts.ssh import ssh_limits_for_timeout
     from iolab.hosts.ssh_host import SshConnections
 
-    return SshConnections(limits_for_timeout(link_timeout_s))
+    return SshConnections(ssh_limits_for_timeout(link_timeout_s))
 
 
 def _create_ssh_host(

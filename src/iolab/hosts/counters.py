@@ -51,7 +51,7 @@ class CounterBlock(Record):
         """The length of each step, shape (samples - 1,)."""
         return self.real_ns[1:] - self.real_ns[:-1]
 
-    def usable_steps(self) -> Flags:
+    def usable_step_flags(self) -> Flags:
         """Steps over which a rate may be taken: forward in time and of about the usual length."""
         spans, samples = self.span_ns(), np.diff(self.seq)
         forward = (spans > 0) & (samples > 0)
@@ -74,7 +74,7 @@ class CounterDeltas(Record):
     is_usable: Flags
 
     @property
-    def growth_by_metric(self) -> Mapping[str, Ints]:
+    def deltas_by_metric(self) -> Mapping[str, Ints]:
         """The growth of each metric, shape (devices, samples - 1)."""
         return dict(zip(self.metrics, self.growth, strict=True))
 
@@ -94,7 +94,10 @@ def counter_deltas(
     growth = values[:, :, 1:] - values[:, :, :-1]
     held = [index for index, metric in enumerate(metrics) if metric not in may_fall]
     sound = (
-        block.usable_steps() & all_seen[:, 1:] & all_seen[:, :-1] & (growth[held] >= 0).all(axis=0)
+        block.usable_step_flags()
+        & all_seen[:, 1:]
+        & all_seen[:, :-1]
+        & (growth[held] >= 0).all(axis=0)
     )
     return CounterDeltas(metrics, np.maximum(growth, 0), np.asarray(sound))
 
@@ -203,7 +206,7 @@ def _blocks_of_regular_samples(
     Nearly every host is one: nothing appears or goes while load runs.
     """
     seq, real_ns = rows.seq, rows.real_ns
-    size = _first_sample_size(seq, real_ns)
+    size = _first_sample_row_count(seq, real_ns)
     if seq.size % size:
         return None
     kinds = rows.kind.reshape(-1, size)
@@ -226,7 +229,7 @@ def _blocks_of_regular_samples(
     ]
 
 
-def _first_sample_size(seq: Ints, real_ns: Ints) -> int:
+def _first_sample_row_count(seq: Ints, real_ns: Ints) -> int:
     """How many rows the first sample has."""
     other = (seq != seq[0]) | (real_ns != real_ns[0])
     return int(np.argmax(other)) if other.any() else seq.size
@@ -332,12 +335,12 @@ def _encode_name_columns(counters: CounterTable) -> tuple[_EncodedColumns, Signe
         codes, texts = coded[0].codes, [column.words.tolist() for column in coded]
     else:
         codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
-    placed = [_column_positions(text) for text in texts]
+    placed = [_distinct_words_and_codes(text) for text in texts]
     words = _EncodedColumns(*(distinct for distinct, _ in placed))
     return words, codes, words.encode_kinds(*(places for _, places in placed))
 
 
-def _column_positions(column: Sequence[str]) -> tuple[list[str], Ints]:
+def _distinct_words_and_codes(column: Sequence[str]) -> tuple[list[str], Ints]:
     """The distinct words in order, and the place of each among them."""
     distinct = sorted(set(column))
     place = {word: index for index, word in enumerate(distinct)}

@@ -59,7 +59,7 @@ def snapshot_from_sample(sample: Message) -> DeviceSnapshot:
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_disk_counts(row) for row in rows)
     }
-    return DeviceSnapshot(_valid_count(header.get("mono_ns")), disks)
+    return DeviceSnapshot(_require_count(header.get("mono_ns")), disks)
 
 
 async def take_snapshot(host: Host) -> DeviceSnapshot:
@@ -156,7 +156,7 @@ def _disk_counts(row: object) -> tuple[str, DiskCounts]:
     counts = dict(zip(DISK, row[1:], strict=False))
     # What a kernel older than 4.18, which has no such counter, leaves out is left out here.
     known = [name for name in _COUNTERS if name in _NEEDED or counts.get(name) is not None]
-    return row[0], DiskCounts(**{name: _valid_count(counts[name]) for name in known})
+    return row[0], DiskCounts(**{name: _require_count(counts[name]) for name in known})
 
 
 def _merge_counts(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
@@ -164,10 +164,13 @@ def _merge_counts(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):
             raise ValueError("a row of its merges is not one")
-        yield row[0], {"read_merges": _valid_count(row[1]), "write_merges": _valid_count(row[2])}
+        yield (
+            row[0],
+            {"read_merges": _require_count(row[1]), "write_merges": _require_count(row[2])},
+        )
 
 
-def _valid_count(value: object) -> int:
+def _require_count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise ValueError("a counter is not a whole number of 63 bits")
     return value

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.core.drive import DriveReading, DriveReadings
+from iolab.core.drive import DriveReading, DriveReadingPair
 from iolab.hosts.answers import DrivesAnswer, read_answer
 from iolab.hosts.host import Host
 
@@ -36,7 +36,7 @@ async def read_drive_logs(host: Host, devices: Sequence[str]) -> tuple[DriveRead
 
 def pair_readings(
     before: Sequence[DriveReading], after: Sequence[DriveReading]
-) -> tuple[DriveReadings, ...]:
+) -> tuple[DriveReadingPair, ...]:
     """Each drive before with the same one after; without where that was not read."""
     later = {reading.device: reading for reading in after}
-    return tuple(DriveReadings(reading, later.get(reading.device)) for reading in before)
+    return tuple(DriveReadingPair(reading, later.get(reading.device)) for reading in before)

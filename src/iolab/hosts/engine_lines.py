@@ -43,7 +43,7 @@ def require_count(table: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def require_part(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def require_operation_table(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What a line says of an operation that the job has. LineError where it says nothing."""
     part = table.get(name)
     if not isinstance(part, dict):
@@ -75,7 +75,7 @@ def printable_sentences(value: object) -> tuple[str, ...]:
     return tuple(excerpt(str(sentence), limits.SENTENCE_CHARACTERS_MAX) for sentence in value)
 
 
-def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def optional_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The object that stands there; an empty one where none does."""
     inner = table.get(key)
     return inner if isinstance(inner, dict) else {}
@@ -119,7 +119,7 @@ class LineReader(ABC):
         self._last_ns: int | None = None
 
     @abstractmethod
-    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """What an interval's line tells of each operation. LineError where it tells nothing."""
 
     @abstractmethod
@@ -142,12 +142,12 @@ class LineReader(ABC):
         if len(self._rest) > limits.LINE_BYTES_MAX:
             self._faults.add_fault("it printed a line without an end")
             self._rest = b""
-        return [interval for line in lines if (interval := self._take_line(line)) is not None]
+        return [interval for line in lines if (interval := self._parse_line(line)) is not None]
 
     def finish(self) -> EngineReading:
         """Everything that the output told."""
         if self._rest.strip():
-            self._take_line(self._rest)
+            self._parse_line(self._rest)
         totals = self._checked_totals()
         start_ns, end_ns = self._start_and_end_ns()
         return EngineReading(
@@ -191,13 +191,13 @@ class LineReader(ABC):
         """What speaks against the run so far."""
         return self._faults
 
-    def _take_line(self, line: bytes) -> Interval | None:
+    def _parse_line(self, line: bytes) -> Interval | None:
         """One line; the interval that it is, None for any other."""
         if not line.strip():
             return None
         try:
             document = require_object(json.loads(line))
-            return self._take_document(document)
+            return self._parse_document(document)
         except LineError as fault:
             self._faults.add_fault(str(fault))
         except (ValueError, RecursionError):
@@ -205,7 +205,7 @@ class LineReader(ABC):
             self._faults.add_fault(f"it printed a line that is no JSON: {words}")
         return None
 
-    def _take_document(self, document: dict[str, Any]) -> Interval | None:
+    def _parse_document(self, document: dict[str, Any]) -> Interval | None:
         if "fault" in document:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
@@ -226,7 +226,7 @@ class LineReader(ABC):
         return None
 
     def _parse_interval(self, document: dict[str, Any]) -> Interval:
-        parts = self.interval_parts(document)
+        parts = self.direction_intervals(document)
         end_ns, span_ns = require_count(document, "end_real_ns"), require_count(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:
             raise LineError("it told an interval that ends before the one before it")

@@ -14,14 +14,14 @@ from iolab.core.samples import Ints
 from iolab.core.workload import Direction, ServiceTime
 from iolab.hosts.engine_lines import (
     LineError,
-    inner_table,
     optional_count,
     optional_number,
+    optional_table,
     parse_bins,
     parse_operation_interval,
     printable_sentences,
     require_count,
-    require_part,
+    require_operation_table,
 )
 from iolab.hosts.intervals import DirectionInterval
 from iolab.text import excerpt
@@ -43,17 +43,19 @@ def parse_engine_totals(
     measured_ns = require_count(end, "measured_ns")
     drain_ns = require_count(end, "drain_ns")
     wall_ns = measured_ns + drain_ns
-    errors = _errors_by_kind({**inner_table(end, "errors"), "thread": inner_table(end, "broken")})
+    errors = _errors_by_kind(
+        {**optional_table(end, "errors"), "thread": optional_table(end, "broken")}
+    )
     short = {
-        way: optional_count(inner_table(inner_table(end, "errors"), way.key), SHORT_IO_KIND)
+        way: optional_count(optional_table(optional_table(end, "errors"), way.key), SHORT_IO_KIND)
         for way in directions
     }
     ways = {
-        way: _parse_direction_totals(require_part(end, way.key), wall_ns, short[way])
+        way: _parse_direction_totals(require_operation_table(end, way.key), wall_ns, short[way])
         for way in Direction
         if way in directions
     }
-    cpu = inner_table(end, "cpu")
+    cpu = optional_table(end, "cpu")
     # It was used until nothing more was submitted, so what was waited for at the end is no part.
     use = [
         optional_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU
@@ -74,34 +76,34 @@ def parse_engine_totals(
 def _parse_generator_totals(
     head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
 ) -> GeneratorTotals:
-    switches = inner_table(end, "context_switches")
-    probes = inner_table(inner_table(head, "probes"), "read")
-    unsubmitted = inner_table(end, "unsubmitted")
+    switches = optional_table(end, "context_switches")
+    probes = optional_table(optional_table(head, "probes"), "read")
+    unsubmitted = optional_table(end, "unsubmitted")
     return GeneratorTotals(
         method=excerpt(str(head.get("method", "")), limits.SENTENCE_CHARACTERS_MAX),
         threads=optional_count(head, "threads"),
         clock=excerpt(str(head.get("clock", "")), limits.SENTENCE_CHARACTERS_MAX),
         notes=printable_sentences(head.get("notes"))[: limits.NOTES_MAX],
         errors=errors,
-        retries=_retries_by_reason(inner_table(end, "retries")),
-        lateness=_parse_lateness(inner_table(end, "lateness")),
+        retries=_retries_by_reason(optional_table(end, "retries")),
+        lateness=_parse_lateness(optional_table(end, "lateness")),
         unreached=end.get("unreached") is True,
         measured_ns=require_count(end, "measured_ns"),
         drain_ns=require_count(end, "drain_ns"),
         drained_ios=optional_count(end, "drained_ios"),
-        verify=_parse_verify_totals(inner_table(end, "verify")),
+        verify=_parse_verify_totals(optional_table(end, "verify")),
         voluntary_switches=optional_count(switches, "voluntary"),
         involuntary_switches=optional_count(switches, "involuntary"),
         steal_ticks=optional_count(end, "steal_ticks"),
-        depth_asked=optional_count(inner_table(end, "depth"), "asked"),
-        depth_used=optional_count(inner_table(end, "depth"), "used"),
+        depth_asked=optional_count(optional_table(end, "depth"), "asked"),
+        depth_used=optional_count(optional_table(end, "depth"), "used"),
         probe_reads=optional_count(probes, "ios"),
         probe_read_bytes=optional_count(probes, "bytes"),
         unsubmitted=optional_count(unsubmitted, "count"),
         oldest_unsubmitted_ns=optional_count(unsubmitted, "oldest_ns"),
         hung_ios=optional_count(end, "hung"),
-        begun_first_ns=optional_count(inner_table(end, "begun_ns"), "first"),
-        begun_last_ns=optional_count(inner_table(end, "begun_ns"), "last"),
+        begun_first_ns=optional_count(optional_table(end, "begun_ns"), "first"),
+        begun_last_ns=optional_count(optional_table(end, "begun_ns"), "last"),
         slow_ios=_parse_slow_ios(end.get("slow_ios")),
     )
 
@@ -161,10 +163,10 @@ def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     counts = [
         (
             excerpt(f"{way} {name}", limits.SENTENCE_CHARACTERS_MAX),
-            optional_count(inner_table(table, way), name),
+            optional_count(optional_table(table, way), name),
         )
         for way in table
-        for name in inner_table(table, way)
+        for name in optional_table(table, way)
         if name != SHORT_IO_KIND
     ]
     counts = sorted(
@@ -193,7 +195,7 @@ def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
 def _parse_lateness(table: Mapping[str, Any]) -> Lateness | None:
     if not optional_count(table, "count"):
         return None
-    machine = inner_table(table, "machine")
+    machine = optional_table(table, "machine")
     return Lateness(
         count=optional_count(table, "count"),
         p50_ns=optional_count(table, "p50_ns"),

@@ -80,7 +80,7 @@ class Host(ABC):
     async def open_link(self) -> Link:
         """Start the agent. Raises HostError."""
 
-    async def with_cluster_facts(self, facts: HostFacts, _path: str | None) -> HostFacts:
+    async def with_pod_facts(self, facts: HostFacts, _path: str | None) -> HostFacts:
         """The facts with what is known of the host only from outside of it."""
         return facts
 

@@ -168,7 +168,7 @@ class IntervalLog(Sequence[Interval]):
         return np.array(self._heads, dtype=np.int64).reshape(-1, _HEAD)
 
     @property
-    def direction_rows(self) -> Ints:
+    def interval_direction_rows(self) -> Ints:
         """A row a part, in the order of the intervals: direction, ios, bytes, number of bins."""
         return np.array(self._parts, dtype=np.int64).reshape(-1, _PART)
 
@@ -187,12 +187,12 @@ class IntervalLog(Sequence[Interval]):
         """The counts of all parts, one after the other."""
         return self._counts.values().copy()
 
-    def take_bins(self) -> SignedInts:
+    def pop_bins(self) -> SignedInts:
         """The bins of all parts, which are no longer here then."""
         taken, self._bins = self._bins.values(), _GrowingColumn()
         return taken
 
-    def take_counts(self) -> SignedInts:
+    def pop_counts(self) -> SignedInts:
         """The counts of all parts, which are no longer here then."""
         taken, self._counts = self._counts.values(), _GrowingColumn()
         return taken
@@ -209,7 +209,7 @@ class IntervalLog(Sequence[Interval]):
 
     def __iter__(self) -> Iterator[Interval]:
         bins, counts = self.bins, self.counts
-        parts = self.direction_rows.tolist()
+        parts = self.interval_direction_rows.tolist()
         part = start = 0
         for seq, end_ns, span_ns, size in self.head_rows.tolist():
             made = []
@@ -272,7 +272,7 @@ class IntervalCollector:
         heads = np.concatenate(
             [np.repeat(log.head_rows, log.head_rows[:, 3], axis=0) for _, log in logs]
         )
-        parts = np.concatenate([log.direction_rows for _, log in logs])
+        parts = np.concatenate([log.interval_direction_rows for _, log in logs])
         return IntervalTable(
             host=host,
             seq=seq,
@@ -293,11 +293,11 @@ class IntervalCollector:
         logs = self._logs_by_host()
         if not logs:
             return empty_bin_table()
-        bins = np.concatenate([log.take_bins() for _, log in logs])
-        return_free_memory()
-        counts = np.concatenate([log.take_counts() for _, log in logs])
-        return_free_memory()
-        sizes = np.concatenate([log.direction_rows[:, 3] for _, log in logs])
+        bins = np.concatenate([log.pop_bins() for _, log in logs])
+        trim_malloc_heap()
+        counts = np.concatenate([log.pop_counts() for _, log in logs])
+        trim_malloc_heap()
+        sizes = np.concatenate([log.interval_direction_rows[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
         host, seq, direction = (
             np.repeat(with_narrowest_type(column), sizes)
@@ -311,14 +311,14 @@ class IntervalCollector:
 
 def _host_seq_direction_columns(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
     """Host, seq and direction of every part."""
-    sizes = np.array([log.direction_rows.shape[0] for _, log in logs], dtype=np.int64)
+    sizes = np.array([log.interval_direction_rows.shape[0] for _, log in logs], dtype=np.int64)
     host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)
     seq = np.concatenate([np.repeat(log.head_rows[:, 0], log.head_rows[:, 3]) for _, log in logs])
-    direction = np.concatenate([log.direction_rows[:, 0] for _, log in logs])
+    direction = np.concatenate([log.interval_direction_rows[:, 0] for _, log in logs])
     return host, seq, direction.copy()
 
 
-def return_free_memory() -> None:
+def trim_malloc_heap() -> None:
     """Pieces that were freed go back to the system, where its C library can be asked for that.
 
     The reports of a thousand hosts leave half of a process's memory free in pieces, of which the

@@ -104,7 +104,7 @@ class KitCache(Record):
                     await _build_and_name_kit(plan, folder)
                     await asyncio.to_thread(_remove_old_kits, folder, plan.kit_family)
         except OSError as fault:
-            raise _cannot_write_error(self.folder, fault) from None
+            raise _unwritable_error(self.folder, fault) from None
         return folder
 
 
@@ -164,7 +164,7 @@ def _is_folder_of_user(folder: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def _cannot_write_error(folder: Path, fault: OSError) -> EngineError:
+def _unwritable_error(folder: Path, fault: OSError) -> EngineError:
     if fault.errno in _DISK_FULL_ERRNOS:
         return EngineError(
             f"There is no room left in {folder} ({fault.strerror}).",

@@ -75,7 +75,7 @@ class AgentRefusalError(HostError):
         super().__init__(message, hint)
 
 
-class ReachError(HostError):
+class HostCommandError(HostError):
     """A program on a host cannot be started or fails: what to do depends on the way to the host."""
 
 

@@ -75,7 +75,7 @@ class Meter(ABC):
     async def close(self) -> None:  # noqa: B027 - most have nothing to end
         """Nothing of it runs any more."""
 
-    def _reading(self, watts: float, real_ns: int | None = None) -> MeterReading:
+    def _checked_reading(self, watts: float, real_ns: int | None = None) -> MeterReading:
         if not (math.isfinite(watts) and 0 <= watts <= WATTS_MAX):
             raise MeterError(f"it showed {watts:g} W", "See what the meter shows by hand.")
         return MeterReading(time.time_ns() if real_ns is None else real_ns, watts)
@@ -142,7 +142,7 @@ class CommandMeter(Meter):
             hint = "Print the seconds since 1970 and the watts, as in `1764432000.5 212.4`."
             message = f"it printed {quote_value(excerpt(line, 80))}"
             raise MeterError(message, hint) from None
-        return self._reading(watts, real_ns)
+        return self._checked_reading(watts, real_ns)
 
 
 class _ProgramMeter(Meter):
@@ -181,13 +181,13 @@ class DcmiMeter(_ProgramMeter):
         # Without a cipher suite ipmitool asks for the valid ones, which takes 10 s a call.
         suite = str(self.spec.cipher_suite)
         output = await self._run(
-            *("ipmitool", "-E", "-C", suite, "-I", "lanplus", "-H", *self._host_words()),
+            *("ipmitool", "-E", "-C", suite, "-I", "lanplus", "-H", *self._host_arguments()),
             *("-U", self.spec.user, *DCMI_REQUEST),
             environment={"IPMI_PASSWORD": self._password},
         )
-        return self._reading(dcmi_watts(output), (began_ns + time.time_ns()) // 2)
+        return self._checked_reading(dcmi_watts(output), (began_ns + time.time_ns()) // 2)
 
-    def _host_words(self) -> tuple[str, ...]:
+    def _host_arguments(self) -> tuple[str, ...]:
         host, colon, port = self.spec.address.rpartition(":")
         return (host, "-p", port) if colon and port.isdigit() else (self.spec.address,)
 
@@ -229,7 +229,7 @@ class SnmpMeter(_ProgramMeter):
             hint = "Name an object that is a number, and try snmpget by hand."
             message = f"its object is {quote_value(excerpt(output, 80))}"
             raise MeterError(message, hint) from None
-        return self._reading(value * self.spec.scale)
+        return self._checked_reading(value * self.spec.scale)
 
 
 class RedfishMeter(Meter):
@@ -250,7 +250,7 @@ class RedfishMeter(Meter):
         if moment is not None and moment == self._shown_at:
             return None
         self._shown_at = moment
-        return self._reading(watts, (began_ns + time.time_ns()) // 2)
+        return self._checked_reading(watts, (began_ns + time.time_ns()) // 2)
 
     async def _find_resource(self) -> str:
         """The first chassis' EnvironmentMetrics, else its Power, by the links that it has."""
@@ -278,7 +278,7 @@ class RedfishMeter(Meter):
         raise MeterError(f"{quote_value(self.spec.address)}: {reason}", hint)
 
     @cached_property
-    def _tls(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         """Made once: to read the system's certificates takes longer than a reading."""
         import ssl
 
@@ -292,7 +292,7 @@ class RedfishMeter(Meter):
             password = os.environ.get(self.spec.password_variable, "")
             login = base64.b64encode(f"{self.spec.user}:{password}".encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
-        opened = urllib.request.urlopen(request, timeout=READ_LIMIT_S, context=self._tls)  # noqa: S310 - see above
+        opened = urllib.request.urlopen(request, timeout=READ_LIMIT_S, context=self._tls_context)  # noqa: S310 - see above
         with contextlib.closing(opened) as answer:
             document = json.loads(answer.read(ANSWER_BYTES))
         if not isinstance(document, dict):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.hosts.message import ReachError
+from iolab.hosts.message import HostCommandError
 from iolab.text import excerpt
 
 STDERR_TAIL_BYTES: Final = 4096
@@ -44,7 +44,7 @@ async def start_local_process(
 ) -> ProcessLink:
     """Start a carrier in a session of its own, so that a Ctrl-C at the terminal is ours alone.
 
-    It has our environment if none is given. Raises ReachError when it cannot be started.
+    It has our environment if none is given. Raises HostCommandError when it cannot be started.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -60,11 +60,11 @@ async def start_local_process(
     return ProcessLink(process)
 
 
-def cannot_start_error(host: str, argv: Sequence[str], error: OSError) -> ReachError:
+def cannot_start_error(host: str, argv: Sequence[str], error: OSError) -> HostCommandError:
     """The error of a host whose command is not there, or cannot be executed."""
     why = f"'{argv[0]}' does not start ({error.strerror})"
     message = f"Host '{host}' cannot be reached: {why}."
-    return ReachError(message, "Correct the host's command in the study.")
+    return HostCommandError(message, "Correct the host's command in the study.")
 
 
 class ProcessLink:
@@ -94,15 +94,15 @@ class ProcessLink:
     async def terminate(self) -> None:
         """Close its input, wait, then TERM, then KILL to its whole group; reap it."""
         self.writer.close()
-        if not await self._has_exited_within(LEASE_END_LIMIT_S):
+        if not await self._wait_for_exit(LEASE_END_LIMIT_S):
             self._send_signal(signal.SIGTERM)
-            if not await self._has_exited_within(TERM_LIMIT_S):
+            if not await self._wait_for_exit(TERM_LIMIT_S):
                 self._send_signal(signal.SIGKILL)
-                await self._has_exited_within(TERM_LIMIT_S)
+                await self._wait_for_exit(TERM_LIMIT_S)
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
 
-    async def _has_exited_within(self, limit_s: float) -> bool:
+    async def _wait_for_exit(self, limit_s: float) -> bool:
         try:
             async with asyncio.timeout(limit_s):
                 await self._process.wait()

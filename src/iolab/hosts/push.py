@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from iolab.errors import HostError
-from iolab.hosts.message import ReachError
+from iolab.hosts.message import HostCommandError
 from iolab.hosts.process import cannot_start_error, exit_text, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, list_text
@@ -119,16 +119,19 @@ class CommandRunner(Protocol):
 
 
 class HostFiles(Protocol):
-    """A host's files, as far as the agent needs them. All but `try_make_folder` raise HostError."""
+    """A host's files, as far as the agent needs them.
+
+    All but `make_folder_or_reason` raise HostError.
+    """
 
     @property
     def runner(self) -> CommandRunner:
         """The host's programs."""
 
-    async def try_make_folder(self, path: str) -> str:
+    async def make_folder_or_reason(self, path: str) -> str:
         """Make a folder of mode 700, if nothing is there; why it could not, "" where it could."""
 
-    async def describe(self, path: str) -> str:
+    async def owner_mode_and_kind(self, path: str) -> str:
         """Owner, mode and kind of what lies at a path, links not followed: `0:700:directory`."""
 
     async def write_new_program(self, path: str, content: bytes) -> None:
@@ -146,7 +149,7 @@ async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
 
     Without an `agent` it is the package's for that host's machine.
     """
-    folder = await _private_folder(files)
+    folder = await _make_private_folder(files)
     chosen = agent or await _agent_binary_for_host(files.runner)
     content = await asyncio.to_thread(chosen.read_bytes)
     checksum = hashlib.sha256(content).hexdigest()
@@ -172,7 +175,7 @@ async def run_step_or_raise(
     limit_s: float = STEP_LIMIT_S,
     keep_output: bool = True,
 ) -> str:
-    """What a program on the host printed; ReachError when it fails."""
+    """What a program on the host printed; HostCommandError when it fails."""
     ran = await runner.run(*words, stdin=stdin, limit_s=limit_s, keep_output=keep_output)
     if ran.code != 0:
         message = (
@@ -181,7 +184,7 @@ async def run_step_or_raise(
         hint = (
             "See that the host's command reaches it without questions, and that the tool is there."
         )
-        raise ReachError(message, hint)
+        raise HostCommandError(message, hint)
     return ran.output
 
 
@@ -190,12 +193,12 @@ class CommandFiles(Record):
 
     runner: CommandRunner
 
-    async def try_make_folder(self, path: str) -> str:
+    async def make_folder_or_reason(self, path: str) -> str:
         """`mkdir`, which also fails where the folder is there."""
         ran = await self.runner.run("mkdir", "-m", "700", path)
         return "" if ran.code == 0 else exit_text(ran.code, ran.stderr)
 
-    async def describe(self, path: str) -> str:
+    async def owner_mode_and_kind(self, path: str) -> str:
         """`stat` without following links."""
         return (await run_step_or_raise(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
 
@@ -219,7 +222,7 @@ class CommandFiles(Record):
             return
 
 
-async def _private_folder(files: HostFiles) -> str:
+async def _make_private_folder(files: HostFiles) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = files.runner.host
     user = (await run_step_or_raise(files.runner, "id", "-u")).strip()
@@ -227,9 +230,9 @@ async def _private_folder(files: HostFiles) -> str:
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
-    failure = await files.try_make_folder(folder)
+    failure = await files.make_folder_or_reason(folder)
     try:
-        described = await files.describe(folder)
+        described = await files.owner_mode_and_kind(folder)
     except HostError:
         if not failure:
             raise
@@ -302,7 +305,7 @@ class CommandPrefix(Record):
         except TimeoutError:
             message = f"'{words[0]}' did not end within {limit_s:g} s on host '{self.host}'."
             hint = "See that the host's command reaches it without questions."
-            raise ReachError(message, hint) from None
+            raise HostCommandError(message, hint) from None
         except OSError as error:
             raise cannot_start_error(self.host, argv, error) from None
         return RemoteExit(code, output.decode("utf-8", "replace"), stderr)

@@ -147,7 +147,7 @@ def _series_of_devices(host: str, scope: str, part: _DerivedMetric) -> Iterator[
 
 def _derive_disk(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown, span_ns = counter_deltas(block, _DISK), block.span_ns()
-    values = grown.growth_by_metric
+    values = grown.deltas_by_metric
     yield from _read_and_write_rates(block, grown, "time_ns")
     depth = _ratio_or_nan(values["queue_time_ns"], span_ns)
     yield _metric_over_steps(block, "queue_depth", depth, grown.is_usable)
@@ -161,7 +161,7 @@ def _read_and_write_rates(
     block: CounterBlock, grown: CounterDeltas, time: str
 ) -> Iterator[_DerivedMetric]:
     """What was read and written: I/Os and bytes a second, and the mean time of an I/O."""
-    values, per_s = grown.growth_by_metric, _per_second_factor(block.span_ns())
+    values, per_s = grown.deltas_by_metric, _per_second_factor(block.span_ns())
     for direction in ("read", "write"):
         ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
         yield _metric_over_steps(block, f"{direction}_iops", ios * per_s, grown.is_usable)
@@ -177,21 +177,21 @@ def _derive_cpu(block: CounterBlock) -> Iterator[_DerivedMetric]:
     yield from _cpu_state_share_metrics(block, block.names, grown)
     for node in sorted(set(nodes.tolist())):
         yield from _cpu_state_share_metrics(
-            block, (f"node{node}",), _sum_deltas(grown, np.asarray(nodes == node))
+            block, (f"node{node}",), _sum_member_deltas(grown, np.asarray(nodes == node))
         )
-    yield from _cpu_state_share_metrics(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
+    yield from _cpu_state_share_metrics(block, (ALL_CORES,), _sum_member_deltas(grown, slice(None)))
 
 
 def _derive_all_cores(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The same of all cores alone."""
     grown = counter_deltas(block, CPU, FALLING_CPU_TIMES)
-    yield from _cpu_state_share_metrics(block, (ALL_CORES,), _sum_deltas(grown, slice(None)))
+    yield from _cpu_state_share_metrics(block, (ALL_CORES,), _sum_member_deltas(grown, slice(None)))
 
 
 def _cpu_state_share_metrics(
     block: CounterBlock, names: Sequence[str], grown: CounterDeltas
 ) -> Iterator[_DerivedMetric]:
-    states, span_ns = grown.growth_by_metric, block.span_ns()
+    states, span_ns = grown.deltas_by_metric, block.span_ns()
     total = grown.growth.sum(axis=0)
     sound = grown.is_usable & (total > 0)
     shares = {
@@ -206,7 +206,7 @@ def _cpu_state_share_metrics(
         yield _DerivedMetric(metric, names, block.real_ns[1:], span_ns, share, sound)
 
 
-def _sum_deltas(grown: CounterDeltas, members: Flags | slice) -> CounterDeltas:
+def _sum_member_deltas(grown: CounterDeltas, members: Flags | slice) -> CounterDeltas:
     """The members' growth added up, over those that are sound at each step."""
     sound = grown.is_usable[members]
     added = np.where(sound, grown.growth[:, members], 0).sum(axis=1, keepdims=True)
@@ -216,7 +216,7 @@ def _sum_deltas(grown: CounterDeltas, members: Flags | slice) -> CounterDeltas:
 def _derive_nic(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = counter_deltas(block, NIC)
     for metric in NIC:
-        rate = grown.growth_by_metric[metric] * _per_second_factor(block.span_ns())
+        rate = grown.deltas_by_metric[metric] * _per_second_factor(block.span_ns())
         yield _metric_over_steps(block, f"{metric}_per_s", rate, grown.is_usable)
 
 
@@ -229,7 +229,7 @@ def _derive_pressure(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The share of time in which some (or all) tasks waited, for each kind of pressure."""
     for metric in block.metrics:
         grown = counter_deltas(block, (metric,))
-        share = np.minimum(_ratio_or_nan(grown.growth_by_metric[metric], block.span_ns()), 1.0)
+        share = np.minimum(_ratio_or_nan(grown.deltas_by_metric[metric], block.span_ns()), 1.0)
         yield _metric_over_steps(
             block, f"{metric.removesuffix('_ns')}_share", share, grown.is_usable
         )
@@ -237,14 +237,14 @@ def _derive_pressure(block: CounterBlock) -> Iterator[_DerivedMetric]:
 
 def _derive_thermal(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = counter_deltas(block, ("throttle_events",))
-    rate = grown.growth_by_metric["throttle_events"] * _per_second_factor(block.span_ns())
+    rate = grown.deltas_by_metric["throttle_events"] * _per_second_factor(block.span_ns())
     yield _metric_over_steps(block, "throttle_events_per_s", rate, grown.is_usable)
 
 
 def _derive_agent(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The agent's own cost; its share is of one core."""
     grown = counter_deltas(block, ("cpu_ns",))
-    share = _ratio_or_nan(grown.growth_by_metric["cpu_ns"], block.span_ns())
+    share = _ratio_or_nan(grown.deltas_by_metric["cpu_ns"], block.span_ns())
     yield _metric_over_steps(block, "cpu_share", share, grown.is_usable)
     yield _metric_at_samples(block, "rss_bytes", "rss_bytes")
 
@@ -257,7 +257,7 @@ def _derive_cassandra(block: CounterBlock) -> Iterator[_DerivedMetric]:
         yield _metric_over_steps(
             block,
             f"{counter}_per_s",
-            grown.growth_by_metric[counter] * _per_second_factor(span_ns),
+            grown.deltas_by_metric[counter] * _per_second_factor(span_ns),
             grown.is_usable,
         )
     for metric, (counter, times) in SERVER_MEANS.items():
@@ -265,17 +265,17 @@ def _derive_cassandra(block: CounterBlock) -> Iterator[_DerivedMetric]:
         yield _metric_over_steps(
             block,
             metric,
-            _ratio_or_nan(grown.growth_by_metric[times], grown.growth_by_metric[counter]),
+            _ratio_or_nan(grown.deltas_by_metric[times], grown.deltas_by_metric[counter]),
             grown.is_usable,
         )
     for metric, counter in SERVER_SHARES.items():
         grown = counter_deltas(block, (counter,))
         yield _metric_over_steps(
-            block, metric, _ratio_or_nan(grown.growth_by_metric[counter], span_ns), grown.is_usable
+            block, metric, _ratio_or_nan(grown.deltas_by_metric[counter], span_ns), grown.is_usable
         )
     misses, requests = "chunk_cache_misses", "chunk_cache_requests"
     grown = counter_deltas(block, (misses, requests))
-    missed = _ratio_or_nan(grown.growth_by_metric[misses], grown.growth_by_metric[requests])
+    missed = _ratio_or_nan(grown.deltas_by_metric[misses], grown.deltas_by_metric[requests])
     yield _metric_over_steps(block, "chunk_cache_miss_share", missed, grown.is_usable)
     for metric in SERVER_STATES:
         yield _metric_at_samples(block, metric, metric)
@@ -286,7 +286,7 @@ def _derive_guest(block: CounterBlock) -> Iterator[_DerivedMetric]:
     yield from _read_and_write_rates(block, counter_deltas(block, GUEST_DISK), "ns")
     used = counter_deltas(block, GUEST_USE)
     for what in ("run", "wait"):
-        share = _ratio_or_nan(used.growth_by_metric[f"vcpu_{what}_ns"], block.span_ns())
+        share = _ratio_or_nan(used.deltas_by_metric[f"vcpu_{what}_ns"], block.span_ns())
         yield _metric_over_steps(block, f"vcpu_{what}_share", share, used.is_usable)
 
 

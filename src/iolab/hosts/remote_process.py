@@ -121,7 +121,7 @@ async def stop_process_on_event(
     A host on which it goes on for more than `limit_s` is given up; `late` says what it did not do.
     """
     halting = asyncio.create_task(
-        _signal_on_halt(host, stream.id, halt), name=f"halt on {host.name}"
+        _signal_process_on_halt(host, stream.id, halt), name=f"halt on {host.name}"
     )
     ended = False
     try:
@@ -172,7 +172,7 @@ async def _collect_output(
     return last, stderr
 
 
-async def _signal_on_halt(host: Host, run: int, halt: asyncio.Event) -> None:
+async def _signal_process_on_halt(host: Host, run: int, halt: asyncio.Event) -> None:
     """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):

@@ -59,7 +59,7 @@ full load may starve its sshd for seconds, not for twenty; before that the silen
 told. An agent that is told to end kills its processes and removes its files within ten."""
 
 
-def limits_for_timeout(link_timeout_s: float) -> SshLimits:
+def ssh_limits_for_timeout(link_timeout_s: float) -> SshLimits:
     """Limits by which a silent host is lost through its agent's silence, and not before."""
     return replace(
         DEFAULT_SSH_LIMITS,
@@ -242,7 +242,7 @@ class SshRunner:
 
     async def start(self, *words: str, limit_s: float = STEP_LIMIT_S) -> SshLink:
         """Start a program of plain words. Raises HostError."""
-        line = command_line(*words)
+        line = quoted_command_line(*words)
         link = SshLink(self._limits)
         try:
             async with asyncio.timeout(limit_s):
@@ -296,7 +296,7 @@ class SshRunner:
         return HostError(message, "See that the user may run programs there over ssh.")
 
 
-def command_line(*words: str) -> str:
+def quoted_command_line(*words: str) -> str:
     """Words as ssh sends them; the only place where words meet a shell, the user's login shell.
 
     ValueError for a word that any shell might change: quoting differs between them.

@@ -50,7 +50,7 @@ class SshSession(Struct):
 
     connection: asyncssh.SSHClientConnection
     logins: SshConnections
-    last_jump_login: _SharedLogin | None
+    last_jump_login: _SharedJumpLogin | None
 
     async def release(self) -> None:
         """Close the connection, by force if need be, and let go of the jump host."""
@@ -62,10 +62,10 @@ class SshSession(Struct):
             self.connection.abort()
         gate, self.last_jump_login = self.last_jump_login, None
         if gate is not None:
-            await self.logins.release_login(gate)
+            await self.logins.release_jump_login(gate)
 
 
-class _SharedLogin(Struct):
+class _SharedJumpLogin(Struct):
     """A jump host that several hosts are reached through."""
 
     route: SshRoute
@@ -80,7 +80,7 @@ class SshConnections:
         self.limits = limits
         self._config = config
         self._slots = asyncio.Semaphore(limits.at_once)
-        self._logins: dict[SshRoute, _SharedLogin] = {}
+        self._logins: dict[SshRoute, _SharedJumpLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
     async def acquire(self, host: str, route: SshRoute) -> SshSession:
@@ -90,7 +90,7 @@ class SshConnections:
             what, host, replace(route, jump=await self._jump_hosts_to(what, route))
         )
 
-    async def release_login(self, login: _SharedLogin) -> None:
+    async def release_jump_login(self, login: _SharedJumpLogin) -> None:
         """One user less of a jump host; the last one closes it."""
         login.users -= 1
         failed = login.login.done() and (login.login.cancelled() or login.login.exception())
@@ -120,18 +120,18 @@ class SshConnections:
     async def _acquire(self, description: str, host: str, route: SshRoute) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
         prepared = await self._prepare_login(description, route)
-        gate = await self._shared_login(host, route) if route.jump else None
+        gate = await self._shared_jump_login(host, route) if route.jump else None
         prepared.attempt.jump = excerpt(str(route.jump[-1])) if gate else None
         try:
             tunnel = gate.login.result().connection if gate else None
             connection = await self._log_in(prepared, tunnel)
         except BaseException:
             if gate is not None:
-                await self.release_login(gate)
+                await self.release_jump_login(gate)
             raise
         return SshSession(connection, self, gate)
 
-    async def _shared_login(self, host: str, route: SshRoute) -> _SharedLogin:
+    async def _shared_jump_login(self, host: str, route: SshRoute) -> _SharedJumpLogin:
         """The last jump host of a route, logged in to; all hosts behind it share the connection."""
         *before, hop = route.jump
         way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
@@ -139,13 +139,13 @@ class SshConnections:
         if gate is None:
             what = f"Jump host '{excerpt(str(hop))}' of host '{excerpt(host)}'"
             login = asyncio.create_task(self._acquire(what, host, way), name=what)
-            gate = self._logins[way] = _SharedLogin(way, login)
+            gate = self._logins[way] = _SharedJumpLogin(way, login)
         gate.users += 1
         try:
             # One host that gives up must not take the jump host from the others.
             await asyncio.shield(gate.login)
         except BaseException:
-            await self.release_login(gate)
+            await self.release_jump_login(gate)
             raise
         return gate
 
@@ -311,7 +311,7 @@ def _tunnel_jump_hosts(tunnel: object) -> tuple[JumpHost, ...]:
 
 
 @asynccontextmanager
-async def host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
+async def open_host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
     """The best way to the host's files; its own program on the host ends with it."""
     try:
         async with asyncio.timeout(STEP_LIMIT_S):
@@ -333,7 +333,7 @@ class SftpFiles:
         self.runner = runner
         self._client = client
 
-    async def try_make_folder(self, path: str) -> str:
+    async def make_folder_or_reason(self, path: str) -> str:
         """A folder of mode 700, if nothing is there; why it could not, "" where it could."""
         attributes = asyncssh.SFTPAttrs(permissions=0o700)
         try:
@@ -343,7 +343,7 @@ class SftpFiles:
             return excerpt(str(error) or type(error).__name__, 200)
         return ""
 
-    async def describe(self, path: str) -> str:
+    async def owner_mode_and_kind(self, path: str) -> str:
         """Owner, mode and kind, links not followed."""
         attributes = await self._run_with_timeout(self._client.lstat(path), "look at", path)
         mode = attributes.permissions or 0
@@ -403,7 +403,7 @@ class SshHost(Host):
         entry = await self._logins.acquire(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
-            async with host_files(runner) as landing:
+            async with open_host_files(runner) as landing:
                 remote = await install_agent(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:

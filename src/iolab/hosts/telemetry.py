@@ -21,7 +21,7 @@ from iolab.core.samples import (
     with_narrowest_type,
 )
 from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, METERS, NIC, POWER, WHOLE_HOST
-from iolab.hosts.intervals import return_free_memory
+from iolab.hosts.intervals import trim_malloc_heap
 
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]
@@ -100,7 +100,7 @@ class CounterCollector:
         )
         # The samples are gone before their heads are repeated: these take as much room again.
         del ordered
-        return_free_memory()
+        trim_malloc_heap()
         host, seq = (
             np.repeat(with_narrowest_type(column), sizes) for column in (hosts, heads[::2])
         )

@@ -11,7 +11,7 @@ import msgspec
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder
 from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun
-from iolab.importers.summaries import run_of_summary
+from iolab.importers.summaries import summary_row_run
 from iolab.record import DECODE_ERRORS
 from iolab.text import excerpt
 from iolab.units import NS_PER_MS, NS_PER_S, NS_PER_US
@@ -74,11 +74,11 @@ class AiperfImporter:
                 folder.mark_left_out(other, f"It holds the results of {file.name} once more.")
         if _metric_number(document, "request_latency", "avg") is None:
             raise ForeignFileError("it has no latency of requests.")
-        _mark_other_metrics(file, document)
+        _mark_unread_metrics(file, document)
         return [_run_of_document(file, document)]
 
 
-def _mark_other_metrics(file: ForeignFile, document: Mapping[str, Any]) -> None:
+def _mark_unread_metrics(file: ForeignFile, document: Mapping[str, Any]) -> None:
     """Metrics of tokens are named as left out, at the line of their name."""
     for name, value in document.items():
         if name not in _READ and isinstance(value, dict) and "unit" in value:
@@ -120,7 +120,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
     )
     concurrency = settings.get("loadgen.concurrency") or _phase_concurrency(settings)
     model = next((value for name, value in settings.items() if _MODEL.fullmatch(name)), "")
-    return run_of_summary(
+    return summary_row_run(
         details,
         f"AIPerf {model}".strip(),
         (file, 1),
@@ -152,14 +152,14 @@ def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any
     unit = str(metric.get("unit", "ms")) if isinstance(metric, dict) else "ms"
     factor = _UNITS.get(unit, 1.0 if unit.startswith("nano") else float(NS_PER_MS))
 
-    def scaled(key: str) -> float | None:
+    def figure_ns(key: str) -> float | None:
         value = _metric_number(document, name, key)
         return None if value is None else value * factor
 
     percentiles = tuple(
         (float(at), value)
         for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)
-        if (value := scaled(f"p{at}")) is not None
+        if (value := figure_ns(f"p{at}")) is not None
     )
     printed = tuple(
         (f"{name} {key}", f"{value:g} {unit}")
@@ -167,9 +167,9 @@ def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any
         if (value := _metric_number(document, name, key)) is not None
     )
     return {
-        "lat_min_ns": scaled("min"),
-        "lat_mean_ns": scaled("avg"),
-        "lat_max_ns": scaled("max"),
+        "lat_min_ns": figure_ns("min"),
+        "lat_mean_ns": figure_ns("avg"),
+        "lat_max_ns": figure_ns("max"),
         "percentiles": percentiles,
         "printed": printed,
     }

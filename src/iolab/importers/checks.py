@@ -30,7 +30,7 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
 from iolab.core.libraries import preloads_in_texts
 from iolab.importers.foreign_run import EvidenceKind, Figures
-from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_measured_s
+from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_client_s
 from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
@@ -215,8 +215,8 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
         for quantity, claimed, each in (
             ("operations", claim.count, [part.count for part in parts]),
             ("bytes", claim.bytes, [part.bytes for part in parts]),
-            ("bytes a second", *_bandwidth_without_bytes_and_parts(claim, parts)),
-            ("operations a second", *_rate_without_counts_and_parts(claim, view, parts)),
+            ("bytes a second", *_uncounted_and_part_bandwidths(claim, parts)),
+            ("operations a second", *_uncounted_and_part_rates(claim, view, parts)),
         ):
             if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
@@ -234,7 +234,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     yield not_applicable_answer("The file tells nothing twice that could be compared.")
 
 
-def _bandwidth_without_bytes_and_parts(
+def _uncounted_and_part_bandwidths(
     figures: Figures, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
@@ -242,7 +242,7 @@ def _bandwidth_without_bytes_and_parts(
     return printed, [part.bw_bytes_per_s for part in parts]
 
 
-def _rate_without_counts_and_parts(
+def _uncounted_and_part_rates(
     claim: Figures, view: ImportedView, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""
@@ -279,13 +279,13 @@ def check_reported_rates(view: ImportedView) -> CheckAnswer:
 def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
-            yield from _rate_answers_of_figures(figure, host.host, view.host_suffix_text(host))
+            yield from _figure_rate_answers(figure, host.host, view.host_suffix_text(host))
     for claim in view.imported.claimed if view.imported.phases == 1 else ():
-        yield from _rate_answers_of_figures(claim, "", " of all clients")
+        yield from _figure_rate_answers(claim, "", " of all clients")
     yield not_applicable_answer("Not known: the file does not tell counts and times of its rates.")
 
 
-def _rate_answers_of_figures(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
+def _figure_rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
     count = None if figure.count_is_derived else figure.count
     for quantity, rate, amount, shown in (
         ("operations", figure.rate_per_s, count, format_count),
@@ -370,7 +370,7 @@ def check_steady_state(view: ImportedView) -> CheckAnswer:
 
 def check_run_length(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
-    seconds, run = shortest_measured_s(view), view.imported
+    seconds, run = shortest_client_s(view), view.imported
     if seconds is None:
         return not_applicable_answer("Not known: the file does not tell how long was measured.")
     times = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}

@@ -432,7 +432,7 @@ def parse_diskspd_xml(raw: bytes) -> DiskspdResult:
         start_time_text=element_text(system, "RunTime"),
         span_settings=asked,
         options=tuple(
-            tuple(_leaf_texts(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
+            tuple(_leaf_items(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
         ),
         spans=tuple(spans),
         messages=messages,
@@ -440,7 +440,7 @@ def parse_diskspd_xml(raw: bytes) -> DiskspdResult:
     )
 
 
-def _leaf_texts(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
+def _leaf_items(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
     """The words of every element below that has some, and those that are there without any."""
     counts: dict[str, int] = {}
     for child in element:
@@ -448,7 +448,7 @@ def _leaf_texts(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
         number = f" {counts[child.tag]}" if counts[child.tag] > 1 else ""
         name = f"{path}{child.tag}{number}"
         if len(child):
-            yield from _leaf_texts(child, "" if name.endswith(_LISTS) else f"{name}.")
+            yield from _leaf_items(child, "" if name.endswith(_LISTS) else f"{name}.")
         else:
             yield name, excerpt(child.text or "", WORDS_LIMIT) or "yes"
 

@@ -373,7 +373,7 @@ def _headline_of_phase(phase: _ElbenchoPhase, block: float | None) -> str:
     return headline_for_block_size(block)
 
 
-def _without_untimed_counts(figures: Figures) -> Figures:
+def _drop_counts_of_short_run(figures: Figures) -> Figures:
     """The figures, without counts where the time is too short to hold them against the rate.
 
     Percentiles then go with them that so many operations do not support.
@@ -399,7 +399,7 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
     is_on_objects = row.get("path type") in _OBJECT_PATHS
     if operation in _ENTRIES:
         entries = _figures_from_csv_row(_ENTRIES[operation], row, None, *_ENTRY_COLUMNS)
-        figures = _figures_by_request(operation, entries)
+        figures = _object_and_request_figures(operation, entries)
     elif is_on_objects and cell_number("entries/s [last]") is not None:
         kind = "get" if operation.startswith("READ") else "put"
         figures = tuple(_object_figures_from_csv_row(kind, row, block, ""))
@@ -439,10 +439,14 @@ def _object_figures_from_csv_row(
         _PART_OPERATIONS[kind], row, block, *(f"{prefix}{name}" for name in _IO_COLUMNS)
     )
     size = parse_number(row.get("file size") or "")
-    yield from _figures_of_objects(entries, parts, has_parts=bool(size and block and size > block))
+    yield from _object_and_part_figures(
+        entries, parts, has_parts=bool(size and block and size > block)
+    )
 
 
-def _figures_of_objects(entries: Figures, parts: Figures, *, has_parts: bool) -> Iterator[Figures]:
+def _object_and_part_figures(
+    entries: Figures, parts: Figures, *, has_parts: bool
+) -> Iterator[Figures]:
     """Whole objects with the bytes of their parts; parts have latencies, and move nothing more."""
     yield replace(entries, bytes=parts.bytes, bw_bytes_per_s=parts.bw_bytes_per_s)
     if has_parts:
@@ -450,7 +454,7 @@ def _figures_of_objects(entries: Figures, parts: Figures, *, has_parts: bool) ->
         yield replace(unrated, weight=0)
 
 
-def _figures_by_request(operation: str, entries: Figures) -> tuple[Figures, ...]:
+def _object_and_request_figures(operation: str, entries: Figures) -> tuple[Figures, ...]:
     """The figures, apart where a request is of many objects: rates count these, latencies those."""
     if operation not in _MANY_A_REQUEST:
         return (entries,)
@@ -491,25 +495,25 @@ def _figures_from_csv_row(
     amount: str,
     latency: str,
 ) -> Figures:
-    def last_done_value(name: str) -> float | None:
+    def last_done_number(name: str) -> float | None:
         return parse_number(row.get(f"{name} [last]") or "")
 
     def latency_ns(name: str) -> float | None:
         value = parse_number(row.get(f"{latency} [{name}]") or "")
         return None if value is None else value * NS_PER_US
 
-    moved, speed = last_done_value(amount), last_done_value(bandwidth) if bandwidth else None
+    moved, speed = last_done_number(amount), last_done_number(bandwidth) if bandwidth else None
     if block is not None and min(moved or 0, speed or 0) < WHOLE_MIN_MIB:
         moved = None
     size = None if moved is None or block is None else round(moved * MIB)
     count = moved if block is None else None if size is None else size / block
-    return _without_untimed_counts(
+    return _drop_counts_of_short_run(
         Figures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=size,
-            seconds=(last_done_value("time ms") or 0.0) / 1000 or None,
-            rate_per_s=last_done_value(rate),
+            seconds=(last_done_number("time ms") or 0.0) / 1000 or None,
+            rate_per_s=last_done_number(rate),
             bw_bytes_per_s=None if speed is None else speed * MIB,
             lat_min_ns=latency_ns("min"),
             lat_mean_ns=latency_ns("avg"),
@@ -534,7 +538,7 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     options = _phase_options(config, str(config.get("command") or document.get("command") or ""))
     latency = dict_or_empty(last.get("latency"))
     is_on_objects = str(config.get("path_type")) in _OBJECT_PATHS
-    ms = _number_in(last, "elapsed_time_ms")
+    ms = _table_number(last, "elapsed_time_ms")
     seconds = None if not ms else ms / 1000
     entries = operation in _ENTRIES
     name = _ENTRIES.get(operation, "read" if operation.startswith("READ") else "write")
@@ -546,13 +550,13 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     if read := dict_or_empty(last.get("rwmix_read")):
         bins = dict_or_empty(dict_or_empty(lat.get("histogram")).get("rwmix_read"))
         parts.insert(0, ("read", read, dict_or_empty(lat.get("rwmix_read")), bins))
-    if _number_in(last, rate) is None:
+    if _table_number(last, rate) is None:
         return None
     operations = [_figures_from_json(*part, rate, block, seconds) for part in parts]
     figures = [own for own, _ in operations]
     if entries:
-        figures = list(_figures_by_request(operation, figures[0]))
-    elif is_on_objects and _number_in(last, "entries/s") is not None:
+        figures = list(_object_and_request_figures(operation, figures[0]))
+    elif is_on_objects and _table_number(last, "entries/s") is not None:
         figures = [
             each
             for part, own in zip(parts, figures, strict=True)
@@ -596,7 +600,9 @@ def _object_figures_from_json(
     )
     size, block = (parse_number(options.get(name) or "") for name in ("file size", "block size"))
     named = replace(parts, operation=_PART_OPERATIONS[kind])
-    yield from _figures_of_objects(entries, named, has_parts=bool(size and block and size > block))
+    yield from _object_and_part_figures(
+        entries, named, has_parts=bool(size and block and size > block)
+    )
 
 
 def _figures_from_json(
@@ -609,23 +615,23 @@ def _figures_from_json(
     seconds: float | None,
 ) -> tuple[Figures, Figures | None]:
     """One operation; and how many of its latencies were counted, where there are bins."""
-    moved = _number_in(row, "bytes")
-    count = _number_in(row, "entries") if rate == "entries/s" else None
+    moved = _table_number(row, "bytes")
+    count = _table_number(row, "entries") if rate == "entries/s" else None
     if count is None and moved is not None and block:
         count = moved / block
     bins = _latency_bins(histogram)
     counted = sum(number for _, number in bins)
-    own = _without_untimed_counts(
+    own = _drop_counts_of_short_run(
         Figures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=None if moved is None else round(moved),
             seconds=seconds,
-            rate_per_s=_number_in(row, rate),
-            bw_bytes_per_s=_number_in(row, "bytes/s"),
-            lat_min_ns=_latency_ns_in(latency, "min_us"),
-            lat_mean_ns=_latency_ns_in(latency, "avg_us"),
-            lat_max_ns=_latency_ns_in(latency, "max_us"),
+            rate_per_s=_table_number(row, rate),
+            bw_bytes_per_s=_table_number(row, "bytes/s"),
+            lat_min_ns=_table_latency_ns(latency, "min_us"),
+            lat_mean_ns=_table_latency_ns(latency, "avg_us"),
+            lat_max_ns=_table_latency_ns(latency, "max_us"),
             percentiles=tuple(_percentiles_from_bins(bins, counted)),
             printed=tuple(
                 (excerpt(str(name), NAME_CHARACTERS), excerpt(str(value), NAME_CHARACTERS))
@@ -637,13 +643,13 @@ def _figures_from_json(
     return own, Figures(operation, count=counted) if bins and own.count is not None else None
 
 
-def _number_in(table: Mapping[str, Any], name: str) -> float | None:
+def _table_number(table: Mapping[str, Any], name: str) -> float | None:
     """A number, which elbencho writes as a text."""
     return parse_number(str(table.get(name, "")))
 
 
-def _latency_ns_in(table: Mapping[str, Any], name: str) -> float | None:
-    value = _number_in(table, name)
+def _table_latency_ns(table: Mapping[str, Any], name: str) -> float | None:
+    value = _table_number(table, name)
     return None if value is None else value * NS_PER_US
 
 
@@ -653,7 +659,7 @@ def _latency_bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
     rows = histogram.get("buckets")
     for row in rows if isinstance(rows, list) else ():
         ends = re.fullmatch(r"([\d.]+)-([\d.]+)us", str(dict_or_empty(row).get("range")))
-        count = _number_in(dict_or_empty(row), "count")
+        count = _table_number(dict_or_empty(row), "count")
         high = parse_number(ends[2]) if ends else None
         if high is None or count is None or count < 0 or (bins and high <= bins[-1][0]):
             raise ForeignFileError("its latency bins are not those of elbencho.")
@@ -693,7 +699,9 @@ def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
         "random": str(int("rand" in settings)),
     }
     for name, (flag, default) in _FLAGS.items():
-        options[name] = _size_in_bytes(settings.get(flag, default)) or _size_in_bytes(default) or ""
+        options[name] = (
+            _size_bytes_text(settings.get(flag, default)) or _size_bytes_text(default) or ""
+        )
     return {**options, **others}
 
 
@@ -704,7 +712,7 @@ def _options_from_command(command: str) -> dict[str, str]:
     return {name: value for name, value in named if name not in _COLUMNS}
 
 
-def _size_in_bytes(text: str) -> str | None:
+def _size_bytes_text(text: str) -> str | None:
     match = re.fullmatch(r"(\d{1,15})([kmgt]?)(?:i?b)?", text.lower())
     return None if match is None else str(int(match[1]) * _UNITS[match[2]])
 

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from iolab.core import limits
-from iolab.core.compressed import ZSTD_MAGIC, unpack_frames
+from iolab.core.compressed import ZSTD_MAGIC, decompress_frames
 from iolab.core.toml import read_regular_file
 from iolab.errors import Fault
 from iolab.importers.duplicate_runs import DuplicateRuns, remove_duplicate_runs
@@ -94,7 +94,7 @@ class ForeignFile(Record, dict=True):
         """
         content = self.raw_bytes
         if content.startswith(ZSTD_MAGIC):
-            content = unpack_frames(content, limits.UNPACKED_BYTES_MAX)
+            content = decompress_frames(content, limits.UNPACKED_BYTES_MAX)
         if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return content.decode("utf-16", "replace").encode()
         return content.removeprefix(codecs.BOM_UTF8)
@@ -324,7 +324,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
         try:
             read_runs = importer.read(file, folder)
             for run in read_runs:
-                _require_possible_figures(run)
+                _require_figures_in_range(run)
             runs += [(file, run) for run in read_runs]
             read.append(file)
         except ForeignFileError as fault:
@@ -359,14 +359,14 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     return ImportOutcome(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
 
-def _require_possible_figures(run: ForeignRun) -> None:
+def _require_figures_in_range(run: ForeignRun) -> None:
     """ForeignFileError where a run claims more than a run can be."""
-    for message in _out_of_range_texts(run):
+    for message in _range_fault_texts(run):
         if message:
             raise ForeignFileError(f"{excerpt(run.name, NAME_CHARACTERS)} claims {message}.")
 
 
-def _out_of_range_texts(run: ForeignRun) -> Iterator[str]:
+def _range_fault_texts(run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
     yield limits.timestamp_fault(run.timestamp_ns or 0)
     yield limits.duration_fault(run.details.asked_s or 0.0)
@@ -463,7 +463,7 @@ def printable_name(text: str) -> str:
     return f"{excerpt(text, NAME_CHARACTERS - MARK_CHARACTERS)}... ({mark})"
 
 
-def valid_host_name(text: str) -> str:
+def sanitized_host_name(text: str) -> str:
     """A client's name as a session can have it."""
     return re.sub(r"[^A-Za-z0-9._:-]", "-", text)[:NAME_CHARACTERS].strip("-.:") or "client"
 

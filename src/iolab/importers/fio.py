@@ -282,7 +282,7 @@ class _FioReport(Record):
 
     def foreign_runs(self) -> list[ForeignRun]:
         """A run for each job, and one for those that ran side by side or are added up."""
-        jobs, sums = self._jobs_and_sums()
+        jobs, sums = self._jobs_and_all_client_entries()
         shared = dict_or_empty(self.reports[-1].json_document.get("global options"))
         phases = _group_jobs_by_phase(jobs)
         runs: list[ForeignRun] = []
@@ -311,7 +311,7 @@ class _FioReport(Record):
             return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
         return [*runs, self._foreign_run_of_all_clients(sums[0], claimed, len(phases), runs[0])]
 
-    def _jobs_and_sums(self) -> tuple[list[_FioJob], list[Block]]:
+    def _jobs_and_all_client_entries(self) -> tuple[list[_FioJob], list[Block]]:
         """The jobs of the last report, and fio's sums over them."""
         last = self.reports[-1]
         shared = dict_or_empty(last.json_document.get("global options"))
@@ -385,9 +385,9 @@ class _FioReport(Record):
             data_bytes=None if None in data else sum(size or 0 for size in data),
             ramp_s=parse_fio_seconds(options.get("ramp_time", "")),
             asked_s=None
-            if _did_move_whole_size(first)
+            if _did_reach_size_limit(first)
             else parse_fio_seconds(options.get("runtime", "")),
-            paced=any(_has_rate_or_pause(job.options) for job in jobs),
+            paced=any(_has_rate_or_thinktime(job.options) for job in jobs),
             is_phase_of_group=any(is_option_on(job.options.get("group_reporting")) for job in jobs),
             unsteady=next(filter(None, map(_missed_steady_state_text, every.entries)), ""),
             notes=tuple(every.note_texts()),
@@ -430,7 +430,9 @@ class _FioReport(Record):
             name=name or "client",
             details=host,
             bins={
-                way: bins for way in entries.busy_operations if (bins := entries.latency_bins(way))
+                way: bins
+                for way in entries.busy_operations
+                if (bins := entries.merged_latency_bins(way))
             },
             seconds=tuple(self._seconds_between_reports(places, entries)),
             start_ns=(min(starts) + ramp_ms) * NS_PER_MS if known else None,
@@ -458,7 +460,7 @@ class _FioReport(Record):
         for way in final_entries.busy_directions:
             before, ended = (0, 0, 0.0), begin
             for at, entries in dated:
-                now = entries.sum_of_operations(way)
+                now = entries.operation_sums(way)
                 if at > ended and now[0] > before[0]:
                     yield ImportedSecond(
                         way,
@@ -585,14 +587,14 @@ def _bytes_per_kb(options: Mapping[str, str]) -> int:
     return 1000 if options.get("kb_base", "").strip() == "1000" else KB_BASE
 
 
-def _did_move_whole_size(job: _FioJob) -> bool:
+def _did_reach_size_limit(job: _FioJob) -> bool:
     """Whether it did all that it was to do: its run time was only a limit."""
     done = FioEntries(job.entries, job.options).moved_bytes
     size = job.data_bytes
     return size is not None and done >= DONE_SHARE * size * len(job.entries_by_client)
 
 
-def _has_rate_or_pause(options: Mapping[str, str]) -> bool:
+def _has_rate_or_thinktime(options: Mapping[str, str]) -> bool:
     """Whether a rate or a pause holds the load back; 0 is none."""
     return any(
         any(part.strip() not in ("", "0") for part in options.get(name, "").split(","))

@@ -108,22 +108,22 @@ class FioEntries(Record):
             for operation in self.busy_operations
         )
 
-    def latency_bins(self, operation: str) -> dict[int, int]:
+    def merged_latency_bins(self, operation: str) -> dict[int, int]:
         """The latency bins of json+ by our numbers; empty where an entry has none."""
         merged: dict[int, int] = {}
         for block in self._direction_blocks(operation):
-            table = self._block_with_percentiles(block, operation).get("bins")
+            table = self._percentile_block(block, operation).get("bins")
             bins = dict_or_empty(table) or dict_or_empty(
                 self._latency_block(block, operation).get("bins")
             )
             if not bins and _operation_count(block) != 0:
                 return {}
             factor = _latency_unit_ns(block, self.percentile_latency_kind(operation))
-            for place, count in _numbered_bins(bins, factor):
+            for place, count in _renumbered_bins(bins, factor):
                 merged[place] = merged.get(place, 0) + count
         return {place: count for place, count in merged.items() if count}
 
-    def sum_of_operations(self, direction: str) -> tuple[int, int, float]:
+    def operation_sums(self, direction: str) -> tuple[int, int, float]:
         """Operations, bytes, and the sum of all latencies in ns."""
         blocks = self._direction_blocks(direction)
         waited = sum(
@@ -187,7 +187,7 @@ class FioEntries(Record):
     def _latency_block(self, block: Block, operation: str) -> Block:
         return _latency_block_of_kind(block, self.percentile_latency_kind(operation))
 
-    def _block_with_percentiles(self, block: Block, operation: str) -> Block:
+    def _percentile_block(self, block: Block, operation: str) -> Block:
         """The latency under which its percentiles stand."""
         own = self._latency_block(block, operation)
         if self.percentile_latency_kind(operation) == "lat" and not _values_by_percentile(
@@ -251,14 +251,14 @@ class FioEntries(Record):
             {
                 rank: value * _latency_unit_ns(block, kind)
                 for rank, value in _values_by_percentile(
-                    dict_or_empty(self._block_with_percentiles(block, operation).get("percentile"))
+                    dict_or_empty(self._percentile_block(block, operation).get("percentile"))
                 ).items()
             }
             for block in self._direction_blocks(operation)
         ]
         if len(own) == 1:
             return tuple(sorted(own[0].items()))
-        bins = self.latency_bins(operation)
+        bins = self.merged_latency_bins(operation)
         if not bins:
             return ()
         merged = Histogram(dense_counts(list(bins), list(bins.values())))
@@ -369,7 +369,7 @@ def _values_by_percentile(percentile: Block) -> dict[float, float]:
     }
 
 
-def _numbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
+def _renumbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
     """Each bin by our number with its count; before 2.99 fio numbers its own, in microseconds."""
     for text, counted in bins.items():
         count = max(rounded_number(counted) or 0, 0)

@@ -20,10 +20,10 @@ from iolab.importers.job_draft import (
     VALUE_CHARACTERS,
     Duration,
     JobDraft,
-    block_or_default,
+    block_bytes_or_default,
     bssplit_text,
-    size_in_whole_blocks,
     size_text,
+    whole_block_size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, bssplit_percent_total
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, Access
@@ -370,7 +370,7 @@ def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
         job.add_note(option, f"changed: {file_bytes} bytes for each of {parts} parts of it")
     job.workload_keys |= {
         "bs": size_text(block),
-        "filesize": size_in_whole_blocks(job, option, file_bytes, block),
+        "filesize": whole_block_size_text(job, option, file_bytes, block),
     }
     if count > 1:
         job.workload_keys["files"] = count
@@ -411,7 +411,7 @@ def _take_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     if ranges is not None:
         if text is not None:
             job.add_note(f"bs={text}", "not needed: bsrange has the sizes")
-        return _smallest_of_range(job, ranges, base)
+        return _smallest_block_bytes(job, ranges, base)
     if text is None:
         return DEFAULT_BLOCK_BYTES
     values = [_parse_size(value or "4k", base) for value in _values_by_direction(text, "4k")]
@@ -420,7 +420,7 @@ def _take_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     if direction is None and values[0] != values[1] and count is not None:
         reason = f"changed: {size_text(count)}, one size for reads and writes"
         job.add_note(f"bs={text}", f"{reason}; or write them as fio's bssplit")
-    block = block_or_default(job, f"bs={text}", count)
+    block = block_bytes_or_default(job, f"bs={text}", count)
     if block == count:
         _note_decimal_unit(job, f"bs={text}", text, count, base)
     return block
@@ -449,12 +449,14 @@ def _convert_bssplit(job: JobDraft, split: str, base: int) -> int | None:
     return min(sizes)
 
 
-def _smallest_of_range(job: JobDraft, ranges: str, base: int) -> int:
+def _smallest_block_bytes(job: JobDraft, ranges: str, base: int) -> int:
     values = [part.strip() for part in ranges.split(",")]
     own = values[min(_single_direction_index(job) or 0, len(values) - 1)]
     ends = [_parse_size(end, base) for end in re.split("[-:]", own)]
     sizes = [end for end in ends if end]
-    block = block_or_default(job, f"bsrange={ranges}", min(sizes) if len(sizes) == 2 else None)
+    block = block_bytes_or_default(
+        job, f"bsrange={ranges}", min(sizes) if len(sizes) == 2 else None
+    )
     if len(set(sizes)) > 1 or len(set(values)) > 1:
         reason = f"changed: {size_text(block)}, one size; or write bs as a list, or fio's bssplit"
         job.add_note(f"bsrange={ranges}", reason)

@@ -122,10 +122,13 @@ def _seconds_from_averaged_logs(
 ) -> Iterator[ImportedSecond]:
     """Windows of logs that have averages: values of all jobs are added, latencies averaged."""
     window = _window_ms(rates)
-    iops, kib = _sum_by_window(rates, window), _sum_by_window(moved, _window_ms(moved))
+    iops, kib = (
+        _figure_sums_by_window(rates, window),
+        _figure_sums_by_window(moved, _window_ms(moved)),
+    )
     total, number = (
-        _sum_by_window(waits, _window_ms(waits)),
-        _sum_by_window(waits, _window_ms(waits), lambda _: 1),
+        _figure_sums_by_window(waits, _window_ms(waits)),
+        _figure_sums_by_window(waits, _window_ms(waits), lambda _: 1),
     )
     for (way, end), rate in sorted(iops.items(), key=lambda row: row[0][1]):
         mean = total.get((way, end), 0.0) / max(number.get((way, end), 1.0), 1.0) * lat_unit_ns
@@ -155,10 +158,10 @@ def _seconds_from_per_io_logs(
     )
     each = rates or waits
     counts, sizes = (
-        _sum_by_window(each, window, lambda _: 1),
-        _sum_by_window(each, window, lambda row: row.size),
+        _figure_sums_by_window(each, window, lambda _: 1),
+        _figure_sums_by_window(each, window, lambda row: row.size),
     )
-    waited = _sum_by_window(waits, window)
+    waited = _figure_sums_by_window(waits, window)
     for (way, end), count in sorted(counts.items(), key=lambda row: row[0][1]):
         yield ImportedSecond(
             way,
@@ -193,7 +196,7 @@ def _log_rows(
     """The lines of each log, its times from when the job began; none where a line is of no log."""
     every: list[list[_LogRow]] = []
     for log in logs:
-        numbers = _numbers_of_lines(folder, log, max_columns=_COLUMNS)
+        numbers = _parse_log_lines(folder, log, max_columns=_COLUMNS)
         rows = [
             _LogRow(row[0], row[1], _DIRECTIONS[row[2]], row[3] if len(row) > 3 else 0)
             for row in numbers
@@ -210,7 +213,7 @@ def _log_rows(
     return [rows for rows in every if rows]
 
 
-def _numbers_of_lines(
+def _parse_log_lines(
     folder: ImportFolder, log: ForeignFile, *, max_columns: int | None = None
 ) -> list[list[int]]:
     """The first numbers of each line; nothing of a log with a line of something else."""
@@ -227,7 +230,7 @@ def _numbers_of_lines(
     return rows
 
 
-def _sum_by_window(
+def _figure_sums_by_window(
     logs: Sequence[Sequence[_LogRow]],
     window: int,
     figure: Callable[[_LogRow], float] = lambda row: row.value,
@@ -256,7 +259,7 @@ def _merged_bins(folder: ImportFolder, files: Sequence[ForeignFile]) -> dict[str
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
     for file in files:
-        for row in _numbers_of_lines(folder, file):
+        for row in _parse_log_lines(folder, file):
             bins = row[3:]
             if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_DIRECTIONS):
                 return {}

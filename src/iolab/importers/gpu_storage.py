@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
 from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun, headline_for_block_size
-from iolab.importers.summaries import LOG_PREFIX, printed_figures, run_of_summary, scaled_number
+from iolab.importers.summaries import LOG_PREFIX, printed_figures, scaled_number, summary_row_run
 from iolab.units import GIB, NS_PER_US
 
 KIB: Final = 1024
@@ -111,7 +111,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
         "IOSize (KiB)": match["block"],
         "DataSetSize (KiB)": match["size"] or "",
     }
-    return run_of_summary(
+    return summary_row_run(
         details,
         f"gdsio {match['type'].lower()}",
         (file, line),
@@ -199,7 +199,7 @@ def _nixl_run(
         "batch size": row.get("Batch Size", ""),
         **settings,
     }
-    return run_of_summary(
+    return summary_row_run(
         details,
         f"nixlbench {operation or 'transfers'}",
         (file, line),

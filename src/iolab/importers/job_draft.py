@@ -77,7 +77,7 @@ class NamedJob(Record):
     options: dict[str, str]
 
 
-def size_in_whole_blocks(job: JobDraft, option: str, count: int, block: int) -> str:
+def whole_block_size_text(job: JobDraft, option: str, count: int, block: int) -> str:
     """A file's size in whole blocks, the largest that fits."""
     fitting = max(count // block, 1) * block
     if fitting != count:
@@ -85,7 +85,7 @@ def size_in_whole_blocks(job: JobDraft, option: str, count: int, block: int) -> 
     return size_text(fitting)
 
 
-def block_or_default(job: JobDraft, option: str, count: int | None) -> int:
+def block_bytes_or_default(job: JobDraft, option: str, count: int | None) -> int:
     """The size of a block where it is one, else 4 KiB with a note."""
     if count is not None and count >= SECTOR_BYTES and count % SECTOR_BYTES == 0:
         return count

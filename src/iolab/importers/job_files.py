@@ -87,7 +87,7 @@ def draft_study(study_id: str, file_name: str, text: str) -> StudyDraft:
 def _study_from_jobs(
     study_id: str, file_name: str, jobs: Sequence[JobDraft], file_notes: Sequence[OptionNote]
 ) -> StudyDraft:
-    notes = [*_notes_by_jobs(jobs), *file_notes]
+    notes = [*_merged_notes(jobs), *file_notes]
     able = [job for job in jobs if job.workload_keys]
     if not able:
         reasons = [note for note in notes if _IS_LOST.search(note.reason)][:REASONS_MAX]
@@ -147,7 +147,7 @@ def _longest_duration_and_notes(
     return text, [OptionNote(ALL_JOBS, option, reason)]
 
 
-def _notes_by_jobs(jobs: Sequence[JobDraft]) -> Iterator[OptionNote]:
+def _merged_notes(jobs: Sequence[JobDraft]) -> Iterator[OptionNote]:
     """Every note once, with all jobs that it is about."""
     about: dict[tuple[str, str], list[str]] = {}
     for job in jobs:

@@ -189,7 +189,7 @@ def _start_time_ns(text: str) -> int | None:
 def _run_with_seconds(run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
     (client,) = run.clients
     operation = run.operation_names[0]
-    own = tuple(_second_of_operation(operation, second) for second in seconds)
+    own = tuple(_second_for_operation(operation, second) for second in seconds)
     return replace(run, clients=(replace(client, seconds=own),))
 
 
@@ -259,7 +259,7 @@ def _benchmark_run(
     )
 
 
-def _second_of_operation(operation: str, second: ImportedSecond) -> ImportedSecond:
+def _second_for_operation(operation: str, second: ImportedSecond) -> ImportedSecond:
     return ImportedSecond(operation, second.end_ns, second.span_ns, second.count, second.bytes)
 
 

@@ -38,7 +38,7 @@ class UnreadLines(Record):
     reason: str
 
     @property
-    def place_text(self) -> str:
+    def location_text(self) -> str:
         """Where they are."""
         last = f"-{self.last_line}" if self.last_line > self.first_line else ""
         return f"{self.file}, line{'s' if last else ''} {self.first_line}{last}"
@@ -46,14 +46,14 @@ class UnreadLines(Record):
     @property
     def message(self) -> str:
         """Where they are, and why they are left out."""
-        return f"{self.place_text}: {self.reason}"
+        return f"{self.location_text}: {self.reason}"
 
 
 def left_out_line_messages(entries: Sequence[UnreadLines]) -> list[str]:
     """A sentence for each reason, with the places that it is of."""
     places: dict[str, list[str]] = {}
     for entry in entries:
-        places.setdefault(entry.reason, []).append(entry.place_text)
+        places.setdefault(entry.reason, []).append(entry.location_text)
     return [f"{_places_text(every)}: {reason}" for reason, every in places.items()]
 
 

@@ -202,7 +202,7 @@ def client_spans_ns(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
     )
 
 
-def shortest_measured_s(view: ImportedView) -> float | None:
+def shortest_client_s(view: ImportedView) -> float | None:
     """The least time that any client was measured; None where none is told."""
     seconds = [
         max(spans)

@@ -40,7 +40,7 @@ _SECRET: Final = re.compile(
 )
 
 
-def request_operation(name: str) -> str:
+def request_operation_key(name: str) -> str:
     """The key of an operation; of one that is not known by its own name."""
     own = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return REQUEST_OPERATIONS.get(name.upper(), f"object_{own or 'other'}")
@@ -64,7 +64,7 @@ def group_by_overlap(spans: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     groups: list[tuple[list[str], tuple[int, int]]] = []
     for name, span in sorted(spans.items(), key=lambda item: item[1]):
         for place, (names, joint) in enumerate(groups):
-            if _is_one_phase(span, joint):
+            if _do_spans_overlap(span, joint):
                 groups[place] = (
                     [*names, name],
                     (min(span[0], joint[0]), max(span[1], joint[1])),
@@ -75,13 +75,13 @@ def group_by_overlap(spans: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     return [names for names, _ in groups]
 
 
-def _is_one_phase(first: tuple[int, int], second: tuple[int, int]) -> bool:
+def _do_spans_overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
     common = min(first[1], second[1]) - max(first[0], second[0])
     shorter = min(first[1] - first[0], second[1] - second[0])
     return common > 0 and common >= OVERLAP_SHARE * shorter
 
 
-def load_name(tool: str, operations: Sequence[str]) -> str:
+def request_load_name(tool: str, operations: Sequence[str]) -> str:
     """What a run did, as its name: `warp get put`."""
     kinds = sorted(operation.removeprefix("object_").replace("_", " ") for operation in operations)
     return f"{tool} {' '.join(kinds)}"

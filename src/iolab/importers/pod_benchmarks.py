@@ -154,7 +154,7 @@ def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignR
     runs = list(FioImporter().read(file, folder))
     document, first, last = _first_json_value(file)
     file.line_coverage.mark_read(first, last)
-    _mark_matching(file, _KUBESTR_PROGRESS)
+    _mark_progress_lines(file, _KUBESTR_PROGRESS)
     results = [dict_or_empty(item).get("Raw") for item in _as_list(document)]
     raw = next((dict_or_empty(item) for item in results if dict_or_empty(item)), {})
     storage_class = dict_or_empty(raw.get("storageClass"))
@@ -220,7 +220,7 @@ def _with_job_file(
 
 
 def _kubestr_text_runs(file: ForeignFile) -> list[ForeignRun]:
-    _mark_matching(file, _KUBESTR_PROGRESS)
+    _mark_progress_lines(file, _KUBESTR_PROGRESS)
     runs: list[ForeignRun] = []
     before = 1
     for section in split_into_sections(file, re.compile(r"^\s*FIO version - ")):
@@ -242,7 +242,7 @@ def _kubestr_text_section_runs(
 ) -> list[ForeignRun]:
     account = section.file.line_coverage
     version, shared = "", {}
-    jobs: list[_TextJob] = []
+    jobs: list[_KubestrTextJob] = []
     for number, line in section.numbered_lines:
         words = _options_in_line(line)
         plain = _TERMINAL_COLOUR.sub("", line).strip()
@@ -253,7 +253,7 @@ def _kubestr_text_section_runs(
         elif plain.startswith("JobName:"):
             # kubestr names jobs by fio's option `name`, which few job files have.
             name = plain.removeprefix("JobName:").strip()
-            jobs.append(_TextJob(name or f"job {len(jobs) + 1}", number))
+            jobs.append(_KubestrTextJob(name or f"job {len(jobs) + 1}", number))
         elif jobs and plain.startswith("blocksize="):
             jobs[-1].options.update(
                 {_KUBESTR_OPTION_NAMES.get(key, key): value for key, value in words.items()}
@@ -297,7 +297,7 @@ def _options_in_line(line: str) -> dict[str, str]:
     return {key: value for key, _, value in pairs if key and value}
 
 
-class _TextJob:
+class _KubestrTextJob:
     """A job of kubestr's text, as far as it was read."""
 
     def __init__(self, name: str, line: int) -> None:
@@ -308,7 +308,7 @@ class _TextJob:
 
 
 def _kubestr_text_run(
-    section: OutputSection, job: _TextJob, settings: Mapping[str, str], version: str
+    section: OutputSection, job: _KubestrTextJob, settings: Mapping[str, str], version: str
 ) -> ForeignRun:
     figures = []
     for way, row in job.rows.items():
@@ -345,7 +345,7 @@ class KbenchImporter:
         """The figures of every summary."""
         del folder
         runs: list[ForeignRun] = []
-        _mark_matching(file, _KBENCH_PROGRESS)
+        _mark_progress_lines(file, _KBENCH_PROGRESS)
         for section in split_into_sections(file, _KBENCH):
             runs += _kbench_runs(section)
         if not runs:
@@ -443,7 +443,7 @@ class DbenchImporter:
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The tests of every log, or the figures of its summary where it holds no more."""
         folder.mark_used(file)
-        _mark_matching(file, _DBENCH_PROGRESS)
+        _mark_progress_lines(file, _DBENCH_PROGRESS)
         sections = split_into_sections(file, _DBENCH_TEST)
         runs = [run for section in sections for run in _dbench_test_runs(section)]
         is_whole = bool(runs)
@@ -673,7 +673,7 @@ def _summary_run(
     )
 
 
-def _mark_matching(file: ForeignFile, pattern: re.Pattern[str]) -> None:
+def _mark_progress_lines(file: ForeignFile, pattern: re.Pattern[str]) -> None:
     """Lines in which a program says how far it is, and which hold no result."""
     for number, line in enumerate(file.lines, start=1):
         if pattern.fullmatch(_TERMINAL_COLOUR.sub("", line)):

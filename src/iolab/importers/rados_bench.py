@@ -11,7 +11,7 @@ import msgspec
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
 from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun, headline_for_block_size
 from iolab.importers.sections import split_into_sections
-from iolab.importers.summaries import printed_figures, run_of_summary, scaled_number
+from iolab.importers.summaries import printed_figures, scaled_number, summary_row_run
 from iolab.record import DECODE_ERRORS
 from iolab.units import MIB, NS_PER_S
 
@@ -59,8 +59,12 @@ class RadosBenchImporter:
     def recognises(self, file: ForeignFile) -> bool:
         """By the line of its time, and one of its operations."""
         head = file.utf8_bytes
-        return _has_names(head, b"Total time run", (b"Total writes made", b"Total reads made")) or (
-            _has_names(head, b'"total_time_run"', (b'"total_writes_made"', b'"total_reads_made"'))
+        return _has_time_and_count(
+            head, b"Total time run", (b"Total writes made", b"Total reads made")
+        ) or (
+            _has_time_and_count(
+                head, b'"total_time_run"', (b'"total_writes_made"', b'"total_reads_made"')
+            )
         )
 
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
@@ -80,7 +84,7 @@ class RadosBenchImporter:
                     totals[figure[1]] = figure[2]
                     file.line_coverage.mark_read(number)
             # What stands before the totals of this section is in the one before it.
-            concurrent = _CONCURRENT.search(_text_before(file, line))
+            concurrent = _CONCURRENT.search(_invocation_text_before(file, line))
             if "Total time run" in totals:
                 runs.append(_run_of_totals(file, line, totals, concurrent[1] if concurrent else ""))
         if not runs:
@@ -95,11 +99,11 @@ def _mark_progress_lines(file: ForeignFile) -> None:
             file.line_coverage.mark_read(number)
 
 
-def _has_names(content: bytes, time: bytes, counts: Sequence[bytes]) -> bool:
+def _has_time_and_count(content: bytes, time: bytes, counts: Sequence[bytes]) -> bool:
     return time in content and any(count in content for count in counts)
 
 
-def _text_before(file: ForeignFile, line: int) -> str:
+def _invocation_text_before(file: ForeignFile, line: int) -> str:
     """The lines of the same invocation before its totals."""
     lines = file.lines[: line - 1]
     start = next(
@@ -171,7 +175,7 @@ def _run_of_totals(
         "object size": totals.get("Object size", ""),
         "concurrent ops": concurrent,
     }
-    return run_of_summary(
+    return summary_row_run(
         details,
         f"rados bench {operation}",
         (file, line),

@@ -16,7 +16,7 @@ from iolab.report.brief import LatencyCurves, LoadReport
 from iolab.report.charts.run_series import latency_curve, throughput_and_latency_panels
 from iolab.report.charts.series import LatencyCurve, Panel, RunAnchors, TimeGrid
 from iolab.report.numbers import DASH
-from iolab.report.runs import all_runs_table
+from iolab.report.runs import runs_table
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.report.terminal import Screen
@@ -99,7 +99,7 @@ class ImportedReport(SingleFigureReport):
         }
         shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in with_value]
         shown += _operation_latencies(study, results, with_value)
-        return all_runs_table("Every run", study, results, shown, anchors)
+        return runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the files tell of each job's options."""

@@ -42,7 +42,7 @@ from iolab.importers.files import (
     ForeignFile,
     RunWithFiles,
     printable_name,
-    valid_host_name,
+    sanitized_host_name,
 )
 from iolab.importers.foreign_run import ForeignRun, ImportedClient, ImportedJob
 from iolab.importers.object_requests import ENDPOINT_OPTIONS, redact_secrets
@@ -285,7 +285,7 @@ def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]
     """The clients' names, each once."""
     names: dict[str, None] = {}
     for client in clients:
-        base = valid_host_name(client.name)
+        base = sanitized_host_name(client.name)
         tries = (base, *(f"{base}-{count}" for count in range(2, len(clients) + 2)))
         names[next(attempt for attempt in tries if attempt not in names)] = None
     return tuple(names)
@@ -467,7 +467,7 @@ def write_imported_session(
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.
     moment = measured if 0 < measured < now else now
-    with _errors_without_resume():
+    with _errors_with_import_hint():
         writer = SessionWriter.create(
             directory,
             session.study,
@@ -477,7 +477,7 @@ def write_imported_session(
             clock=lambda: moment,
         )
     try:
-        with _errors_without_resume(), writer:
+        with _errors_with_import_hint(), writer:
             writer.record_start({}, "none")
             kept: set[Path] = set()
             for placed in session.runs:
@@ -496,7 +496,7 @@ def write_imported_session(
 
 
 @contextmanager
-def _errors_without_resume() -> Iterator[None]:
+def _errors_with_import_hint() -> Iterator[None]:
     """Errors of the disk whose hint is to import again: nothing is left that could be resumed."""
     try:
         yield

@@ -35,7 +35,7 @@ def scaled_number(text: str | None, factor: float) -> float | None:
     return None if number is None else number * factor
 
 
-def run_of_summary(
+def summary_row_run(
     details: ImportedRun,
     name: str,
     place: tuple[ForeignFile, int],

@@ -25,10 +25,10 @@ from iolab.importers.job_draft import (
     Duration,
     JobDraft,
     OptionNote,
-    block_or_default,
+    block_bytes_or_default,
     bssplit_text,
-    size_in_whole_blocks,
     size_text,
+    whole_block_size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.text import excerpt
@@ -265,7 +265,7 @@ def _jobs_of_run_definition(
         return
     options = dict(run.options)
     names = options.pop("wd", "")
-    workloads = _definitions_by_names(names, by_kind["wd"])
+    workloads = _matching_definitions(names, by_kind["wd"])
     if not names and "sd" in options:
         workloads = [_Definition("wd", "default")]
     if not workloads:
@@ -282,7 +282,7 @@ def _jobs_of_run_definition(
             job.add_note(f"wd={names}", f"{reason} other")
         own = {**workload.options, **options}
         disks = own.pop("sd", "")
-        storages = _definitions_by_names(disks, by_kind["sd"])
+        storages = _matching_definitions(disks, by_kind["sd"])
         used_names |= {f"sd={storage.name}" for storage in storages}
         if not storages:
             job.refuse_job(str(run), f"there is no sd={disks}")
@@ -313,7 +313,7 @@ def _note_storage_differences(job: JobDraft, storages: Sequence[_Definition]) ->
                 job.add_note(f"{other.name} {option}={values[1]}", reason)
 
 
-def _definitions_by_names(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
+def _matching_definitions(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
     """Those that a list of names, beginnings with `*` and ranges `sd1-sd4` is about."""
     found: dict[str, _Definition] = {}
     for name in names.strip("()").split(","):
@@ -386,7 +386,9 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
             job.add_note(f"xfersize={text}", "not needed: forxfersize has the sizes")
         values = _loop_values(loop)
         if values:
-            blocks = [block_or_default(job, f"forxfersize={loop}", int(value)) for value in values]
+            blocks = [
+                block_bytes_or_default(job, f"forxfersize={loop}", int(value)) for value in values
+            ]
             blocks = list(dict.fromkeys(blocks))
             texts = [size_text(block) for block in blocks]
             job.workload_keys["bs"] = texts if len(texts) > 1 else texts[0]
@@ -404,7 +406,7 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
         )
     elif len(sizes) > 1:
         block = _convert_size_shares(job, text)
-    block = block_or_default(job, f"xfersize={text}", block)
+    block = block_bytes_or_default(job, f"xfersize={text}", block)
     job.workload_keys["bs"] = size_text(block)
     return block
 
@@ -430,7 +432,7 @@ def _convert_file_size(job: JobDraft, options: dict[str, str], block: int) -> No
         )
         size = FILE_BYTES
     job.workload_keys |= {
-        "filesize": size_in_whole_blocks(job, f"size={text}", size, block),
+        "filesize": whole_block_size_text(job, f"size={text}", size, block),
         "numjobs": 1,
     }
 

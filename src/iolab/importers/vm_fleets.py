@@ -16,7 +16,7 @@ from iolab.importers.files import (
     parse_number,
 )
 from iolab.importers.foreign_run import MIXED, Figures, ForeignRun, ImportedRun
-from iolab.importers.summaries import printed_figures, run_of_summary, scaled_number
+from iolab.importers.summaries import printed_figures, scaled_number, summary_row_run
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_MS
 
@@ -124,7 +124,7 @@ def _hci_run(
     settings = {"VMs": values.get("VMs", ""), "Datastore": names.get("Datastore", "")}
     if "Run Def" in names:
         settings["Run Def"] = names["Run Def"]
-    return run_of_summary(
+    return summary_row_run(
         details,
         f"HCIBench {name}",
         (file, line),
@@ -211,7 +211,7 @@ def _fleet_run(
     cutoff = values.get("CutoffType", "No")
     if cutoff not in ("No", ""):
         notes += (f"VMFleet ended the search here: {excerpt(cutoff, 60)}",)
-    return run_of_summary(
+    return summary_row_run(
         ImportedRun(tool="VMFleet", version="", files=(file.name,), notes=notes),
         values.get("RunLabel") or "VMFleet",
         (file, line),

@@ -29,7 +29,7 @@ from iolab.importers.files import (
     broken_table_error,
     dict_or_empty,
     finite_number,
-    valid_host_name,
+    sanitized_host_name,
 )
 from iolab.importers.foreign_run import (
     Figures,
@@ -43,8 +43,8 @@ from iolab.importers.object_requests import (
     SECRET_OPTIONS,
     group_by_overlap,
     headline_for_object_size,
-    load_name,
-    request_operation,
+    request_load_name,
+    request_operation_key,
 )
 from iolab.text import excerpt
 from iolab.units import NS_PER_MS, NS_PER_S
@@ -142,7 +142,7 @@ class WarpLogImporter:
                 folder.mark_used(twin)
         log = _read_log(file)
         spans = {
-            operation: _joint_span(log.requests_of_operations(operation))
+            operation: _joint_span_ns(log.requests_of_operations(operation))
             for operation in dict.fromkeys(operation for _, operation in log.requests)
         }
         if not spans:
@@ -216,13 +216,13 @@ def _add_request(
     if len(row) < len(columns):
         return "This request has fewer columns than the heading: it was cut short."
     cells = {name: row[place] for name, place in columns.items()}
-    start, end = _moment_ns(cells["start"], seconds), _moment_ns(cells["end"], seconds)
+    start, end = _parse_time_ns(cells["start"], seconds), _parse_time_ns(cells["end"], seconds)
     size = cells["bytes"]
     if start is None or end is None or not size.isdecimal() or len(size) > 18:
         return "This request has no time or no size."
     if end < start:
         return "This request ends before it begins."
-    client, operation = cells.get("client_id", ""), request_operation(cells["op"])
+    client, operation = cells.get("client_id", ""), request_operation_key(cells["op"])
     own = log.requests.setdefault((client, operation), _Requests())
     thread = cells.get("thread", "")
     log.threads.setdefault(client, set()).add(thread)
@@ -237,8 +237,8 @@ def _add_request(
         return ""
     own.starts.append(start)
     own.ends.append(end)
-    own.first_bytes.append(_moment_ns(cells.get("first_byte", ""), seconds))
-    own.last_bytes.append(_moment_ns(cells.get("last_byte", ""), seconds))
+    own.first_bytes.append(_parse_time_ns(cells.get("first_byte", ""), seconds))
+    own.last_bytes.append(_parse_time_ns(cells.get("last_byte", ""), seconds))
     own.bytes += int(size)
     log.sizes.setdefault(operation, set())
     if len(log.sizes[operation]) <= 1:
@@ -246,7 +246,7 @@ def _add_request(
     return ""
 
 
-def _moment_ns(text: str, seconds: dict[tuple[str, str], int]) -> int | None:
+def _parse_time_ns(text: str, seconds: dict[tuple[str, str], int]) -> int | None:
     """A moment with its nanoseconds; `seconds` has those that were seen before."""
     match = _MOMENT.fullmatch(text)
     if match is None:
@@ -261,14 +261,14 @@ def _moment_ns(text: str, seconds: dict[tuple[str, str], int]) -> int | None:
     return whole * NS_PER_S + int((match[2] or "0").ljust(9, "0"))
 
 
-def _joint_span(requests: Sequence[_Requests]) -> tuple[int, int]:
+def _joint_span_ns(requests: Sequence[_Requests]) -> tuple[int, int]:
     """When the first of them began and the last one ended."""
     return min(each.first_start for each in requests), max(each.last_end for each in requests)
 
 
 def _run_of_log(file: ForeignFile, log: _Log, operations: Sequence[str]) -> ForeignRun:
     names = dict.fromkeys(client for client, operation in log.requests if operation in operations)
-    clients = [_client_of_log(file, log, name, operations) for name in names]
+    clients = [_imported_client(file, log, name, operations) for name in names]
     tool = "s3dlio" if log.has_hashed_threads else "warp"
     sizes = set().union(*(log.sizes.get(operation, set()) for operation in operations))
     asked = _command_settings(log.command)
@@ -286,7 +286,7 @@ def _run_of_log(file: ForeignFile, log: _Log, operations: Sequence[str]) -> Fore
     if any(map(_has_ends_as_first_bytes, log.requests_of_operations(*operations))):
         notes.append("first bytes are not told: the log has the end of a request in their place")
     return ForeignRun(
-        name=load_name(tool, operations),
+        name=request_load_name(tool, operations),
         details=ImportedRun(tool=tool, version="", files=(file.name,), notes=tuple(notes)),
         clients=tuple(clients),
         settings=tuple(asked.items()),
@@ -297,7 +297,7 @@ def _run_of_log(file: ForeignFile, log: _Log, operations: Sequence[str]) -> Fore
     )
 
 
-def _client_of_log(
+def _imported_client(
     file: ForeignFile, log: _Log, name: str, operations: Sequence[str]
 ) -> ImportedClient:
     own = {
@@ -305,7 +305,7 @@ def _client_of_log(
         for operation in operations
         if (name, operation) in log.requests
     }
-    start, end = _joint_span(list(own.values()))
+    start, end = _joint_span_ns(list(own.values()))
     seconds = (end - start) / NS_PER_S or None
     figures: list[Figures] = []
     bins: dict[str, dict[int, int]] = {}
@@ -333,7 +333,7 @@ def _client_of_log(
         errors=tuple(f"{text} ({count} times)" for text, count in log.errors.get(name, {}).items()),
     )
     return ImportedClient(
-        valid_host_name(name) if name else "all-requests",
+        sanitized_host_name(name) if name else "all-requests",
         host,
         bins=bins,
         seconds=tuple(_seconds_of_requests(own, start, end)),
@@ -442,8 +442,8 @@ def _runs_of_document(
     seconds: dict[tuple[str, str], int] = {}
     spans = {
         name: (
-            _moment_ns(str(part.get("start_time")), seconds) or 0,
-            _moment_ns(str(part.get("end_time")), seconds) or 0,
+            _parse_time_ns(str(part.get("start_time")), seconds) or 0,
+            _parse_time_ns(str(part.get("end_time")), seconds) or 0,
         )
         for name, part in parts.items()
     }
@@ -470,7 +470,7 @@ def _run_of_document(
     for name, part in parts.items():
         windows = list(_request_windows(part))
         sizes |= {size for window in windows if (size := finite_number(window.get("obj_size")))}
-        figures += _figures_of_part(request_operation(name), part, windows)
+        figures += _figures_of_part(request_operation_key(name), part, windows)
     if any(figure.failed for figure in figures):
         notes.append("warp counts failed requests as done: they and their bytes were taken off")
     asked = _command_settings(str(document.get("commandline") or ""))
@@ -479,7 +479,7 @@ def _run_of_document(
     endpoints = max(len(each) for each in hosts if isinstance(each, list | dict)) if hosts else 0
     asked["endpoints"] = str(endpoints)
     in_flight = max(finite_number(part.get("concurrency")) or 0 for part in parts.values())
-    operations = [request_operation(name) for name in parts]
+    operations = [request_operation_key(name) for name in parts]
     begin = min(spans[name][0] for name in parts)
     end = max(spans[name][1] for name in parts)
     errors = dict.fromkeys(
@@ -494,7 +494,7 @@ def _run_of_document(
         time_step_ns=1.0,
     )
     return ForeignRun(
-        name=load_name("warp", operations),
+        name=request_load_name("warp", operations),
         details=ImportedRun(
             tool="warp",
             version=excerpt(str(document.get("warp_version") or ""), NAME_CHARACTERS),
@@ -632,7 +632,7 @@ def _seconds_of_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[Import
             rate = finite_number(own.get("obj_per_sec")) or 0.0
             moved = finite_number(own.get("bytes_per_sec")) or 0.0
             yield ImportedSecond(
-                request_operation(name),
+                request_operation_key(name),
                 (place + 1) * span,
                 span,
                 round(rate * span / NS_PER_S),

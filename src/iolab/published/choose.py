@@ -195,7 +195,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
             currency="",
             points=tuple(_printed_peak_points(table)),
         )
-        for table in published.tables_of_array("configuration")
+        for table in published.array_tables("configuration")
     )
 
 
@@ -302,7 +302,7 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     cost = _scaled_cost(offer, nodes)
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
-    by_mean = None if nodes is None else _largest_node_count(parts, offer, by_mean=True)
+    by_mean = None if nodes is None else _max_required_nodes(parts, offer, by_mean=True)
     return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean)
 
 
@@ -375,16 +375,17 @@ def _rate_result(
             for limit in limits
         ):
             return _unknown_result(name, "its latencies are not known")
-        missed = _missed_status(need.workload, offer)
+        missed = _unmet_status(need.workload, offer)
         return RequirementResult(name, "no place keeps the latency", missed, missed)
     best = max(kept, key=lambda point: _lowest_rate(point.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
     sure = _lowest_rate(metric)
     certain = _worst_status(
-        _certainty_status(best, figure) for figure in (metric, *_limited_latencies(best, limits))
+        _figure_trust_status(best, figure)
+        for figure in (metric, *_latencies_with_limit(best, limits))
     )
-    as_is = _status_of_figure(
+    as_is = _requirement_status_by_figure(
         certain,
         need.workload,
         offer,
@@ -424,8 +425,8 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
     best = min(candidates, key=lambda point: _highest_latency(point.latencies[need.metric]))
     metric = best.latencies[need.metric]
     most = _highest_latency(metric)
-    certain = _certainty_status(best, metric)
-    answer = _status_of_figure(
+    certain = _figure_trust_status(best, metric)
+    answer = _requirement_status_by_figure(
         certain,
         need.workload,
         offer,
@@ -463,7 +464,7 @@ def _latency_text(metric: Metric, most_ns: float) -> str:
     return text if text == most else f"{text}, at most {most}"
 
 
-def _status_of_figure(
+def _requirement_status_by_figure(
     certain: RequirementStatus,
     workload: str,
     offer: Offer,
@@ -479,10 +480,10 @@ def _status_of_figure(
         return certain
     if meets_by_value:
         return _worst_status((RequirementStatus.LIKELY, certain))
-    return _missed_status(workload, offer)
+    return _unmet_status(workload, offer)
 
 
-def _missed_status(workload: str, offer: Offer) -> RequirementStatus:
+def _unmet_status(workload: str, offer: Offer) -> RequirementStatus:
     """Of a requirement that no usable point meets: a point that is lost may be one that does."""
     lost = workload in offer.lost_workloads
     return RequirementStatus.UNKNOWN if lost else RequirementStatus.NO
@@ -502,7 +503,9 @@ def _latency_limit_status(point: OfferedPoint, limit: MaximumLatency) -> Require
     )
 
 
-def _limited_latencies(point: OfferedPoint, limits: Sequence[MaximumLatency]) -> Iterator[Metric]:
+def _latencies_with_limit(
+    point: OfferedPoint, limits: Sequence[MaximumLatency]
+) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
     return (point.latencies[limit.metric] for limit in limits)
 
@@ -519,7 +522,7 @@ def _highest_latency(metric: Metric) -> float:
     return metric.high if metric.high is not None else metric.value
 
 
-def _certainty_status(point: OfferedPoint, metric: Metric) -> RequirementStatus:
+def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementStatus:
     """Sure is a valid result with an interval of chance; rounding alone tells of none.
 
     An interval that one run has by the spread of other points tells nothing of its own repeats.
@@ -554,10 +557,10 @@ def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> i
     """Enough for every part; None where the offer's are not known or one can never be met."""
     if not offer.nodes or any(part.status_when_scaled is RequirementStatus.NO for part in parts):
         return None
-    return _largest_node_count(parts, offer, by_mean=False)
+    return _max_required_nodes(parts, offer, by_mean=False)
 
 
-def _largest_node_count(
+def _max_required_nodes(
     parts: Sequence[RequirementResult], offer: Offer, *, by_mean: bool
 ) -> int | None:
     """What the part that takes most nodes takes, those of the offer where none asks for any."""

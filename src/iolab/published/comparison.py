@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, worst_level
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, key_text
 from iolab.published.recomputed import (
@@ -129,7 +129,7 @@ def _memory_text(facts: HostFacts) -> str:
 
 def _port_speed_texts(brief: Brief) -> Iterator[str]:
     ports = (
-        nic for facts in brief.facts.values() for nic in facts.nics if nic.up and nic.has_device
+        nic for facts in brief.facts.values() for nic in facts.nics if nic.up and nic.has_hardware
     )
     yield from (f"{nic.speed_mbit_s / 1000:g} Gbit/s" for nic in ports if nic.speed_mbit_s)
 
@@ -144,9 +144,9 @@ def _target_disk_models(brief: Brief) -> Iterator[str]:
 def _job_option_describer(key: str, show: Callable[[Any], str]) -> _Describer:
     """What the jobs say under a key of a study file, of those that know it."""
     return lambda brief: (
-        show(workload.job.study_keys[key])
+        show(workload.job.study_values_by_key[key])
         for workload in brief.study.workloads
-        if key in workload.job.study_keys
+        if key in workload.job.study_values_by_key
     )
 
 
@@ -242,7 +242,9 @@ def _ratio_chart(
         f"Times the published figures of {owner}, for {words}",
         rows,
         finding=_ratios_sentence(owner, pairs, basis, words),
-        note=_LATENCIES if any(pair.printed.better is Better.LOWER for pair in pairs) else "",
+        note=_LATENCIES
+        if any(pair.printed.better is BetterDirection.LOWER for pair in pairs)
+        else "",
         table=table,
     )
 
@@ -252,7 +254,7 @@ def _ratios_sentence(
 ) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
-    for name, better in (("rates", Better.HIGHER), ("latencies", Better.LOWER)):
+    for name, better in (("rates", BetterDirection.HIGHER), ("latencies", BetterDirection.LOWER)):
         ratios = [
             ratio
             for pair in pairs
@@ -287,7 +289,7 @@ def _ratio_table(
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
     named = ("Configuration",) if len(styles) > 1 else ()
-    shares = (text for basis in bases for text in _column_headings_of_basis(basis))
+    shares = (text for basis in bases for text in _basis_column_headings(basis))
     heads = text_and_number_columns(
         ("Workload", "Metric", *named, "At", "Published at"),
         ("Here", "95 % interval", "Published", "Times", *shares),
@@ -309,18 +311,18 @@ def _ratio_table(
                 interval_and_runs_text(share.here, bare_rate=True),
                 _range_middle_text(share.there, pair.printed.unit),
                 _ratio_text(pair, FigureBasis.WHOLE),
-                *(text for basis in bases for text in _cell_texts_of_basis(pair, basis)),
+                *(text for basis in bases for text in _basis_cell_texts(pair, basis)),
                 verdict_cell(pair.level, anchor),
             )
         )
     return Table(f"Beside {owner}", heads, tuple(rows))
 
 
-def _column_headings_of_basis(basis: FigureBasis) -> tuple[str, str, str]:
+def _basis_column_headings(basis: FigureBasis) -> tuple[str, str, str]:
     return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
 
 
-def _cell_texts_of_basis(figure: MatchedFigure, basis: FigureBasis) -> tuple[str, str, str]:
+def _basis_cell_texts(figure: MatchedFigure, basis: FigureBasis) -> tuple[str, str, str]:
     share = figure.shares.get(basis)
     if share is None:
         return (DASH, DASH, DASH)
@@ -352,7 +354,7 @@ def _system_differences_table(
     several = len(each) > 1
     rows = [
         row_of_cells(
-            f"{_key_display_text(name)}{f' of {owner.name}' if several else ''}",
+            f"{_capitalized_key_text(name)}{f' of {owner.name}' if several else ''}",
             measured_counterpart_text(brief, name),
             text,
         )
@@ -360,7 +362,7 @@ def _system_differences_table(
         for name, text in _system_description_rows(owner)
     ]
     rows += [
-        row_of_cells(_key_display_text(name), measured_counterpart_text(brief, name), text)
+        row_of_cells(_capitalized_key_text(name), measured_counterpart_text(brief, name), text)
         for name, text in method_descriptions(request.published)
         if name not in _NOT_COMPARED
     ]
@@ -369,7 +371,7 @@ def _system_differences_table(
     )
 
 
-def _key_display_text(key: str) -> str:
+def _capitalized_key_text(key: str) -> str:
     """A key for people, with what is always written large."""
     return " ".join(_UPPERCASE_WORDS.get(word, word) for word in key_text(key).split())
 

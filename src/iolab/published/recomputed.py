@@ -24,7 +24,7 @@ from iolab.analysis.quotients import (
 )
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S, Better, CombineRule, metric_spec
+from iolab.core.metric_spec import OPS_PER_S, BetterDirection, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.published.audit.document import (
     MODULES,
@@ -121,9 +121,7 @@ class PrintedClaim(Record):
 def published_configurations(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
     owners = {figure.owner.name: figure for figure in comparable_figures(published)}
-    tables = {
-        str(table.get("id", "")): table for table in published.tables_of_array("configuration")
-    }
+    tables = {str(table.get("id", "")): table for table in published.array_tables("configuration")}
     return tuple(
         Configuration(
             id=name,
@@ -146,11 +144,11 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
     return tuple(
         BestValue(
             configuration=figure.owner.name,
-            workload=_workload_of_figure(figure),
+            workload=_figure_workload_name(figure),
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
-            axis=_point_axis(published, figure),
-            title=_workload_of_figure(figure),
+            axis=_peak_point_axis(published, figure),
+            title=_figure_workload_name(figure),
             hosts=_client_count(figure),
         )
         for figure in comparable_figures(published)
@@ -190,7 +188,7 @@ def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Raw capacity, where the drives were told as well."""
     tables = [
         (element_label(table), table.get("raw_tb"), table)
-        for table in published.tables_of_array("configuration")
+        for table in published.array_tables("configuration")
     ]
     hardware = published.table("hardware").get("cluster_raw_tb")
     for subject, value, table in (*tables, ("the cluster", hardware, {})):
@@ -205,9 +203,9 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     owners, maxima = published_configurations(published), published_maxima(published)
     derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(SizeMeasure)))
     access = {
-        str(table.get("id", "")): table.get("rw") for table in published.tables_of_array("workload")
+        str(table.get("id", "")): table.get("rw") for table in published.array_tables("workload")
     }
-    for table in published.tables_of_array("printed_derivation"):
+    for table in published.array_tables("printed_derivation"):
         subject = str(table.get("configuration", ""))
         own = [quotient for quotient in derived if quotient.maximum.configuration == subject]
         for name, value in table.items():
@@ -222,13 +220,13 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
                 if allowed is None or access.get(quotient.maximum.workload) in allowed
             ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
-            best = _best_quotient(kept, metric, _SIZE_MEASURES[over])
+            best = _largest_quotient(kept, metric, _SIZE_MEASURES[over])
             quantity = f"{way or ''} {unit} for each {_SIZE_MEASURES[over]}".strip()
             computed = None if best is None else _metric_in_unit(best, _METRICS[kind][1], unit)
             yield PrintedClaim(subject, quantity, str(value), stated, computed, unit)
 
 
-def _best_quotient(
+def _largest_quotient(
     candidates: Iterable[Quotient], metric: str, size_measure: SizeMeasure
 ) -> Metric | None:
     values = [
@@ -250,7 +248,7 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
-    for table in published.tables_of_array("result"):
+    for table in published.array_tables("result"):
         for key, gain in _CLAIMED_GAINS.items():
             stated = positive_range_or_none(table.get(key))
             if stated is None:
@@ -258,7 +256,7 @@ def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
             both = table.get(gain.of_figures)
             sides = both if isinstance(both, dict) else {}
             ours, other = (
-                _gain_metric(sides.get(side), gain) for side in ("measured", "competitor")
+                _claimed_gain_metric(sides.get(side), gain) for side in ("measured", "competitor")
             )
             times = (
                 improvement_factor(ours, other, metric_spec(gain.metric).better)
@@ -277,27 +275,27 @@ def _percent_gain_metric(times: Metric) -> Metric:
     return Metric(value, "%", low, high)
 
 
-def _gain_metric(value: object, gain: _ClaimedGain) -> Metric | None:
+def _claimed_gain_metric(value: object, gain: _ClaimedGain) -> Metric | None:
     figure = positive_range_or_none(value)
     unit = metric_spec(gain.metric).unit
     return None if figure is None else Metric(figure.middle, unit, figure.low, figure.high)
 
 
-def _workload_of_figure(figure: PublishedFigure) -> str:
+def _figure_workload_name(figure: PublishedFigure) -> str:
     return " ".join(
         [figure.workload, *(str(value) for name, value in figure.axis if name in _SEPARATE_AXES)]
     )
 
 
-def _point_axis(published: PublishedSet, figure: PublishedFigure) -> Axis:
+def _peak_point_axis(published: PublishedSet, figure: PublishedFigure) -> Axis:
     """The depth, threads or guests at which a best was reached, as far as that was printed."""
     own = tuple(pair for pair in figure.axis if pair[0] not in _SEPARATE_AXES)
-    for table in published.tables_of_array("configuration"):
+    for table in published.array_tables("configuration"):
         depths = table.get("peak_at_iodepth")
         if table.get("id") == figure.owner.name and isinstance(depths, dict):
             depth = depths.get(figure.workload)
             own += (("iodepth", depth),) if isinstance(depth, int) else ()
-    for table in published.tables_of_array("result"):
+    for table in published.array_tables("result"):
         guests = table.get("vms")
         if f"write-{table.get('write_percent')}" == figure.workload and isinstance(guests, int):
             own += (("vms", guests),)
@@ -387,15 +385,15 @@ def _match_best_point(
         candidates = at or ([] if name == "block_size" and varied else candidates)
     if not candidates:
         return None
-    pick = min if figure.better is Better.LOWER else max
+    pick = min if figure.better is BetterDirection.LOWER else max
     best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out_results), None)
-    ours = _divisor_by_basis(study, configuration, run)
+    ours = _measured_size_by_basis(study, configuration, run)
     shares = {
         basis: _figure_ratio_per_size(
             best.metrics[figure.metric], figure.value, own_size, there_size
         )
-        for basis, there_size in _published_sizes(figure.owner)
+        for basis, there_size in _published_size_by_basis(figure.owner)
         if (own_size := ours.get(basis))
         and (basis is FigureBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
     }
@@ -407,7 +405,7 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
     return None if measured is None else measured.value
 
 
-def _divisor_by_basis(
+def _measured_size_by_basis(
     study: Study, configuration: Configuration, run: Result | None
 ) -> dict[FigureBasis, float | None]:
     """What a figure here is divided by for each basis."""
@@ -422,7 +420,7 @@ def _divisor_by_basis(
     }
 
 
-def _published_sizes(owner: PublishedSystem) -> Iterator[tuple[FigureBasis, FigureRange]]:
+def _published_size_by_basis(owner: PublishedSystem) -> Iterator[tuple[FigureBasis, FigureRange]]:
     yield FigureBasis.WHOLE, exact_range(1.0)
     for basis, count in (
         (FigureBasis.HOST, owner.clients),

@@ -90,8 +90,8 @@ _NOT_PRINTED: Final = "its other figure was not printed"
 
 def published_tables(published: PublishedSet) -> PublishedResultTables:
     """What is shown of a published set beside the results of its study."""
-    rows = [dict(flatten_table(table)) for table in published.tables_of_array("result")]
-    names = _order_columns(dict.fromkeys(name for values in rows for name in values))
+    rows = [dict(flatten_table(table)) for table in published.array_tables("result")]
+    names = _ordered_columns(dict.fromkeys(name for values in rows for name in values))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
@@ -120,7 +120,7 @@ def _single_node_table(node: Mapping[str, Any]) -> Table | None:
     )
 
 
-def _order_columns(names: Iterable[str]) -> list[str]:
+def _ordered_columns(names: Iterable[str]) -> list[str]:
     """Names as they appear, those of one table side by side in the order of their headings."""
     every = list(names)
     tables = list(dict.fromkeys(name.partition(".")[0] for name in every))
@@ -158,26 +158,26 @@ def reference_sections(published: PublishedSet) -> Iterator[ReferenceSection]:
         title = _TITLES.get(name, name.replace("_", " ").capitalize())
         if isinstance(value, dict):
             yield ReferenceSection(
-                title, tuple((_key_text(key), text) for key, text in _flat_texts(value))
+                title, tuple((_dotted_key_text(key), text) for key, text in _flat_key_texts(value))
             )
         elif isinstance(value, list):
-            rows = [dict(_flat_texts(table)) for table in value if isinstance(table, dict)]
+            rows = [dict(_flat_key_texts(table)) for table in value if isinstance(table, dict)]
             yield ReferenceSection(title, table=_reference_table(title, rows))
 
 
-def _flat_texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flat_key_texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from ((name, _value_text(value)) for name, value in flatten_table(table))
 
 
 def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
     names = list(dict.fromkeys(name for values in rows for name in values))
     numeric = {name for name in names if all(_is_numeric_text(values.get(name)) for values in rows)}
-    heads = tuple(Column(_key_text(name), is_number=name in numeric) for name in names)
+    heads = tuple(Column(_dotted_key_text(name), is_number=name in numeric) for name in names)
     cells = tuple(row_of_cells(*(values.get(name, DASH) for name in names)) for values in rows)
     return Table(title, heads, cells)
 
 
-def _key_text(name: str) -> str:
+def _dotted_key_text(name: str) -> str:
     return ", ".join(key_text(part) for part in name.split("."))
 
 

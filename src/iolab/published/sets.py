@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import field
 
 from iolab.analysis.points import Axis
-from iolab.core.metric_spec import OPS_PER_S, Better, metric_spec, phase_rate_key
+from iolab.core.metric_spec import OPS_PER_S, BetterDirection, metric_spec, phase_rate_key
 from iolab.published.audit.document import (
     FigureRange,
     PublishedSet,
@@ -88,7 +88,7 @@ class PublishedFigure(Record):
     axis: Axis = field(default=())
 
     @property
-    def better(self) -> Better:
+    def better(self) -> BetterDirection:
         """Which way it gets better."""
         return metric_spec(self.metric).better
 
@@ -180,13 +180,13 @@ def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 
 
 def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
-    for table in published.tables_of_array("example"):
+    for table in published.array_tables("example"):
         owner = PublishedSystem(
             str(table.get("id", "")), clients=positive_integer_or_none(table.get("hosts"))
         )
         for key, kind in _EXAMPLE.items():
             for name, value in _latency_statistics(key, table.get(key)):
-                yield from _positive_figure(owner, kind, kind.workload, value, suffix=name)
+                yield from _positive_figures(owner, kind, kind.workload, value, suffix=name)
 
 
 def _latency_statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
@@ -205,12 +205,12 @@ def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     for name, value in table_items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
             kind = _KeyMeaning("metadata", phase_rate_key(operation), "ops/s")
-            yield from _positive_figure(owner, kind, kind.workload, value)
+            yield from _positive_figures(owner, kind, kind.workload, value)
 
 
 def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     clients = positive_integer_or_none(published.table("method").get("clients"))
-    for table in published.tables_of_array("configuration"):
+    for table in published.array_tables("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
@@ -221,7 +221,7 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
         )
         for key, kind in _PEAK_METRICS.items():
             for workload, value in table_items(table.get(key)):
-                yield from _positive_figure(owner, kind, workload, value)
+                yield from _positive_figures(owner, kind, workload, value)
 
 
 def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
@@ -231,7 +231,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
-    for table in published.tables_of_array("result"):
+    for table in published.array_tables("result"):
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
@@ -243,10 +243,10 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
                 owner = PublishedSystem(
                     product, clients=clients, nodes=nodes, raw_tb=raw, description=words
                 )
-                yield from _positive_figure(owner, kind, workload, figure, axis=axis)
+                yield from _positive_figures(owner, kind, workload, figure, axis=axis)
 
 
-def _positive_figure(
+def _positive_figures(
     owner: PublishedSystem,
     kind: _KeyMeaning,
     workload: str,

@@ -30,7 +30,7 @@ from iolab.report.matrix import (
     largest_by_unit,
     marks_note,
     matrix_table,
-    value_in_shared_unit,
+    value_text_in_matrix_unit,
     workload_rows,
 )
 from iolab.report.numbers import (
@@ -46,11 +46,11 @@ from iolab.report.other_load import (
 )
 from iolab.report.phrases import (
     Objection,
+    configuration_titles_if_several,
     merge_objections,
     run_with_configuration_text,
-    titles_if_several,
 )
-from iolab.report.storage_classes import classes_sentence
+from iolab.report.storage_classes import storage_classes_sentence
 from iolab.report.table import Table
 from iolab.report.value import cost_capacity_rows
 from iolab.text import capitalised, counted_noun, list_text, percent_text
@@ -131,11 +131,11 @@ def build_answer(
     best_charts: ReportSection | None,
 ) -> Answer:
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
-    from iolab.report.bottleneck import bottlenecks_sentence, with_limits
+    from iolab.report.bottleneck import bottlenecks_sentence, rows_with_limit_texts
     from iolab.report.conclusion import conclusion_sentences
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
-    rows, anchors = with_limits(brief, workload_rows(figures)), brief.run_anchors
+    rows, anchors = rows_with_limit_texts(brief, workload_rows(figures)), brief.run_anchors
     costs = cost_capacity_rows(brief, figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
@@ -144,13 +144,13 @@ def build_answer(
         caveats,
         key=lambda caveat: (
             not is_explained_by_other_load(caveat),
-            not _concerns_quoted_run(caveat, quoted),
+            not _is_about_quoted_run(caveat, quoted),
         ),
     )
     trust = (
         verdicts_sentence(verdict_counts),
         other_load_sentence(brief.study, brief.results),
-        doubt_sentence(touching),
+        gravest_caveats_sentence(touching),
         repeats_sentence(verdict_counts, brief),
         _interval_widths_text(figures).strip(),
         _supported_leads_sentence(rows),
@@ -170,7 +170,7 @@ def build_answer(
         detail_texts=tuple(
             text
             for text in (
-                depth_sentence(figures),
+                sufficient_load_sentence(figures),
                 bottlenecks_sentence(brief.study, brief.bottlenecks),
             )
             if text and not conclusion.startswith(text)
@@ -185,14 +185,14 @@ def build_answer(
             (*low_load_rows(brief), *costs),
         ),
         table_note=marks_note(rows),
-        charts=_best_charts(figures, best_charts),
+        charts=_best_figure_charts(figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
     )
 
 
-def doubt_sentence(caveats: Sequence[Objection]) -> str:
+def gravest_caveats_sentence(caveats: Sequence[Objection]) -> str:
     """Why runs are not valid, by the gravest of what is not other load; empty for nothing.
 
     Other load has a sentence of its own.
@@ -202,11 +202,13 @@ def doubt_sentence(caveats: Sequence[Objection]) -> str:
         return ""
     level = max((caveat.level for caveat in own), key=lambda level: level.rank)
     first = [caveat for caveat in own if caveat.level is level][:DOUBTS_SHOWN]
-    texts = [f"{caveat.message} ({caveat.code}, {_runs_text(caveat)})" for caveat in first]
+    texts = [
+        f"{caveat.message} ({caveat.code}, {_affected_run_count_text(caveat)})" for caveat in first
+    ]
     return f"Why {level.value}: {' '.join(texts)}"
 
 
-def _runs_text(objection: Objection) -> str:
+def _affected_run_count_text(objection: Objection) -> str:
     runs = counted_noun(objection.run_count, "run")
     return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
@@ -216,7 +218,7 @@ def _supported_leads_sentence(rows: Sequence[WorkloadRow]) -> str:
     compared = [row for row in rows if row.figure_count > 1]
     if not compared:
         return ""
-    decided = sum(row.is_decided for row in compared)
+    decided = sum(row.has_supported_winner for row in compared)
     number = f"{decided} of {counted_noun(len(compared), 'workload')}"
     return f"Intervals support the best of {number}."
 
@@ -280,16 +282,16 @@ def answer_sentence(
         reason = f" {why.message}" if why else ""
         return f"No usable result: {lost} invalid.{reason}"
     if study.answer is AnswerKind.MACHINES:
-        from iolab.report.machines import TOO_FEW_COUNTS, carried_machines, machines_sentence
+        from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
 
-        if carried := list(carried_machines(study, points)):
-            return machines_sentence(study, carried)
+        if carried := list(scaling_limits(study, points)):
+            return scaling_limits_sentence(study, carried)
         caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         caveat = "Only one configuration was measured: there is no order. "
     else:
         caveat = ""
-    if classes := classes_sentence(study, points):
+    if classes := storage_classes_sentence(study, points):
         return f"{caveat}{classes}"
     if _has_several_configurations(figures):
         return f"{caveat}{_best_configurations_sentence(rows, study.configuration_titles)}"
@@ -332,11 +334,11 @@ def confidence_line(figures: Sequence[BestFigure]) -> str:
     """How sure the best figures are, in one line: verdict and reason, then their intervals."""
     if not figures:
         return "Nothing is measured yet."
-    sound = [figure for figure in figures if figure.is_sound]
+    sound = [figure for figure in figures if figure.is_quotable]
     groups = (
         (Level.VALID.value, [figure for figure in sound if figure.level is Level.VALID]),
         (Level.INDICATIVE.value, [figure for figure in sound if figure.level is Level.INDICATIVE]),
-        (NOT_MEASURABLE, [figure for figure in figures if not figure.is_sound]),
+        (NOT_MEASURABLE, [figure for figure in figures if not figure.is_quotable]),
     )
     parts = [
         f"{len(figures)} {name}{_check_codes_text(figures)}" for name, figures in groups if figures
@@ -364,7 +366,7 @@ def _failed_runs_text(brief: Brief) -> str:
     bad = [result for result in brief.results if result.status is not RunStatus.DONE]
     if not bad:
         return ""
-    name = run_with_configuration_text(bad[0], titles_if_several(brief.study))
+    name = run_with_configuration_text(bad[0], configuration_titles_if_several(brief.study))
     why = bad[0].failure or "It was interrupted."
     number = f"{len(bad)} of {counted_noun(len(brief.results), 'run')}"
     return (
@@ -372,7 +374,7 @@ def _failed_runs_text(brief: Brief) -> str:
     )
 
 
-def _concerns_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bool:
+def _is_about_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bool:
     return any(run.key in quoted for run in objection.runs)
 
 
@@ -398,7 +400,7 @@ def _best_per_operation_texts(
         doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
-        value = value_in_shared_unit(figure.value, largest)
+        value = value_text_in_matrix_unit(figure.value, largest)
         yield f"{value} ({note})" if note else value
 
 
@@ -452,7 +454,7 @@ def _leaders_texts(
     ranked = sorted(leads.items(), key=lambda item: -len(item[1]))
     texts = []
     for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN]):
-        title, leads_text = titles.get(name, name), _range_text(values)
+        title, leads_text = titles.get(name, name), _ratio_range_text(values)
         if place:
             texts.append(f"{title} in {len(values)} ({leads_text})")
         else:
@@ -462,18 +464,18 @@ def _leaders_texts(
     return [*texts, f"others in {others}"] if others else texts
 
 
-def _range_text(ratios: Sequence[float]) -> str:
+def _ratio_range_text(ratios: Sequence[float]) -> str:
     """From the least to the largest ratio: `1.27× to 4.19×`, or the only one."""
     least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
     return most if least == most else f"{least} to {most}"
 
 
-def depth_sentence(figures: Sequence[BestFigure]) -> str:
+def sufficient_load_sentence(figures: Sequence[BestFigure]) -> str:
     """The least load whose figure lies within the interval of the best, by workloads.
 
     Empty where not one load alone is varied, or the figures have no intervals.
     """
-    sound = [figure for figure in figures if figure.is_sound]
+    sound = [figure for figure in figures if figure.is_quotable]
     names = {name for figure in sound for name, _ in figure.sufficient_axis}
     if len(names) != 1 or not all(len(figure.sufficient_axis) == 1 for figure in sound):
         return ""
@@ -498,7 +500,7 @@ def depth_sentence(figures: Sequence[BestFigure]) -> str:
 
 def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
     """How far the intervals of the figures reach."""
-    sound = [figure.value for figure in figures if figure.is_sound]
+    sound = [figure.value for figure in figures if figure.is_quotable]
     if not sound:
         return ""
     halves = [half for value in sound if (half := value.half_width) is not None]
@@ -515,24 +517,24 @@ def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
-def _best_charts(
+def _best_figure_charts(
     best_figures: Sequence[BestFigure], best_charts: ReportSection | None
 ) -> tuple[Figure, ...]:
     """The charts of best figures, one for each unit, that have figures to compare."""
     if (
         best_charts is None
         or not best_charts.groups
-        or not any(best.is_sound for best in best_figures)
+        or not any(best.is_quotable for best in best_figures)
     ):
         return ()
     return tuple(
         figure
         for figure in best_charts.groups[0].figures
-        if _sound_row_count(figure.table) >= CHART_BARS_MIN
+        if _quotable_row_count(figure.table) >= CHART_BARS_MIN
     )
 
 
-def _sound_row_count(table: Table) -> int:
+def _quotable_row_count(table: Table) -> int:
     return sum(
         any(cell.level in (Level.VALID, Level.INDICATIVE) for cell in row) for row in table.rows
     )

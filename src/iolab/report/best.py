@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value, headline_candidates
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import Better, CombineRule, metric_spec
+from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
@@ -96,7 +96,7 @@ class BestFigure(Record):
     run: RunKey | None = None
     objection: tuple[str, str] = ("", "")
     unsound_point_count: int = 0
-    better: Better = Better.HIGHER
+    better: BetterDirection = BetterDirection.HIGHER
     is_paced: bool = False
     operation: str = ""
     sufficient_axis: Axis = ()
@@ -116,7 +116,7 @@ class BestFigure(Record):
         return "/" in self.operation
 
     @property
-    def is_sound(self) -> bool:
+    def is_quotable(self) -> bool:
         """Whether it may be quoted at all."""
         return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
 
@@ -172,7 +172,7 @@ def best_point_headline(
     compared = [
         figures for point in candidates if (figures := point_figures(point, metric_key)) is not None
     ]
-    sign = -1.0 if metric_spec(metric_key).better is Better.LOWER else 1.0
+    sign = -1.0 if metric_spec(metric_key).better is BetterDirection.LOWER else 1.0
     best = max(
         compared, key=lambda figures: sign * (figures.headline_metric.value or 0.0), default=None
     )
@@ -196,20 +196,20 @@ def _sufficient_axis(
     """See `Headline`: of points that differ from the best by less load alone."""
     names = workload.job.load_axes
     interval = best.headline_metric.displayable_interval
-    loads, fixed = _loads_and_rest(best.axis, names)
+    loads, fixed = _split_load_axes(best.axis, names)
     if interval is None or not loads:
         return ()
     low, high = interval
     enough = [best.axis]
     for figures in measured:
-        less, rest = _loads_and_rest(figures.axis, names)
+        less, rest = _split_load_axes(figures.axis, names)
         is_less = all(less.get(name, load) <= load for name, load in loads.items())
         if is_less and rest == fixed and low <= (figures.headline_metric.value or 0.0) <= high:
             enough.append(figures.axis)
-    return min(enough, key=lambda axis: math.prod(_loads_and_rest(axis, names)[0].values()))
+    return min(enough, key=lambda axis: math.prod(_split_load_axes(axis, names)[0].values()))
 
 
-def _loads_and_rest(axis: Axis, names: Sequence[str]) -> tuple[dict[str, int], Axis]:
+def _split_load_axes(axis: Axis, names: Sequence[str]) -> tuple[dict[str, int], Axis]:
     """What of an axis is load, and what is not."""
     loads = {name: value for name, value in axis if name in names and isinstance(value, int)}
     return loads, tuple((name, value) for name, value in axis if name not in loads)
@@ -253,7 +253,7 @@ def median_result(repeats: Sequence[Result], metric_key: str) -> Result:
     At least one of the repeats must have a value.
     """
     measured = [result for result in repeats if finite_metric_value(result, metric_key) is not None]
-    less_is_better = metric_spec(metric_key).better is Better.LOWER
+    less_is_better = metric_spec(metric_key).better is BetterDirection.LOWER
     ordered = sorted(measured, key=lambda result: finite_metric_value(result, metric_key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
@@ -297,11 +297,11 @@ def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple
         return tuple(figures)
     by_workload: dict[str, list[BestFigure]] = {}
     for figure in figures:
-        if figure.is_sound and figure.metric:
+        if figure.is_quotable and figure.metric:
             by_workload.setdefault(figure.workload, []).append(figure)
     compared: dict[tuple[str, str], BestFigure] = {}
     for own in by_workload.values():
-        best = best_of_metric(own)
+        best = best_figure_of_metric(own)
         place = best.workload, best.axis
         others = [
             figure.configuration
@@ -317,9 +317,9 @@ def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple
     return tuple(compared.get((f.workload, f.configuration), f) for f in figures)
 
 
-def best_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
+def best_figure_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
     """The best of figures of one metric."""
-    pick = min if figures[0].better is Better.LOWER else max
+    pick = min if figures[0].better is BetterDirection.LOWER else max
     return pick(figures, key=lambda figure: figure.value.value or 0.0)
 
 

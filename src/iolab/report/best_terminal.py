@@ -32,9 +32,7 @@ def best_line_count(figures: Sequence[BestFigure]) -> int:
     return len(workload_rows(figures)) if _has_configuration_columns(figures) else len(figures)
 
 
-def figures_of_first_lines(
-    figures: Sequence[BestFigure], line_count: int
-) -> tuple[BestFigure, ...]:
+def first_line_figures(figures: Sequence[BestFigure], line_count: int) -> tuple[BestFigure, ...]:
     """The figures of so many lines."""
     rows = workload_rows(figures)
     if _has_configuration_columns(figures):
@@ -59,7 +57,7 @@ def left_out_repeats_notes(figures: Sequence[BestFigure], titles: Mapping[str, s
     owners = titles if len(_configuration_ids(figures)) > 1 else {}
     named: dict[str, list[str]] = {}
     for figure in figures:
-        if figure.is_sound and figure.left_out_repeats_text:
+        if figure.is_quotable and figure.left_out_repeats_text:
             named.setdefault(figure.left_out_repeats_text, []).append(_line_title(figure, owners))
     return [
         f"{capitalised(text)}: {list_text(names, NAMES_SHOWN)}." for text, names in named.items()
@@ -115,10 +113,10 @@ def _configuration_cell(
     row: WorkloadRow, configuration: str, largest: float | None
 ) -> TerminalCell:
     figure = row.figure_of_configuration(configuration)
-    if figure is None or not figure.is_sound:
+    if figure is None or not figure.is_quotable:
         return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
-    is_best = row.is_decided and figure is row.best
+    is_best = row.has_supported_winner and figure is row.best
     return literal_text(
         f"{mark}{metric_value_text(figure.value, largest=largest)}", style="bold" if is_best else ""
     )
@@ -144,7 +142,7 @@ def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]
         cells: list[TerminalCell] = [
             literal_text(_line_title(figure, titles)),
             literal_text(value, style="bold")
-            if figure.is_sound
+            if figure.is_quotable
             else literal_text(NOT_MEASURABLE, style="dim"),
             "" if half is None else f"±{percent_text(half)}",
             literal_text(figure.axis_text),

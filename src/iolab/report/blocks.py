@@ -23,11 +23,11 @@ from iolab.report.narrative import LinkedSentence
 from iolab.report.page import ReportPage
 from iolab.report.phrases import (
     Objection,
+    configuration_titles_if_several,
     objection_runs_text,
     run_failure_sentence,
-    titles_if_several,
 )
-from iolab.report.table import Table, compact_table
+from iolab.report.table import Table, table_without_constant_columns
 from iolab.text import counted_noun
 
 HARDWARE_TITLE: Final = "Hardware"
@@ -42,7 +42,7 @@ class Heading(Record):
     anchor: str = ""
 
 
-class Style(Enum):
+class ParagraphStyle(Enum):
     """The role of a paragraph."""
 
     PLAIN = "plain"
@@ -61,7 +61,7 @@ class Paragraph(Record):
     """
 
     text: str
-    style: Style = Style.PLAIN
+    style: ParagraphStyle = ParagraphStyle.PLAIN
     verdict: Level | None = None
     note: str = ""
     links: tuple[tuple[str, str], ...] = ()
@@ -98,19 +98,19 @@ class TopologyBlock(Record):
     alt_text: str
 
 
-class Landscape(Record):
+class LandscapeBlocks(Record):
     """Blocks with wide tables, which paper shows in landscape."""
 
     blocks: tuple[Heading | Table, ...]
 
 
-class FastFacts(Record):
+class FastFactsBlock(Record):
     """A few figures to remember, beside each other."""
 
     facts: tuple[FastFact, ...]
 
 
-class Columns(Record):
+class SideBySideBlocks(Record):
     """Blocks beside each other where there is room: the main ones on the left."""
 
     left: tuple[Heading | Paragraph, ...]
@@ -118,18 +118,18 @@ class Columns(Record):
 
 
 BasicBlock = Heading | Paragraph | UserTextBlock | Code | Table | FigureGroup | TopologyBlock
-Block = BasicBlock | Landscape | FastFacts | Columns
+Block = BasicBlock | LandscapeBlocks | FastFactsBlock | SideBySideBlocks
 
 
-def in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
+def blocks_in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
     """The blocks one below the other, for forms that place nothing side by side."""
     for block in blocks:
         match block:
-            case Landscape():
+            case LandscapeBlocks():
                 yield from block.blocks
-            case FastFacts():
-                yield from (Paragraph(fact.text, Style.ITEM) for fact in block.facts)
-            case Columns():
+            case FastFactsBlock():
+                yield from (Paragraph(fact.text, ParagraphStyle.ITEM) for fact in block.facts)
+            case SideBySideBlocks():
                 yield from (*block.left, *block.right)
             case _:
                 yield block
@@ -139,7 +139,7 @@ def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Blo
     """The title of brief or appendix, for a form without a head of its own."""
     yield Heading(f"{brief.study.title}{part}", 0)
     yield from _non_empty_paragraphs(brief.study.question)
-    yield from (Paragraph(f"{name}: {value}", Style.ITEM) for name, value in page.facts)
+    yield from (Paragraph(f"{name}: {value}", ParagraphStyle.ITEM) for name, value in page.facts)
 
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
@@ -179,12 +179,12 @@ def _figure_reference(page: ReportPage, *, is_load: bool) -> str:
 
 
 def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
-    yield from _user_blocks(brief.user_text.introduction)
+    yield from _user_text_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
     yield from _workload_chart_blocks(page)
     yield from _section_blocks(page.sections, in_brief=True)
     yield Heading(HARDWARE_TITLE, 1, "configuration")
-    yield from _without_titles(HARDWARE_TITLE, page.hardware_tables)
+    yield from _without_repeated_titles(HARDWARE_TITLE, page.hardware_tables)
     if page.topology and page.has_topology_in_brief:
         yield TopologyBlock(page.topology.alt_text)
     elif page.topology is None:
@@ -198,7 +198,7 @@ def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _bottom_line_blocks(page)
     if brief.user_text.conclusion:
         yield Heading("Conclusion", 1, "conclusion")
-        yield from _user_blocks(brief.user_text.conclusion)
+        yield from _user_text_blocks(brief.user_text.conclusion)
 
 
 def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) -> Iterator[Block]:
@@ -213,7 +213,7 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
         yield from _note_paragraphs(note)
     yield from _caveat_blocks(brief, page)
     yield from _section_blocks(page.appendix_sections)
-    yield Landscape((Heading("Every run", 1), *page.result_tables))
+    yield LandscapeBlocks((Heading("Every run", 1), *page.result_tables))
     if page.run_folders:
         yield page.run_folders
     yield from runs
@@ -236,21 +236,21 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     """The answer beside how far it can be trusted, its facts, the matrix and its charts."""
     answer = page.answer
     if page.hardware_caveat:
-        yield Paragraph(page.hardware_caveat, Style.ALERT)
-    yield Columns(
+        yield Paragraph(page.hardware_caveat, ParagraphStyle.ALERT)
+    yield SideBySideBlocks(
         (
             Heading("Answer", 1, "answer"),
-            Paragraph(answer.sentence, Style.STRONG),
+            Paragraph(answer.sentence, ParagraphStyle.STRONG),
             *_non_empty_paragraphs(answer.conclusion, *answer.detail_texts),
         ),
         (
             Heading("Trust", 1, "trust"),
             *_non_empty_paragraphs(*answer.trust_texts),
-            *(Paragraph(alert, Style.ALERT) for alert in page.alerts),
+            *(Paragraph(alert, ParagraphStyle.ALERT) for alert in page.alerts),
         ),
     )
     if answer.facts:
-        yield FastFacts(answer.facts)
+        yield FastFactsBlock(answer.facts)
     if answer.best_table.rows:
         yield Heading(answer.best_table.title, 1, "matrix")
         yield _table_without_title(answer.best_table)
@@ -278,7 +278,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
         )
     for group in groups:
         if group.table:
-            yield compact_table(group.table)
+            yield table_without_constant_columns(group.table)
             yield from _note_paragraphs(group.note)
     figures = tuple(figure for group in groups for figure in group.figures)
     if figures:
@@ -293,11 +293,11 @@ def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
         return
     yield Heading("Caveats", 1, "caveats")
     if answer.failed_runs_text:
-        yield Paragraph(answer.failed_runs_text, Style.ITEM, Level.INVALID)
+        yield Paragraph(answer.failed_runs_text, ParagraphStyle.ITEM, Level.INVALID)
     yield from map(_objection_block, answer.caveats)
     if answer.hidden_caveat_count:
         more = counted_noun(answer.hidden_caveat_count, "more caveat")
-        yield Paragraph(f"{more} in the appendix.", Style.NOTE)
+        yield Paragraph(f"{more} in the appendix.", ParagraphStyle.NOTE)
 
 
 def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
@@ -306,20 +306,20 @@ def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
         return
     yield Heading("Bottom line", 1, "findings")
     if page.answer.conclusion:
-        yield Paragraph(page.answer.conclusion, Style.ITEM)
+        yield Paragraph(page.answer.conclusion, ParagraphStyle.ITEM)
     yield from map(_finding_block, page.findings)
     yield from _note_paragraphs(page.findings_note)
 
 
 def _finding_block(finding: LinkedSentence) -> Paragraph:
-    return Paragraph(finding.text, Style.ITEM, links=finding.links)
+    return Paragraph(finding.text, ParagraphStyle.ITEM, links=finding.links)
 
 
 def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("All caveats", 1)
     for result in page.failures:
-        sentence = run_failure_sentence(result, titles_if_several(brief.study))
-        yield Paragraph(sentence, Style.ITEM, result.verdict.level, result.status.value)
+        sentence = run_failure_sentence(result, configuration_titles_if_several(brief.study))
+        yield Paragraph(sentence, ParagraphStyle.ITEM, result.verdict.level, result.status.value)
     yield from map(_objection_block, page.objections)
     if not page.failures and not page.objections:
         message = (
@@ -330,7 +330,7 @@ def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
 
 def _objection_block(objection: Objection) -> Paragraph:
     note = f"{objection.codes_text}, {objection_runs_text(objection)}"
-    return Paragraph(objection.message, Style.ITEM, objection.level, note)
+    return Paragraph(objection.message, ParagraphStyle.ITEM, objection.level, note)
 
 
 def _section_blocks(
@@ -348,8 +348,8 @@ def _chart_group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> I
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
-        (table,) = _without_titles(heading, [group.table])
-        yield compact_table(table) if in_brief else table
+        (table,) = _without_repeated_titles(heading, [group.table])
+        yield table_without_constant_columns(table) if in_brief else table
     yield from _note_paragraphs(group.note)
     if group.figures:
         yield FigureGroup(group.figures, is_detailed=not in_brief)
@@ -363,14 +363,14 @@ def _non_empty_paragraphs(*texts: str) -> Iterator[Paragraph]:
 
 
 def _note_paragraphs(*texts: str) -> Iterator[Paragraph]:
-    return (Paragraph(text, Style.NOTE) for text in texts if text)
+    return (Paragraph(text, ParagraphStyle.NOTE) for text in texts if text)
 
 
-def _user_blocks(markdown: str) -> Iterator[UserTextBlock]:
+def _user_text_blocks(markdown: str) -> Iterator[UserTextBlock]:
     return (UserTextBlock(text) for text in (markdown,) if text)
 
 
-def _without_titles(heading: str, tables: Iterable[Table]) -> Iterator[Table]:
+def _without_repeated_titles(heading: str, tables: Iterable[Table]) -> Iterator[Table]:
     """The tables, those without their title that have the same as the heading above them."""
     for table in tables:
         yield _table_without_title(table) if table.title == heading else table

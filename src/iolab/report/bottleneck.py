@@ -168,7 +168,7 @@ def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -
     text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
         f"{finding.workload}: {who}{at} {text}{_confidence_text(finding)}"
-        f"{_other_saturated_text(finding)}.{LEVEL_SENTENCES[finding.level]}"
+        f"{_other_saturated_resources_text(finding)}.{LEVEL_SENTENCES[finding.level]}"
     )
 
 
@@ -207,11 +207,11 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
             yield text.format(name=use.name, share=percent_text(use.share))
 
 
-def _device_text(finding: BottleneckFinding) -> str:
+def _device_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     if use is None or finding.decision.step is None:
         return "is limited by a device"
-    busy = f"which was busy {_share_text(use)} of the time{_device_latency_share_text(finding)}"
+    busy = f"which was busy {_use_share_text(use)} of the time{_device_latency_share_text(finding)}"
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, {busy}: "
         f"{_load_step_text(finding)}"
@@ -239,7 +239,7 @@ def _unproven_device_text(finding: BottleneckFinding) -> str:
     )
     there = "" if at_device is None else f", with {percent_text(at_device)} of the latency there"
     return (
-        f"keeps {resource_text(use)} busy {_share_text(use)} of the time{there}; whether more "
+        f"keeps {resource_text(use)} busy {_use_share_text(use)} of the time{there}; whether more "
         "load would "
         f"raise the rate was not measured"
     )
@@ -254,9 +254,9 @@ def _device_latency_share_text(finding: BottleneckFinding) -> str:
     return "" if at_device is None else f" and took {percent_text(at_device)} of the latency"
 
 
-def _processors_text(finding: BottleneckFinding) -> str:
+def _processor_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
-    share = _share_text(use) if use else ""
+    share = _use_share_text(use) if use else ""
     where = resource_text(use) if use else "processors"
     if use is not None and not finding.decision.is_certain:
         where = f"other load on {where}"
@@ -269,27 +269,29 @@ def _processors_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _core_text(finding: BottleneckFinding) -> str:
+def _core_limit_text(finding: BottleneckFinding) -> str:
     use, every = finding.decision.use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(finding)
-    mean = f", all of them {_share_text(every)}" if every else ""
-    return f"is limited by {resource_text(use)}: core {use.name} was {_share_text(use)} busy{mean}"
+    mean = f", all of them {_use_share_text(every)}" if every else ""
+    return (
+        f"is limited by {resource_text(use)}: core {use.name} was {_use_share_text(use)} busy{mean}"
+    )
 
 
 def _job_processor_limit_text(finding: BottleneckFinding) -> str:
     use, every = finding.decision.use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(finding)
-    mean = f", while all cores were {_share_text(every)} busy" if every else ""
+    mean = f", while all cores were {_use_share_text(every)} busy" if every else ""
     of = f" of {host_label_text(use)}" if host_label_text(use) else ""
     return (
-        f"is limited by the processors{of}: each job used {_share_text(use)} of a core{mean}"
+        f"is limited by the processors{of}: each job used {_use_share_text(use)} of a core{mean}"
         f"{_stolen_time_text(finding)}"
     )
 
 
-def _port_text(finding: BottleneckFinding) -> str:
+def _port_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     if use is None or use.rate is None:
         return _no_bottleneck_text(finding)
@@ -297,7 +299,7 @@ def _port_text(finding: BottleneckFinding) -> str:
     rate = value_text(use.rate, "bytes/s")
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_text(use)}: it {way} {rate}, "
-        f"{_share_text(use)} of its speed"
+        f"{_use_share_text(use)} of its speed"
     )
 
 
@@ -312,7 +314,7 @@ def _io_limit_text(finding: BottleneckFinding) -> str:
     what = f"to be {verb}" if verb else f"of {noun}"
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, which allows "
-        f"{value_text(allowed, unit)} {what} at {device}: {_share_text(use)} of that was used"
+        f"{value_text(allowed, unit)} {what} at {device}: {_use_share_text(use)} of that was used"
     )
 
 
@@ -322,7 +324,7 @@ def _disk_limit_text(finding: BottleneckFinding) -> str:
         return _no_bottleneck_text(finding)
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, which the study holds at "
-        f"{value_text(use.rate / use.share, '1/s')}: {_share_text(use)} of that was used"
+        f"{value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that was used"
     )
 
 
@@ -360,12 +362,14 @@ def _offered_load_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     if finding.decision.step is None:
         return _no_bottleneck_text(finding)
-    busy = f", though {resource_text(use)} is busy {_share_text(use)} of the time" if use else ""
+    busy = (
+        f", though {resource_text(use)} is busy {_use_share_text(use)} of the time" if use else ""
+    )
     tried = f"{_load_step_text(finding)}, and no more was tried{busy}"
     return f"{_verb_by_certainty(finding)} not saturated: {tried}"
 
 
-def _engine_text(finding: BottleneckFinding) -> str:
+def _engine_limit_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None:
         return _no_bottleneck_text(finding)
@@ -375,7 +379,7 @@ def _engine_text(finding: BottleneckFinding) -> str:
     return f"is limited by its engine: {kept}{busiest_resources_text(finding.resources)}"
 
 
-def _software_text(finding: BottleneckFinding) -> str:
+def _software_limit_text(finding: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
         f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(finding)}"
@@ -410,27 +414,27 @@ def _no_bottleneck_text(finding: BottleneckFinding) -> str:
 
 
 _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
-    BottleneckCause.DEVICE: _device_text,
+    BottleneckCause.DEVICE: _device_limit_text,
     BottleneckCause.DEVICE_OPEN: _unproven_device_text,
-    BottleneckCause.PROCESSORS: _processors_text,
-    BottleneckCause.CORE: _core_text,
+    BottleneckCause.PROCESSORS: _processor_limit_text,
+    BottleneckCause.CORE: _core_limit_text,
     BottleneckCause.JOB: _job_processor_limit_text,
-    BottleneckCause.PORT: _port_text,
+    BottleneckCause.PORT: _port_limit_text,
     BottleneckCause.IO_LIMIT: _io_limit_text,
     BottleneckCause.DISK_LIMIT: _disk_limit_text,
     BottleneckCause.RATE: _target_rate_text,
     BottleneckCause.PACE: _think_time_text,
     BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_text,
     BottleneckCause.LOAD: _offered_load_text,
-    BottleneckCause.ENGINE: _engine_text,
-    BottleneckCause.SOFTWARE: _software_text,
+    BottleneckCause.ENGINE: _engine_limit_text,
+    BottleneckCause.SOFTWARE: _software_limit_text,
     BottleneckCause.BEYOND: _unobserved_limit_text,
     BottleneckCause.NONE: _no_bottleneck_text,
 }
 """What is said of each."""
 
 
-def _share_text(resource_use: ResourceUse | None) -> str:
+def _use_share_text(resource_use: ResourceUse | None) -> str:
     return (
         percent_text(resource_use.share)
         if resource_use is not None and resource_use.share is not None
@@ -442,7 +446,7 @@ def _verb_by_certainty(finding: BottleneckFinding) -> str:
     return "is" if finding.decision.is_certain else "seems"
 
 
-def _other_saturated_text(finding: BottleneckFinding) -> str:
+def _other_saturated_resources_text(finding: BottleneckFinding) -> str:
     also = finding.decision.other_full_resources
     if not also:
         return ""
@@ -490,7 +494,7 @@ def bottlenecks_table(
     """
     several = len(study.configurations) > 1
     known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
-    by_row = _findings_by(known, _owner_of_finding if several else _cause_text)
+    by_row = _findings_by_name(known, _finding_configuration if several else _cause_text)
     titles = study.configuration_titles
     rows = [
         (
@@ -514,7 +518,7 @@ def bottlenecks_table(
     return Table(TITLE, columns, tuple(rows))
 
 
-def _findings_by(
+def _findings_by_name(
     limits: Sequence[BottleneckFinding], name_of: Callable[[BottleneckFinding], str]
 ) -> dict[str, list[BottleneckFinding]]:
     """The findings by a name, in the order of the names."""
@@ -524,7 +528,7 @@ def _findings_by(
     return groups
 
 
-def _owner_of_finding(finding: BottleneckFinding) -> str:
+def _finding_configuration(finding: BottleneckFinding) -> str:
     return finding.configuration
 
 
@@ -537,7 +541,9 @@ def _limit_cells(
     with_cause: bool,
 ) -> tuple[Cell, ...]:
     """The limits of a row with their workloads, their evidence, and what to do about the most."""
-    groups = sorted(_findings_by(findings, _cause_text).items(), key=lambda item: -len(item[1]))
+    groups = sorted(
+        _findings_by_name(findings, _cause_text).items(), key=lambda item: -len(item[1])
+    )
     if not with_cause:
         ((_, alike),) = groups
         workloads = _affected_workloads_text(study, alike, all_findings)
@@ -576,7 +582,7 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
     return " ".join(step for step, _ in steps.most_common(STEPS_SHOWN))
 
 
-def with_limits(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
+def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
     """The rows, each with what surely limits its best, unless one sentence tells it of all."""
     causes = {
         (limit.workload, limit.configuration): _cause_text(limit)
@@ -601,7 +607,7 @@ def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
 def _bottlenecks_line(
     study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
 ) -> str:
-    groups = _findings_by(selected_limits, _cause_text)
+    groups = _findings_by_name(selected_limits, _cause_text)
     parts = [
         f"{cause} ({_affected_workloads_text(study, alike, limits)})"
         for cause, alike in groups.items()
@@ -638,7 +644,7 @@ def _causes_text(
     if len(line) <= SENTENCE_CHARACTERS_MAX:
         return line
     groups = sorted(
-        _findings_by(selected_limits, _cause_kind_text).items(), key=lambda item: -len(item[1])
+        _findings_by_name(selected_limits, _cause_kind_text).items(), key=lambda item: -len(item[1])
     )
     several = f" of {counted_noun(len(limits), 'best point')}"
     return ", ".join(
@@ -679,14 +685,14 @@ def _next_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) 
         == (finding.workload, finding.configuration)
     ]
     if finding.decision.cause is BottleneckCause.RATE:
-        return _next_rate_text(finding, own)
+        return _next_rate_step_text(finding, own)
     tried = [point.key.axis for point in own if not point.is_trusted]
     if tried and finding.decision.cause in _UNPROVEN_CAUSES:
         return f"Repeat {axis_values_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
     return recommended_step_text(finding)
 
 
-def _next_rate_text(finding: BottleneckFinding, points: Sequence[PointSummary]) -> str:
+def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) -> str:
     """What to do about a rate that was kept: where a higher one was not, the limit is between."""
     lost = [
         (point, invalid)
@@ -802,7 +808,7 @@ def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What more load did to the only point, or how much the last step gave to several."""
     steps = [limit.decision.step for limit in findings if limit.decision.step is not None]
     if findings[0].decision.cause is BottleneckCause.LOAD and steps:
-        return [_still_rising_text(steps)]
+        return [_rising_rate_text(steps)]
     if len(findings) == 1:
         return [_load_step_text(limit) for limit in findings if limit.decision.step]
     if len(steps) < len(findings):
@@ -814,7 +820,7 @@ def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     return [f"the last step of load: rate {low if low == high else f'{low} to {high}'}"]
 
 
-def _still_rising_text(steps: Sequence[LoadStep]) -> str:
+def _rising_rate_text(steps: Sequence[LoadStep]) -> str:
     """`rate still rises by 15 to 34 % at iodepth 8 to 16`."""
     by = _share_range_text([step.rate_gain_share - 1 for step in steps])
     loads = {(axis_name_text(step.axis), step.next_load) for step in steps}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         NodeTimeline,
         Panel,
         RunAnchors,
-        RunDetail,
+        RunChartData,
         TimeGrid,
     )
     from iolab.report.table import Table
@@ -155,7 +155,7 @@ class Brief(Record, dict=True):
     facts: Mapping[str, HostFacts]
     results: tuple[Result, ...]
     points: tuple[PointSummary, ...]
-    details: Mapping[RunKey, RunDetail]
+    details: Mapping[RunKey, RunChartData]
     manifests: Mapping[RunKey, Manifest]
     damaged: tuple[Damage, ...]
     published: PublishedResultTables | None = None
@@ -308,7 +308,7 @@ class LoadReport(ABC):
             kind(operation).display_name for kind in self.operation_enums if operation in set(kind)
         )
 
-    def operations_counted_once(self, operation_numbers: Iterable[int]) -> set[int]:
+    def non_overlapping_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
         once = set(operation_numbers) - set(ServiceTime)
         return {number for number in once if number < COMPOSITES_FROM}
@@ -317,7 +317,7 @@ class LoadReport(ABC):
         """Whether figures that others published of a workload are shown beside the measured."""
         return False
 
-    def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
+    def compared_host_metric_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
         """The metrics that tell a host of a run that lags behind the others."""
         return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
 
@@ -339,7 +339,7 @@ class LoadReport(ABC):
 
     @abstractmethod
     def latency_distribution_chart(
-        self, subject: str, detail: RunDetail, token: Token
+        self, subject: str, detail: RunChartData, token: Token
     ) -> Figure | None:
         """One run's latency by percentile; None where none is known."""
 
@@ -533,7 +533,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
             operation, study.workload(result.workload).job
         )
 
-    def operation_key(self, study: Study, result: Result, operation: int) -> str:
+    def operation_json_key(self, study: Study, result: Result, operation: int) -> str:
         """What other programs call it: `file_create`."""
         word = self.operation_name(study, result, operation)
         return word.replace("-", "_").replace(" ", "_")

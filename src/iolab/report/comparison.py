@@ -23,7 +23,7 @@ from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.pairs import ComparedMetric, SkippedPoint
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.numbers import (
     finite_number_or_none,
@@ -195,7 +195,9 @@ def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
 def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> str:
     comparison = row.comparison
     place = point_text(row.workload, row.axis)
-    is_gain = comparison.ratio >= 1 if row.better is Better.HIGHER else comparison.ratio <= 1
+    is_gain = (
+        comparison.ratio >= 1 if row.better is BetterDirection.HIGHER else comparison.ratio <= 1
+    )
     first, second = (candidate, baseline) if is_gain else (baseline, candidate)
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
     if ratio < 1:
@@ -430,18 +432,20 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
     }
     name = f"{comparison.candidate.name} against {comparison.baseline.name}"
     root = ET.Element("testsuites", {"name": "iolab compare", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": _xml_safe(name), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": _replace_xml_forbidden(name), **counts})
     study = comparison.baseline.study.id
     for row in comparison.rows:
         case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
-        message = _junit_message(row)
+        message = _junit_failure_message(row)
         match row.comparison.verdict:
             case ComparisonVerdict.WORSE:
                 fault = ET.SubElement(case, "failure", {"message": message, "type": "worse"})
                 fault.text = _junit_values_text(row)
             case ComparisonVerdict.INCONCLUSIVE:
                 why = row.comparison.reason
-                ET.SubElement(case, "skipped", {"message": _xml_safe(f"{message}: {why}")})
+                ET.SubElement(
+                    case, "skipped", {"message": _replace_xml_forbidden(f"{message}: {why}")}
+                )
             case _:
                 ET.SubElement(case, "system-out").text = f"{message}\n{_junit_values_text(row)}"
     for missing in comparison.skipped:
@@ -449,7 +453,7 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
         metric, colon, why = missing.reason.partition(": ")
         named = (metric, why) if colon and " " not in metric else ("", missing.reason)
         case = _add_junit_case(suite, f"{study}.{point}", named[0] or "not compared")
-        ET.SubElement(case, "skipped", {"message": _xml_safe(named[1])})
+        ET.SubElement(case, "skipped", {"message": _replace_xml_forbidden(named[1])})
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
@@ -474,14 +478,18 @@ def _bmf_measure(metric: Metric) -> dict[str, float]:
 
 
 def _add_junit_case(suite: ET.Element, point: str, metric: str) -> ET.Element:
-    names = {"classname": _xml_safe(point), "name": _xml_safe(metric), "time": "0"}
+    names = {
+        "classname": _replace_xml_forbidden(point),
+        "name": _replace_xml_forbidden(metric),
+        "time": "0",
+    }
     return ET.SubElement(suite, "testcase", names)
 
 
-def _junit_message(row: ComparedMetric) -> str:
+def _junit_failure_message(row: ComparedMetric) -> str:
     """What the row says: `worse: iops 0.900 (-10.0 %) [0.891, 0.911]`."""
     texts = comparison_row_texts(row)
-    return _xml_safe(f"{texts.verdict}: {texts.metric} {texts.ratio} {texts.interval}")
+    return _replace_xml_forbidden(f"{texts.verdict}: {texts.metric} {texts.ratio} {texts.interval}")
 
 
 def _junit_values_text(row: ComparedMetric) -> str:
@@ -490,8 +498,8 @@ def _junit_values_text(row: ComparedMetric) -> str:
         f"{name} {metric_value_text(metric)} {interval_and_runs_text(metric)}".rstrip()
         for name, metric in sides
     ]
-    return _xml_safe("\n".join([*lines, f"trust {row.level.value}"]))
+    return _replace_xml_forbidden("\n".join([*lines, f"trust {row.level.value}"]))
 
 
-def _xml_safe(text: str) -> str:
+def _replace_xml_forbidden(text: str) -> str:
     return _FORBIDDEN_IN_XML.sub("\ufffd", text)

@@ -40,13 +40,13 @@ def conclusion_sentences(
     if compared:
         texts = [
             _choice_sentence(brief, compared),
-            _value_sentence(brief, costs),
-            _doubt_sentence(compared, caveats, "before you decide"),
+            _best_value_sentence(brief, costs),
+            _all_indicative_sentence(compared, caveats, "before you decide"),
         ]
     else:
         texts = [
-            _machines_sentence(brief) or _limit_sentence(brief),
-            _doubt_sentence(measured, caveats, "before you quote them"),
+            _machine_count_sentence(brief) or _bottleneck_sentences(brief),
+            _all_indicative_sentence(measured, caveats, "before you quote them"),
         ]
     return " ".join(filter(None, texts))
 
@@ -56,27 +56,33 @@ def _choice_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
     titles = {name: style.label for name, style in brief.series_styles.items()}
     decided: dict[str, list[WorkloadRow]] = {}
     for row in rows:
-        if row.is_decided and row.best is not None:
+        if row.has_supported_winner and row.best is not None:
             decided.setdefault(row.best.configuration, []).append(row)
-    rest = [row for row in rows if not row.is_decided]
+    rest = [row for row in rows if not row.has_supported_winner]
     if not decided:
         return _no_choice_sentence(rest, titles)
     winners = sorted(decided.items(), key=lambda item: -len(item[1]))
     if len(winners) == 1 and not rest:
         ((owner, own),) = winners
-        where = _named_leads_text(own) if len(own) <= TITLES_SHOWN else f"all {len(own)} workloads"
+        where = (
+            _titles_with_leads_text(own)
+            if len(own) <= TITLES_SHOWN
+            else f"all {len(own)} workloads"
+        )
         return f"Take {titles.get(owner, owner)}: it is the best in {where}."
-    choices = [f"{titles.get(owner, owner)} for {_named_leads_text(own)}" for owner, own in winners]
+    choices = [
+        f"{titles.get(owner, owner)} for {_titles_with_leads_text(own)}" for owner, own in winners
+    ]
     text = f"Take {list_text(choices)}."
-    return f"{text} {_rest_sentence(rest)}" if rest else text
+    return f"{text} {_undecided_sentences(rest)}" if rest else text
 
 
-def _named_leads_text(rows: Sequence[WorkloadRow]) -> str:
+def _titles_with_leads_text(rows: Sequence[WorkloadRow]) -> str:
     names = [f"{row.title} ({ratio_text(row.next_best_ratio)})" for row in rows]
     return list_text(names, TITLES_SHOWN)
 
 
-def _rest_sentence(rows: Sequence[WorkloadRow]) -> str:
+def _undecided_sentences(rows: Sequence[WorkloadRow]) -> str:
     """What the rows without a winner leave to say."""
     alike = [row.title for row in rows if row.indistinguishable]
     still_open = [row for row in rows if not row.indistinguishable]
@@ -126,11 +132,11 @@ def _leaders_text(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str
     return f" for {list_text(texts)}" if texts else ""
 
 
-def _value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
+def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     """Who is the best value; that no price is stated, where a buyer would ask for one."""
     titles = {name: style.label for name, style in brief.series_styles.items()}
     value = next((row for row in costs if row.is_value_for_money), None)
-    if value is None or value.best_ratio is None:
+    if value is None or value.lead_ratio is None:
         configurations = brief.study.configurations
         is_buyers = any(item.hardware or item.capacity.usable_tb for item in configurations)
         has_costs = any(item.cost is not None for item in configurations)
@@ -138,19 +144,19 @@ def _value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     best = value.figures_best_first[0].configuration
     name = titles.get(best, best)
     what = f"{value.title[0].lower()}{value.title[1:]}"
-    lead = f"{ratio_text(value.best_ratio)} the next best {what}"
+    lead = f"{ratio_text(value.lead_ratio)} the next best {what}"
     if value.is_open:
         return f"Best value: perhaps {name}, {lead}; the intervals do not decide it."
     return f"Best value: {name}, {lead}."
 
 
-def _machines_sentence(brief: Brief) -> str:
+def _machine_count_sentence(brief: Brief) -> str:
     """How many machines to plan for, where the study asks for that."""
     if brief.study.answer is not AnswerKind.MACHINES:
         return ""
-    from iolab.report.machines import TOO_FEW_COUNTS, carried_machines
+    from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits
 
-    carried = list(carried_machines(brief.study, brief.points))
+    carried = list(scaling_limits(brief.study, brief.points))
     if not carried:
         return f"No number of machines can be named: {TOO_FEW_COUNTS}."
     fewest = min(carried, key=lambda row: (row.load, not row.is_limit))
@@ -160,7 +166,7 @@ def _machines_sentence(brief: Brief) -> str:
     return f"Plan for {what} at least; measure more of them to find the limit."
 
 
-def _limit_sentence(brief: Brief) -> str:
+def _bottleneck_sentences(brief: Brief) -> str:
     """What keeps the only configuration from more, and what to do about it first."""
     limits = brief.bottlenecks
     if not limits:
@@ -171,7 +177,9 @@ def _limit_sentence(brief: Brief) -> str:
     return f"{bottlenecks_sentence(brief.study, limits)} {step}"
 
 
-def _doubt_sentence(rows: Sequence[WorkloadRow], caveats: Sequence[Objection], purpose: str) -> str:
+def _all_indicative_sentence(
+    rows: Sequence[WorkloadRow], caveats: Sequence[Objection], purpose: str
+) -> str:
     """That no figure is more than indicative, and why."""
     bests = [row.best for row in rows if row.best is not None]
     if any(best.level is not Level.INDICATIVE for best in bests):

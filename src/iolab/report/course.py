@@ -26,7 +26,7 @@ def phases_table(figures: CourseFigures) -> Table:
             phase.ended_by,
             f"{phase.seconds:.1f}",
             DASH if phase.iops.value is None else f"{phase.iops.value:,.0f}",
-            _share_text(phase.baseline_share),
+            _baseline_share_text(phase.baseline_share),
             *(
                 DASH if latency.value is None else format_ns(latency.value)
                 for latency in (
@@ -43,14 +43,14 @@ def phases_table(figures: CourseFigures) -> Table:
     return Table(PHASES_TITLE, text_and_number_columns(_TEXTS, _NUMBERS), rows)
 
 
-def course_sentence(figures: CourseFigures) -> str:
+def fault_impact_sentence(figures: CourseFigures) -> str:
     """What the fault cost, for how long, and whether anything that was acknowledged is lost."""
     later = figures.phases[1:]
     parts = []
     known = [phase for phase in later if phase.baseline_share.value is not None]
     if known:
-        worst = min(known, key=_share_of)
-        lost = percent_text(max(1.0 - _share_of(worst), 0.0))
+        worst = min(known, key=_baseline_share_or_zero)
+        lost = percent_text(max(1.0 - _baseline_share_or_zero(worst), 0.0))
         parts.append(
             f"Phase '{worst.id}' cost {lost} of the I/Os a second for "
             f"{format_duration_s(worst.seconds)}."
@@ -66,15 +66,15 @@ def course_sentence(figures: CourseFigures) -> str:
             parts.append(f"{what} {metric.value:.1f} s after the fault.")
     if figures.failed_ios:
         parts.append(f"Clients saw {counted_noun(figures.failed_ios, 'failed I/O')}.")
-    parts.append(_lost_text(figures))
+    parts.append(_lost_writes_text(figures))
     return " ".join(parts)
 
 
-def _share_of(phase: PhaseFigures) -> float:
+def _baseline_share_or_zero(phase: PhaseFigures) -> float:
     return phase.baseline_share.value or 0.0
 
 
-def _lost_text(figures: CourseFigures) -> str:
+def _lost_writes_text(figures: CourseFigures) -> str:
     if figures.lost_blocks is None:
         return "Whether anything acknowledged was lost is not known."
     if figures.lost_blocks:
@@ -82,7 +82,7 @@ def _lost_text(figures: CourseFigures) -> str:
     return "Nothing acknowledged was lost."
 
 
-def _share_text(share: Metric) -> str:
+def _baseline_share_text(share: Metric) -> str:
     if share.value is None:
         return DASH
     text = f"{100 * share.value:.1f} %"

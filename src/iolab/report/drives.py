@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from iolab.core.metric import DriveWear, Metric, Result
-from iolab.report.numbers import DASH, metric_ends_document
+from iolab.report.numbers import DASH, metric_interval_document
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
@@ -90,12 +90,12 @@ def drive_document(wear: DriveWear) -> dict[str, object]:
         "model": wear.model,
         "is_emulated": wear.is_emulated,
         "block_bytes": wear.block_bytes,
-        "host_bytes": metric_ends_document(wear.host_bytes),
-        "media_bytes": metric_ends_document(wear.media_bytes),
+        "host_bytes": metric_interval_document(wear.host_bytes),
+        "media_bytes": metric_interval_document(wear.media_bytes),
         "media_counter": wear.media_counter and wear.media_counter.value,
-        "write_amplification": metric_ends_document(wear.write_amplification),
+        "write_amplification": metric_interval_document(wear.write_amplification),
         "reason": wear.reason,
         "endurance_share": wear.endurance_share,
         "throttled_s": wear.throttled_s,
-        "energy_wh": metric_ends_document(wear.energy_wh),
+        "energy_wh": metric_interval_document(wear.energy_wh),
     }

@@ -6,26 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.quotients import SizeMeasure, capacity_quotients, without_host_subsets
+from iolab.analysis.quotients import SizeMeasure, capacity_quotients, configurations_without_subsets
 from iolab.core.metric import Level
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import AnswerKind
 from iolab.record import Record
-from iolab.report.best import BestFigure, best_of_metric
+from iolab.report.best import BestFigure, best_figure_of_metric
 from iolab.report.low_load import (
     PointLatency,
-    curves_with_latency,
     is_read_workload,
     is_surely_lower,
     low_load_rows,
+    workloads_with_low_load_latency,
 )
 from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
     largest_by_unit,
-    value_in_shared_unit,
+    value_text_in_matrix_unit,
 )
-from iolab.report.numbers import axis_name_text, metric_value_text, quotient_text, ratio_text
+from iolab.report.numbers import axis_name_text, metric_value_text, quotient_value_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import COST
 from iolab.text import list_text
@@ -67,7 +67,7 @@ def fast_facts(
     What the money buys comes before the second of the leads.
     """
     titles = {name: style.label for name, style in brief.series_styles.items()}
-    value = [*_value_facts(costs, titles)] or [*_capacity_facts(brief, titles)]
+    value = [*_cost_capacity_facts(costs, titles)] or [*_capacity_facts(brief, titles)]
     last = [*_least_load_latency_facts(brief), *value]
     leads = islice(_lead_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_facts(brief), *islice(leads, LEADS_SHOWN)]
@@ -81,9 +81,9 @@ def _machine_facts(brief: Brief) -> Iterator[FastFact]:
     """How many machines are carried, where the study asks for that."""
     if brief.study.answer is not AnswerKind.MACHINES:
         return
-    from iolab.report.machines import carried_machines
+    from iolab.report.machines import scaling_limits
 
-    carried = carried_machines(brief.study, brief.points)
+    carried = scaling_limits(brief.study, brief.points)
     for owner in brief.study.configurations:
         rows = [row for row in carried if row.configuration == owner.id]
         if rows:
@@ -107,12 +107,14 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
             and row.lead >= LEAST_LEAD
         ]
         if ahead:
-            largest.append(max(ahead, key=_lead_rank))
-    return (_lead_fact(row, rows, titles) for row in sorted(largest, key=_lead_rank, reverse=True))
+            largest.append(max(ahead, key=_lead_sort_key))
+    return (
+        _lead_fact(row, rows, titles) for row in sorted(largest, key=_lead_sort_key, reverse=True)
+    )
 
 
-def _lead_rank(row: WorkloadRow) -> tuple[bool, float]:
-    return row.is_decided, row.lead
+def _lead_sort_key(row: WorkloadRow) -> tuple[bool, float]:
+    return row.has_supported_winner, row.lead
 
 
 def _lead_fact(
@@ -120,10 +122,12 @@ def _lead_fact(
 ) -> FastFact:
     best = row.best or row.cells[0]
     largest = largest_by_unit(rows)
-    second = best_of_metric([cell for cell in row.cells if cell.is_sound and cell is not best])
+    second = best_figure_of_metric(
+        [cell for cell in row.cells if cell.is_quotable and cell is not best]
+    )
     note = " against ".join(
         f"{titles.get(figure.configuration, figure.configuration)} "
-        f"{value_in_shared_unit(figure.value, largest)}"
+        f"{value_text_in_matrix_unit(figure.value, largest)}"
         for figure in (best, second)
     )
     doubts = dict.fromkeys(
@@ -139,7 +143,7 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     bests = [row.best for row in rows if row.best is not None]
     largest = largest_by_unit(rows)
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
-        value = value_in_shared_unit(best.value, largest)
+        value = value_text_in_matrix_unit(best.value, largest)
         yield FastFact(value, best.title, _best_note(best, titles))
 
 
@@ -158,7 +162,7 @@ def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
     for name, text in _LATENCY_NAMES.items():
         curves = [
             curve
-            for curve in curves_with_latency(brief, f"lat_ns_{name}")
+            for curve in workloads_with_low_load_latency(brief, f"lat_ns_{name}")
             if not shown or curve[0].title in shown
         ]
         if curves:
@@ -190,16 +194,18 @@ def _latency_fact(
     return FastFact(metric_value_text(best.metric), label, note)
 
 
-def _value_facts(costs: Sequence[CostCapacityRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
+def _cost_capacity_facts(
+    costs: Sequence[CostCapacityRow], titles: Mapping[str, str]
+) -> Iterator[FastFact]:
     """The best value for money, and the lowest cost of capacity, each with what others have."""
     titles_of_cost = (row.title for row in costs if row.title.startswith(f"{COST} of "))
     contents = "".join(title.lower() for title in titles_of_cost)
     for row in costs:
-        ratio = row.best_ratio
+        ratio = row.lead_ratio
         if ratio is None:
             continue
         best, *others = row.figures_best_first
-        is_money = row.better is Better.LOWER
+        is_money = row.better is BetterDirection.LOWER
         value = best.text if is_money else ratio_text(ratio)
         name = titles.get(best.configuration, best.configuration)
         beside = [f"{titles.get(other.configuration, '')} {other.text}" for other in others]
@@ -214,7 +220,7 @@ def _value_facts(costs: Sequence[CostCapacityRow], titles: Mapping[str, str]) ->
 
 def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The most usable capacity, or else raw, that an amount of money buys."""
-    owners = without_host_subsets(brief.study.configurations)
+    owners = configurations_without_subsets(brief.study.configurations)
     every = capacity_quotients(owners, (SizeMeasure.COST,))
     for metric, kind in (("usable_tb", "usable"), ("raw_tb", "raw")):
         own = [quotient for quotient in every if quotient.maximum.metric == metric]
@@ -223,10 +229,11 @@ def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFac
         ranked = sorted(own, key=lambda quotient: -(quotient.value.value or 0.0))
         best, *others = ranked
         names = [
-            f"{titles.get(quotient.maximum.configuration, '')} {quotient_text(quotient.value)}"
+            titles.get(quotient.maximum.configuration, "")
+            + f" {quotient_value_text(quotient.value)}"
             for quotient in others[:1]
         ]
         owner = titles.get(best.maximum.configuration, "") if names else ""
         note = " against ".join(filter(None, (owner, *names)))
-        yield FastFact(quotient_text(best.value), f"{kind} for {best.size.unit_text}", note)
+        yield FastFact(quotient_value_text(best.value), f"{kind} for {best.size.unit_text}", note)
         return

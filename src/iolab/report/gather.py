@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
 from iolab.analysis.points import summarise_points
 from iolab.analysis.slow_ios import SlowIoContext, has_slow_ios, slow_ios_of_run
-from iolab.analysis.steady import measured_window
+from iolab.analysis.steady import rule_measured_window
 from iolab.analysis.storage_bytes import boot_ids_by_host, storage_byte_balance
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.analysis.sums import sum_measured_window
@@ -42,7 +42,7 @@ from iolab.report.brief import (
 )
 from iolab.report.charts.choose import run_curve_label
 from iolab.report.charts.run_series import build_heat_map, build_timeline
-from iolab.report.charts.series import NodeTimeline, RunDetail
+from iolab.report.charts.series import NodeTimeline, RunChartData
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 
@@ -165,8 +165,8 @@ def build_brief(
     by_key = {result.key: result for result in results}
     titles = study.configuration_titles
     kernels = boot_ids_by_host(source.facts)
-    details: dict[RunKey, RunDetail] = {}
-    best_runs, watched = _runs_of_best_points(best), dict[RunKey, RunResources]()
+    details: dict[RunKey, RunChartData] = {}
+    best_runs, watched = _best_point_run_keys(best), dict[RunKey, RunResources]()
     for key in chosen.with_distribution:
         with_timeline = key in chosen.with_timeline
         read = reader.read_run(key, with_counters=with_timeline or key in best_runs)
@@ -257,7 +257,7 @@ class _RunReader(Record):
             return None
         _, record = read
         series = derive_series(record.counters, record.host_names)
-        window = sum_measured_window(record, measured_window(record)).measured_part.common
+        window = sum_measured_window(record, rule_measured_window(record)).measured_part.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
     def _record_damaged_run(self, key: RunKey, error: StoreError) -> None:
@@ -267,7 +267,7 @@ class _RunReader(Record):
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
-def _runs_of_best_points(best: Sequence[Headline]) -> frozenset[RunKey]:
+def _best_point_run_keys(best: Sequence[Headline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
     shown = (headline.best.median_run for headline in best if headline.best is not None)
     return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])
@@ -307,7 +307,7 @@ def _run_detail(
     boot_ids: BootIds,
     *,
     with_heat: bool,
-) -> RunDetail:
+) -> RunChartData:
     """The run's latency curves, and its series if it is to be drawn over time."""
     latencies = kind.latency_curves(record, name)
     timeline = None
@@ -315,7 +315,7 @@ def _run_detail(
         series = derive_series(record.counters, record.host_names)
         drawn = build_timeline(record, series, latencies.window, boot_ids, kind.timeline_panels)
         timeline = drawn if drawn.panels else None
-    return RunDetail(
+    return RunChartData(
         result=result,
         all_operations=latencies.all_operations,
         per_operation=latencies.per_operation,

@@ -116,7 +116,7 @@ def host_table(facts: HostFacts) -> Table:
         row_of_cells("System", f"{kernel.os}, Linux {kernel.release}, {kernel.architecture}"),
         row_of_cells("Virtual machine", kernel.hypervisor or "no"),
         row_of_cells("Settings", ", ".join(text for text in settings if text) or DASH),
-        *([row_of_cells("Pod", facts.pod.place_text)] if facts.pod else []),
+        *([row_of_cells("Pod", facts.pod.pod_place_text)] if facts.pod else []),
         row_of_cells("Target", _target_text(facts.target)),
         *([row_of_cells("Volume", facts.pod.volume_text)] if facts.pod else []),
         *([row_of_cells("I/O limits", limits)] if (limits := _io_limits_text(facts)) else []),
@@ -128,7 +128,11 @@ def host_table(facts: HostFacts) -> Table:
 
 def _cpu_text(cpu: CpuFacts) -> str:
     speed = f", up to {cpu.max_mhz / 1000:.2f} GHz" if cpu.max_mhz else ""
-    limit = f"; a load may use {cpu.core_limit:.3g} of them" if cpu.core_limit is not None else ""
+    limit = (
+        f"; a load may use {cpu.usable_core_limit:.3g} of them"
+        if cpu.usable_core_limit is not None
+        else ""
+    )
     return (
         f"{counted_noun(cpu.sockets, 'socket')} of {cpu.model}: {counted_noun(cpu.cores, 'core')}, "
         f"{counted_noun(cpu.threads, 'thread')}{speed}{limit}"
@@ -154,7 +158,7 @@ def _memory_text(memory: MemoryFacts) -> str:
 
 def _io_limits_text(facts: HostFacts) -> str:
     """What control groups allow of the devices below the target."""
-    return "; ".join(limit.text for limit in facts.target_io_limits)
+    return "; ".join(limit.text for limit in facts.target_cgroup_io_limits)
 
 
 def _target_text(target: TargetFacts | None) -> str:
@@ -277,23 +281,25 @@ def hardware_fact_rows(
     if len(owners) > COLUMNS_MAX:
         return ()
     own = [(owner, facts_by_host(study, facts, owner.id)) for owner in owners]
-    stated = [_stated_drive(owner) for owner in owners]
+    stated = [_stated_drive_text(owner) for owner in owners]
     storage = (
         ("Storage, as stated", stated)
         if all(stated)
-        else ("Storage", [_first_of_kinds(_disk_texts(hosts)) for _, hosts in own])
+        else ("Storage", [_first_kind_text(_disk_texts(hosts)) for _, hosts in own])
     )
     # A box says what was measured in place of stated drives.
-    are_others = any(_are_virtual(_target_disks(hosts.values())) for _, hosts in own)
+    are_others = any(_are_all_disks_virtual(_target_disks(hosts.values())) for _, hosts in own)
     rows = (
-        ("Machine", [_machine_line(hosts) for _, hosts in own]),
+        ("Machine", [_host_hardware_line(hosts) for _, hosts in own]),
         *(() if all(stated) and are_others else (storage,)),
     )
     names = [labels.get(owner.id, owner.title) for owner in owners]
-    return tuple((name, text) for name, texts in rows if (text := _owners_line(names, texts)))
+    return tuple(
+        (name, text) for name, texts in rows if (text := _configurations_line(names, texts))
+    )
 
 
-def _owners_line(titles: Sequence[str], texts: Sequence[str]) -> str:
+def _configurations_line(titles: Sequence[str], texts: Sequence[str]) -> str:
     """What all have alike once, else each after its owner; empty where one is not known."""
     if not all(texts):
         return ""
@@ -302,17 +308,17 @@ def _owners_line(titles: Sequence[str], texts: Sequence[str]) -> str:
     return "; ".join(f"{title}: {text}" for title, text in zip(titles, texts, strict=True))
 
 
-def _machine_line(hosts: Mapping[str, HostFacts]) -> str:
+def _host_hardware_line(hosts: Mapping[str, HostFacts]) -> str:
     """Processor and memory of a host, of several kinds of hosts that of the first and how many."""
     lines = [
         f"{host.cpu.sockets} × {host.cpu.model}, {counted_noun(host.cpu.cores, 'core')}, "
         f"{format_bytes(host.memory.total_bytes)}"
         for host in hosts.values()
     ]
-    return _first_of_kinds(lines)
+    return _first_kind_text(lines)
 
 
-def _stated_drive(configuration: Configuration) -> str:
+def _stated_drive_text(configuration: Configuration) -> str:
     """The drive that the study names for a configuration; empty for none."""
     names = ((name.casefold().removesuffix("s"), text) for name, text in configuration.hardware)
     return next((text for name, text in names if name in _DRIVE_NAMES), "")
@@ -322,7 +328,7 @@ def _disk_texts(hosts: Mapping[str, HostFacts]) -> list[str]:
     return [_disk_models_text(host).replace(DASH, "") for host in hosts.values()]
 
 
-def _first_of_kinds(texts: Iterable[str]) -> str:
+def _first_kind_text(texts: Iterable[str]) -> str:
     kinds = list(dict.fromkeys(filter(None, texts)))
     more = f" and {counted_noun(len(kinds) - 1, 'other kind')}" if len(kinds) > 1 else ""
     return f"{kinds[0]}{more}" if kinds else ""
@@ -338,17 +344,17 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
     virtual: list[DiskFacts] = []
     for owner in study.configurations:
         disks = _target_disks(facts_by_host(study, facts, owner.id).values())
-        drive = _stated_drive(owner)
+        drive = _stated_drive_text(owner)
         models = [disk.model for disk in disks if disk.model]
-        if _are_virtual(disks):
+        if _are_all_disks_virtual(disks):
             virtual += [disk for disk in disks if drive or disk.name.startswith(MADE_NAMES)]
-        elif drive and models and not _is_any_model(drive, models):
+        elif drive and models and not _is_model_among_disks(drive, models):
             stated.append(f"{drive} for {owner.title}")
             reported += models
-    limits = [limit.device for host in facts.values() for limit in host.target_io_limits]
+    limits = [limit.device for host in facts.values() for limit in host.target_cgroup_io_limits]
     parts = []
     if virtual:
-        is_stated = any(_stated_drive(owner) for owner in study.configurations)
+        is_stated = any(_stated_drive_text(owner) for owner in study.configurations)
         against = "not on the stated drives" if is_stated else "not on drives"
         has_limits = {disk.name for disk in virtual} & set(limits)
         limited = ", with I/O limits set," if has_limits else ","
@@ -366,7 +372,7 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
     return " ".join(parts)
 
 
-def _are_virtual(disks: Sequence[DiskFacts]) -> bool:
+def _are_all_disks_virtual(disks: Sequence[DiskFacts]) -> bool:
     return bool(disks) and all(disk.medium_text == VIRTUAL for disk in disks)
 
 
@@ -393,7 +399,7 @@ def _target_disks(hosts: Iterable[HostFacts]) -> tuple[DiskFacts, ...]:
     return tuple(found)
 
 
-def _is_any_model(stated: str, found_models: Iterable[str]) -> bool:
+def _is_model_among_disks(stated: str, found_models: Iterable[str]) -> bool:
     """Whether a number of the stated model is in one that was found; True where it has none."""
     numbers = set(_MODEL_NUMBER.findall(stated)) - set(_CAPACITY.findall(stated))
     return not numbers or any(number in model for number in numbers for model in found_models)
@@ -466,7 +472,7 @@ def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:
         _network_ports_text(host),
         f"{kernel.os}, Linux {kernel.release}",
         kernel.hypervisor or DASH,
-        (host.pod and host.pod.place_text) or DASH,
+        (host.pod and host.pod.pod_place_text) or DASH,
         _disk_models_text(host),
         _target_filesystem_text(host.target),
         (host.pod and host.pod.volume_text) or DASH,
@@ -488,7 +494,7 @@ def _disk_models_text(facts: HostFacts) -> str:
 
 def _network_ports_text(facts: HostFacts) -> str:
     """The ports of devices that are up and have a speed, counted by it."""
-    ports = [nic for nic in facts.nics if nic.up and nic.has_device]
+    ports = [nic for nic in facts.nics if nic.up and nic.has_hardware]
     speeds = Counter(nic.speed_mbit_s for nic in ports if nic.speed_mbit_s)
     return ", ".join(f"{n} × {speed / 1000:g} Gbit/s" for speed, n in speeds.items()) or DASH
 

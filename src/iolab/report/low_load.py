@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.numbers import DASH, metric_value_text
@@ -53,7 +53,7 @@ def least_load_latencies(brief: Brief, workload: Workload, name: str) -> list[Po
     """
     found: dict[str, PointLatency] = {}
     points = _points_of_workload(brief, workload)
-    least = _least_loads(points)
+    least = _least_axis_values(points)
     for point in points:
         if not point.is_trusted or not _is_least_load(point, least):
             continue
@@ -87,17 +87,17 @@ def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
 
     Of a workload with one load the matrix has the latency beside its figure.
     """
-    workloads = sorted(brief.study.workloads, key=_reading_rank)
-    every = (row for workload in workloads if (row := _row(brief, workload)) is not None)
+    workloads = sorted(brief.study.workloads, key=_read_workload_sort_key)
+    every = (row for workload in workloads if (row := _low_load_row(brief, workload)) is not None)
     return tuple(islice(every, ROWS_SHOWN))
 
 
-def _reading_rank(workload: Workload) -> tuple[bool, bool]:
+def _read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
     directions = workload.job.data_directions
     return not is_read_workload(workload), len(directions) > 1
 
 
-def _row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
+def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     points = _points_of_workload(brief, workload)
     if len({point.key.axis for point in points}) < 2:
         return None
@@ -114,7 +114,7 @@ def _row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
             latency.value,
-            _figure_note(latency, tails),
+            _p99_note(latency, tails),
         )
         for latency in means
     )
@@ -122,14 +122,14 @@ def _row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     return CostCapacityRow(
         workload.title,
         figures,
-        Better.LOWER,
+        BetterDirection.LOWER,
         is_open=bool(others) and not is_surely_lower(brief, best, others[0]),
         scope=at,
         group=GROUP,
     )
 
 
-def _figure_note(latency: PointLatency, tails: Mapping[str, PointLatency]) -> str:
+def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency]) -> str:
     tail = tails.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
     doubt = Level.INDICATIVE.value if latency.point.level is Level.INDICATIVE else ""
@@ -144,7 +144,7 @@ def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
     ]
 
 
-def _least_loads(points: Sequence[PointSummary]) -> dict[str, int]:
+def _least_axis_values(points: Sequence[PointSummary]) -> dict[str, int]:
     """The least number on each axis of numbers of the points."""
     least: dict[str, int] = {}
     for point in points:
@@ -159,7 +159,9 @@ def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
     return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
 
 
-def curves_with_latency(brief: Brief, name: str) -> Iterator[tuple[Workload, list[PointLatency]]]:
+def workloads_with_low_load_latency(
+    brief: Brief, name: str
+) -> Iterator[tuple[Workload, list[PointLatency]]]:
     """Each workload that has a latency at its least load, with those of its configurations."""
     for workload in brief.study.workloads:
         if ranked := least_load_latencies(brief, workload, name):

@@ -26,7 +26,7 @@ TOO_FEW_COUNTS: Final = "too few of the measured numbers of machines have a usab
 """Why it is not known how many are carried."""
 
 
-class CarriedMachines(Record):
+class ScalingLimit(Record):
     """How many machines one workload was carried for: up to `load` on `axis` its rate grew with it.
 
     `is_limit` is False where `load` is the most that was measured. `machine_count` are those of all
@@ -43,7 +43,7 @@ class CarriedMachines(Record):
     level: Level
 
 
-def carried_machines(study: Study, points: Sequence[PointSummary]) -> Iterator[CarriedMachines]:
+def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[ScalingLimit]:
     """A row for each configuration, workload and value of its other axes that has enough loads."""
     for configuration in study.configurations:
         for workload in study.workloads:
@@ -57,12 +57,12 @@ def carried_machines(study: Study, points: Sequence[PointSummary]) -> Iterator[C
             if axis is not None and workload.headline_metric is not None:
                 for fixed, curve in trusted_curves(members, axis):
                     if len(curve) >= BEND_LOADS_MIN:
-                        yield _carried_on_curve(workload, axis, fixed, curve)
+                        yield _scaling_limit_of_curve(workload, axis, fixed, curve)
 
 
-def _carried_on_curve(
+def _scaling_limit_of_curve(
     workload: Workload, axis: str, fixed: Axis, curve: Sequence[PointSummary]
-) -> CarriedMachines:
+) -> ScalingLimit:
     rate = workload.headline_metric or ""
     last = next(
         (
@@ -73,7 +73,7 @@ def _carried_on_curve(
         None,
     )
     point = curve[-1] if last is None else last
-    return CarriedMachines(
+    return ScalingLimit(
         configuration=point.key.configuration,
         title=workload_and_axis_title(workload, fixed),
         axis=axis,
@@ -95,17 +95,17 @@ def _is_gain_worthwhile(point: PointSummary, following: PointSummary, axis: str,
     )
 
 
-def machines_sentence(study: Study, carried: Sequence[CarriedMachines]) -> str:
+def scaling_limits_sentence(study: Study, carried: Sequence[ScalingLimit]) -> str:
     """How many machines each configuration carries, by the workload that it carries fewest for."""
     titles = study.configuration_titles
     texts = []
     for owner, rows in groupby(carried, key=lambda row: row.configuration):
         name = titles[owner] if len(study.configurations) > 1 else "The target"
-        texts.append(f"{name} carries {_fewest_text(list(rows))}")
+        texts.append(f"{name} carries {_lowest_limit_text(list(rows))}")
     return f"{'; '.join(texts)}."
 
 
-def _fewest_text(rows: Sequence[CarriedMachines]) -> str:
+def _lowest_limit_text(rows: Sequence[ScalingLimit]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
     fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
     unit = axis_name_text(fewest.axis)

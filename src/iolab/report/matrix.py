@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from iolab.analysis.points import REPLICATED
 from iolab.analysis.quotients import improvement_factor
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
-from iolab.report.best import BestFigure, best_of_metric
+from iolab.report.best import BestFigure, best_figure_of_metric
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
@@ -101,7 +101,7 @@ class WorkloadRow(Record):
     @property
     def next_best_ratio(self) -> float:
         """The best as so many times the figure that comes after it; 1 where there is none."""
-        is_lower = self.best is not None and self.best.better is Better.LOWER
+        is_lower = self.best is not None and self.best.better is BetterDirection.LOWER
         return 1 / (1 + self.lead) if is_lower else 1 + self.lead
 
     @property
@@ -112,10 +112,10 @@ class WorkloadRow(Record):
     @property
     def figure_count(self) -> int:
         """How many configurations have a figure."""
-        return sum(cell.is_sound for cell in self.cells)
+        return sum(cell.is_quotable for cell in self.cells)
 
     @property
-    def is_decided(self) -> bool:
+    def has_supported_winner(self) -> bool:
         """Whether intervals support which configuration is the best."""
         return self.figure_count > 1 and not self.open_reason and not self.indistinguishable
 
@@ -135,11 +135,11 @@ def workload_rows(figures: Iterable[BestFigure]) -> list[WorkloadRow]:
 
 
 def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
-    sound = [cell for cell in figures if cell.is_sound]
+    sound = [cell for cell in figures if cell.is_quotable]
     title = figures[0].title
     if not sound:
         return WorkloadRow(title, tuple(figures))
-    best = best_of_metric(sound)
+    best = best_figure_of_metric(sound)
     leads = [_lead_over(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.open_reason for own in leads if own.open_reason), "")
@@ -167,7 +167,7 @@ def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
     """By their runs where both were measured at one place of the axes, else by both intervals."""
     compared = dict(best.comparisons).get(other.configuration)
     if compared is not None and min(compared.runs) >= REPLICATED:
-        factor = compared.ratio if best.better is Better.LOWER else 1 / compared.ratio
+        factor = compared.ratio if best.better is BetterDirection.LOWER else 1 / compared.ratio
         is_supported = compared.verdict is ComparisonVerdict.WORSE
         return _Lead(other, max(factor, 1.0), is_supported)
     times = improvement_factor(best.value, other.value, best.better)
@@ -210,7 +210,7 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
     """What the marks of the matrix say, what keeps all its leads open, and what is not known."""
     several = [row for row in rows if len(row.cells) > 1]
     notes = []
-    if any(row.is_decided for row in several):
+    if any(row.has_supported_winner for row in several):
         notes.append("Bold: the best of its row.")
     if any(_has_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
@@ -242,7 +242,7 @@ def largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
     """
     values: dict[str, list[float]] = {}
     for row in rows:
-        own = [cell.value.value for cell in row.cells if cell.is_sound and cell.value.value]
+        own = [cell.value.value for cell in row.cells if cell.is_quotable and cell.value.value]
         values.setdefault(row.unit, []).extend(own)
     return {
         unit: max(own)
@@ -251,7 +251,7 @@ def largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
     }
 
 
-def value_in_shared_unit(metric: Metric, largest: Mapping[str, float]) -> str:
+def value_text_in_matrix_unit(metric: Metric, largest: Mapping[str, float]) -> str:
     """A figure of the matrix told elsewhere: in the unit that it has there."""
     text = metric_value_text(metric)
     shared = metric_value_text(metric, largest=largest.get(metric.unit))
@@ -303,8 +303,8 @@ def _configuration_columns_table(
         (
             Cell(row.title, note="" if row.open_reason == shared else row.open_reason),
             *(
-                _with_bar(
-                    _with_ratio(_figure_cell(row, name, anchors, largest), row, name),
+                _cell_with_bar(
+                    _cell_with_ratio(_figure_cell(row, name, anchors, largest), row, name),
                     row,
                     name,
                     styles,
@@ -316,7 +316,7 @@ def _configuration_columns_table(
     ]
     cells += [
         (
-            _value_title_cell(row),
+            _scoped_title_cell(row),
             *(_cost_capacity_cell(row, name, styles) for name in titles),
         )
         for row in cost_capacity_rows
@@ -324,14 +324,14 @@ def _configuration_columns_table(
     return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
 
 
-def _value_title_cell(row: CostCapacityRow) -> Cell:
+def _scoped_title_cell(row: CostCapacityRow) -> Cell:
     """The title of a row that is no best figure, with of what its figures are."""
     return Cell(row.title, note=f"{row.scope}; best = 1×" if row.is_value_for_money else row.scope)
 
 
 def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
-    figure, ratio = row.figure_of_configuration(name), row.best_ratio
+    figure, ratio = row.figure_of_configuration(name), row.lead_ratio
     is_best = ratio is not None and figure is row.figures_best_first[0] and not row.is_open
     bar = None
     if row.better is not None and figure.amount and len(row.figures_best_first) > 1:
@@ -349,7 +349,7 @@ def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -
     )
 
 
-def _with_ratio(cell: Cell, row: WorkloadRow, name: str) -> Cell:
+def _cell_with_ratio(cell: Cell, row: WorkloadRow, name: str) -> Cell:
     """The cell, that of the best with its ratio to the next."""
     figure = row.figure_of_configuration(name)
     if figure is None or figure is not row.best or not _has_ratio(row):
@@ -357,11 +357,11 @@ def _with_ratio(cell: Cell, row: WorkloadRow, name: str) -> Cell:
     return replace(cell, difference=next_best_text(row.next_best_ratio))
 
 
-def _with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
+def _cell_with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
     """The cell with its share of the largest figure of its row as a bar."""
     figure = row.figure_of_configuration(name)
-    most = max((cell.value.value or 0.0 for cell in row.cells if cell.is_sound), default=0.0)
-    if figure is None or not figure.is_sound or not most or row.figure_count < 2:
+    most = max((cell.value.value or 0.0 for cell in row.cells if cell.is_quotable), default=0.0)
+    if figure is None or not figure.is_quotable or not most or row.figure_count < 2:
         return cell
     token = styles[name].token if name in styles else SERIES[0]
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, token))
@@ -381,7 +381,7 @@ def _workload_columns_table(
         (
             Cell(title),
             *(
-                _with_bar(_figure_only_cell(row, name, anchors, largest), row, name, {})
+                _cell_with_bar(_figure_only_cell(row, name, anchors, largest), row, name, {})
                 for row, largest in zip(rows, prefixes, strict=True)
             ),
             *(_cost_capacity_cell(row, name, {}) for row in cost_capacity_rows),
@@ -397,7 +397,7 @@ def _figure_only_cell(
     """A figure without what is known beside it, but for its verdict."""
     figure = row.figure_of_configuration(configuration)
     cell = _figure_cell(row, configuration, anchors, largest)
-    if figure is None or not figure.is_sound:
+    if figure is None or not figure.is_quotable:
         return replace(cell, note="")
     doubts = (
         figure.left_out_repeats_text,
@@ -414,7 +414,7 @@ def _figure_cell(
     if figure is None or figure.level is None:
         return Cell(NOT_MEASURABLE, note=NO_VALUE)
     anchor = anchors.get(figure.run) if figure.run else None
-    if not figure.is_sound:
+    if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
     under = [
@@ -431,7 +431,7 @@ def _figure_cell(
         f"{mark}{value}",
         anchor=anchor,
         note=" · ".join(map(_with_no_break_spaces, filter(None, under))),
-        is_bold=row.is_decided and figure is row.best,
+        is_bold=row.has_supported_winner and figure is row.best,
     )
 
 
@@ -480,7 +480,8 @@ def _operation_pairs(rows: Sequence[WorkloadRow]) -> tuple[_OperationPair, ...]:
         pairs.setdefault(key, []).append(row)
     return tuple(
         _OperationPair(
-            _title_without_operation(members[0].title), tuple(sorted(members, key=_operation_order))
+            _title_without_operation(members[0].title),
+            tuple(sorted(members, key=_operation_sort_key)),
         )
         if _is_pair(members)
         else _OperationPair(row.title, (row,))
@@ -493,7 +494,7 @@ def _is_pair(members: Sequence[WorkloadRow]) -> bool:
     return sorted(row.cells[0].operation for row in members) == ["read", "write"]
 
 
-def _operation_order(row: WorkloadRow) -> str:
+def _operation_sort_key(row: WorkloadRow) -> str:
     return row.cells[0].operation
 
 
@@ -511,7 +512,7 @@ def _operation_columns_table(
     names = ("Read", "Write") if any(len(pair.rows) > 1 for pair in pairs) else ("Best",)
     most: dict[str, float] = {}
     for row in rows:
-        values = (cell.value.value or 0.0 for cell in row.cells if cell.is_sound)
+        values = (cell.value.value or 0.0 for cell in row.cells if cell.is_quotable)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
     lines: list[tuple[Cell, ...]] = []
     largest = largest_by_unit(rows)
@@ -531,7 +532,7 @@ def _operation_columns_table(
     for value_row in cost_capacity_rows:
         own = value_row.figures[0]
         lines.append(
-            (_value_title_cell(value_row), *(Cell(own.text, note=own.note) for _ in names))
+            (_scoped_title_cell(value_row), *(Cell(own.text, note=own.note) for _ in names))
         )
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
@@ -541,7 +542,7 @@ def _operation_cell(
 ) -> Cell:
     figure = row.cells[0]
     cell = _figure_cell(row, figure.configuration, anchors, largest)
-    if not figure.is_sound or not most.get(row.unit) or figure.better is Better.LOWER:
+    if not figure.is_quotable or not most.get(row.unit) or figure.better is BetterDirection.LOWER:
         return cell
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most[row.unit], SERIES[0]))
 
@@ -555,4 +556,6 @@ def best_figures_by_operation(figures: Sequence[BestFigure]) -> Iterator[BestFig
         of_unit = [figure for figure in figures if figure.value.unit == unit]
         plain = [figure for figure in of_unit if not figure.is_mixed] or of_unit
         for operation in dict.fromkeys(figure.operation for figure in plain):
-            yield best_of_metric([figure for figure in plain if figure.operation == operation])
+            yield best_figure_of_metric(
+                [figure for figure in plain if figure.operation == operation]
+            )

@@ -11,17 +11,17 @@ from iolab.analysis.quotients import (
     FleetAndSingleClient,
     fleets_with_single_client,
     improvement_over,
-    per_host_rate,
+    mean_rate_per_host,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import worst_level
-from iolab.core.metric_spec import Better, common_metric_label
+from iolab.core.metric_spec import BetterDirection, common_metric_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS_AXIS
 from iolab.record import Record
 from iolab.report.best import Headline
 from iolab.report.charts.chart import ChartGroup, ReportSection
-from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
+from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.charts.run import host_metric_values
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
@@ -81,7 +81,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     anchors, styles = brief.run_anchors, brief.series_styles
     owners = brief.study.configurations
     table = maxima_table(owners, peaks, anchors)
-    figures = figures_by_unit(
+    figures = charts_by_unit(
         peaks, lambda peak: peak.maximum.value.unit, partial(_maxima_chart, brief)
     )
     groups = [ChartGroup("", figures, table, _maxima_note(table))]
@@ -90,7 +90,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     clients = fleet_and_client_table(owners, peaks, pairs, anchors)
     if clients is not None:
         draw = partial(_client_and_fleet_chart, styles, clients)
-        drawn = figures_by_unit(pairs, lambda pair: pair.fleet.value.unit, draw)
+        drawn = charts_by_unit(pairs, lambda pair: pair.fleet.value.unit, draw)
         groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS_NOTE))
     return ReportSection(ANCHOR, "Best figures", _SECTION_INTRODUCTION, tuple(groups))
 
@@ -109,7 +109,7 @@ def _maxima_chart(brief: Brief, peaks: Sequence[BestHostsFigure]) -> Figure | No
     styles = brief.series_styles
     groups = rows_by_key(peaks, lambda peak: peak.maximum.workload).values()
     better = peaks[0].maximum.better
-    best = "Lowest" if better is Better.LOWER else "Best"
+    best = "Lowest" if better is BetterDirection.LOWER else "Best"
     return dot_chart(
         "Best figures",
         f"{best} {common_metric_label(peak.maximum.metric for peak in peaks) or 'figures'}",
@@ -135,7 +135,7 @@ def _best_configurations_sentence(peaks: Sequence[BestHostsFigure], styles: Seri
     several = len(styles) > 1
     sentences = []
     for own in rows_by_key((peak.maximum for peak in peaks), lambda best: best.workload).values():
-        pick = min if own[0].better is Better.LOWER else max
+        pick = min if own[0].better is BetterDirection.LOWER else max
         sound = [figure for figure in own if figure.has_valid_level] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
         who = f" by {styles[best.configuration].title}" if several and len(own) > 1 else ""
@@ -160,7 +160,7 @@ def _client_and_fleet_chart(
     """One client alone beside the mean of a host in the fleet."""
     groups, sentences = [], []
     for pair in scaled_pairs:
-        share = per_host_rate(pair.fleet)
+        share = mean_rate_per_host(pair.fleet)
         if share is None or pair.scaling_efficiency is None:
             continue
         alone, fleet = styles[pair.single_client.configuration], styles[pair.fleet.configuration]
@@ -321,7 +321,7 @@ def fleet_and_client_table(
             titles.get(best.configuration, best.configuration),
             str(best.hosts or DASH),
             metric_value_text(best.value),
-            metric_value_text(per_host_rate(best)),
+            metric_value_text(mean_rate_per_host(best)),
             *(
                 DASH if rate is None else value_text(rate, unit)
                 for rate in (peak.slowest_host, peak.fastest_host)

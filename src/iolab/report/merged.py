@@ -140,8 +140,8 @@ def label_duplicate_configurations(
         tuple(
             replace(
                 configuration,
-                id=_labelled_if_ambiguous(configuration.id, label, ids),
-                title=_labelled_if_ambiguous(configuration.title, label, titles),
+                id=_unambiguous_name(configuration.id, label, ids),
+                title=_unambiguous_name(configuration.title, label, titles),
             )
             for configuration in own
         )
@@ -149,7 +149,7 @@ def label_duplicate_configurations(
     ]
 
 
-def _labelled_if_ambiguous(name: str, label: str, names: Counter[str]) -> str:
+def _unambiguous_name(name: str, label: str, names: Counter[str]) -> str:
     """A name that others have too with a label; what nobody has named is the label alone."""
     if names[name] == 1:
         return name
@@ -163,21 +163,21 @@ def configuration_with_new_host_names(
     """The configuration on hosts of these names."""
     return replace(
         configuration,
-        hosts=_new_names(configuration.hosts, names),
-        storage=_new_names(configuration.storage, names),
+        hosts=_merged_host_names(configuration.hosts, names),
+        storage=_merged_host_names(configuration.storage, names),
     )
 
 
 def host_spec_with_new_names(spec: HostSpec, names: NewHostNames) -> HostSpec:
     """A host of the study, and its node."""
     return replace(
-        spec, name=_new_name_or_same(spec.name, names), node=_new_name_or_same(spec.node, names)
+        spec, name=_merged_host_name(spec.name, names), node=_merged_host_name(spec.node, names)
     )
 
 
 def point_with_new_host_names(point: Point, names: NewHostNames) -> Point:
     """A point whose clients have numbers of jobs of their own."""
-    own = tuple((_new_name_or_same(name, names), count) for name, count in point.host_numjobs)
+    own = tuple((_merged_host_name(name, names), count) for name, count in point.host_numjobs)
     return replace(point, host_numjobs=own)
 
 
@@ -214,41 +214,43 @@ def manifest_with_new_host_names(manifest: Manifest, names: NewHostNames) -> Man
 
 
 def _host_result_with_new_name(host: HostResult, names: NewHostNames) -> HostResult:
-    return replace(host, name=_new_name_or_same(host.name, names))
+    return replace(host, name=_merged_host_name(host.name, names))
 
 
 def _node_result_with_new_names(node: HypervisorResult, names: NewHostNames) -> HypervisorResult:
     return replace(
-        node, name=_new_name_or_same(node.name, names), guests=_new_names(node.guests, names)
+        node,
+        name=_merged_host_name(node.name, names),
+        guests=_merged_host_names(node.guests, names),
     )
 
 
 def _spread_with_new_names(spread: Spread, names: NewHostNames) -> Spread:
     return replace(
         spread,
-        slowest=_new_name_or_same(spread.slowest, names),
-        fastest=_new_name_or_same(spread.fastest, names),
+        slowest=_merged_host_name(spread.slowest, names),
+        fastest=_merged_host_name(spread.fastest, names),
     )
 
 
 def _host_run_with_new_names(host: HostRun, names: NewHostNames) -> HostRun:
     return replace(
         host,
-        host=_new_name_or_same(host.host, names),
-        target_key=_new_name_or_same(host.target_key, names),
-        read_from=_new_name_or_same(host.read_from, names),
+        host=_merged_host_name(host.host, names),
+        target_key=_merged_host_name(host.target_key, names),
+        read_from=_merged_host_name(host.read_from, names),
     )
 
 
 def _monitored_host_with_new_name(bystander: MonitoredHost, names: NewHostNames) -> MonitoredHost:
-    return replace(bystander, host=_new_name_or_same(bystander.host, names))
+    return replace(bystander, host=_merged_host_name(bystander.host, names))
 
 
-def _new_names(hosts: Iterable[str], names: NewHostNames) -> tuple[str, ...]:
-    return tuple(_new_name_or_same(name, names) for name in hosts)
+def _merged_host_names(hosts: Iterable[str], names: NewHostNames) -> tuple[str, ...]:
+    return tuple(_merged_host_name(name, names) for name in hosts)
 
 
-def _new_name_or_same(name: str, names: NewHostNames) -> str:
+def _merged_host_name(name: str, names: NewHostNames) -> str:
     return names.get(name, name)
 
 
@@ -271,10 +273,10 @@ def merge_studies(
     first = studies[0]
     return replace(
         first,
-        id=_distinct_listing(study.id for study in studies),
-        title=_distinct_listing(study.title for study in studies),
+        id=_distinct_list_text(study.id for study in studies),
+        title=_distinct_list_text(study.title for study in studies),
         question=" ".join(dict.fromkeys(study.question for study in studies if study.question)),
-        source=_distinct_listing(study.source for study in studies if study.source),
+        source=_distinct_list_text(study.source for study in studies if study.source),
         configurations=tuple(
             configuration_with_new_host_names(configuration, names)
             for own, names in pairs
@@ -282,7 +284,7 @@ def merge_studies(
         ),
         hosts=tuple(specs.values()),
         workloads=_merge_workloads(studies),
-        scale=_distinct_listing(study.scale for study in studies),
+        scale=_distinct_list_text(study.scale for study in studies),
         overrides=(),
         inventory="",
         guests=next((study.guests for study in studies if study.guests is not None), None),
@@ -332,12 +334,14 @@ def merge_plans(
 ) -> Plan:
     """All plans as one; `runs`, `candidates` and `configurations` of data sets have new names."""
     sets = {
-        (data_set.id, data_set.job_bytes, data_set.numjobs): replace(data_set, configuration=name)
+        (data_set.id, data_set.bytes_per_job, data_set.numjobs): replace(
+            data_set, configuration=name
+        )
         for data_set, name in configurations
     }
     budgets = [plan.budget for plan in plans]
     return Plan(
-        study=_distinct_listing(plan.study for plan in plans),
+        study=_distinct_list_text(plan.study for plan in plans),
         digest=content_digest([plan.digest for plan in plans]),
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
@@ -370,14 +374,14 @@ def merge_session_documents(
     ]
     return replace(
         sessions[0],
-        id=_distinct_listing(session.id for session in sessions),
+        id=_distinct_list_text(session.id for session in sessions),
         study=study.id,
         title=study.title,
         scale=study.scale,
         overrides=(),
         command=(),
-        iolab_version=_distinct_listing(session.iolab_version for session in sessions),
-        agent_version=_distinct_listing(
+        iolab_version=_distinct_list_text(session.iolab_version for session in sessions),
+        agent_version=_distinct_list_text(
             session.agent_version for session in sessions if session.agent_version
         )
         or None,
@@ -414,7 +418,7 @@ def _sorted_if_numbers(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values
 
 
-def _distinct_listing(texts: Iterable[str]) -> str:
+def _distinct_list_text(texts: Iterable[str]) -> str:
     return list_text(list(dict.fromkeys(texts)), TEXTS_SHOWN)
 
 
@@ -521,7 +525,7 @@ class MergedSession(Record):
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
-        part, own = self._part_and_original_digest(digest)
+        part, own = self._session_part_and_digest(digest)
         manifest = manifest_with_new_host_names(
             part.source.manifest(own, repeat), part.new_host_names
         )
@@ -529,20 +533,20 @@ class MergedSession(Record):
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run."""
-        part, own = self._part_and_original_digest(digest)
+        part, own = self._session_part_and_digest(digest)
         return part.source.intervals(own, repeat)
 
     def bins(self, digest: str, repeat: int) -> BinTable:
         """The latency bins of a committed run."""
-        part, own = self._part_and_original_digest(digest)
+        part, own = self._session_part_and_digest(digest)
         return part.source.bins(own, repeat)
 
     def counters(self, digest: str, repeat: int) -> CounterTable:
         """The telemetry of a committed run."""
-        part, own = self._part_and_original_digest(digest)
+        part, own = self._session_part_and_digest(digest)
         return part.source.counters(own, repeat)
 
-    def _part_and_original_digest(self, digest: str) -> tuple[SessionPart, str]:
+    def _session_part_and_digest(self, digest: str) -> tuple[SessionPart, str]:
         """The session of a point and its digest there."""
         if digest not in self.parts_by_digest:
             raise StoreError(
@@ -646,7 +650,7 @@ def _renamed_configurations_by_id(
     pairs = list(zip(study.configurations, renamed, strict=True))
     by_id = {}
     for configuration in shown_study.configurations:
-        owners = [pair for pair in pairs if _is_same_with_fewer_hosts(configuration, pair[0])]
+        owners = [pair for pair in pairs if _is_same_or_host_subset(configuration, pair[0])]
         old, new = max(owners, key=lambda pair: len(pair[0].id))
         by_id[configuration.id] = replace(
             configuration,
@@ -656,7 +660,7 @@ def _renamed_configurations_by_id(
     return by_id
 
 
-def _is_same_with_fewer_hosts(configuration: Configuration, full: Configuration) -> bool:
+def _is_same_or_host_subset(configuration: Configuration, full: Configuration) -> bool:
     """Whether a configuration is the other one, or that without some hosts."""
     return configuration.id == full.id or configuration.id.startswith(f"{full.id} without ")
 

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from iolab.analysis.findings import (
     BestPointFinding,
     BottleneckFinding,
+    BuyerNeed,
     CrossoverFinding,
     Finding,
     KneeFinding,
-    Need,
     PriceFinding,
     Recommendation,
     SpeedupFinding,
@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.ranked_findings import all_findings
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better, metric_spec
+from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.core.workload import Direction
@@ -35,7 +35,7 @@ from iolab.report.numbers import (
     axis_name_text,
     metric_value_text,
     missing_interval_reason,
-    quotient_text,
+    quotient_value_text,
     ratio_text,
     value_text,
 )
@@ -43,10 +43,10 @@ from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
     axis_values_phrase,
+    configuration_titles_if_several,
     metric_phrase,
     run_with_configuration_text,
     terabytes_text,
-    titles_if_several,
 )
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.text import counted_noun, list_text, percent_text
@@ -62,10 +62,10 @@ NEGLIGIBLE_LEAD: Final = 0.0005
 """A lead that would be shown as none is none."""
 
 _NEED_PREFIXES: Final = {
-    Need.CAPACITY: "For capacity",
-    Need.PERFORMANCE: "For performance",
-    Need.VALUE: "For performance per cost",
-    Need.BALANCE: "For all-round use",
+    BuyerNeed.CAPACITY: "For capacity",
+    BuyerNeed.PERFORMANCE: "For performance",
+    BuyerNeed.VALUE: "For performance per cost",
+    BuyerNeed.BALANCE: "For all-round use",
 }
 
 SENTENCES_SHOWN: Final = 8
@@ -148,7 +148,7 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
     at = f" at {axis_values_phrase(best.axis)}" if best.axis else ""
     verb = "with" if names.has_several else "is"
     text = f"{best.workload}: {who} {verb} {_metric_with_interval_text(best.value)}{at}"
-    end = "lowest" if metric_spec(best.metric).better is Better.LOWER else "highest"
+    end = "lowest" if metric_spec(best.metric).better is BetterDirection.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
     if best.indistinguishable_axes and best.value.low is not None:
         others = list_text(
@@ -249,7 +249,7 @@ def _(price: PriceFinding, names: ConfigurationNames) -> str:
     amount = (
         terabytes_text(price.value)
         if price.unit == "TB"
-        else quotient_text(Metric(price.value, price.unit))
+        else quotient_value_text(Metric(price.value, price.unit))
     )
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
@@ -272,7 +272,7 @@ def _(recommendation: Recommendation, names: ConfigurationNames) -> str:
 
 def _gain_with_interval_text(gain: SpeedupFinding) -> str:
     """The ratio of what both have with its interval: `1.27× (1.21× to 1.33×) the IOPS of`."""
-    is_lower = metric_spec(gain.metric).better is Better.LOWER
+    is_lower = metric_spec(gain.metric).better is BetterDirection.LOWER
     sign = -1 if is_lower else 1
     interval = ""
     if gain.low is not None and gain.high is not None:
@@ -330,13 +330,13 @@ def _performance_text(recommendation: Recommendation, second: str) -> str:
     return f"{more}{_workload_count_text(recommendation)}"
 
 
-def _value_text(recommendation: Recommendation, second: str) -> str:
+def _value_for_money_text(recommendation: Recommendation, second: str) -> str:
     more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
     rates = f"with best rates{_per_unit_text(recommendation)}"
     return f"{rates} {more}{_workload_count_text(recommendation)}"
 
 
-def _balance_text(recommendation: Recommendation, second: str) -> str:
+def _balanced_choice_text(recommendation: Recommendation, second: str) -> str:
     weakest = min(recommendation.need_sides, key=lambda side: side.share_of_best)
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
@@ -352,10 +352,10 @@ def _balance_text(recommendation: Recommendation, second: str) -> str:
 
 
 _NEED_TEXTS: Final = {
-    Need.CAPACITY: _capacity_text,
-    Need.PERFORMANCE: _performance_text,
-    Need.VALUE: _value_text,
-    Need.BALANCE: _balance_text,
+    BuyerNeed.CAPACITY: _capacity_text,
+    BuyerNeed.PERFORMANCE: _performance_text,
+    BuyerNeed.VALUE: _value_for_money_text,
+    BuyerNeed.BALANCE: _balanced_choice_text,
 }
 
 
@@ -371,7 +371,7 @@ def _workload_count_text(recommendation: Recommendation) -> str:
 
 def _unknown_cost_note(recommendation: Recommendation) -> str:
     """Where costs would weigh in, and are not known of all in one currency."""
-    weighs = recommendation.need in (Need.CAPACITY, Need.BALANCE)
+    weighs = recommendation.need in (BuyerNeed.CAPACITY, BuyerNeed.BALANCE)
     return (
         "; costs do not count: not all are given, in one currency"
         if weighs and not recommendation.per_unit
@@ -404,9 +404,9 @@ def linked_sentences(
 ) -> tuple[LinkedSentence, ...]:
     """Every sentence that the results support, what decides first."""
     study, points = brief.study, brief.points
-    titles = titles_if_several(study)
+    titles = configuration_titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
-    every = all_findings(study, points, brief.gains_by_pair.over_first(), brief.run_resources)
+    every = all_findings(study, points, brief.gains_by_pair.gains_over_first(), brief.run_resources)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     sentences = distinct_sentences(
         sentences_for_findings(study, every, ConfigurationNames(labels, mixed_workload_ids(study)))
@@ -426,7 +426,7 @@ def _with_workload_title(sentence: Sentence, study: Study) -> Sentence:
     return replace(sentence, text=f"{title}{sentence.text.removeprefix(workload)}")
 
 
-def without_common_doubt(
+def factor_out_common_doubt(
     sentences: tuple[LinkedSentence, ...],
 ) -> tuple[tuple[LinkedSentence, ...], str]:
     """The sentences without the doubt that all of several end with, and that doubt once."""

@@ -134,7 +134,7 @@ def ratio_text(ratio: float) -> str:
     return f"{digits}×"
 
 
-def with_unbroken_values(text: str) -> str:
+def text_with_no_break_units(text: str) -> str:
     """The text with values that no line's end parts from their unit: `1.42 k EUR`, `62.1 ms`."""
     return _UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
 
@@ -192,7 +192,7 @@ def value_text(
     return counted_word(count, word).strip()
 
 
-def quotient_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+def quotient_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
     """A quotient with its unit; small ones keep their digits."""
     if metric is None or metric.value is None:
         return DASH
@@ -209,7 +209,7 @@ def quotient_interval_text(metric: Metric) -> str:
         why = f"{missing_interval_reason(metric)}," if metric.has_too_wide_interval else ""
         return f"{why}{runs}".strip() or DASH
     ends = [
-        quotient_text(Metric(end, metric.unit), bare_rate=True)
+        quotient_value_text(Metric(end, metric.unit), bare_rate=True)
         for end in metric.displayable_interval
     ]
     return f"[{', '.join(ends)}]{runs}"
@@ -266,7 +266,7 @@ def axis_value_as_number(name: str, value: int | str) -> float | None:
         return None
 
 
-def metric_ends_document(metric: Metric | None) -> dict[str, float | None] | None:
+def metric_interval_document(metric: Metric | None) -> dict[str, float | None] | None:
     """Value, low and high for other programs; None for no metric."""
     if metric is None:
         return None

@@ -42,7 +42,9 @@ def is_explained_by_other_load(objection: Objection) -> bool:
     if not objection.concerns_every_run or objection.code not in _OTHER_LOAD_EVIDENCE:
         return False
     evidence = _OTHER_LOAD_EVIDENCE[objection.code]
-    return median(_evidence_share(run, evidence) for run in objection.runs) >= DOMINANT_OTHER_SHARE
+    return (
+        median(_other_load_share(run, evidence) for run in objection.runs) >= DOMINANT_OTHER_SHARE
+    )
 
 
 def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
@@ -55,15 +57,17 @@ def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     served = {workload.id for workload in study.workloads if workload.job.works_against_server}
     own = [result for result in done if result.workload not in served]
     parts = [
-        *_share_parts(own, _other_processor_share, "all else used {} of the cores"),
-        *_share_parts(done, _other_io_share, "others' I/O before the start was {} of the load"),
+        *_other_load_parts(own, _other_processor_share, "all else used {} of the cores"),
+        *_other_load_parts(
+            done, _other_io_share, "others' I/O before the start was {} of the load"
+        ),
     ]
     if not parts:
         return ""
     return f"Other load: {'; '.join(parts)}. The figures are those of a shared machine."
 
 
-def _share_parts(
+def _other_load_parts(
     results: Sequence[Result], share_of_run: Callable[[Result], float], text: str
 ) -> list[str]:
     """The range of shares of the runs in which others had most, and in how many they had."""
@@ -88,7 +92,7 @@ def _share_range_text(least: float, most: float) -> str:
 
 
 def _other_io_share(result: Result) -> float:
-    return _evidence_share(result, _DEVICE_EVIDENCE)
+    return _other_load_share(result, _DEVICE_EVIDENCE)
 
 
 def _other_processor_share(result: Result) -> float:
@@ -96,10 +100,10 @@ def _other_processor_share(result: Result) -> float:
     use = result.resources.busiest_use(Resource.PROCESSORS) if result.resources else None
     if use is not None and use.share is not None and use.is_own_load is not None:
         return max(use.share - use.is_own_load, 0.0)
-    return _evidence_share(result, _STARVED_EVIDENCE)
+    return _other_load_share(result, _STARVED_EVIDENCE)
 
 
-def _evidence_share(result: Result, evidence: tuple[str, str]) -> float:
+def _other_load_share(result: Result, evidence: tuple[str, str]) -> float:
     """Others' part in one run; of processors it is evidence of the threads that waited for them."""
     source, name = evidence
     values = (check.evidence.get(name) for check in result.verdict.checks if check.code == source)

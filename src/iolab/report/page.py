@@ -30,10 +30,10 @@ from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import (
     SENTENCES_SHOWN,
     LinkedSentence,
+    factor_out_common_doubt,
     linked_sentences,
-    without_common_doubt,
 )
-from iolab.report.phrases import Objection, merge_objections, titles_if_several
+from iolab.report.phrases import Objection, configuration_titles_if_several, merge_objections
 from iolab.report.power import power_table
 from iolab.report.provenance import (
     HowToRepeat,
@@ -48,7 +48,7 @@ from iolab.report.provenance import (
 )
 from iolab.report.runs import RunSection, run_charts_note, run_sections
 from iolab.report.sections import all_workload_charts, report_sections
-from iolab.report.table import Table, compact_table
+from iolab.report.table import Table, table_without_constant_columns
 from iolab.text import counted_noun, list_text
 
 DRAWN_BESIDE_MAX: Final = 2
@@ -128,7 +128,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     kinds = brief.kinds.reports_of_study(brief.study)
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
-    sentences, doubt = without_common_doubt(linked_sentences(brief))
+    sentences, doubt = factor_out_common_doubt(linked_sentences(brief))
     every_section = report_sections(brief)
     in_brief = tuple(section for section in every_section if not section.in_appendix)
     backing = (
@@ -136,7 +136,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         *(section for section in every_section if section.in_appendix),
     )
     gains = tuple(gain for kind in kinds for gain in kind.gain_tables(brief))
-    caveats = merge_objections(brief.results, titles_if_several(brief.study))
+    caveats = merge_objections(brief.results, configuration_titles_if_several(brief.study))
     bests = next((section for section in every_section if section.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
     more = f"{counted_noun(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
@@ -245,7 +245,7 @@ def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
     tables = list(dict.fromkeys(figure.table for figure in figures))
     heads = {table: {column.title for column in table.columns} for table in tables}
     whole = [table for table in tables if not any(heads[table] < heads[other] for other in tables)]
-    return [compact_table(table) for table in whole]
+    return [table_without_constant_columns(table) for table in whole]
 
 
 def page_figures(page: ReportPage) -> Iterator[Figure]:

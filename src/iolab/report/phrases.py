@@ -31,11 +31,11 @@ from iolab.units import format_ns
 
 if TYPE_CHECKING:
     from iolab.analysis.findings import (
+        ListedLoadFinding,
         LoadCurve,
         LoadFindings,
-        SearchListedLoad,
-        SearchMaxLoad,
-        SearchPeak,
+        MaxLoadFinding,
+        PeakSearchFinding,
     )
     from iolab.stats.curve import CurvePoint, LoadEstimate
 
@@ -75,7 +75,7 @@ class Objection(Record):
         return ", ".join((self.code, *self.equivalent_codes))
 
     @property
-    def numbers_note(self) -> str:
+    def first_run_values_note(self) -> str:
         """What is added to the runs where the sentence has other numbers for each."""
         return " (values from the first run)" if self.has_other_numbers else ""
 
@@ -128,7 +128,7 @@ def merge_objections(
 
 def objection_runs_text(objection: Objection) -> str:
     """To which runs an objection was made, in words: their names where they are few."""
-    return f"{_affected_runs_text(objection)}{objection.numbers_note}"
+    return f"{_affected_runs_text(objection)}{objection.first_run_values_note}"
 
 
 def _affected_runs_text(objection: Objection) -> str:
@@ -145,10 +145,10 @@ def _affected_runs_text(objection: Objection) -> str:
     if len(points) > NAMES_SHOWN:
         return runs
     titles = objection.configuration_titles
-    return f"{runs}: {'; '.join(_point_runs_text(own, titles) for own in points.values())}"
+    return f"{runs}: {'; '.join(_point_with_repeats_text(own, titles) for own in points.values())}"
 
 
-def _point_runs_text(runs: Sequence[Result], titles: Mapping[str, str]) -> str:
+def _point_with_repeats_text(runs: Sequence[Result], titles: Mapping[str, str]) -> str:
     """The only run of a point, or the point with how many of its repeats."""
     if len(runs) == 1:
         return run_with_configuration_text(runs[0], titles)
@@ -172,7 +172,7 @@ def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
     ).strip()
 
 
-def titles_if_several(study: Study) -> dict[str, str]:
+def configuration_titles_if_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
     return study.configuration_titles if len(study.configurations) > 1 else {}
 
@@ -251,7 +251,7 @@ def _log_half_width(point: CurvePoint) -> float:
     return math.log(point.high / point.low) / 2
 
 
-def _peak_sentence(search_peak: SearchPeak) -> str:
+def _peak_sentence(search_peak: PeakSearchFinding) -> str:
     peak = search_peak.peak
     value = Metric(peak.rate, metric_spec(search_peak.metric).unit, peak.low, peak.high)
     best = _peak_point(search_peak, peak.point)
@@ -273,11 +273,11 @@ def _peak_sentence(search_peak: SearchPeak) -> str:
     return f"{text}."
 
 
-def _peak_point(search_peak: SearchPeak, indexes: tuple[int, ...]) -> Point:
+def _peak_point(search_peak: PeakSearchFinding, indexes: tuple[int, ...]) -> Point:
     return search_peak.search.points[indexes]
 
 
-def _max_load_sentence(load: SearchMaxLoad) -> str:
+def _max_load_sentence(load: MaxLoadFinding) -> str:
     highest = load.highest_load
     limit = load_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
@@ -301,7 +301,7 @@ def _max_load_sentence(load: SearchMaxLoad) -> str:
     return f"{start}{text}; without a rate {metric_value_text(Metric(load.saturation, IOPS_UNIT))}."
 
 
-def _listed_load_sentence(load: SearchListedLoad) -> str:
+def _listed_load_sentence(load: ListedLoadFinding) -> str:
     limit = load_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if load.highest is None:
@@ -367,7 +367,7 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     }
 
 
-def _peak_document(search_peak: SearchPeak) -> dict[str, Any]:
+def _peak_document(search_peak: PeakSearchFinding) -> dict[str, Any]:
     peak = search_peak.peak
     return {
         **_search_document(search_peak.search),
@@ -384,7 +384,7 @@ def _peak_document(search_peak: SearchPeak) -> dict[str, Any]:
     }
 
 
-def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
+def _load_document(load: MaxLoadFinding) -> dict[str, Any]:
     highest = load.highest_load
     return {
         **_search_document(load.search),
@@ -401,7 +401,7 @@ def _load_document(load: SearchMaxLoad) -> dict[str, Any]:
     }
 
 
-def _listed_load_document(load: SearchListedLoad) -> dict[str, Any]:
+def _listed_load_document(load: ListedLoadFinding) -> dict[str, Any]:
     return {
         **_search_document(load.search),
         "axis": load.axis,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.core.metric import Metric, PowerUse, Result
-from iolab.report.numbers import DASH, metric_ends_document, metric_value_text
+from iolab.report.numbers import DASH, metric_interval_document, metric_value_text
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import capitalised
@@ -49,11 +49,11 @@ def _meter_row(result: Result, use: PowerUse) -> tuple[Cell, ...]:
         metric_value_text(use.idle_w),
         DASH if use.energy_j is None else f"{significant_digits_text(use.energy_j)} J",
         DASH if use.period_s is None else format_duration_s(use.period_s),
-        "; ".join(map(capitalised, _notes(use))),
+        "; ".join(map(capitalised, _meter_notes(use))),
     )
 
 
-def _notes(use: PowerUse) -> Iterator[str]:
+def _meter_notes(use: PowerUse) -> Iterator[str]:
     if use.reason or use.idle_reason:
         yield use.reason or use.idle_reason
     if use.lag_s:
@@ -74,8 +74,8 @@ def power_document(use: PowerUse) -> dict[str, object]:
         "host": use.host,
         "meter": use.meter,
         "boundary": use.boundary.value,
-        "watts": metric_ends_document(use.watts),
-        "idle_w": metric_ends_document(use.idle_w),
+        "watts": metric_interval_document(use.watts),
+        "idle_w": metric_interval_document(use.idle_w),
         "energy_j": use.energy_j,
         "period_s": use.period_s,
         "step_w": use.step_w,

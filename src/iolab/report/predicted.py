@@ -16,7 +16,7 @@ from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
-from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
+from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.gather import StoredSessionReader, read_run_record
 from iolab.report.maxima import statements_text
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text, value_text
@@ -87,14 +87,16 @@ def first_run_resources_reader(
     """
 
     @cache
-    def first_run(key: tuple[str, int]) -> RunResources | None:
+    def read_first_run_resources(key: tuple[str, int]) -> RunResources | None:
         try:
             record = read_run_record(source, key, source.manifest(*key), with_counters=True)
         except StoreError:
             return None
         return run_resources(view_with_all_resources(record, source.facts, analyses))
 
-    return lambda point: first_run((point.results[0].digest, point.results[0].repeat))
+    return lambda point: read_first_run_resources(
+        (point.results[0].digest, point.results[0].repeat)
+    )
 
 
 def resource_limit_text(resource_use: ResourceUse) -> str:
@@ -143,7 +145,7 @@ def _prediction_basis_table(
     )
     rows = tuple(
         (
-            Cell(_curve_title(outcome, brief)),
+            Cell(_predicted_curve_title(outcome, brief)),
             Cell(brief.series_styles[outcome.configuration].title),
             Cell(
                 f"{outcome.measured_loads[0].load:g} to {outcome.measured_loads[-1].load:g}"
@@ -173,7 +175,7 @@ def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brie
     heads = text_and_number_columns(("Workload", "Configuration"), ("Predicted", "90 % interval"))
     rows = tuple(
         (
-            Cell(_curve_title(outcome, brief)),
+            Cell(_predicted_curve_title(outcome, brief)),
             Cell(brief.series_styles[outcome.configuration].title),
             *_predicted_rate_cells(outcome),
         )
@@ -182,7 +184,7 @@ def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brie
     return Table(f"Predicted at {title}", heads, rows)
 
 
-def _curve_title(outcome: CurvePrediction, brief: Brief) -> str:
+def _predicted_curve_title(outcome: CurvePrediction, brief: Brief) -> str:
     title = brief.study.workload(outcome.workload).title
     return ", ".join(filter(None, (title, axis_values_text(outcome.fixed_axis))))
 
@@ -194,7 +196,7 @@ def _prediction_charts(
     styles = brief.series_styles
 
     def draw(own: list[CurvePrediction]) -> Figure | None:
-        groups = rows_by_key(own, lambda outcome: _curve_title(outcome, brief))
+        groups = rows_by_key(own, lambda outcome: _predicted_curve_title(outcome, brief))
         figure = dot_chart(
             "Predicted",
             f"Predicted at {title}",
@@ -212,7 +214,7 @@ def _prediction_charts(
         for outcome in outcomes
         if outcome.prediction is not None and outcome.configuration in styles
     )
-    return figures_by_unit(drawn, lambda outcome: outcome.unit, draw)
+    return charts_by_unit(drawn, lambda outcome: outcome.unit, draw)
 
 
 def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
@@ -225,7 +227,7 @@ def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
         value_text(value, outcome.unit)
         for value in (prediction.rate, prediction.low, prediction.high)
     )
-    return f"{_curve_title(outcome, brief)}: {rate}{who}, 90 % interval {low} to {high}"
+    return f"{_predicted_curve_title(outcome, brief)}: {rate}{who}, 90 % interval {low} to {high}"
 
 
 def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:

@@ -17,16 +17,16 @@ from iolab.analysis.quotients import (
     capacity_quotients,
     configuration_sizes,
     configurations_without_size,
+    configurations_without_subsets,
     cost_currencies,
     rate_quotients,
-    without_host_subsets,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import common_metric_label
 from iolab.report.charts.chart import ChartGroup, ReportSection, fill_page_width
 from iolab.report.charts.cost import procurement_cost_chart, value_for_money_chart
-from iolab.report.charts.rows import Dot, DotRow, dot_chart, figures_by_unit, rows_by_key
+from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.charts.series import RunAnchors
 from iolab.report.maxima import (
     BestHostsFigure,
@@ -39,7 +39,7 @@ from iolab.report.numbers import (
     metric_value_text,
     money_text,
     quotient_interval_text,
-    quotient_text,
+    quotient_value_text,
 )
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, list_text
@@ -71,7 +71,7 @@ NAMES_SHOWN: Final = 6
 
 def price_performance_section(brief: Brief) -> ReportSection | None:
     """Best figures over capacity, nodes and cost; None where no configuration tells any."""
-    owners = without_host_subsets(brief.study.configurations)
+    owners = configurations_without_subsets(brief.study.configurations)
     if not any(configuration_sizes(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}
@@ -82,7 +82,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
         for configuration in brief.study.configurations
         if configuration.id not in kept
     ]
-    first = _purchase_charts(owners, peaks, brief.series_styles, brief.run_anchors)
+    first = _purchase_chart_group(owners, peaks, brief.series_styles, brief.run_anchors)
     if left_out:
         first = replace(first, note=f"{first.note} {_left_out_configurations_note(left_out)}")
     groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.run_anchors))
@@ -90,7 +90,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
     return ReportSection("value", title, "", groups, in_appendix=False)
 
 
-def _purchase_charts(
+def _purchase_chart_group(
     configurations: Sequence[Configuration],
     peaks: Sequence[BestHostsFigure],
     styles: SeriesStyles,
@@ -101,7 +101,7 @@ def _purchase_charts(
     figures = [
         figure
         for currency in cost_currencies(configurations)
-        for figure in _money_charts(currency, configurations, peaks, styles, anchors, table)
+        for figure in _cost_charts(currency, configurations, peaks, styles, anchors, table)
     ]
     every = rates_per_size_table(configurations, peaks, anchors)
     return ChartGroup(
@@ -113,7 +113,7 @@ def _purchase_charts(
     )
 
 
-def _money_charts(
+def _cost_charts(
     currency: str,
     configurations: Sequence[Configuration],
     peaks: Sequence[BestHostsFigure],
@@ -196,7 +196,7 @@ def _quotient_chart_groups(
     for per in dict.fromkeys(quotient.size.unit_text for quotient in order):
         own = [quotient for quotient in every if quotient.size.unit_text == per]
         draw = partial(_quotient_chart, per, styles, verdicts)
-        figures = figures_by_unit(own, lambda quotient: quotient.value.unit, draw)
+        figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
         first = own[0].size.size_measure is shown is not SizeMeasure.COST
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
@@ -259,7 +259,7 @@ def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: Se
         doubt = "" if best.maximum.has_valid_level else f" ({name}), invalid"
         if who and any(_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
-        sentences.append(f"{_quotient_title(best)}: {who}{quotient_text(best.value)}{doubt}")
+        sentences.append(f"{_quotient_title(best)}: {who}{quotient_value_text(best.value)}{doubt}")
     return statements_text(sentences)
 
 
@@ -290,7 +290,7 @@ def rates_per_size_table(
                 peak.maximum.title or peak.maximum.workload,
                 titles.get(peak.maximum.configuration, peak.maximum.configuration),
                 metric_value_text(peak.maximum.value),
-                *(quotient_text(values.get((peak.maximum, per))) for per in pers),
+                *(quotient_value_text(values.get((peak.maximum, per))) for per in pers),
             ),
             peak.verdict_cell(anchors),
         )
@@ -316,7 +316,7 @@ def quotient_table(
                 quotient.maximum.title or quotient.maximum.workload,
                 titles.get(quotient.maximum.configuration, quotient.maximum.configuration),
                 metric_value_text(quotient.maximum.value),
-                quotient_text(quotient.value),
+                quotient_value_text(quotient.value),
                 quotient_interval_text(quotient.value),
             ),
             verdicts.get(quotient.maximum, Cell(DASH)),
@@ -347,7 +347,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
             str(configuration.nodes or DASH),
             _terabytes_or_dash(size.raw_tb),
             _terabytes_or_dash(size.usable_tb),
-            quotient_text(values.get((configuration.id, "raw_tb", SizeMeasure.NODE))),
+            quotient_value_text(values.get((configuration.id, "raw_tb", SizeMeasure.NODE))),
         ]
         if paid:
             parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
@@ -371,4 +371,4 @@ def _terabytes_or_dash(size: float | None) -> str:
 
 
 def _per_money_text(metric: Metric | None, currency: str) -> str:
-    return DASH if metric is None else f"{quotient_text(metric)} for {MONEY:g} {currency}"
+    return DASH if metric is None else f"{quotient_value_text(metric)} for {MONEY:g} {currency}"

@@ -84,16 +84,16 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         for text in kind.engine_note_texts(brief)
     ]
     return (
-        ("Measured", _measured_when_text(brief)),
+        ("Measured", _measurement_time_text(brief)),
         ("Hosts", _host_count_text(brief)),
-        *_storage_rows(brief),
+        *_node_and_title_rows(brief),
         *hardware_fact_rows(
             brief.study,
             brief.facts,
             {name: style.label for name, style in brief.series_styles.items()},
         ),
-        ("Software", _software_text(brief, notes)),
-        *_scale_rows(brief),
+        ("Software", _software_versions_text(brief, notes)),
+        *_study_scale_rows(brief),
         *_session_labels_rows(brief),
         *(("Engine", text) for text in notes),
         *((("Source", brief.study.source),) if brief.study.source else ()),
@@ -101,7 +101,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
+def _study_scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     """The scale with what it sets, where it is not the study as it is written."""
     scale = brief.study.scale
     if not scale or scale == FULL_SCALE:
@@ -146,7 +146,7 @@ def scale_sentence(study: Study) -> str:
     )
 
 
-def _storage_rows(brief: Brief) -> Iterator[tuple[str, str]]:
+def _node_and_title_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     """The storage nodes where all have as many, and the titles that charts and tables shorten."""
     owners = brief.study.configurations
     nodes = {owner.nodes for owner in owners}
@@ -157,7 +157,7 @@ def _storage_rows(brief: Brief) -> Iterator[tuple[str, str]]:
         yield "Configurations", list_text([owner.title for owner in owners], LABELS_SHOWN)
 
 
-def _software_text(brief: Brief, engine_notes: Sequence[str]) -> str:
+def _software_versions_text(brief: Brief, engine_notes: Sequence[str]) -> str:
     """The engines that no note tells of, iolab, and the kernels of all hosts."""
     notes = " ".join(engine_notes)
     kernels = dict.fromkeys(f"Linux {host.kernel.release}" for host in brief.facts.values())
@@ -226,7 +226,7 @@ def _repeat_count_text(brief: Brief) -> str:
     return str(numbers.pop())
 
 
-def _measured_when_text(brief: Brief) -> str:
+def _measurement_time_text(brief: Brief) -> str:
     created = [member.session.created_real_ns for member in brief.sessions.members]
     first, *others = sorted(map(utc_datetime, created)) or [
         utc_datetime(brief.session.created_real_ns)
@@ -270,7 +270,7 @@ def _session_labels_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     return (("Sessions", f"{len(labels)}: {list_text(labels, LABELS_SHOWN)}"),) if labels else ()
 
 
-def _runs_done_text(results: Sized, plan: Plan) -> str:
+def _run_progress_text(results: Sized, plan: Plan) -> str:
     """How many runs there are of how many; where results decide that, as many as there are."""
     done = len(results)
     return str(done) if plan.extra_run_count else f"{done} of {len(plan.runs)}"
@@ -551,7 +551,7 @@ def _sessions_table(members: Iterable[UnionMember]) -> Table:
             member.study.id,
             member.study.scale,
             list_text(member.configuration_titles, TITLES_SHOWN),
-            _runs_done_text(member.results, member.plan),
+            _run_progress_text(member.results, member.plan),
             member.session.status.value,
             member.session.iolab_version,
             member.session.id,

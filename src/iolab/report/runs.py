@@ -14,7 +14,7 @@ from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.report.brief import LoadReport
 from iolab.report.numbers import DASH, all_axis_names, metric_value_text, steadiness_text
-from iolab.report.phrases import result_run_text, titles_if_several
+from iolab.report.phrases import configuration_titles_if_several, result_run_text
 from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, list_text, percent_text
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from iolab.analysis.storage_bytes import ByteBalance, StorageNodeBytes
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.series import RunAnchors, RunDetail
+    from iolab.report.charts.series import RunAnchors, RunChartData
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
@@ -59,7 +59,7 @@ NAMES_SHOWN: Final = 8
 """Hosts named over what they have alike; the others are counted."""
 
 
-def all_runs_table(
+def runs_table(
     heading: str,
     study: Study,
     results: Sequence[Result],
@@ -74,7 +74,7 @@ def all_runs_table(
     not valid come before others, and the last row tells of what is left out.
     """
     axes = all_axis_names(results)
-    titles = titles_if_several(study)
+    titles = configuration_titles_if_several(study)
     steady = any(result.steadiness is not None for result in results)
     names = ("Workload", *(("Configuration",) if titles else ()))
     heads = text_and_number_columns(
@@ -132,7 +132,7 @@ def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
 def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]) -> Table:
     """Each host's share of a run, in the order of its hosts.
 
-    `metric_headings` as in `all_runs_table`.
+    `metric_headings` as in `runs_table`.
     """
     rows = tuple(
         row_of_cells(
@@ -415,14 +415,16 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
     )
 
 
-def _fleet_tables(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[Table, ...]:
+def _fleet_tables(
+    kind: LoadReport, result: Result, detail: RunChartData | None
+) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the balance of bytes."""
     spread = host_spread_tables(kind, result)
     balance = detail.byte_balance if detail is not None else None
     return spread if balance is None else (*spread, byte_balance_table(balance))
 
 
-def _slow_ios_tables(detail: RunDetail | None) -> tuple[Table, ...]:
+def _slow_ios_tables(detail: RunChartData | None) -> tuple[Table, ...]:
     """The slowest I/Os, where they were requested."""
     if detail is None or not detail.slow_ios:
         return ()

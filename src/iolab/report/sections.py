@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import positive_values, sentinel_alarms, sentinel_point
+from iolab.analysis.points import positive_metric_values, sentinel_alarms, sentinel_point
 from iolab.analysis.scaling import HostScaling, host_scalings
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
@@ -166,7 +166,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
         if result.digest == point.digest
         and result.order
         and result.status is RunStatus.DONE
-        and positive_values([result], metric)
+        and positive_metric_values([result], metric)
     ]
     if len(own) < 2:
         return

@@ -25,14 +25,14 @@ from iolab.report.best import (
 from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.results import POINT_METRICS, points_and_runs_markdown
-from iolab.report.runs import SHOWN_METRICS, all_runs_table, io_metric_columns
+from iolab.report.runs import SHOWN_METRICS, io_metric_columns, runs_table
 from iolab.report.table import Table
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.palette import Token
-    from iolab.report.charts.series import Panel, RunAnchors, RunDetail, TimeGrid
+    from iolab.report.charts.series import Panel, RunAnchors, RunChartData, TimeGrid
     from iolab.report.terminal import Screen
 
 _LATENCY_METRICS: Final = (("mean", "lat_ns_mean"), ("p99", "lat_ns_p99"))
@@ -68,11 +68,11 @@ class SingleFigureReport(LoadReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Reads and writes apart."""
-        from iolab.analysis.steady import measured_window
+        from iolab.analysis.steady import rule_measured_window
         from iolab.analysis.sums import DIRECTIONS, sum_measured_window
         from iolab.report.charts.run_series import latency_curve
 
-        load = sum_measured_window(record, measured_window(record))
+        load = sum_measured_window(record, rule_measured_window(record))
         hosts = list(range(len(record.hosts)))
         every = [int(direction) for direction in DIRECTIONS]
         busy = [way for way in every if load.bins[:, way].sum()]
@@ -91,7 +91,7 @@ class SingleFigureReport(LoadReport):
         return throughput_and_latency_panels(record, grid)
 
     def latency_distribution_chart(
-        self, subject: str, detail: RunDetail, token: Token
+        self, subject: str, detail: RunChartData, token: Token
     ) -> Figure | None:
         """See `run_latency_distribution_chart`."""
         from iolab.report.charts.choose import run_latency_distribution_chart
@@ -123,7 +123,7 @@ class SingleFigureReport(LoadReport):
         charts = dict(chart_groups_over_load(brief, workloads))
         for workload in workloads:
             points = [point for point in brief.points if point.key.workload == workload.id]
-            if points and (figures := self.figures_of_kind(brief, workload, points)):
+            if points and (figures := self.kind_specific_charts(brief, workload, points)):
                 groups = charts.get(workload.id, ())
                 others = tuple(
                     figure
@@ -133,7 +133,7 @@ class SingleFigureReport(LoadReport):
                 charts[workload.id] = [ChartGroup(workload.title, figures, appendix_figures=others)]
         return charts
 
-    def figures_of_kind(
+    def kind_specific_charts(
         self,
         brief: Brief,  # noqa: ARG002 - of kinds that have any
         workload: Workload,  # noqa: ARG002 - as above
@@ -145,7 +145,7 @@ class SingleFigureReport(LoadReport):
     def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies."""
         shown = self.metric_columns([result.metrics for result in results])
-        return all_runs_table("Every run", study, results, shown, anchors)
+        return runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """None: the study, which reports show, says what its workloads are."""
@@ -168,7 +168,7 @@ class SingleFigureReport(LoadReport):
         """The points where they have repeats, then the runs."""
         own = declared_metric_keys_and_labels(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)
-        runs = all_runs_table("Every run", study, results, shown, {}, max_rows=len(results))
+        runs = runs_table("Every run", study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)
 
 

@@ -9,7 +9,7 @@ from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, compare_con
 from iolab.analysis.points import PointSummary
 from iolab.core.kubernetes import PodFleet, VolumeAccess
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import Study
 from iolab.report.numbers import axis_values_text, factor_with_interval_text
 from iolab.report.phrases import metric_phrase
@@ -20,7 +20,7 @@ CLASSES_COMPARED: Final = 3
 """Classes that are held against the slowest in a sentence; the table has all."""
 
 
-def classes_sentence(study: Study, points: Sequence[PointSummary]) -> str:
+def storage_classes_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     """How many times as fast each class is as the slowest; empty of fewer than two classes."""
     fleet = study.kubernetes
     if fleet is None or len(fleet.classes) < 2:
@@ -40,16 +40,16 @@ def _gains_over_slowest(
     study: Study, points: Sequence[PointSummary]
 ) -> tuple[ConfigurationGains, ...]:
     """Each class against that whose rate is the least in the first workload, fastest first."""
-    over_first = compare_configurations(study, points)
-    if not over_first:
+    gains_over_first = compare_configurations(study, points)
+    if not gains_over_first:
         return ()
-    slowest = min(over_first, key=_first_improvement_factor)
-    if _first_improvement_factor(slowest) < 1:
-        over_first = compare_configurations(study, points, baseline=slowest.candidate)
-    return tuple(sorted(over_first, key=_first_improvement_factor, reverse=True))
+    slowest = min(gains_over_first, key=_first_cell_factor)
+    if _first_cell_factor(slowest) < 1:
+        gains_over_first = compare_configurations(study, points, baseline=slowest.candidate)
+    return tuple(sorted(gains_over_first, key=_first_cell_factor, reverse=True))
 
 
-def _first_improvement_factor(gains: ConfigurationGains) -> float:
+def _first_cell_factor(gains: ConfigurationGains) -> float:
     return gains.cells[0].improvement_factor if gains.cells else 1.0
 
 
@@ -57,7 +57,7 @@ def _class_comparison_texts(
     study: Study, fleet: PodFleet, gains: ConfigurationGains
 ) -> Iterator[str]:
     """A class against the slowest: rate, latency, other points, money."""
-    rates = [cell for cell in gains.cells if cell.better is Better.HIGHER]
+    rates = [cell for cell in gains.cells if cell.better is BetterDirection.HIGHER]
     if not rates:
         return
     titles = study.configuration_titles
@@ -93,7 +93,7 @@ def _class_comparison_texts(
 def _is_latency_of_same_point(cell: ComparedMetric, first: ComparedMetric) -> bool:
     """Whether it is the latency of the same point."""
     is_same_point = (cell.workload, cell.axis) == (first.workload, first.axis)
-    return is_same_point and cell.better is Better.LOWER
+    return is_same_point and cell.better is BetterDirection.LOWER
 
 
 def _latency_ratio_text(cell: ComparedMetric) -> str:

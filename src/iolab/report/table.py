@@ -106,13 +106,13 @@ class Table(Record):
     merges_equal: bool = False
     has_bars: bool = False
 
-    def merged_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
+    def cell_spans(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
         """(place, width, cell) of each cell of a row; the first column stands alone."""
         if not self.merges_equal:
             return ((place, 1, cell) for place, cell in enumerate(cells))
-        return self._runs_of_equal_cells(cells)
+        return self._merged_equal_cells(cells)
 
-    def _runs_of_equal_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
+    def _merged_equal_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
         place = 0
         while place < len(cells):
             width = 1
@@ -162,7 +162,7 @@ def table_without_empty_columns(table: Table) -> Table:
     return select_columns(table, kept)
 
 
-def compact_table(table: Table) -> Table:
+def table_without_constant_columns(table: Table) -> Table:
     """The table without columns in which nothing stands, or the same in all of several rows.
 
     What all rows have in common stands behind the title. The first column stays, and so does a
@@ -223,7 +223,7 @@ def table_html(
         "".join(
             f"<td{_cell_attributes(table, place, width, cell if stacked else None)}>"
             f"{_cell_html(cell, anchors)}</td>"
-            for place, width, cell in table.merged_cells(cells)
+            for place, width, cell in table.cell_spans(cells)
         )
         for cells in table.rows[:HTML_ROWS_MAX]
     ]
@@ -401,7 +401,7 @@ def table_typst_data(table: Table, title: str | None = None) -> dict[str, Any]:
         "rows": [
             [
                 {**_cell_typst_data(cell), "width": width}
-                for _, width, cell in table.merged_cells(cells)
+                for _, width, cell in table.cell_spans(cells)
             ]
             for cells in table.rows
         ],

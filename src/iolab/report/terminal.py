@@ -173,7 +173,7 @@ class GroupedTable(Record):
         natural = self._natural_widths()
         if self.is_summary:
             width = min(options.max_width, SUMMARY_WIDTH_MAX)
-            shown = self._summary_columns(natural, width)
+            shown = self._informative_columns(natural, width)
         else:
             shown = self._fitting_columns(natural, options.max_width)
         widths = self._column_widths(natural, shown, options.max_width)
@@ -251,7 +251,7 @@ class GroupedTable(Record):
                 shown.remove(column)
         return shown
 
-    def _summary_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
+    def _informative_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
         """The columns that say something and fit without breaking a name."""
         rows = [row for _, rows in self.groups for row in rows]
         texts = [{_as_text(row[at]).plain for row in rows} for at in range(len(self.headings))]

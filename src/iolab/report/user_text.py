@@ -143,7 +143,7 @@ def markdown_to_blocks(text: str) -> list[dict[str, Any]]:
         elif token.type in ("heading_close", "list_item_close"):
             kinds.pop()
         elif token.type == "inline":
-            runs = list(_text_runs(token.children or ()))
+            runs = list(_styled_text_parts(token.children or ()))
             kind = kinds[-1] if kinds else "paragraph"
             if kind not in _BLOCKS:  # an item of a numbered list
                 runs, kind = [{"text": kind, "style": ""}, *runs], "paragraph"
@@ -155,7 +155,7 @@ def markdown_to_blocks(text: str) -> list[dict[str, Any]]:
     return blocks
 
 
-def _text_runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:
+def _styled_text_parts(children: Sequence[Token]) -> Iterator[dict[str, str]]:
     styles: list[str] = []
     address = ""
     for token in children:

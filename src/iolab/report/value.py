@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.quotients import (
     MONEY,
+    configurations_without_subsets,
     cost_currencies,
-    without_host_subsets,
 )
 from iolab.analysis.ranked_findings import ScoreInterval, value_for_money_scores
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.numbers import DASH, ratio_text, value_text
 from iolab.report.phrases import terabytes_text
@@ -57,7 +57,7 @@ class CostCapacityRow(Record, dict=True):
 
     title: str
     figures: tuple[CostCapacityFigure, ...]
-    better: Better | None = None
+    better: BetterDirection | None = None
     is_open: bool = False
     scope: str = ""
     group: str = TITLE
@@ -67,11 +67,11 @@ class CostCapacityRow(Record, dict=True):
     def figures_best_first(self) -> list[CostCapacityFigure]:
         """Those that can be compared, the best first."""
         own = [figure for figure in self.figures if figure.amount]
-        is_reversed = self.better is not Better.LOWER
+        is_reversed = self.better is not BetterDirection.LOWER
         return sorted(own, key=lambda figure: figure.amount or 0.0, reverse=is_reversed)
 
     @property
-    def best_ratio(self) -> float | None:
+    def lead_ratio(self) -> float | None:
         """The best as so many times the next best; None where there is no best."""
         if self.better is None or len(self.figures_best_first) < 2:
             return None
@@ -86,7 +86,7 @@ class CostCapacityRow(Record, dict=True):
 
 def cost_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
     """What each costs."""
-    return _build_row(
+    return _build_cost_capacity_row(
         f"{COST} of {_cost_parts_text(configurations)}",
         configurations,
         lambda configuration: _money_text_and_amount(configuration, _total_cost(configuration)),
@@ -110,7 +110,9 @@ def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapaci
                     _quotient_if_known(_total_cost(configuration), sizes[configuration.id]),
                 )
 
-            return _build_row(f"Cost per {kind} TB", configurations, cost, Better.LOWER)
+            return _build_cost_capacity_row(
+                f"Cost per {kind} TB", configurations, cost, BetterDirection.LOWER
+            )
     return None
 
 
@@ -135,18 +137,20 @@ def value_for_money_row(
     title = f"Performance per {MONEY:g} {currency}"
     is_open = any(top.low <= other.high for other in others)
     scope = f"over {counted_noun(workloads, 'workload')}"
-    return CostCapacityRow(title, figures, Better.HIGHER, is_open, scope, is_value_for_money=True)
+    return CostCapacityRow(
+        title, figures, BetterDirection.HIGHER, is_open, scope, is_value_for_money=True
+    )
 
 
 def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[CostCapacityRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
-    configurations = without_host_subsets(brief.study.configurations)
+    configurations = configurations_without_subsets(brief.study.configurations)
     scores, workloads = value_for_money_scores(configurations, brief.best_points)
     rows = (
         cost_row(configurations),
         cost_per_terabyte_row(configurations),
         value_for_money_row(configurations, scores, workloads),
-        _build_row(
+        _build_cost_capacity_row(
             "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
         ),
         *_rate_per_terabyte_rows(configurations, figures),
@@ -165,7 +169,7 @@ def _rate_per_terabyte_rows(
         own = {
             figure.configuration: figure.value
             for figure in figures
-            if figure.workload == first.workload and figure.is_sound
+            if figure.workload == first.workload and figure.is_quotable
         }
 
         shares = {
@@ -185,14 +189,14 @@ def _rate_per_terabyte_rows(
             share = shares.get(configuration.id)
             return (value_text(share, unit, largest=most), share) if share else None
 
-        yield _build_row(f"{first.title} per usable TB", configurations, rate, None)
+        yield _build_cost_capacity_row(f"{first.title} per usable TB", configurations, rate, None)
 
 
-def _build_row(
+def _build_cost_capacity_row(
     title: str,
     configurations: Sequence[Configuration],
     figure: Callable[[Configuration], tuple[str, float] | None],
-    better: Better | None,
+    better: BetterDirection | None,
 ) -> CostCapacityRow | None:
     """A row; None where no configuration has a figure."""
     figures_by_owner = {configuration.id: figure(configuration) for configuration in configurations}

@@ -36,15 +36,15 @@ from iolab.serve.pages import (
     HTML,
     ConfigurationChoice,
     WebPage,
-    compare_html,
-    compare_page,
+    comparison_html,
+    comparison_page,
     configuration_choice_html,
-    list_page,
     live_page,
     live_session_html,
     refusal_html,
     report_csp,
-    report_in_progress_page,
+    report_in_progress_html,
+    session_list_html,
     without_back_link,
 )
 from iolab.serve.reports import CompressedPage, ReportCache, TooManyReportsError
@@ -89,9 +89,9 @@ class ServerContext(Record, dict=True):
     kinds: LoadReportKinds
 
     @cached_property
-    def monitor(self) -> LibraryMetrics:
+    def library_metrics(self) -> LibraryMetrics:
         """What monitoring systems are told."""
-        return LibraryMetrics(self.library, self.kinds.operation_key)
+        return LibraryMetrics(self.library, self.kinds.operation_json_key)
 
 
 def create_app(
@@ -142,7 +142,9 @@ def _route_with_error_pages(path: str, context: ServerContext, view: View) -> Ro
             return _refusal_response(_SLOW_REFUSAL)
         except IolabError as error:
             status = 400 if isinstance(error, UsageError) else 500
-            return _refusal_response(refusal_from_error(_without_root_path(error, context), status))
+            return _refusal_response(
+                refusal_from_error(_error_without_root_path(error, context), status)
+            )
 
     return Route(path, respond, methods=["GET"])
 
@@ -150,19 +152,19 @@ def _route_with_error_pages(path: str, context: ServerContext, view: View) -> Ro
 async def _list_view(context: ServerContext, request: Request) -> Response:
     listing = await asyncio.to_thread(context.library.list_sessions)
     words = request.query_params.get("filter", "")[:_TEXT_MAX]
-    return _page_response(list_page(listing, words, context.root, __version__))
+    return _page_response(session_list_html(listing, words, context.root, __version__))
 
 
 async def _metrics_view(context: ServerContext, request: Request) -> Response:
     """What Prometheus scrapes; with a token it is asked as everything else is."""
-    body = await asyncio.to_thread(lambda: context.monitor.openmetrics_text().encode())
+    body = await asyncio.to_thread(lambda: context.library_metrics.openmetrics_text().encode())
     return await _compressed_response(WebPage(body, {"content-type": CONTENT_TYPE}), request)
 
 
 async def _report_view(context: ServerContext, request: Request) -> Response:
     place, report = await _folder_and_report(context, request)
     if report is None:
-        return _page_response(report_in_progress_page(place), 202)
+        return _page_response(report_in_progress_html(place), 202)
     headers = {"content-type": HTML, "content-security-policy": report_csp()}
     if _accepts_gzip(request):
         return Response(report.gzip_bytes, headers={**headers, "content-encoding": "gzip"})
@@ -173,7 +175,7 @@ async def _download_view(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
     place, report = await _folder_and_report(context, request)
     if report is None:
-        return _page_response(report_in_progress_page(place), 202)
+        return _page_response(report_in_progress_html(place), 202)
     headers = {
         "content-type": HTML,
         "content-disposition": f'attachment; filename="report-{place.id}.html"',
@@ -257,8 +259,8 @@ def _comparison_response(
         for session in opened
         for damage in session.reader.all_damage()
     )
-    page = compare_page(compared, allow_differences=allow_differences, damaged=damaged)
-    return _page_response(compare_html(page, address))
+    page = comparison_page(compared, allow_differences=allow_differences, damaged=damaged)
+    return _page_response(comparison_html(page, address))
 
 
 def _configuration_choice(
@@ -322,7 +324,7 @@ def _refusal_body_and_headers(refusal: RequestRefusal) -> tuple[bytes, Mapping[s
     return page.body, page.headers
 
 
-def _without_root_path(error: IolabError, context: ServerContext) -> IolabError:
+def _error_without_root_path(error: IolabError, context: ServerContext) -> IolabError:
     """The error told of places below the directory served, not of where that lies."""
     root = f"{context.library.root}/"
     return type(error)(error.message.replace(root, ""), error.hint.replace(root, ""), error.faults)

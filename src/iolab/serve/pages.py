@@ -47,7 +47,7 @@ from iolab.report.phrases import (
 )
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 from iolab.serve.server import RequestRefusal
-from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
+from iolab.serve.sessions import LoadedSession, SessionFolder, SessionListing
 from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.text import capitalised, counted_noun
 from iolab.units import format_duration_s
@@ -95,7 +95,7 @@ HTML: Final = "text/html; charset=utf-8"
 _HERE: Final = Path(__file__).parent
 
 
-class ComparePage(Record):
+class ComparisonPage(Record):
     """Everything on the page; without `are_rows_shown` what forbids the comparison alone."""
 
     title: str
@@ -113,9 +113,9 @@ class ComparePage(Record):
     damaged: tuple[str, ...] = ()
 
 
-def compare_page(
+def comparison_page(
     comparison: ComparisonResult, *, allow_differences: bool, damaged: tuple[str, ...] = ()
-) -> ComparePage:
+) -> ComparisonPage:
     """The page of a comparison; what forbids it withholds the rows unless they are asked for.
 
     `damaged` is what either session leaves out.
@@ -125,7 +125,7 @@ def compare_page(
     skipped = [
         f"{point_text(point.workload, point.axis)}: {point.reason}" for point in comparison.skipped
     ]
-    return ComparePage(
+    return ComparisonPage(
         title=f"{_side_title(comparison.candidate)} against {_side_title(comparison.baseline)}",
         sides=(
             ("Baseline", _side_fact_rows(comparison.baseline)),
@@ -135,7 +135,7 @@ def compare_page(
         note=_no_differences_text(comparison),
         forbidden=forbidden,
         are_rows_shown=allow_differences or not forbidden,
-        rows=_rows_table(comparison.rows, span),
+        rows=_metric_rows_table(comparison.rows, span),
         scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
             Markup(_verdict_badge_html(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
@@ -190,7 +190,7 @@ def _ratio_scale_half_width(rows: Sequence[ComparedMetric]) -> float:
     return min(max([SPAN_MIN, *ends]), SPAN_MAX)
 
 
-def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
+def _metric_rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
     """The metrics of each point under its name."""
     heads = (
         *text_and_number_columns(("Metric", "Verdict"), ("Ratio", "Interval")),
@@ -315,7 +315,7 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Re
 
 def rates_by_second(kind: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
-    counted = sorted(kind.operations_counted_once(np.unique(table.direction).tolist()))
+    counted = sorted(kind.non_overlapping_operations(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)
     per_s = table.ios[kept] * 1e9 / table.span_ns[kept]
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
@@ -411,7 +411,7 @@ def _duration_rows(
     session: LoadedSession, now_ns: int, *, running: bool
 ) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""
-    begun = session.reader.segment_start_times()
+    begun = session.reader.segment_starts_ns()
     facts = []
     if begun and running:
         facts.append(("running for", _duration_text(now_ns - begun[-1])))
@@ -443,13 +443,15 @@ class ConfigurationChoice(Record):
     chosen: str
 
 
-def list_page(listing: Listing, search_text: str, root: str, version: str) -> WebPage:
+def session_list_html(
+    listing: SessionListing, search_text: str, root: str, version: str
+) -> WebPage:
     """The sessions of a directory that have every one of the words, in any case; all without."""
     return _render_page(
         "list.html.j2",
         refresh=not listing.complete,
         listing=listing,
-        lines=listing.lines_with(search_text),
+        lines=listing.matching_lines(search_text),
         search_text=search_text,
         root=root,
         v=version,
@@ -462,12 +464,12 @@ def live_session_html(page: LivePage, session_folder: SessionFolder) -> WebPage:
     return _render_page("live.html.j2", refresh=running, page=page, place=session_folder)
 
 
-def report_in_progress_page(session_folder: SessionFolder) -> WebPage:
+def report_in_progress_html(session_folder: SessionFolder) -> WebPage:
     """In place of a report that is being made."""
     return _render_page("making.html.j2", refresh=True, place=session_folder)
 
 
-def compare_html(page: ComparePage, again: str) -> WebPage:
+def comparison_html(page: ComparisonPage, again: str) -> WebPage:
     """A comparison; `again` is the address of it with what forbids it allowed."""
     return _render_page("compare.html.j2", page=page, again=again)
 

@@ -93,7 +93,7 @@ class ReportCache:
             return self._pages[key]
         task = self._making.get(key)
         if task is None:
-            self._drop_failed()
+            self._drop_failed_tasks()
             if len(self._making) >= REPORTS_WAITING_MAX:
                 raise TooManyReportsError
             task = asyncio.create_task(self._create_page(key, session_folder))
@@ -119,7 +119,7 @@ class ReportCache:
             task.cancel()
         await self.wait_until_idle()
 
-    def _drop_failed(self) -> None:
+    def _drop_failed_tasks(self) -> None:
         """Let go of what failed and nobody came back for."""
         for key in [key for key, task in self._making.items() if task.done()]:
             task = self._making.pop(key)
@@ -170,11 +170,11 @@ async def _run_report_command(argv: Sequence[str]) -> None:
         raise ReportError(
             f"The report was not made within {REPORT_S:.0f} s.", "Write it with `iolab report`."
         ) from error
-    if code != ExitCode.OK and not (code == ExitCode.STORE and _is_written(output)):
+    if code != ExitCode.OK and not (code == ExitCode.STORE and _is_report_output(output)):
         raise _error_from_output(output, code)
 
 
-def _is_written(output: bytes) -> bool:
+def _is_report_output(output: bytes) -> bool:
     """Whether `iolab report --json` tells of a report, not of an error."""
     try:
         return "written" in json.loads(output)

@@ -166,7 +166,7 @@ def refusal_for(
 
 def is_allowed_host_header(host: str, policy: AccessPolicy) -> bool:
     """Whether a Host header names this server, at any port: it may be forwarded."""
-    name = _host_header_name(host)
+    name = _name_in_host_header(host)
     if name is None:
         return False
     if name in policy.host_names:
@@ -194,7 +194,7 @@ def has_token(headers: list[str], token: str) -> bool:
     return hmac.compare_digest(value.strip().encode("utf-8", "replace"), token.encode())
 
 
-def _host_header_name(host: str) -> str | None:
+def _name_in_host_header(host: str) -> str | None:
     """The name or address of a Host header in lower case, without brackets, port and last dot."""
     if host.startswith("["):
         name, closed, rest = host[1:].partition("]")
@@ -382,7 +382,7 @@ class _TimedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {**self.app_state, ADMITTED_KEY: self._mark_admitted}
+        self.app_state = {**self.app_state, ADMITTED_KEY: self._mark_authenticated}
         self._since = self.loop.time()
         self._deadline = self.loop.call_later(HEAD_S, self._close_late_connection)
         others = (
@@ -394,7 +394,7 @@ class _TimedProtocol(H11Protocol):
             self.connections.discard(oldest)  # counted no more, although it ends a moment later
             oldest.transport.abort()
 
-    def _mark_admitted(self) -> None:
+    def _mark_authenticated(self) -> None:
         self._is_unauthenticated = False
 
     def data_received(self, data: bytes) -> None:

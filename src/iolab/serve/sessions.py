@@ -68,18 +68,18 @@ class SessionFolder(Record):
     folder: Path
 
 
-class FoundSessionFolders(Record):
+class SessionFolderList(Record):
     """The sessions that were found, by name; `notes` say what was not looked at."""
 
     folders: tuple[SessionFolder, ...]
     notes: tuple[str, ...]
 
 
-def find_sessions(root: Path) -> FoundSessionFolders:
+def find_sessions(root: Path) -> SessionFolderList:
     """The sessions at `root` and below it, by name."""
     found = find_session_folders(root)
     folders = (_session_folder(root, folder) for folder in found.folders)
-    return FoundSessionFolders(tuple(sorted(folders, key=lambda place: place.name)), found.notes)
+    return SessionFolderList(tuple(sorted(folders, key=lambda place: place.name)), found.notes)
 
 
 def _session_folder(root: Path, folder: Path) -> SessionFolder:
@@ -120,7 +120,7 @@ class SessionStateReader:
         try:
             for name in _FILES:
                 digest.update(repr((name, _file_stamp(folder / name))).encode())
-            newest = _hash_folder_stamps(
+            newest = _hash_stamps_and_newest_ns(
                 str(folder / layout.POINTS), _LEVELS, remembered, current, digest.update
             )
         except OSError as error:
@@ -147,11 +147,11 @@ def _file_stamp(path: Path) -> tuple[int, ...]:
         info = path.lstat()
     except FileNotFoundError:
         return ()
-    _require_plain(path.name, info, allow_folder=False)
+    _require_plain_file(path.name, info, allow_folder=False)
     return (*_stat_stamp(info), info.st_size)
 
 
-def _hash_folder_stamps(
+def _hash_stamps_and_newest_ns(
     path: str,
     levels: int,
     known_folders: Folders,
@@ -178,7 +178,9 @@ def _hash_folder_stamps(
     for name in below if levels else ():
         newest = max(
             newest,
-            _hash_folder_stamps(f"{path}/{name}", levels - 1, known_folders, current, update),
+            _hash_stamps_and_newest_ns(
+                f"{path}/{name}", levels - 1, known_folders, current, update
+            ),
         )
     return newest
 
@@ -189,13 +191,13 @@ def _plain_subfolders(path: str) -> tuple[str, ...]:
     with os.scandir(path) as entries:
         for entry in entries:
             info = entry.stat(follow_symlinks=False)
-            _require_plain(entry.name, info, allow_folder=True)
+            _require_plain_file(entry.name, info, allow_folder=True)
             if stat.S_ISDIR(info.st_mode):
                 below.append(entry.name)
     return tuple(sorted(below))
 
 
-def _require_plain(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
+def _require_plain_file(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
     if stat.S_ISDIR(info.st_mode) and allow_folder:
         return
     if not stat.S_ISREG(info.st_mode):
@@ -258,14 +260,14 @@ class SessionLine(Record):
         return all(word in content for word in words)
 
 
-class Listing(Record):
+class SessionListing(Record):
     """The sessions, newest first, and what is to be known of the list itself."""
 
     lines: tuple[SessionLine, ...]
     notes: tuple[str, ...]
     complete: bool
 
-    def lines_with(self, text: str) -> tuple[SessionLine, ...]:
+    def matching_lines(self, text: str) -> tuple[SessionLine, ...]:
         """The sessions that have every word of the text."""
         words = text.casefold().split()
         return tuple(line for line in self.lines if line.has_words(words))
@@ -291,30 +293,34 @@ class SessionLibrary:
         self._clock = clock
         self._lock = Lock()
         self._states = SessionStateReader()
-        self._found: FoundSessionFolders | None = None
+        self._found: SessionFolderList | None = None
         self._found_at = 0.0
         self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
 
-    def list_sessions(self, limit_s: float = LISTING_S) -> Listing:
+    def list_sessions(self, limit_s: float = LISTING_S) -> SessionListing:
         """Every session; after `limit_s` those that were never read stay without a summary."""
         with self._lock:
-            found = self._find_session_folders(anew=True)
+            found = self._cached_session_folders(anew=True)
             until = self._clock() + limit_s
             lines = [self._session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
-            return Listing(tuple(sorted(lines, key=_line_sort_key)), found.notes, complete)
+            return SessionListing(tuple(sorted(lines, key=_line_sort_key)), found.notes, complete)
 
     def session_count(self) -> int:
         """How many sessions there are, none of them read."""
         with self._lock:
-            return len(self._find_session_folders(anew=True).folders)
+            return len(self._cached_session_folders(anew=True).folders)
 
     def session_folder(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
         with self._lock:
             return next(
-                (place for place in self._find_session_folders().folders if place.id == session_id),
+                (
+                    place
+                    for place in self._cached_session_folders().folders
+                    if place.id == session_id
+                ),
                 None,
             )
 
@@ -328,7 +334,7 @@ class SessionLibrary:
         with self._lock:
             return self._load_session(session_folder)
 
-    def _find_session_folders(self, *, anew: bool = False) -> FoundSessionFolders:
+    def _cached_session_folders(self, *, anew: bool = False) -> SessionFolderList:
         now = self._clock()
         if anew or self._found is None or now - self._found_at > FOUND_SESSIONS_VALID_S:
             self._found, self._found_at = find_sessions(self.root), now

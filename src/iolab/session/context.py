@@ -11,7 +11,7 @@ from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
 from iolab.hosts.host import Host
 from iolab.session.discovery import DiscoveryQueries
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import TargetContext
 
 WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
@@ -25,7 +25,7 @@ class StoppingRule(Protocol):
         """Take a host's next interval; its end is on the controller's clock."""
 
     @property
-    def is_finished(self) -> bool:
+    def is_satisfied(self) -> bool:
         """Whether enough was seen, so that the run may end now."""
 
     @property
@@ -76,7 +76,7 @@ class SessionContext(TargetContext):
 
     def excluded_hosts(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""
-        names = load_hosts_of_point(self.study, run.point)
+        names = load_host_names_of_point(self.study, run.point)
         return tuple(name for name in names if name in self.excluded_host_names)
 
     @property

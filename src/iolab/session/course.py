@@ -29,9 +29,9 @@ from iolab.core.course import (
 )
 from iolab.core.events import Notice
 from iolab.errors import HostError, IolabError
-from iolab.hosts.answers import ProcessAnswer, SteppedAnswer, read_answer
+from iolab.hosts.answers import EventStepAnswer, ProcessAnswer, read_answer
 from iolab.hosts.barrier import run_with_background
-from iolab.hosts.clock import measure_offset
+from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
@@ -62,7 +62,7 @@ POLL_S: Final = 0.1
 UNDO_LEFT: Final = "the host is lost; its keeper undoes it"
 
 
-class _Undo(Struct):
+class _PendingUndo(Struct):
     """What is yet to be undone of an event."""
 
     event: EventPlan
@@ -71,7 +71,7 @@ class _Undo(Struct):
     step: dict[str, object]
 
 
-class CourseRunner:
+class PhaseRunner:
     """The phases of one run. `run_with_load` once; `course` is what came of it."""
 
     def __init__(
@@ -90,7 +90,7 @@ class CourseRunner:
         self._spans: list[PhaseSpan] = []
         self._open: tuple[PhasePlan, int] | None = None
         self._outcomes: dict[str, EventOutcome] = {}
-        self._undos: list[_Undo] = []
+        self._undos: list[_PendingUndo] = []
         self._answers: list[WitnessAnswer] = []
         self.readbacks: tuple[Readback, ...] = ()
 
@@ -99,12 +99,12 @@ class CourseRunner:
         """What came of it so far."""
         return Course(
             tuple(self._spans),
-            tuple(self._witnessed(outcome) for outcome in self._outcomes.values()),
+            tuple(self._outcome_with_witness_times(outcome) for outcome in self._outcomes.values()),
             tuple(self._answers),
             self.readbacks,
         )
 
-    def note_start(self, real_ns: int) -> None:
+    def set_load_start(self, real_ns: int) -> None:
         """The load begins then, by the controller's clock."""
         if not self._start_ns.done():
             self._start_ns.set_result(real_ns)
@@ -112,26 +112,26 @@ class CourseRunner:
     async def run_with_load(self, load: Coroutine[Any, Any, None]) -> None:
         """The load to its end, which comes with that of the last phase; then nothing is left."""
         try:
-            await run_with_background(load, self._follow_with_witnesses())
+            await run_with_background(load, self._run_phases_with_witnesses())
         finally:
             if self._open is not None:
                 self._close_phase(PhaseEnd.LOAD)
             for undo in reversed(self._undos[:]):
                 await self._undo(undo)
 
-    async def _follow_with_witnesses(self) -> None:
+    async def _run_phases_with_witnesses(self) -> None:
         for name in {action.host for action in self._plan.actions}:
-            offset = await measure_offset(self._host(name), self._session.clock)
+            offset = await measure_clock_offset(self._host(name), self._session.clock)
             self._offsets_ns[name] = offset.offset_ns
-        asking = [asyncio.create_task(self._ask_repeatedly(w)) for w in self._plan.witnesses]
+        asking = [asyncio.create_task(self._poll_witness(w)) for w in self._plan.witnesses]
         try:
-            await self._follow_phases()
+            await self._run_phases()
         finally:
             for task in asking:
                 task.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
 
-    async def _follow_phases(self) -> None:
+    async def _run_phases(self) -> None:
         start_ns = await self._start_ns
         next_ns = start_ns + round(self._session.study.method.warmup_s * NS_PER_S)
         events: list[asyncio.Task[None]] = []
@@ -147,7 +147,7 @@ class CourseRunner:
                     for event in self._plan.events_of_phase(phase.id)
                 ]
                 events += new
-                ended_by = await self._wait_for_end(phase, next_ns, new)
+                ended_by = await self._wait_for_phase_end(phase, next_ns, new)
                 next_ns = self._close_phase(ended_by)
             await asyncio.gather(*events)
         finally:
@@ -158,7 +158,7 @@ class CourseRunner:
             share.has_enough = True
         self._halt.set()
 
-    async def _wait_for_end(
+    async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
     ) -> PhaseEnd:
         if phase.until is None:
@@ -166,13 +166,13 @@ class CourseRunner:
             return PhaseEnd.TIME
         limit_ns = start_ns + round(phase.longest_s * NS_PER_S)
         while self._session.clock.real_ns() < limit_ns:
-            since_ns = max([start_ns, *self._ends_of_events(phase)])
+            since_ns = max([start_ns, *self._event_ends_ns(phase)])
             if all(task.done() for task in events) and self._is_confirmed(phase.until, since_ns):
                 return PhaseEnd.WITNESS
             await asyncio.sleep(POLL_S)
         return PhaseEnd.LIMIT
 
-    def _ends_of_events(self, phase: PhasePlan) -> list[int]:
+    def _event_ends_ns(self, phase: PhasePlan) -> list[int]:
         of_phase = (o for o in self._outcomes.values() if o.phase == phase.id)
         return [outcome.end_real_ns for outcome in of_phase if outcome.end_real_ns is not None]
 
@@ -213,11 +213,11 @@ class CourseRunner:
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
         try:
-            step, undo = await self._steps(host, action)
+            step, undo = await self._action_and_undo_steps(host, action)
             if undo is not None:
                 name = f"{self._session.session_id} {event.id}"
                 await host.request("undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=undo)
-                self._undos.append(_Undo(event, host, name, undo))
+                self._undos.append(_PendingUndo(event, host, name, undo))
             await self._sleep_until(due_ns)
             self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
             outcome = replace(outcome, start_real_ns=self._session.clock.real_ns())
@@ -235,13 +235,13 @@ class CourseRunner:
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
 
-    async def _steps(
+    async def _action_and_undo_steps(
         self, host: Host, action: Action
     ) -> tuple[dict[str, object], dict[str, object] | None]:
         """What the agent is to do, and what undoes it."""
         if action.kind is ActionKind.COMMAND:
-            return _command(action.argv, action), (
-                _command(action.undo_argv, action) if action.undo_argv else None
+            return _command_step(action.argv, action), (
+                _command_step(action.undo_argv, action) if action.undo_argv else None
             )
         if action.kind is ActionKind.SETTING:
             write: dict[str, object] = {"step": "write", "path": action.path}
@@ -260,11 +260,11 @@ class CourseRunner:
 
     async def _do_step(
         self, host: Host, step: dict[str, object], timeout_s: float
-    ) -> SteppedAnswer:
+    ) -> EventStepAnswer:
         answer = await host.request("step", deadline_s=timeout_s + STEP_GRACE_S, what=step)
-        return read_answer(host.name, SteppedAnswer, answer)
+        return read_answer(host.name, EventStepAnswer, answer)
 
-    async def _undo(self, undo: _Undo) -> None:
+    async def _undo(self, undo: _PendingUndo) -> None:
         self._undos.remove(undo)
         id_, action = undo.event.id, self._plan.action(undo.event.action)
         if undo.host.lost_reason:
@@ -282,16 +282,16 @@ class CourseRunner:
             self._outcomes[id_] = replace(self._outcomes[id_], undo_error=fault.message)
             self._session.emit(Notice(f"Event '{id_}' was not undone: {fault.message}"))
 
-    async def _ask_repeatedly(self, witness: Witness) -> None:
+    async def _poll_witness(self, witness: Witness) -> None:
         host = self._host(witness.host)
         clock = self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:
             asked_ns = clock.real_ns()
-            state = await _ask(host, witness)
+            state = await _witness_answer(host, witness)
             self._answers.append(WitnessAnswer(witness.id, asked_ns, clock.real_ns(), state))
             await self._sleep_until(asked_ns + round(witness.interval_s * NS_PER_S))
 
-    def _witnessed(self, outcome: EventOutcome) -> EventOutcome:
+    def _outcome_with_witness_times(self, outcome: EventOutcome) -> EventOutcome:
         """The outcome with the answers that show its effect."""
         if outcome.expected is None or outcome.start_real_ns is None:
             return outcome
@@ -311,11 +311,11 @@ class CourseRunner:
         await asyncio.sleep(max(real_ns - self._session.clock.real_ns(), 0) / NS_PER_S)
 
 
-def _command(argv: tuple[str, ...], action: Action) -> dict[str, object]:
+def _command_step(argv: tuple[str, ...], action: Action) -> dict[str, object]:
     return {"step": "command", "argv": list(argv), "timeout_s": action.timeout_s}
 
 
-async def _ask(host: Host, witness: Witness) -> bool | None:
+async def _witness_answer(host: Host, witness: Witness) -> bool | None:
     """What the witness says; None where it says nothing, too late, or what cannot be read."""
     with suppress(IolabError, TimeoutError):
         async with asyncio.timeout(witness.timeout_s + WITNESS_GRACE_S):
@@ -324,11 +324,11 @@ async def _ask(host: Host, witness: Witness) -> bool | None:
                 if content is None:
                     return None
                 return content.decode("utf-8", "replace").strip() == witness.equals
-            return await _ask_command(host, witness)
+            return await _command_witness_answer(host, witness)
     return None
 
 
-async def _ask_command(host: Host, witness: Witness) -> bool | None:
+async def _command_witness_answer(host: Host, witness: Witness) -> bool | None:
     printed = bytearray()
     command = Command(
         witness.argv,

@@ -15,8 +15,8 @@ from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
-from iolab.hosts.barrier import Outcomes, gather_hosts
-from iolab.hosts.clock import Clock, ClockOffset, measure_offset
+from iolab.hosts.barrier import HostOutcomes, gather_hosts
+from iolab.hosts.clock import Clock, ClockOffset, measure_clock_offset
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import (
@@ -68,18 +68,18 @@ async def list_or_remove_leftovers(
     path: str | None,
     *,
     remove: Mapping[str, Leftovers] = MappingProxyType({}),
-) -> Outcomes[Leftovers]:
+) -> HostOutcomes[Leftovers]:
     """Reach every host, look, and let go; `path` is for hosts that name none of their own.
 
     With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
     """
 
-    async def _clean_or_list(host: Host) -> Leftovers:
+    async def _connect_and_list_leftovers(host: Host) -> Leftovers:
         await host.connect()
         return await list_or_remove_host_leftovers(host, path, remove=remove.get(host.name))
 
     async with open_hosts(specs) as hosts:
-        return await gather_hosts(hosts.values(), _clean_or_list)
+        return await gather_hosts(hosts.values(), _connect_and_list_leftovers)
 
 
 async def list_or_remove_host_leftovers(
@@ -193,7 +193,7 @@ async def _discover_targets(
             tools=tools,
             cloud=settings.cloud_metadata,
         )
-        answered = await host.with_cluster_facts(read_facts(host.name, answer), target.path)
+        answered = await host.with_pod_facts(read_facts(host.name, answer), target.path)
         if target.serial is not None:
             device = devices[target.key] = await inspect_device(host, target, settings)
             facts[target.key] = with_device_facts(answered, device)
@@ -291,7 +291,7 @@ async def inspect_hosts(
     clock: Clock,
     *,
     cloud: bool,
-) -> Outcomes[InspectedHost]:
+) -> HostOutcomes[InspectedHost]:
     """Connect and ask all hosts at once, then watch them all while none is asked.
 
     `path` is for hosts that name none of their own, `cloud` as `[target]` has it. The
@@ -303,16 +303,16 @@ async def inspect_hosts(
 
     met = await gather_hosts(hosts.values(), _connect_and_inspect)
 
-    async def _watch_idle(host: Host) -> InspectedHost:
+    async def _watch_inspected_host(host: Host) -> InspectedHost:
         facts, probe, hello, left = met.results[host.name]
         # The clock comes last: the watch sees none of our own questions.
         quiet = await watch_activity(host, facts)
-        offset = await measure_offset(host, clock)
+        offset = await measure_clock_offset(host, clock)
         folder = _target_directory(host.spec, path)
         return InspectedHost(host.spec, folder, facts, probe, quiet, offset, hello, left)
 
-    watched = await gather_hosts([hosts[name] for name in met.results], _watch_idle)
-    return Outcomes(watched.results, {**met.errors, **watched.errors})
+    watched = await gather_hosts([hosts[name] for name in met.results], _watch_inspected_host)
+    return HostOutcomes(watched.results, {**met.errors, **watched.errors})
 
 
 def _target_directory(spec: HostSpec, path: str | None) -> str | None:
@@ -333,7 +333,7 @@ async def _inspect_host(
     answer = await host.request(
         "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud
     )
-    facts = await host.with_cluster_facts(read_facts(host.name, answer), path)
+    facts = await host.with_pod_facts(read_facts(host.name, answer), path)
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
     tried = await host.request("probe", deadline_s=PROBE_LIMIT_S, path=path)
@@ -355,11 +355,14 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
         pre_run_activity(then, now, devices),
         device_busy(before.header, after.header, devices, span_ns),
         cpu_busy(core_times(before.header.get("cpu")), core_times(after.header.get("cpu"))),
-        *(_waiting_share(before.header, after.header, name, span_ns) for name in ("cpu", "io")),
+        *(
+            _pressure_stall_share(before.header, after.header, name, span_ns)
+            for name in ("cpu", "io")
+        ),
     )
 
 
-def _waiting_share(
+def _pressure_stall_share(
     before: Mapping[str, Any], after: Mapping[str, Any], resource: str, span_ns: int
 ) -> float | None:
     """The share of `span_ns` in which some task waited for a resource."""

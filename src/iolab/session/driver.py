@@ -16,7 +16,7 @@ from iolab.core.engine import EngineName
 from iolab.core.libraries import LibraryUse
 from iolab.core.run import (
     STANDSTILLS_MAX,
-    CacheProof,
+    CacheDropProof,
     CgroupCpuUse,
     DeviceDelta,
     ExtentProof,
@@ -58,7 +58,7 @@ class HostRunState(Struct):
     workdir: WorkDirectory
     extents: ExtentProof | None = None
     file_identity_check: FileIdentityCheck | None = None
-    cache: CacheProof | None = None
+    cache: CacheDropProof | None = None
     idle: PreRunActivity | None = None
     offset: ClockOffset | None = None
     offset_after: ClockOffset | None = None
@@ -105,7 +105,7 @@ class HostRunState(Struct):
         return self.ending.halted if self.ending else self.was_halted
 
     @property
-    def load_times_ns(self) -> tuple[int | None, int | None]:
+    def load_begin_and_end_ns(self) -> tuple[int | None, int | None]:
         """When the load began and ended on the host's clock."""
         if self.reading:
             return self.reading.start_real_ns, self.reading.end_real_ns
@@ -133,8 +133,8 @@ class HostRunState(Struct):
             argv=command.argv if command else (),
             job_file=command.job_file if command else self.requested,
             engine_version=reading.version if reading else self.engine_version,
-            start_real_ns=self.load_times_ns[0],
-            end_real_ns=self.load_times_ns[1],
+            start_real_ns=self.load_begin_and_end_ns[0],
+            end_real_ns=self.load_begin_and_end_ns[1],
             exit_code=exited.code if exited else None,
             exit_signal=exited.signal if exited else None,
             stopped_early=self.was_stopped_early,
@@ -170,7 +170,7 @@ def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
     groups: dict[str, CgroupCpuUse] = {}
     for group in (group for use in uses for group in use.groups):
         before = groups.get(group.path)
-        groups[group.path] = group if before is None else _joined_cgroup_use(before, group)
+        groups[group.path] = group if before is None else _summed_cgroup_use(before, group)
     return ProcessorUse(
         watched_ns=sum(use.watched_ns for use in uses),
         threads=max(use.threads for use in uses),
@@ -196,7 +196,7 @@ def _longest_standstills(
     return tuple(kept) if looked_at else None
 
 
-def _joined_cgroup_use(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
+def _summed_cgroup_use(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
     pressures = (group.pressure_ns, other.pressure_ns)
     known = [pressure for pressure in pressures if pressure is not None]
     return replace(
@@ -224,7 +224,7 @@ async def run_on_each_host(
         raise combined_error(outcomes.errors)
 
 
-class Driver(ABC):
+class LoadDriver(ABC):
     """How a kind of load is made on all hosts of a run; it fills in their shares.
 
     It lives as long as its session. `prepare` and `measure` raise HostError or EngineError when any
@@ -260,11 +260,11 @@ class Driver(ABC):
 class SessionDrivers:
     """The drivers of one session, each made when its first run comes."""
 
-    def __init__(self, makers: Mapping[EngineName, Callable[[], Driver]]) -> None:
+    def __init__(self, makers: Mapping[EngineName, Callable[[], LoadDriver]]) -> None:
         self._makers = makers
-        self._drivers_by_engine: dict[EngineName, Driver] = {}
+        self._drivers_by_engine: dict[EngineName, LoadDriver] = {}
 
-    def driver_for(self, run: PlannedRun) -> Driver:
+    def driver_for(self, run: PlannedRun) -> LoadDriver:
         """The driver of a run's job. EngineError when there is none."""
         engine = run.point.job.engine
         if engine not in self._makers:

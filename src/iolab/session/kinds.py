@@ -16,7 +16,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import DiscoveredHosts
-from iolab.session.driver import Driver, SessionDrivers
+from iolab.session.driver import LoadDriver, SessionDrivers
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.reconnect import HostFactory
 from iolab.study.kinds import StudyKinds
@@ -47,7 +47,7 @@ class LoadSessionKind(Record):
     refuses the session before anything is written.
     """
 
-    drivers: Mapping[EngineName, Callable[[], Driver]]
+    drivers: Mapping[EngineName, Callable[[], LoadDriver]]
     engines: tuple[FileEngine[Any], ...] = ()
     preflight: Callable[[SessionContext], Awaitable[Sequence[Fault]]] | None = None
 
@@ -82,7 +82,7 @@ class BootedHosts(Protocol):
         Raises HostError, EngineError, and Interrupted at a stop request.
         """
 
-    def with_reboot(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def rebooting_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
     def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
@@ -129,6 +129,6 @@ class SessionKinds(Record):
         return tuple([fault for look in looks for fault in await look(session)])
 
     @property
-    def drivers(self) -> Mapping[EngineName, Callable[[], Driver]]:
+    def drivers(self) -> Mapping[EngineName, Callable[[], LoadDriver]]:
         """Every maker of load that a run may name."""
         return {name: made for load in self.loads for name, made in load.drivers.items()}

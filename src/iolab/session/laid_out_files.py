@@ -14,7 +14,7 @@ from iolab.targets.work_directory import (
     device_extent_proof,
     evict_page_cache,
     prove_extents,
-    unproved_bytes,
+    unwritten_or_hole_bytes,
 )
 from iolab.units import format_bytes
 
@@ -31,12 +31,12 @@ async def prove_extents_written(
     async def prove_extents_of_host(share: HostRunState) -> None:
         numjobs = run.point.job_on(share.name).job_count
         if share.workdir.device:
-            share.extents = device_extent_proof(share.workdir, numjobs * data_set.job_bytes)
+            share.extents = device_extent_proof(share.workdir, numjobs * data_set.bytes_per_job)
         else:
             share.extents = await prove_extents(
                 share.workdir, share.workdir.paths(data_set, numjobs)
             )
-        if holes := unproved_bytes(share.extents):
+        if holes := unwritten_or_hole_bytes(share.extents):
             message = (
                 f"{format_bytes(holes)} of {data_set.id} on host '{share.name}' were never "
                 "written: reading them would measure holes."

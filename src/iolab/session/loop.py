@@ -20,19 +20,19 @@ from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.clock import measure_offset
-from iolab.hosts.intervals import IntervalCollector, IntervalLog, return_free_memory
+from iolab.hosts.clock import measure_clock_offset
+from iolab.hosts.intervals import IntervalCollector, IntervalLog, trim_malloc_heap
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostRunState
+from iolab.session.driver import HostRunState, LoadDriver
 from iolab.session.kinds import SessionResources
 from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
 from iolab.session.reconnect import (
     HostFactory,
     RetryPolicy,
-    lost_hosts,
+    lost_host_reasons,
     reconnect_lost,
     require_no_lost_hosts,
 )
@@ -109,7 +109,7 @@ async def execute_run(
     )
     meters = MeterWatch(session, counters, shares, observers)
     watching = resources.booted_hosts.collect_counters(run, counters, observers.host_indexes)
-    driver: Driver | None = None
+    driver: LoadDriver | None = None
     fault: IolabError | None = None
     try:
         driver = resources.drivers.driver_for(run)
@@ -121,7 +121,7 @@ async def execute_run(
             observers.watch_all(),
             watching,
             meters.watch(run),
-            _return_free_memory(),
+            _trim_heap_meanwhile(),
         ):
             await driver.measure(session, run, shares, counters)
     except (HostError, EngineError) as raised:
@@ -131,7 +131,7 @@ async def execute_run(
     fault = _impossible_counters_error(shares, elapsed_s) or fault
     await measure_clocks_after_run(session, shares)
     method, rule = session.study.method, stopping_rule_settings(session, run)
-    loads = _collected_intervals(shares)
+    loads = _interval_collector(shares)
     # One after the other: what was collected for one table is gone when the next is made.
     counted, intervals, bins = counters.build_table(), loads.intervals(), loads.bins()
     record = RunRecord(
@@ -169,7 +169,7 @@ async def measure_clocks_after_run(session: SessionContext, shares: Sequence[Hos
 
     async def _read_host_clock(share: HostRunState) -> None:
         if share.offset is not None and not share.workdir.host.lost_reason:
-            share.offset_after = await measure_offset(
+            share.offset_after = await measure_clock_offset(
                 share.workdir.host, session.clock, share.offset.rtt_ns
             )
 
@@ -215,7 +215,9 @@ def _impossible_counters_error(
     for share in shares:
         heads = share.intervals.head_rows
         reading = share.reading
-        moments = [at_ns for at_ns in share.load_times_ns if at_ns is not None] if reading else []
+        moments = (
+            [at_ns for at_ns in share.load_begin_and_end_ns if at_ns is not None] if reading else []
+        )
         message = limits.interval_series_fault(
             heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S
         )
@@ -231,7 +233,7 @@ def _impossible_counters_error(
     return error
 
 
-def _collected_intervals(shares: Sequence[HostRunState]) -> IntervalCollector:
+def _interval_collector(shares: Sequence[HostRunState]) -> IntervalCollector:
     collector = IntervalCollector()
     for index, share in enumerate(shares):
         collector.add(index, share.intervals)
@@ -239,15 +241,15 @@ def _collected_intervals(shares: Sequence[HostRunState]) -> IntervalCollector:
 
 
 @asynccontextmanager
-async def _return_free_memory() -> AsyncIterator[None]:
+async def _trim_heap_meanwhile() -> AsyncIterator[None]:
     """What reports leave free in pieces goes back to the system again and again inside."""
 
-    async def return_memory_periodically() -> None:
+    async def trim_heap_periodically() -> None:
         while True:
             await asyncio.sleep(GIVE_BACK_S)
-            return_free_memory()
+            trim_malloc_heap()
 
-    giving = asyncio.create_task(return_memory_periodically())
+    giving = asyncio.create_task(trim_heap_periodically())
     try:
         yield
     finally:
@@ -313,18 +315,18 @@ class RunLoop:
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
-            workdirs = await self._workdirs_for(run)
+            workdirs = await self._reconnect_and_prepare_workdirs(run)
             turn = replace(run, attempt=attempt)
             record = await execute_run(self._session, turn, workdirs, self._parts)
             self._session.settle_timer.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
             record = await self._states.record_run(record, workdirs)
-            return_free_memory()
+            trim_malloc_heap()
             await self._emit_run_finished(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
-            if self._session.stop.is_requested or not self._handle_failure(record, attempt - first):
+            if self._session.stop.is_requested or not self._should_retry(record, attempt - first):
                 break
         return True
 
@@ -337,14 +339,14 @@ class RunLoop:
         finally:
             await asyncio.gather(*(host.set_lease_limit(None) for host in hosts))
 
-    def _handle_failure(self, record: RunRecord, retried: int) -> bool:
+    def _should_retry(self, record: RunRecord, retried: int) -> bool:
         """Whether a run that failed is tried again; raises where the session must end."""
         run, policy = record.run, self._method.on_failure
         if policy is OnFailure.STOP:
             raise _session_ending_error(record)
         if policy is OnFailure.WITHOUT_HOST:
             guilty = {host.host for host in record.hosts if host.error} | {
-                *lost_hosts(self._session)
+                *lost_host_reasons(self._session)
             }
             if guilty:
                 self._exclude_hosts(guilty, _session_ending_error(record))
@@ -358,14 +360,14 @@ class RunLoop:
         self._failed_points.add(run.point.digest)
         return False
 
-    async def _workdirs_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
+    async def _reconnect_and_prepare_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         """The run's work directories with their files, on hosts that all answer."""
         for _ in range(LAYOUT_TRIES):
             await self._reconnect_lost()
             try:
                 return await self._prepare_workdirs(run)
             except (HostError, EngineError) as fault:
-                lost = lost_hosts(self._session)
+                lost = lost_host_reasons(self._session)
                 if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
                     self._exclude_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
@@ -378,10 +380,10 @@ class RunLoop:
 
     async def _reconnect_lost(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
-        if not lost_hosts(self._session):
+        if not lost_host_reasons(self._session):
             return
         if self._method.on_failure is OnFailure.WITHOUT_HOST:
-            lost = lost_hosts(self._session)
+            lost = lost_host_reasons(self._session)
             self._exclude_hosts({*lost}, HostError(" ".join(lost.values()), RESUME_HINT))
             return
         if not self._can_reconnect:

@@ -33,7 +33,7 @@ FAULTS_MAX: Final = 100
 async def meter_faults(study: Study) -> tuple[Fault, ...]:
     """Why meters of the study cannot be read; each is read once, all at the same time."""
 
-    async def read_once(host: str, spec: MeterSpec) -> Fault | None:
+    async def meter_read_fault(host: str, spec: MeterSpec) -> Fault | None:
         meter: Meter | None = None
         try:
             meter = open_meter(spec)
@@ -46,7 +46,7 @@ async def meter_faults(study: Study) -> tuple[Fault, ...]:
                 await meter.close()
         return None
 
-    work = [read_once(host.name, spec) for host in study.hosts for spec in host.meters]
+    work = [meter_read_fault(host.name, spec) for host in study.hosts for spec in host.meters]
     return tuple(fault for fault in await asyncio.gather(*work) if fault is not None)
 
 
@@ -85,7 +85,9 @@ class MeterWatch:
     async def watch(self, run: PlannedRun) -> AsyncIterator[None]:
         """All are read while what is done within lasts, and while the machines idle around it."""
         following = [
-            asyncio.create_task(self._follow(host.name, spec), name=f"meter {spec.name}")
+            asyncio.create_task(
+                self._read_until_cancelled(host.name, spec), name=f"meter {spec.name}"
+            )
             for host in self._session.study.hosts
             if host.name in self._indexes
             for spec in host.meters
@@ -121,7 +123,7 @@ class MeterWatch:
         if rows := sample.get("power"):
             self._add(self._indexes[share.name], sample["real_ns"], rows)
 
-    async def _follow(self, host: str, spec: MeterSpec) -> None:
+    async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
         """Read it until cancelled; where it cannot be read that is noted, and tried again."""
         meter = open_meter(spec)
         try:

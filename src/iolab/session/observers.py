@@ -18,7 +18,7 @@ from iolab.core.host import HostSpec
 from iolab.core.run import MonitoredHost, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_offset
+from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_clock_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
     core_times,
@@ -244,7 +244,7 @@ class HostMonitors:
 
     async def _begin_watch(self, monitored: _MonitoredHostState) -> None:
         await monitored.watch.begin()
-        monitored.offset = await measure_offset(monitored.host, self._session.clock)
+        monitored.offset = await measure_clock_offset(monitored.host, self._session.clock)
         monitored.before = await take_snapshot(monitored.host)
 
     async def _follow_watch(self, monitored: _MonitoredHostState) -> None:

@@ -24,8 +24,8 @@ from iolab.hosts.message import Stream
 from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
-from iolab.session.course import CourseRunner
-from iolab.session.driver import Driver, HostRunState
+from iolab.session.course import PhaseRunner
+from iolab.session.driver import HostRunState, LoadDriver
 from iolab.session.start import (
     SET_UP_S,
     HostStartTime,
@@ -139,7 +139,7 @@ class StoppingRuleWatch:
         if rule.status_text != self._progress:
             self._progress = rule.status_text
             self._session.emit(StoppingRuleStatus(self._run, self._progress))
-        if rule.is_finished and not self._session.stop.is_requested:
+        if rule.is_satisfied and not self._session.stop.is_requested:
             for each in self._shares:
                 each.has_enough = True
             self._halt.set()
@@ -201,13 +201,13 @@ PreparationPhase: TypeAlias = Callable[
 ]
 
 
-class ProcessDriver(Driver):
+class ProcessDriver(LoadDriver):
     """Makes the load of an engine that runs as one process on each host."""
 
     phases_before_load: Sequence[PreparationPhase] = (watch_for_background_io,)
     """What is done before each run, one after the other, until the user wishes to stop."""
 
-    course_runner: CourseRunner | None = None
+    course_runner: PhaseRunner | None = None
     """What follows the phases of the last run, None where it had none."""
 
     def __init__(self, engine: Engine[Any]) -> None:
@@ -239,7 +239,7 @@ class ProcessDriver(Driver):
         looking = StoppingRuleWatch(session, run, shares, halt)
         runner = self.course_runner = None
         if session.study.course is not None:
-            runner = CourseRunner(session, session.study.course, shares, halt)
+            runner = PhaseRunner(session, session.study.course, shares, halt)
             self.course_runner = runner
         commands = {share.name: self.command(session, run, share) for share in shares}
         listeners = {}
@@ -253,7 +253,7 @@ class ProcessDriver(Driver):
         async def load(share: HostRunState, go: HostStartTime) -> None:
             command = share.command = commands[share.name]
             if runner is not None:
-                runner.note_start(go.real_ns - require_clock_offset(share).offset_ns)
+                runner.set_load_start(go.real_ns - require_clock_offset(share).offset_ns)
             listener = listeners[share.name](self.reader(run, share))
             try:
                 async with trace_device(share, command.wall_limit_s):

@@ -41,7 +41,7 @@ from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.meters import meter_faults
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
 from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
-from iolab.study.targets import targets_of_study, without_hosts
+from iolab.study.targets import study_without_hosts, targets_of_study
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 from iolab.text import excerpt
@@ -286,8 +286,8 @@ async def _discover_and_measure(
     if first is None:
         return SessionStatus.DONE
     discovery = await _discover_all(session, parts.booted_hosts)
-    study = without_hosts(session.study, session.excluded_host_names)
-    present = await parts.workdirs.laid_out_bytes()
+    study = study_without_hosts(session.study, session.excluded_host_names)
+    present = await parts.workdirs.existing_layout_bytes()
     require_ready(
         study,
         session.plan,
@@ -305,7 +305,7 @@ async def _discover_and_measure(
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = parts.booted_hosts.with_reboot(host_factory)
+    again = parts.booted_hosts.rebooting_host_factory(host_factory)
     means = RecoverySettings(
         discovery.facts, earlier.attempt_counts, again, retry_policy, earlier.ledger
     )

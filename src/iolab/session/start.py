@@ -10,7 +10,7 @@ from typing import Any, Final
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
 from iolab.hosts.barrier import run_with_background, set_event_on_failure
-from iolab.hosts.clock import ClockOffset, measure_offset
+from iolab.hosts.clock import ClockOffset, measure_clock_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
     pre_run_activity,
@@ -110,7 +110,7 @@ async def watch_for_background_io(
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        share.name: _watch_seconds_left(share, seconds, rests=rests)
+        share.name: _idle_watch_seconds_left(share, seconds, rests=rests)
         for share in shares
         if share.workdir.devices
     }
@@ -133,7 +133,7 @@ async def watch_for_background_io(
     await run_on_each_host([share for share in shares if left_s.get(share.name)], _watch_host)
 
 
-def _watch_seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
+def _idle_watch_seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
     watched_s = share.idle.watched_s if share.idle else 0.0
     used = share.extents is not None or (share.cache is not None and share.cache.requested)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
@@ -187,10 +187,10 @@ async def start_load_together(
         for index, share in enumerate(shares)
     }
 
-    async def begin_host(share: HostRunState) -> None:
+    async def begin_watch_and_snapshot(share: HostRunState) -> None:
         await watches[share.name].begin()
         share.drives_before = await read_drive_logs(share.workdir.host, share.workdir.devices)
-        share.offset = await measure_offset(share.workdir.host, session.clock)
+        share.offset = await measure_clock_offset(share.workdir.host, session.clock)
         share.before = await take_snapshot(share.workdir.host)
 
     async def run_watched_load(share: HostRunState) -> None:
@@ -202,7 +202,7 @@ async def start_load_together(
             )
 
     try:
-        await run_on_each_host(shares, begin_host)
+        await run_on_each_host(shares, begin_watch_and_snapshot)
         start = common_start_time(session, shares, set_up_s)
         await run_with_background(
             run_on_each_host(shares, run_watched_load), session.stop.forward_to_event(halt)

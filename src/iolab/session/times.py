@@ -30,7 +30,8 @@ def engine_seconds(record: RunRecord) -> float:
     table = record.intervals
     if len(table):
         return (
-            int(table.covered_ns_by_host(len(record.hosts), np.arange(len(table))).max()) / NS_PER_S
+            int(table.interval_ns_by_host(len(record.hosts), np.arange(len(table))).max())
+            / NS_PER_S
         )
     starts = [host.start_real_ns for host in record.hosts if host.start_real_ns is not None]
     ends = [host.end_real_ns for host in record.hosts if host.end_real_ns is not None]

@@ -100,9 +100,9 @@ class BatchStatistics(Record):
         return max(max_df, 1.0)
 
 
-def widest_mean_variance(batch_sizes: Sequence[BatchStatistics]) -> MeanVariance:
+def widest_mean_variance(batch_statistics: Sequence[BatchStatistics]) -> MeanVariance:
     """What the octave says that gives the mean the widest interval."""
-    variances = (octave.mean_variance for octave in batch_sizes)
+    variances = (octave.mean_variance for octave in batch_statistics)
     return max(variances, key=lambda variance: variance.half_width_95)
 
 
@@ -123,20 +123,22 @@ def batch_statistics_by_size(x: Floats, batches_min: int) -> tuple[BatchStatisti
     return tuple(octaves)
 
 
-def effective_sample_count(batch_sizes: Sequence[BatchStatistics]) -> float:
+def effective_sample_count(batch_statistics: Sequence[BatchStatistics]) -> float:
     """How many independent seconds or batches a series is worth: the fewest of any size."""
     return min(
         octave.effective_count
-        for octave in _statistics_of_enough_batches(batch_sizes) or batch_sizes[:1]
+        for octave in _statistics_of_enough_batches(batch_statistics) or batch_statistics[:1]
     )
 
 
-def find_too_correlated_batches(batch_sizes: Sequence[BatchStatistics]) -> BatchStatistics | None:
+def find_too_correlated_batches(
+    batch_statistics: Sequence[BatchStatistics],
+) -> BatchStatistics | None:
     """The shortest batches of which there are too few effective ones; None where there are none."""
     return next(
         (
             octave
-            for octave in _statistics_of_enough_batches(batch_sizes)
+            for octave in _statistics_of_enough_batches(batch_statistics)
             if octave.effective_count < EFFECTIVE_MIN
         ),
         None,
@@ -149,9 +151,9 @@ def correlated_mean_error_bound(refused: BatchStatistics) -> float:
 
 
 def _statistics_of_enough_batches(
-    batch_sizes: Sequence[BatchStatistics],
+    batch_statistics: Sequence[BatchStatistics],
 ) -> tuple[BatchStatistics, ...]:
-    return tuple(octave for octave in batch_sizes if octave.count >= _JUDGED_MIN)
+    return tuple(octave for octave in batch_statistics if octave.count >= _JUDGED_MIN)
 
 
 def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:

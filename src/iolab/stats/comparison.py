@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.stats.repeats import (
     CONFIDENT,
@@ -70,7 +70,7 @@ class Comparison(Record):
 def compare(
     baseline: Sequence[float],
     candidate: Sequence[float],
-    better: Better = Better.HIGHER,
+    better: BetterDirection = BetterDirection.HIGHER,
     prior: Prior = NO_PRIOR,
     *,
     allowance: float = RATIO_ALLOWANCE,
@@ -91,7 +91,7 @@ def compare(
 def compare_paired(
     baseline: Sequence[float],
     candidate: Sequence[float],
-    better: Better = Better.HIGHER,
+    better: BetterDirection = BetterDirection.HIGHER,
     prior: Prior = NO_PRIOR,
     *,
     allowance: float = RATIO_ALLOWANCE,
@@ -113,7 +113,7 @@ def compare_paired(
     return _build_comparison(estimate, better, (count, count), paired=True)
 
 
-def inverted(comparison: Comparison) -> Comparison:
+def inverted_comparison(comparison: Comparison) -> Comparison:
     """The baseline against the candidate: the same runs told the other way round."""
     swapped = {
         ComparisonVerdict.BETTER: ComparisonVerdict.WORSE,
@@ -177,7 +177,7 @@ class _LogRatioEstimate(Record):
 
 
 def _build_comparison(
-    estimate: _LogRatioEstimate, better: Better, runs: tuple[int, int], *, paired: bool
+    estimate: _LogRatioEstimate, better: BetterDirection, runs: tuple[int, int], *, paired: bool
 ) -> Comparison:
     """The verdict on a log ratio with that standard error."""
     difference, error, df = estimate.difference, estimate.error, estimate.df
@@ -208,10 +208,12 @@ def _build_comparison(
     )
 
 
-def _verdict_and_reason(low: float, high: float, better: Better) -> tuple[ComparisonVerdict, str]:
+def _verdict_and_reason(
+    low: float, high: float, better: BetterDirection
+) -> tuple[ComparisonVerdict, str]:
     noise, same = math.log1p(NOISE_THRESHOLD), math.log1p(SAME_WITHIN)
     up, down = ComparisonVerdict.BETTER, ComparisonVerdict.WORSE
-    if better is Better.LOWER:
+    if better is BetterDirection.LOWER:
         up, down = down, up
     if low > noise:
         return up, f"the whole interval lies more than {percent_text(NOISE_THRESHOLD)} above"

@@ -96,7 +96,7 @@ class GaussianProcess(Record):
         second = self.weights @ (spread + means * means)
         return mean, np.sqrt(np.maximum(second - mean * mean, 0.0))
 
-    def draw_curves(self, inputs: Floats, count: int, rng: np.random.Generator) -> Floats:
+    def sample_curves(self, inputs: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Whole curves drawn from the process at those inputs; shape (count, points)."""
         means, covariances = self._posterior(inputs)
         chosen = rng.multinomial(count, self.weights)
@@ -121,7 +121,7 @@ class GaussianProcess(Record):
         return means, covariances
 
 
-def fit_gaussian(inputs: Floats, targets: Floats, noise_sds: Floats) -> GaussianProcess:
+def fit_gaussian_process(inputs: Floats, targets: Floats, noise_sds: Floats) -> GaussianProcess:
     """Fit the process to measured targets (n,) with known noise (n,) at inputs (n, d).
 
     Raises ValueError for fewer points than the linear mean has terms plus one.
@@ -238,7 +238,9 @@ def usl_contention_and_coherency(load: float, sigma: float, kappa: float) -> flo
     return sigma * (load - 1) + kappa * load * (load - 1)
 
 
-def fit_usl(loads: Sequence[float], rates: Sequence[float], half_widths: Sequence[float]) -> UslFit:
+def fit_usl(
+    loads: Sequence[float], rates: Sequence[float], relative_half_widths: Sequence[float]
+) -> UslFit:
     """Fit the law to measured rates with those relative 95 % half-widths.
 
     Raises ValueError for fewer than four points, which any law of three parameters fits.
@@ -249,7 +251,7 @@ def fit_usl(loads: Sequence[float], rates: Sequence[float], half_widths: Sequenc
     ends = [_levenberg_marquardt(n, y, start) for start in _STARTS]
     best = min(ends, key=lambda end: _soft_l1_loss(_usl_residuals(n, y, end)))
     residuals = np.abs(_usl_residuals(n, y, best))
-    describes = bool((residuals <= _FITS_WITHIN * np.array(half_widths)).all())
+    describes = bool((residuals <= _FITS_WITHIN * np.array(relative_half_widths)).all())
     gamma, sigma, kappa = math.exp(best[0]), float(best[1]), float(best[2])
     return UslFit(gamma, sigma, kappa, float(residuals.max()), describes)
 
@@ -389,12 +391,12 @@ class AdaptiveCurve:
             ]
         return tuple(sorted(points, key=lambda point: point.load))
 
-    def draw_rates(self, count: int) -> Floats:
+    def sample_rate_curves(self, count: int) -> Floats:
         """Whole curves that the measurements allow: rates of shape (count, loads of the axis)."""
         surrogate = self._fitted_process()
         if surrogate is None:
             raise ValueError(f"{len(self._rates)} measured loads are too few to draw curves")
-        logs = surrogate.draw_curves(self._scaled_inputs(self._axis), count, self._rng)
+        logs = surrogate.sample_curves(self._scaled_inputs(self._axis), count, self._rng)
         rates: Floats = np.exp(logs) * np.array(self._axis)
         return rates
 
@@ -406,7 +408,9 @@ class AdaptiveCurve:
         loads = self.measured_loads
         if self._surrogate is None and len(loads) > 2:
             values = np.array([self._rates[load] for load in loads])
-            self._surrogate = fit_gaussian(self._scaled_inputs(loads), values[:, 0], values[:, 1])
+            self._surrogate = fit_gaussian_process(
+                self._scaled_inputs(loads), values[:, 0], values[:, 1]
+            )
         return self._surrogate
 
     def _scaled_inputs(self, loads: Sequence[int]) -> Floats:

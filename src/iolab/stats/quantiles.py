@@ -58,7 +58,7 @@ def has_few_stalls(episodes: int) -> bool:
     return 0 < episodes < EPISODES_MIN
 
 
-def run_quantiles(
+def latency_quantile_estimates(
     counts: Ints, middle_ns: Ints, qs: Sequence[float], rng: np.random.Generator
 ) -> tuple[QuantileEstimate, ...]:
     """Quantiles `qs` (0 < q < 1) of a run, each with its interval by a block bootstrap of seconds.

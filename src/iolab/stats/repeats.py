@@ -134,7 +134,7 @@ class StratumPriors(Record):
 
     priors: Mapping[StratumPath, Prior]
 
-    def prior_for_place(self, place: StratumPath) -> Prior:
+    def prior_of_finest_stratum(self, place: StratumPath) -> Prior:
         """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
 
         A place is, say, (mix, below or above the knee).

@@ -18,7 +18,7 @@ import numpy as np
 
 from iolab.core.samples import Floats
 from iolab.record import Record
-from iolab.stats.curve import Z95, GaussianProcess, fit_gaussian, scale_to_span
+from iolab.stats.curve import Z95, GaussianProcess, fit_gaussian_process, scale_to_span
 from iolab.stats.repeats import NO_PRIOR, Prior, Variance
 from iolab.stats.seeds import LOAD_RUNS_MAX, PEAK_RUNS_MAX, initial_peak_points
 from iolab.stats.special import student_quantile
@@ -124,7 +124,7 @@ class MaxLoadSearch:
         if not limit.is_bounded:
             return self._clip_to_range(limit.load)
         fitted = self._fit_latency()
-        step = min(_STEP_MAX, 2 * self._load_error(fitted, limit.load) / limit.load)
+        step = min(_STEP_MAX, 2 * self._load_standard_error(fitted, limit.load) / limit.load)
         side = -1 if count % 2 == 0 else 1
         return self._clip_to_range(limit.load * (1 + side * step))
 
@@ -143,7 +143,7 @@ class MaxLoadSearch:
         if not _SHARE_LEAST < share < _SHARE_MOST:
             return self._limit_beyond_range(fitted, verified)
         load = share * self._saturation
-        reach = student_quantile(0.975, fitted.spread.df) * self._load_error(fitted, load)
+        reach = student_quantile(0.975, fitted.spread.df) * self._load_standard_error(fitted, load)
         settled = fitted.near_run_count >= _NEAR_WANTED and reach <= _PRECISION * load
         count = len(self._runs)
         return LoadLimit(
@@ -165,7 +165,7 @@ class MaxLoadSearch:
         near = int((np.abs(y - self._log_limit) < _NEAR).sum())
         return _LatencyFit(float(solved[0]), float(solved[1]), spread, near)
 
-    def _load_error(self, fitted: _LatencyFit, load: float) -> float:
+    def _load_standard_error(self, fitted: _LatencyFit, load: float) -> float:
         """The standard error of the root: s / sqrt(n_near) over the slope of ln q there."""
         gap = _HEADROOM * self._saturation - load
         return fitted.spread.sd / math.sqrt(max(fitted.near_run_count, 1)) * gap / fitted.slope
@@ -303,7 +303,7 @@ class PeakSearch:
     def _fitted_process(self) -> GaussianProcess:
         points = list(self._runs)
         values = np.array([self._pooled_measurement(point) for point in points])
-        return fit_gaussian(self._scaled_inputs(points), values[:, 0], values[:, 1])
+        return fit_gaussian_process(self._scaled_inputs(points), values[:, 0], values[:, 1])
 
     def _pooled_measurement(self, point: GridPoint) -> tuple[float, float]:
         """A point's runs as one: their mean and its standard error."""

@@ -119,7 +119,7 @@ def clipped_block_medians(series: Floats, block_s: int = BLOCK_S) -> Floats:
     return np.maximum(medians, middle - _CLIP_SDS * spread)
 
 
-def find_truncation(blocks: Floats) -> MserTruncation:
+def mser_truncation(blocks: Floats) -> MserTruncation:
     """Argmin over j <= K/2 of sum_{i>=j} (z_i - mean_j)^2 / (K-j)^2."""
     count = len(blocks)
     limit = count // 2

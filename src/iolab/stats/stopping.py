@@ -126,7 +126,7 @@ class LiveStoppingRule:
         return self._seconds
 
     @property
-    def satisfied_look_count(self) -> int:
+    def satisfied_judgement_count(self) -> int:
         """How many of the latest looks in a row were satisfied."""
         return self._satisfied
 
@@ -239,7 +239,7 @@ def _find_transient_end(
     blocks: Floats, seconds: int, settings: StoppingRuleSettings
 ) -> tuple[int, bool, float | None]:
     """Where to cut (s), whether the transient was seen to end, and its time constant."""
-    truncated = steady_state.find_truncation(blocks)
+    truncated = steady_state.mser_truncation(blocks)
     # Doubling the cut squares what an exponential transient leaves behind.
     cut = 2.0 * truncated.blocks * settings.block_s
     fitted = steady_state.fit_transient(blocks, settings.block_s)

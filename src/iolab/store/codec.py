@@ -76,7 +76,7 @@ def encode_with_digest(document: object, *, indent: int | None = None) -> bytes:
     return b"".join((_SEAL, hashlib.sha256(body).hexdigest().encode(), _SEALED, body[1:]))
 
 
-def decode_checked(shape: type[T], path: Path) -> T:
+def read_digested_document(shape: type[T], path: Path) -> T:
     """The document at `path`; StoreError also if its digest is missing or not its own."""
     with disk_errors_as_store_errors(path, "read"):
         content = read_regular_file(path)

@@ -69,7 +69,7 @@ def os_error_in_text(message: str) -> OSError | None:
     return None
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_new_file(path: Path, content: bytes) -> None:
     """Write a file that must not exist yet, and flush it to the device."""
     with path.open("xb") as file:
         file.write(content)

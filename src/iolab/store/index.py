@@ -41,7 +41,7 @@ def index_entry(result: Result) -> IndexEntry:
     return IndexEntry(result.configuration, result.workload, result.status, result.verdict.level)
 
 
-class ListedManifest(NamedTuple):
+class IndexedManifest(NamedTuple):
     """Size and digest of a run's manifest as it was committed."""
 
     size_bytes: int
@@ -49,7 +49,7 @@ class ListedManifest(NamedTuple):
 
 
 def add_index_entry(
-    session: Path, key: RunKey, entry: IndexEntry, manifest: ListedManifest
+    session: Path, key: RunKey, entry: IndexEntry, manifest: IndexedManifest
 ) -> None:
     """Append a run that is committed; where that fails, readers find the run itself."""
     with suppress(OSError):
@@ -80,7 +80,7 @@ def read_index(session: Path) -> dict[RunKey, IndexEntry]:
     return {key: entry for key, (entry, _) in _parse_index(read_index_bytes(session)).items()}
 
 
-def listed_manifests(content: bytes) -> dict[RunKey, ListedManifest | None]:
+def indexed_manifests(content: bytes) -> dict[RunKey, IndexedManifest | None]:
     """The manifest of each run that an index lists; None in lines of older versions."""
     return {key: manifest for key, (_, manifest) in _parse_index(content).items()}
 
@@ -93,8 +93,8 @@ def read_index_bytes(session: Path) -> bytes:
         return b""
 
 
-def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifest | None]]:
-    entries: dict[RunKey, tuple[IndexEntry, ListedManifest | None]] = {}
+def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, IndexedManifest | None]]:
+    entries: dict[RunKey, tuple[IndexEntry, IndexedManifest | None]] = {}
     for line in content.split(b"\n"):
         try:
             digest, repeat, *ended = msgspec.json.decode(line)
@@ -105,7 +105,7 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, ListedManifes
                 continue
             configuration, workload, status, level, *manifest = ended
             entry = IndexEntry(str(configuration), str(workload), _STATUSES[status], _LEVELS[level])
-            listed = ListedManifest(int(manifest[0]), str(manifest[1])) if manifest else None
+            listed = IndexedManifest(int(manifest[0]), str(manifest[1])) if manifest else None
             entries[digest, repeat] = (entry, listed)
         except (*DECODE_ERRORS, ValueError, TypeError, KeyError, IndexError):
             continue

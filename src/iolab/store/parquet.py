@@ -49,7 +49,7 @@ _AS_DIFFERENCES: Final = ", PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1"
 stands beside them (counters), one row has nothing to do with the next and differences are large."""
 
 
-def preload_library() -> None:
+def preload_duckdb() -> None:
     """Load the library ahead of the first table, whose writing tells what is wrong with it."""
     with suppress(ImportError, OSError):
         _duckdb_connection()
@@ -73,7 +73,7 @@ def write_new_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) 
             f"COPY ({query}) TO ? ({_FORMAT}{chosen.encoding})",
             [*chosen.bound, str(path.absolute())],
         )
-    except _library_errors() as error:
+    except _duckdb_errors() as error:
         raise _store_error(error, path, "write") from error
     finally:
         cursor.close()
@@ -153,7 +153,7 @@ def read_parquet_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
             f"SELECT {selected} FROM read_parquet(?, hive_partitioning = false)",  # noqa: S608
             [_escape_glob(path)],
         ).fetchnumpy()
-    except _library_errors() as error:
+    except _duckdb_errors() as error:
         raise _store_error(error, path, "read") from error
     finally:
         cursor.close()
@@ -168,7 +168,7 @@ def _duckdb_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config=_SETTINGS)
 
 
-def _library_errors() -> tuple[type[Exception], ...]:
+def _duckdb_errors() -> tuple[type[Exception], ...]:
     """What is raised for a file that cannot be written or read, or a path that is not UTF-8."""
     import duckdb
 

@@ -20,7 +20,7 @@ from iolab.core.tagged import type_tag_of
 from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import damaged_file_error, decode_checked
+from iolab.store.codec import damaged_file_error, read_digested_document
 from iolab.store.documents import (
     HostsDocument,
     HostsHead,
@@ -121,7 +121,7 @@ class SessionReader:
     @property
     def starts(self) -> tuple[HostsStart, ...]:
         """The hosts as each start found them; empty before the first, and where damaged."""
-        document = self._read_own_document(HostsDocument, layout.HOSTS)
+        document = self._read_session_document(HostsDocument, layout.HOSTS)
         return document.starts if document else ()
 
     @property
@@ -144,7 +144,7 @@ class SessionReader:
 
     def ledger(self) -> Ledger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
-        document = self._read_own_document(LedgerDocument, layout.LEDGER)
+        document = self._read_session_document(LedgerDocument, layout.LEDGER)
         return document.ledger if document else EMPTY_LEDGER
 
     def committed_runs(self) -> frozenset[RunKey]:
@@ -175,7 +175,7 @@ class SessionReader:
         """
         heads = self._read_heads()
         loads = {workload.id: type_tag_of(workload.job) for workload in self.study.workloads}
-        begun = self.segment_start_times()
+        begun = self.segment_starts_ns()
         planned = {run.key: run.order for run in self.plan.runs}
         last = len(planned)
         measured = {key: head.analysis.result.order for key, head in heads.items()}
@@ -189,10 +189,10 @@ class SessionReader:
             for key in keys
         )
 
-    def index_overview(self) -> dict[RunKey, IndexEntry]:
+    def index_entries(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
 
-        What the index lacks is read; runs that cannot be are left out, see `damage_seen_so_far`.
+        What the index lacks is read; runs that cannot be are left out, see `collected_damage`.
         """
         index, overview = read_index(self.directory), {}
         with disk_errors_as_store_errors(self.directory, "read"):
@@ -229,7 +229,7 @@ class SessionReader:
             self._read_heads()
         return (*self.document_damage(), *(self._damaged_runs or ()))
 
-    def damage_seen_so_far(self) -> tuple[Damage, ...]:
+    def collected_damage(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
         return tuple(self._seen_damage)
 
@@ -286,9 +286,9 @@ class SessionReader:
                 unsound.setdefault(key, damage)
         return unsound
 
-    def segment_start_times(self) -> list[int]:
+    def segment_starts_ns(self) -> list[int]:
         """When each segment began (UTC, ns), oldest first."""
-        document = self._read_own_document(HostsHead, layout.HOSTS)
+        document = self._read_session_document(HostsHead, layout.HOSTS)
         return [start.real_ns for start in document.starts] if document else []
 
     @cached_property
@@ -322,7 +322,7 @@ class SessionReader:
             self._seen_damage.add(damage)
             self._on_new_damage(damage)
 
-    def _read_own_document(self, shape: type[T], name: str) -> T | None:
+    def _read_session_document(self, shape: type[T], name: str) -> T | None:
         """A document of the session itself; None where there is none, or it is damaged."""
         try:
             return read_optional_document(shape, self.directory / name)
@@ -399,7 +399,7 @@ def read_session(directory: Path) -> SessionDocument:
                 f"'{directory}' is not a session.",
                 "Give the directory that `iolab run --out` wrote.",
             )
-    session = decode_checked(SessionDocument, path)
+    session = read_digested_document(SessionDocument, path)
     if not 0 <= session.created_real_ns <= _MOMENT_MAX_NS:
         raise damaged_file_error(path, "created_real_ns: it is no moment")
     return session

@@ -22,7 +22,7 @@ from iolab.store.documents import (
     StoredFile,
     StoredOutput,
 )
-from iolab.store.durable import disk_errors_as_store_errors, sync_to_disk, write_file
+from iolab.store.durable import disk_errors_as_store_errors, sync_to_disk, write_new_file
 from iolab.store.parquet import read_parquet_columns, write_new_parquet
 from iolab.store.verify import describe_stored_file, read_manifest, require_unchanged_file
 
@@ -70,9 +70,9 @@ def write_run(
         analysis=analysis,
     )
     content = encode(manifest)
-    write_file(directory / layout.MANIFEST, content)
+    write_new_file(directory / layout.MANIFEST, content)
     digest = hashlib.sha256(content).hexdigest()
-    write_file(directory / layout.MANIFEST_SUM, f"{digest}  {layout.MANIFEST}\n".encode())
+    write_new_file(directory / layout.MANIFEST_SUM, f"{digest}  {layout.MANIFEST}\n".encode())
     sync_to_disk(directory / layout.ENGINE)
     sync_to_disk(directory)
 
@@ -106,7 +106,7 @@ def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
 def _write_output(directory: Path, name: str, output: EngineOutput) -> StoredFile:
     """Write and flush one engine's output as it was packed."""
     content = output.content.frames
-    write_file(directory / name, content)
+    write_new_file(directory / name, content)
     return StoredFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
@@ -127,7 +127,7 @@ def _read_compressed(path: Path, stored: StoredOutput) -> CompressedBytes:
     with disk_errors_as_store_errors(path, "read"):
         packed = CompressedBytes(read_regular_file(path), stored.size_bytes, stored.truncated)
     try:
-        packed.require_whole()
+        packed.require_intact()
     except ValueError as error:
         raise damaged_file_error(path, str(error)) from error
     return packed

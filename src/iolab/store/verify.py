@@ -21,8 +21,8 @@ from iolab.record import Record
 from iolab.store import layout
 from iolab.store.codec import (
     damaged_file_error,
-    decode_checked,
     parse_document,
+    read_digested_document,
     require_readable_claimed_format,
 )
 from iolab.store.documents import (
@@ -37,7 +37,7 @@ from iolab.store.documents import (
     StoredFile,
 )
 from iolab.store.durable import disk_errors_as_store_errors
-from iolab.store.index import listed_manifests, read_index_bytes
+from iolab.store.index import indexed_manifests, read_index_bytes
 
 T = TypeVar("T")
 M = TypeVar("M", Manifest, ManifestHead)
@@ -246,7 +246,7 @@ def missing_run_damage(directory: Path, run_name: Callable[[RunKey], str]) -> It
     for _ in range(_INDEX_READS):
         content = read_index_bytes(directory)
         with disk_errors_as_store_errors(directory, "read"):
-            missing = listed_manifests(content).keys() - set(layout.committed_run_keys(directory))
+            missing = indexed_manifests(content).keys() - set(layout.committed_run_keys(directory))
         # A run that is just being replaced was called off before.
         if not missing or read_index_bytes(directory) == content:
             break
@@ -260,7 +260,7 @@ def _replaced_manifest_damage(
 ) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
     runs = layout.committed_runs(directory)
-    for key, listed in listed_manifests(read_index_bytes(directory)).items():
+    for key, listed in indexed_manifests(read_index_bytes(directory)).items():
         if key not in runs or listed is None:
             continue
         try:
@@ -276,7 +276,7 @@ def _replaced_manifest_damage(
 
 def read_optional_document(shape: type[T], path: Path) -> T | None:
     """A document that a session may lack, as it was written; StoreError where it is damaged."""
-    return decode_checked(shape, path) if path.exists() else None
+    return read_digested_document(shape, path) if path.exists() else None
 
 
 def verify_session(directory: Path, run_name: Callable[[RunKey], str]) -> tuple[Damage, ...]:
@@ -345,7 +345,7 @@ def _read_listed_file(directory: Path, session: SessionDocument, name: str) -> b
 def _session_damage(directory: Path) -> Iterator[Damage]:
     """Damage of the session's own files, each read in full."""
     try:
-        session = decode_checked(SessionDocument, directory / layout.SESSION)
+        session = read_digested_document(SessionDocument, directory / layout.SESSION)
     except StoreError as error:
         yield damage_from_error(directory, layout.SESSION, error)
         return

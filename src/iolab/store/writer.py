@@ -20,7 +20,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
 from iolab.store import index, layout
-from iolab.store.codec import decode_checked, encode, encode_with_digest, to_valid_utf8
+from iolab.store.codec import encode, encode_with_digest, read_digested_document, to_valid_utf8
 from iolab.store.documents import (
     LATER_FILES,
     HistoryEntry,
@@ -134,7 +134,7 @@ class SessionWriter:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
         with disk_errors_as_store_errors(path, "write"):
-            *earlier, start = decode_checked(HostsDocument, path).starts
+            *earlier, start = read_digested_document(HostsDocument, path).starts
             start = replace(
                 start, created_target_facts={**start.created_target_facts, **dict(facts)}
             )
@@ -146,7 +146,7 @@ class SessionWriter:
         with disk_errors_as_store_errors(path, "write"):
             replace_file(path, encode_with_digest(LedgerDocument(layout.FORMAT, ledger)))
 
-    def set_runs_aside(self, runs: Iterable[RunKey]) -> None:
+    def move_runs_to_attempts(self, runs: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
         for key in runs:
             run = layout.run_directory(self._directory, key)
@@ -252,7 +252,7 @@ def _create_or_claim_directory(directory: Path) -> bool:
         directory.mkdir(parents=True, exist_ok=True)
     require_no_session(directory)
     with disk_errors_as_store_errors(directory, "read"):
-        if not _is_free_for_session(directory):
+        if not _is_empty_or_failed_creation(directory):
             raise StoreError(
                 f"'{directory}' is not empty and not a session.",
                 "Choose a new or empty directory.",
@@ -260,7 +260,7 @@ def _create_or_claim_directory(directory: Path) -> bool:
     return is_new
 
 
-def _is_free_for_session(directory: Path) -> bool:
+def _is_empty_or_failed_creation(directory: Path) -> bool:
     """Whether a directory holds nothing but what a creation that was cut short has left.
 
     The lock is made first and session.json last, so without a lock the files are someone else's.
@@ -350,7 +350,7 @@ def _add_to_index(directory: Path, key: RunKey, result: Result) -> None:
     """Add a committed run to the index; where that fails, readers find the run itself."""
     with suppress(OSError):
         manifest = describe_stored_file(layout.run_directory(directory, key), layout.MANIFEST)
-        listed = index.ListedManifest(manifest.size_bytes, manifest.sha256)
+        listed = index.IndexedManifest(manifest.size_bytes, manifest.sha256)
         index.add_index_entry(directory, key, index.index_entry(result), listed)
 
 

@@ -29,7 +29,7 @@ from iolab.core.study import (
 )
 from iolab.core.target_state import Precondition
 from iolab.core.workload import VMS_PER_NODE_AXIS, Workload
-from iolab.study.course import build_course
+from iolab.study.course import build_course_plan
 from iolab.study.file import (
     XFS,
     ConfigurationTable,
@@ -40,7 +40,7 @@ from iolab.study.file import (
     PreconditionTable,
     TargetTable,
     host_kind,
-    stopping_rule_from,
+    stopping_rule_settings_from_table,
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
@@ -98,7 +98,7 @@ def build_study(
             )
             for item, table in tables.items_of_table("workload", LoadTable)
         ),
-        method=_method_with_phases(_method_settings(method), build_course(tables)),
+        method=_method_with_phases(_method_settings(method), build_course_plan(tables)),
         telemetry=TelemetrySettings(
             round(tables.telemetry.interval * 1000),
             slow_ios=tables.telemetry.slow_ios,
@@ -112,7 +112,7 @@ def build_study(
         inventory=inventory,
         precondition=_precondition_settings(tables.precondition),
         kubernetes=kubernetes,
-        course=build_course(tables),
+        course=build_course_plan(tables),
         **settings,
     )
 
@@ -165,7 +165,9 @@ def _method_settings(table: MethodTable) -> Method:
         drop_caches=table.drop_caches,
         on_failure=table.on_failure,
         retries=_retry_count(table),
-        rule=stopping_rule_from(table) if table.kind is MethodKind.ADAPTIVE else None,
+        rule=stopping_rule_settings_from_table(table)
+        if table.kind is MethodKind.ADAPTIVE
+        else None,
         repeats_max=max(table.repeats_max, _repeat_count(table)),
         target_half_width=table.target_half_width,
         sentinel=table.sentinel or "",

@@ -34,7 +34,7 @@ from iolab.study.tables import (
     TableItem,
     add_problems,
     existing_guest_tables,
-    fewest_clients,
+    fewest_client_count,
     hypervisor_names,
     table_name,
     table_name_capitalised,
@@ -108,7 +108,7 @@ def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Prob
 def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     fleet = workload.vms_per_node
     if len(varied) != 1:
-        has = f"axis = 'adaptive' and {_several_axes_text(varied)}"
+        has = f"axis = 'adaptive' and {_varied_axes_text(varied)}"
         hint = (
             f"Give several values to iodepth or to numjobs, not to both; or to {VMS_PER_NODE_AXIS}."
         )
@@ -171,7 +171,7 @@ def _limited_operation_problems(workload: SearchTable, job: AnyJob) -> Iterator[
             yield Problem(("limit",), has, f"Limit one of {', '.join(names)}.")
 
 
-def _several_axes_text(varied: list[str]) -> str:
+def _varied_axes_text(varied: list[str]) -> str:
     return f"several values of {list_text(varied)}" if varied else "no axis of load"
 
 
@@ -230,7 +230,7 @@ def _add_rotation_faults(
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
     every = len(target_host_names(tables, configuration))
-    count = fewest_clients(tables, configuration)
+    count = fewest_client_count(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
         return
     clients = counted_noun(count, "client")
@@ -277,10 +277,10 @@ def _add_host_job_faults(document: StudyDocument, tables: StudyTables) -> None:
     )
     most = max((data_set.files_per_job for data_set in sets if data_set), default=0)
     for item, host in tables.items_of_table("host", HostTable):
-        add_problems(document, item, _job_problems(host, most))
+        add_problems(document, item, _host_numjobs_problems(host, most))
 
 
-def _job_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
+def _host_numjobs_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
     if host.numjobs is None:
         return
     has = f"numjobs = {host.numjobs}"
@@ -306,7 +306,7 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
     kinds.hosts.add_host_faults(document, tables)
     add_objective_faults(document, tables)
     add_method_faults(document, tables.method)
-    _add_point_count_faults(document, tables, kinds.file_form.axis_keys)
+    _add_point_count_faults(document, tables, kinds.file_schema.axis_keys)
 
 
 def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
@@ -679,14 +679,14 @@ def _add_precondition_faults(
 ) -> None:
     purge = table.purge
     path = ("precondition", "purge")
-    if purge is not Purge.NONE and purge.is_for_devices and folders:
+    if purge is not Purge.NONE and purge.purges_devices and folders:
         message = (
             f"purge of [precondition] is {quote_value(purge.value)}, but a target is a directory."
         )
         document.add_fault(
             path, message, "Use 'fstrim' or 'recreate', or give a device as the target."
         )
-    if purge is not Purge.NONE and not purge.is_for_devices and devices:
+    if purge is not Purge.NONE and not purge.purges_devices and devices:
         message = (
             f"purge of [precondition] is {quote_value(purge.value)}, but a target is a device."
         )

@@ -16,8 +16,8 @@ from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
 from iolab.study.targets import (
     hypervisors_of_study,
-    load_hosts_of_point,
-    serial_of,
+    load_host_names_of_point,
+    target_serial,
     targets_of_study,
 )
 from iolab.text import counted_noun, quote_value
@@ -63,10 +63,10 @@ _PURGE_WORDS: Final = {
 
 def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
     """Whether a configuration's target on that host is a block device."""
-    return serial_of(study.configuration(configuration_id), study.host(host)) is not None
+    return target_serial(study.configuration(configuration_id), study.host(host)) is not None
 
 
-def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
+def max_fill_bytes_per_host(study: Study, data_sets: Iterable[DataSet]) -> int:
     """What one fill writes on the host where it writes most, beyond a layout of files."""
     precondition = study.precondition
     more = max(precondition.fill - 1, 0)
@@ -92,14 +92,14 @@ def precondition_time_items(
 ) -> Iterator[tuple[str, float]]:
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
     precondition = study.precondition
-    times = restore_count(study, runs)
+    times = start_state_count(study, runs)
     if precondition.purge is not Purge.NONE:
         message = f"{times} x purge by {precondition.purge.value} (assumed)"
         yield message, times * PURGE_S[precondition.purge]
     if precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
         yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
-    size = filled_bytes(study, data_sets)
+    size = max_fill_bytes_per_host(study, data_sets)
     if size:
         message = f"{times} x fill, {format_bytes(size)} on each host at {format_rate_bytes(rate)}"
         yield f"{message} (assumed)", times * size / rate
@@ -112,7 +112,7 @@ def precondition_time_items(
         yield message, series * precondition.rounds_max * precondition.round_s
 
 
-def avoidable_precondition_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
+def precondition_saving_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
     """What of that is not needed when the first window of every series is steady."""
     precondition = study.precondition
     return (
@@ -120,12 +120,12 @@ def avoidable_precondition_s(study: Study, runs: tuple[PlannedRun, ...]) -> floa
     )
 
 
-def restore_count(study: Study, runs: Iterable[PlannedRun]) -> int:
+def start_state_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
     return sum(is_made for _, _, is_made in _runs_with_preparation(study, runs))
 
 
-def restore_key(restore: RestorePolicy, run: PlannedRun) -> str:
+def start_state_key(restore: RestorePolicy, run: PlannedRun) -> str:
     """What the start state of a run is made for: it is made again when this changes."""
     match restore:
         case RestorePolicy.ONCE:
@@ -148,14 +148,14 @@ def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterat
     steady: dict[str, str] = {}
     for run, places, is_made in _runs_with_preparation(study, runs):
         if is_made:
-            _forget_states(steady, places)
+            _drop_states(steady, places)
         workload = _sweep_name(run)
         ways = run.point.job.data_directions
         if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
             yield run
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
-            _forget_states(steady, places)
+            _drop_states(steady, places)
 
 
 def _runs_with_preparation(
@@ -174,7 +174,11 @@ def _runs_with_preparation(
     for run in runs:
         if not run.point.data_set:
             continue
-        places, job, turn = places_of(run), run.point.job, restore_key(precondition.restore, run)
+        places, job, turn = (
+            places_of(run),
+            run.point.job,
+            start_state_key(precondition.restore, run),
+        )
         if not precondition.is_required and raw.isdisjoint(places):
             yield run, places, False
             continue
@@ -186,7 +190,7 @@ def _runs_with_preparation(
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
         yield run, places, is_made
         if Direction.TRIM in job.data_directions:
-            _forget_states(stands, places)
+            _drop_states(stands, places)
         if not job.verify and job.changes_data:
             known_blocks = known_blocks - set(places)
 
@@ -207,7 +211,7 @@ class _TargetKeysOfRuns:
         point = run.point
         which = (point.configuration, point.per_node, point.host_count)
         if which not in self._keys_by_target:
-            hosts = load_hosts_of_point(self._study, point)
+            hosts = load_host_names_of_point(self._study, point)
             self._keys_by_target[which] = tuple(
                 self._keys[point.configuration, host] for host in hosts
             )
@@ -226,7 +230,7 @@ def _sweep_name(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def _forget_states(states: dict[str, str], places: tuple[str, ...]) -> None:
+def _drop_states(states: dict[str, str], places: tuple[str, ...]) -> None:
     for place in places:
         states.pop(place, None)
 
@@ -278,7 +282,7 @@ def plan_demand(
     time_items += tuple(item for demand in demands for item in demand.own_preparation)
     time_items += of_hosts.time_items
     certain_s = sum(seconds for _, seconds in time_items)
-    spared_s = sum(demand.avoidable_s for demand in demands) + avoidable_precondition_s(study, runs)
+    spared_s = sum(demand.avoidable_s for demand in demands) + precondition_saving_s(study, runs)
     if runs_more:
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
@@ -290,8 +294,8 @@ def plan_demand(
     seconds = sum(seconds for _, seconds in time_items)
     least = certain_s - spared_s
     hosts = {name for item in study.configurations for name in item.hosts}
-    restores = restore_count(study, runs)
-    filled = filled_bytes(study, data_sets) * restores * len(hosts)
+    restores = start_state_count(study, runs)
+    filled = max_fill_bytes_per_host(study, data_sets) * restores * len(hosts)
     laid_out = sum(per_host.values())
     if study.precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
         laid_out *= 1 + restores

@@ -45,7 +45,9 @@ def refuse_inventory_tables(document: StudyDocument) -> None:
             document.tree.pop(section)
 
 
-def add_course_faults(document: StudyDocument, tables: StudyTables, *, required: bool) -> None:
+def add_phase_and_event_faults(
+    document: StudyDocument, tables: StudyTables, *, required: bool
+) -> None:
     """Add every fault of phases and events; with `required` also what an inventory lacks."""
     phases = tables.items_of_table("phase", PhaseTable)
     events = tables.items_of_table("event", EventTable)
@@ -187,25 +189,27 @@ def _host_problems(host: str, hosts: Iterable[str]) -> Iterator[Problem]:
         yield Problem(("host",), has, suggestion(host, tuple(hosts), "hosts"))
 
 
-def build_course(tables: StudyTables) -> CoursePlan | None:
+def build_course_plan(tables: StudyTables) -> CoursePlan | None:
     """The course of tables without faults; None where the study has no phases."""
-    phases = tuple(_phase_plan(table) for _, table in tables.items_of_table("phase", PhaseTable))
+    phases = tuple(
+        _build_phase_plan(table) for _, table in tables.items_of_table("phase", PhaseTable)
+    )
     if not phases:
         return None
     return CoursePlan(
         phases,
-        tuple(_event_plan(table) for _, table in tables.items_of_table("event", EventTable)),
-        tuple(_action(table) for _, table in tables.items_of_table("action", ActionTable)),
-        tuple(_witness(table) for _, table in tables.items_of_table("witness", WitnessTable)),
+        tuple(_build_event_plan(table) for _, table in tables.items_of_table("event", EventTable)),
+        tuple(_build_action(table) for _, table in tables.items_of_table("action", ActionTable)),
+        tuple(_build_witness(table) for _, table in tables.items_of_table("witness", WitnessTable)),
     )
 
 
-def _phase_plan(table: PhaseTable) -> PhasePlan:
+def _build_phase_plan(table: PhaseTable) -> PhasePlan:
     until = None if table.until is None else Expectation.parse(table.until)
     return PhasePlan(table.id, table.seconds, until, table.longest or 0.0)
 
 
-def _event_plan(table: EventTable) -> EventPlan:
+def _build_event_plan(table: EventTable) -> EventPlan:
     expected = None if table.expect is None else Expectation.parse(table.expect)
     return EventPlan(
         table.id,
@@ -218,7 +222,7 @@ def _event_plan(table: EventTable) -> EventPlan:
     )
 
 
-def _action(table: ActionTable) -> Action:
+def _build_action(table: ActionTable) -> Action:
     kinds = {
         ActionKind.COMMAND: table.command,
         ActionKind.STOP: table.stop,
@@ -239,7 +243,7 @@ def _action(table: ActionTable) -> Action:
     )
 
 
-def _witness(table: WitnessTable) -> Witness:
+def _build_witness(table: WitnessTable) -> Witness:
     return Witness(
         table.id,
         table.host,

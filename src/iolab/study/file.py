@@ -61,10 +61,10 @@ IMAGE_BYTES_MAX: Final = 1 << 50
 REPEATS_MAX: Final = 1000
 Flag = Annotated[bool, values.flag_value()]
 TargetPath = Annotated[str, values.absolute_path_value()]
-EndpointUrl = Annotated[str, values.endpoint_value()]
+EndpointUrl = Annotated[str, values.endpoint_reader()]
 BucketName = Annotated[
     str,
-    values.text_matching(
+    values.matching_text_value(
         BUCKET.fullmatch,
         "Give 3 to 63 lower-case letters, digits, '.' and '-', as servers take them.",
         {"pattern": f"^{BUCKET.pattern}$"},
@@ -211,7 +211,7 @@ class PreconditionTable(StudyTable):
     """`[precondition]`: the state in which tests begin."""
 
     purge: Annotated[Purge, values.choice_value(Purge, "ways to purge")] = Purge.NONE
-    fill: Annotated[float, values.multiple_value(FILL_MAX)] = NO_PRECONDITION.fill
+    fill: Annotated[float, values.multiplier_value(FILL_MAX)] = NO_PRECONDITION.fill
     steady: Flag = False
     round: Annotated[float, values.seconds_value(1, ROUND_S_MAX)] = NO_PRECONDITION.round_s
     rounds: Annotated[int, values.integer_value(ROUNDS_MIN, ROUNDS_MAX)] = (
@@ -267,7 +267,7 @@ class MethodTable(StudyTable):
     sentinel: Annotated[str, values.identifier_value()] | None = None
 
 
-def stopping_rule_from(table: MethodTable) -> StoppingRuleSettings:
+def stopping_rule_settings_from_table(table: MethodTable) -> StoppingRuleSettings:
     """The rule: that of the kind of load, with single constants as written.
 
     Raises ValueError for constants that contradict one another.
@@ -289,7 +289,7 @@ def add_method_faults(document: StudyDocument, method: MethodTable) -> None:
         hint = f"Give at least {IDLE_WATCH_S_MIN:g} s, or 0 to leave the watch out."
         document.add_fault(("method", "idle_watch"), message, hint)
     try:
-        stopping_rule_from(method)
+        stopping_rule_settings_from_table(method)
     except ValueError as error:
         message = f"The stopping rule contradicts itself: {str(error).replace('_s ', ' ')}."
         hint = "docs/reference/study/method.md says how its keys go together."
@@ -358,7 +358,7 @@ class ConfigurationTable(ObjectStoreTable):
 
 VariableName = Annotated[
     str,
-    values.text_matching(
+    values.matching_text_value(
         VARIABLE_PATTERN.fullmatch,
         "Name the environment variable that has the password, never the password.",
         {"pattern": f"^{VARIABLE_PATTERN.pattern}$"},
@@ -366,7 +366,7 @@ VariableName = Annotated[
 ]
 SnmpObject = Annotated[
     str,
-    values.text_matching(
+    values.matching_text_value(
         OBJECT_ID_PATTERN.fullmatch,
         "Give its numbers, as in '1.3.6.1.2.1.99.1.1.1.4.1'.",
         {"pattern": f"^{OBJECT_ID_PATTERN.pattern}$"},

@@ -27,7 +27,7 @@ RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
 
 
-def level_for_run_length(requested_s: float, measured_s: float) -> Level:
+def best_level_for_run_length(requested_s: float, measured_s: float) -> Level:
     """The best verdict of a run of that length; beforehand both are what the method asks for.
 
     An engine's last interval may end past the asked time: what it adds makes no run long enough.
@@ -124,7 +124,7 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
     own_runs = tuple(runs)
     method = study.method
     seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
-    level = level_for_run_length(seconds, seconds)
+    level = best_level_for_run_length(seconds, seconds)
     if not own_runs or level is Level.VALID:
         return
     # The one that `bench` has, too.

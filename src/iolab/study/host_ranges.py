@@ -73,21 +73,21 @@ def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _expand_name(text: str, part: str, room: int) -> list[str]:
+def _expand_name(text: str, part: str, max_names: int) -> list[str]:
     pieces = list(_PIECE.finditer(part))
     if not part or "".join(piece.group() for piece in pieces) != part:
         raise HostNamesError(f"is {quote_value(text)}", _HINT)
     choices = [
-        [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], room)
+        [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], max_names)
         for piece in pieces
     ]
     count = math.prod(len(choice) for choice in choices)
-    if count > room:
+    if count > max_names:
         raise _too_many_hosts_error(text)
     return ["".join(chosen) for chosen in itertools.product(*choices)]
 
 
-def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
+def _range_numbers(text: str, ranges: str, max_names: int) -> list[str]:
     """The numbers of one pair of brackets."""
     numbers: list[str] = []
     for step in ranges.split(","):
@@ -101,7 +101,7 @@ def _range_numbers(text: str, ranges: str, room: int) -> list[str]:
         if last[0] == "0" and len(last) != len(first):
             hint = "Write as many digits on both sides, as in [01-12]."
             raise HostNamesError(f"is {quote_value(text)}, whose zeros do not agree", hint)
-        if int(last) - int(first) + 1 > room:
+        if int(last) - int(first) + 1 > max_names:
             raise _too_many_hosts_error(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
@@ -135,7 +135,7 @@ def _expand_host_tables(document: StudyDocument) -> None:
     origins: dict[KeyPath, ValueOrigin] = {("host",): document.origin_of(("host",))}
     for index, element in enumerate(written):
         path: KeyPath = ("host", index)
-        for copy in _expanded_host_tables(document, path, element):
+        for copy in _host_tables_of_element(document, path, element):
             here: KeyPath = ("host", len(hosts))
             origins[here] = document.origin_of(path)
             for key in copy if isinstance(copy, dict) else ():
@@ -155,7 +155,9 @@ def _has_range_keys(element: object) -> bool:
     )
 
 
-def _expanded_host_tables(document: StudyDocument, path: KeyPath, element: object) -> list[object]:
+def _host_tables_of_element(
+    document: StudyDocument, path: KeyPath, element: object
+) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
         return [element]

@@ -22,7 +22,7 @@ class HostTarget(Record):
     facts: TargetFacts
 
 
-def known_host_targets(study: Study, facts: Mapping[str, HostFacts]) -> list[HostTarget]:
+def host_targets_with_facts(study: Study, facts: Mapping[str, HostFacts]) -> list[HostTarget]:
     """The targets of all hosts that told of theirs."""
     return [
         HostTarget(target, facts[target.key], target_facts)

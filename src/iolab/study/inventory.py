@@ -178,7 +178,7 @@ def read_inventory(inventory: Inventory, faults: FaultCollector) -> StudyDocumen
     if not hosts:
         hint = "Describe at least one under [[host]]."
         document.add_fault((), "The inventory has no host.", hint)
-    _apply_defaults(document, {key: value for key, value in defaults.items() if key in kept})
+    _apply_host_defaults(document, {key: value for key, value in defaults.items() if key in kept})
     return document
 
 
@@ -199,7 +199,7 @@ def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
     document.overrides.update(origins)
 
 
-def _apply_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
+def _apply_host_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
     """Give every host the defaults that it does not write itself; without a kind it is ssh's."""
     written = document.tree.get("host")
     for index, element in enumerate(written if isinstance(written, list) else ()):
@@ -350,7 +350,7 @@ class SlurmAllocation(Record):
     nodes: tuple[str, ...]
 
 
-def read_allocation(environment: Mapping[str, str]) -> SlurmAllocation:
+def read_slurm_allocation(environment: Mapping[str, str]) -> SlurmAllocation:
     """The allocation that a process with this environment is in. HostError when there is none."""
     job, nodes = environment.get(JOB_VARIABLE, ""), environment.get(NODES_VARIABLE, "")
     if not job or not nodes:
@@ -434,12 +434,12 @@ def parse_pod_selection(text: str) -> PodSelection:
     return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
-def is_namespace(hosts: str) -> bool:
+def is_namespace_option(hosts: str) -> bool:
     """Whether `--hosts` names a namespace of a cluster and no pods in it."""
     return hosts.startswith("k8s:") and "/" not in hosts
 
 
-def namespace_of(hosts: str) -> str:
+def parse_namespace(hosts: str) -> str:
     """The namespace in `k8s:NAMESPACE`. UsageError when it is none."""
     name = hosts.removeprefix("k8s:")
     if not re.fullmatch(_POD_LABEL, name):
@@ -515,7 +515,7 @@ def _pod_host(
         message = f"Pod {quote_value(name)} has a name of {len(name)} characters."
         hint = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
         raise HostNamesError(message, hint)
-    if not _is_ready(pod["status"]):
+    if not _is_pod_ready(pod["status"]):
         message = f"Pod {quote_value(name)} is not ready ({quote_value(pod['status']['phase'])})."
         raise HostNamesError(
             message, "Wait with 'kubectl wait --for=condition=Ready', or select less."
@@ -526,7 +526,7 @@ def _pod_host(
     return {"name": name, "kind": HostKind.COMMAND.value, "command": command}
 
 
-def _is_ready(status: Mapping[str, Any]) -> bool:
+def _is_pod_ready(status: Mapping[str, Any]) -> bool:
     conditions = status.get("conditions")
     return status["phase"] == "Running" and any(
         isinstance(condition, dict)

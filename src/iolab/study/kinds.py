@@ -340,7 +340,7 @@ class StudyKinds(Record):
         return {**identities, **self.hosts.plan_digest_content(study)}
 
     @property
-    def file_form(self) -> StudyFileSchema:
+    def file_schema(self) -> StudyFileSchema:
         """What of a study file is theirs."""
         return StudyFileSchema(
             {table: names for kind in self.loads for table, names in kind.tables.items()},

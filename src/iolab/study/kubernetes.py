@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 from iolab.core.kubernetes import (
     CONTAINER,
-    ClassPods,
-    ClassPrice,
     PodFleet,
+    StorageClassPods,
+    StorageClassPrice,
     VolumeAccess,
     VolumeMode,
 )
@@ -92,14 +92,14 @@ _SIZE: Final = values.ValueReader(
 )
 
 
-def _matching(pattern: re.Pattern[str], hint: str) -> values.ValueReader:
-    return values.text_matching(pattern.fullmatch, hint, {"pattern": f"^{pattern.pattern}$"})
+def _pattern_value(pattern: re.Pattern[str], hint: str) -> values.ValueReader:
+    return values.matching_text_value(pattern.fullmatch, hint, {"pattern": f"^{pattern.pattern}$"})
 
 
-StorageClass = Annotated[str, _matching(_SUBDOMAIN, _CLASS_HINT)]
-NodeLabel = Annotated[str, _matching(_SELECTOR, _SELECTOR_HINT)]
+StorageClass = Annotated[str, _pattern_value(_SUBDOMAIN, _CLASS_HINT)]
+NodeLabel = Annotated[str, _pattern_value(_SELECTOR, _SELECTOR_HINT)]
 
-Price = Annotated[str, _matching(_PRICE, _PRICE_HINT)]
+Price = Annotated[str, _pattern_value(_PRICE, _PRICE_HINT)]
 
 
 class KubernetesTable(StudyTable):
@@ -117,20 +117,25 @@ class KubernetesTable(StudyTable):
     one_per_node: Annotated[bool, values.flag_value()] = True
     node_selector: Annotated[list[NodeLabel], values.ListValue(allow_scalar=True)] | None = None
     image: (
-        Annotated[str, _matching(_IMAGE, "Give an image, as in registry.example/iolab:1.")] | None
-    ) = None
-    namespace: Annotated[
-        str, _matching(_NAMESPACE, "Give a namespace of lower-case letters, digits and '-'.")
-    ] = "iolab"
-    context: (
-        Annotated[str, _matching(_CONTEXT, "Give one that 'kubectl config get-contexts' lists.")]
+        Annotated[str, _pattern_value(_IMAGE, "Give an image, as in registry.example/iolab:1.")]
         | None
     ) = None
-    cpu: Annotated[str, _matching(_CPU, "Give processors as text, as in '2' or '500m'.")] | None = (
-        None
-    )
+    namespace: Annotated[
+        str, _pattern_value(_NAMESPACE, "Give a namespace of lower-case letters, digits and '-'.")
+    ] = "iolab"
+    context: (
+        Annotated[
+            str, _pattern_value(_CONTEXT, "Give one that 'kubectl config get-contexts' lists.")
+        ]
+        | None
+    ) = None
+    cpu: (
+        Annotated[str, _pattern_value(_CPU, "Give processors as text, as in '2' or '500m'.")] | None
+    ) = None
     memory: (
-        Annotated[str, _matching(_MEMORY, "Give bytes as Kubernetes writes them, as in '4Gi'.")]
+        Annotated[
+            str, _pattern_value(_MEMORY, "Give bytes as Kubernetes writes them, as in '4Gi'.")
+        ]
         | None
     ) = None
     price: Annotated[list[Price], values.ListValue(allow_scalar=True)] | None = None
@@ -139,13 +144,15 @@ class KubernetesTable(StudyTable):
     name: (
         Annotated[
             str,
-            _matching(_NAME, "Use lower-case letters, digits and '-', at most 24, a letter first."),
+            _pattern_value(
+                _NAME, "Use lower-case letters, digits and '-', at most 24, a letter first."
+            ),
         ]
         | None
     ) = None
 
 
-def group_names(classes: list[str]) -> list[str]:
+def storage_class_group_names(classes: list[str]) -> list[str]:
     """A short name for each class, fit for names of objects and hosts, no two the same."""
     names: list[str] = []
     number = 1
@@ -160,13 +167,15 @@ def group_names(classes: list[str]) -> list[str]:
 
 def pod_fleet(table: KubernetesTable, mount_path: str = MOUNT_PATH) -> PodFleet:
     """The fleet that a table without faults describes."""
-    groups = group_names(table.storage_class)
+    groups = storage_class_group_names(table.storage_class)
     return PodFleet(
         name=table.name or UNNAMED,
         namespace=table.namespace,
         context=table.context or "",
         classes=tuple(
-            ClassPods(name, group, tuple(f"{group}-{number}" for number in range(table.pods)))
+            StorageClassPods(
+                name, group, tuple(f"{group}-{number}" for number in range(table.pods))
+            )
             for name, group in zip(table.storage_class, groups, strict=True)
         ),
         volume_bytes=table.volume,
@@ -187,12 +196,12 @@ def pod_fleet(table: KubernetesTable, mount_path: str = MOUNT_PATH) -> PodFleet:
     )
 
 
-def _class_price(text: str) -> ClassPrice:
+def _class_price(text: str) -> StorageClassPrice:
     name, amount, currency = _PRICE.findall(text)[0]
-    return ClassPrice(name, float(amount), currency)
+    return StorageClassPrice(name, float(amount), currency)
 
 
-def exec_command(fleet: PodFleet, host_name: str) -> list[str]:
+def kubectl_exec_command(fleet: PodFleet, host_name: str) -> list[str]:
     """The words that reach a pod."""
     context = [f"--context={fleet.context}"] if fleet.context else []
     where = [f"--namespace={fleet.namespace}", f"--container={CONTAINER}"]

@@ -233,7 +233,7 @@ class ValueShape(Record):
 def value_shape(table: type[StudyTable], key: str) -> ValueShape:
     """The shape of a key of `table`; KeyError when the table has none of that name."""
     described = table.model_fields[key]
-    marks = [*described.metadata, *_annotation_marks(described.annotation)]
+    marks = [*described.metadata, *_annotation_metadata_and_containers(described.annotation)]
     if "dict" in marks or "table" in marks:
         return ValueShape(
             is_list=False, is_text=False, has_keys=True, has_free_keys="dict" in marks
@@ -244,7 +244,7 @@ def value_shape(table: type[StudyTable], key: str) -> ValueShape:
     )
 
 
-def _annotation_marks(annotation: object) -> Iterator[object]:
+def _annotation_metadata_and_containers(annotation: object) -> Iterator[object]:
     """The metadata of an annotation and of all within it, and what kind of container it is."""
     if get_origin(annotation) is list:
         yield "list"
@@ -257,7 +257,7 @@ def _annotation_marks(annotation: object) -> Iterator[object]:
         yield from annotation.__metadata__  # type: ignore[attr-defined]
     for inner in get_args(annotation):
         if not isinstance(inner, values.ValueReader | values.ListValue):
-            yield from _annotation_marks(inner)
+            yield from _annotation_metadata_and_containers(inner)
 
 
 def _parse_set_value(written: str, *, listed: bool, text: bool) -> object:

@@ -12,7 +12,7 @@ from iolab.errors import StudyError
 from iolab.record import Record
 from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
-from iolab.study.course import add_course_faults, refuse_inventory_tables
+from iolab.study.course import add_phase_and_event_faults, refuse_inventory_tables
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_hosts
@@ -83,7 +83,7 @@ def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: Study
     return study
 
 
-def options_for_resume(study: Study) -> StudyOverrides:
+def overrides_for_resume(study: Study) -> StudyOverrides:
     """The options under which `study.text` gives the same study again, for a resumed session."""
     required = all(configuration.target_text for configuration in study.configurations)
     inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
@@ -116,7 +116,7 @@ def _build_study_at_scale(
             return None
         replace_hosts(document, hosts)
         document.tree.pop(SECTION, None)  # the pods are there already
-    form = kinds.file_form
+    form = kinds.file_schema
     _add_default_host(document, form)
     expand_hosts(document)
     if scale is not None:
@@ -128,7 +128,7 @@ def _build_study_at_scale(
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
     add_path_faults(document, tables, kinds, required=options.path_required)
-    add_course_faults(document, tables, required=options.path_required)
+    add_phase_and_event_faults(document, tables, required=options.path_required)
     if document.faults.all_faults:
         return None
     inventory = options.inventory.text if options.inventory else ""

@@ -17,7 +17,7 @@ from iolab.study.kubernetes import (
     SECTION,
     SERIAL_OF_POD,
     KubernetesTable,
-    exec_command,
+    kubectl_exec_command,
     pod_fleet,
 )
 from iolab.study.tables import read_table
@@ -60,7 +60,7 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
             {
                 "name": name,
                 "kind": HostKind.COMMAND.value,
-                "command": exec_command(fleet, name),
+                "command": kubectl_exec_command(fleet, name),
             }
             for item in fleet.classes
             for name in item.host_names

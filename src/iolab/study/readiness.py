@@ -23,7 +23,7 @@ from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.record import field_names
 from iolab.study.cost import with_free_space_margin
-from iolab.study.host_targets import group_by_file_system, known_host_targets
+from iolab.study.host_targets import group_by_file_system, host_targets_with_facts
 from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.text import counted_noun, quote_value, uncapitalised
 from iolab.units import format_bytes
@@ -145,14 +145,14 @@ def _block_alignment_faults(
 
 def needs_root_rights(study: Study) -> bool:
     """Whether hosts need a right that not every user there has."""
-    return study.target.make_xfs or limits_memory(study)
+    return study.target.make_xfs or is_memory_limited(study)
 
 
-def limits_memory(study: Study) -> bool:
+def is_memory_limited(study: Study) -> bool:
     """Whether any process of the study is to have a bound of memory."""
     if any(workload.job.memory_bytes for workload in study.workloads):
         return True
-    return study.server is not None and study.server.limits_memory
+    return study.server is not None and study.server.is_memory_limited
 
 
 def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
@@ -169,7 +169,7 @@ def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> li
             "Run the agent there as root, or give a directory on an XFS and leave filesystem out."
         )
         faults.append(Fault(message, hint))
-    if limits_memory(study) and probe.memory_error is not None:
+    if is_memory_limited(study) and probe.memory_error is not None:
         message = f"Host {host} cannot bound memory: {quote_value(probe.memory_error)}."
         hint = (
             "Run the agent there as root, where control groups of memory are handed on; or leave "
@@ -250,7 +250,7 @@ def require_ready(
         if target.key == target.host:
             for kind in kinds.loads:
                 engine_faults += kind.engine_faults(plan, target, host)
-            host_faults += _buffer_faults(study, plan, target, host)
+            host_faults += _io_buffer_memory_faults(study, plan, target, host)
         if target.serial is not None:
             device = (devices or {}).get(target.key)
             host_faults += device_faults(study, plan, target, device, host)
@@ -292,7 +292,7 @@ def _target_faults(
         return [missing_target_fault(facts, where)]
     if not folder.writable:
         return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
-    faults = _memory_faults(study, folder, where)
+    faults = _ramdisk_target_faults(study, folder, where)
     faults += rights_faults(study, target, probe)
     if study.target.make_xfs:
         faults += filesystem_faults(study, plan, target, folder, present_bytes)
@@ -335,7 +335,9 @@ def missing_target_fault(facts: HostFacts, where: str) -> Fault:
             return Fault(f"There is no directory {where}.", hint)
 
 
-def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
+def _io_buffer_memory_faults(
+    study: Study, plan: Plan, target: Target, facts: HostFacts
+) -> list[Fault]:
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
@@ -353,7 +355,7 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     return [Fault(message, "Set a smaller iodepth, numjobs or bs.")]
 
 
-def _memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
+def _ramdisk_target_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
     if not folder.in_memory or study.target.allow_memory:
         return []
     message = f"{where} is {folder.layers_text}, which lives in memory."
@@ -367,9 +369,12 @@ def _shared_space_faults(
     """File systems with room for the files of each of their hosts, and not for those of all."""
     if study.target.make_xfs:
         return
-    for group in group_by_file_system(known_host_targets(study, facts)):
+    for group in group_by_file_system(host_targets_with_facts(study, facts)):
         needs = [
-            max(_laid_out_bytes(plan, place.target) - present_bytes.get(place.target.key, 0), 0)
+            max(
+                _planned_layout_bytes(plan, place.target) - present_bytes.get(place.target.key, 0),
+                0,
+            )
             for place in group
         ]
         free, need = group[0].facts.free_bytes, with_free_space_margin(sum(needs))
@@ -385,7 +390,7 @@ def _shared_space_faults(
             yield Fault(message, hint)
 
 
-def _laid_out_bytes(plan: Plan, target: Target) -> int:
+def _planned_layout_bytes(plan: Plan, target: Target) -> int:
     return sum(item.bytes_per_host for item in data_sets_at(plan, target))
 
 
@@ -394,7 +399,7 @@ def _space_faults(
 ) -> list[Fault]:
     faults = []
     sets = data_sets_at(plan, target)
-    size = _laid_out_bytes(plan, target)
+    size = _planned_layout_bytes(plan, target)
     need = with_free_space_margin(max(size - present_bytes, 0)) if size > present_bytes else 0
     if folder.free_bytes < need:
         message = (
@@ -485,8 +490,7 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
         changed += _changed_values("vm", before.guests, now.guests)
     return tuple(
         Fault(
-            f"{quote_value(name)} was {_shortened_value_text(was)}, it is "
-            f"{_shortened_value_text(value)}.",
+            f"{quote_value(name)} was {_short_value_text(was)}, it is {_short_value_text(value)}.",
             NOT_COMPARABLE,
         )
         for name, was, value in changed
@@ -507,7 +511,7 @@ def _changed_fields(before: Any, now: Any) -> Iterator[tuple[str, object, object
             yield name, was, value
 
 
-def _shortened_value_text(value: object) -> str:
+def _short_value_text(value: object) -> str:
     text = str(value)
     return quote_value(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
 
@@ -530,7 +534,7 @@ def _file_system_and_devices_text(facts: HostFacts) -> str:
     if target is None:
         return ""
     if facts.pod is not None and facts.pod.storage_class:
-        return f"{target.fs_type} of {facts.pod.class_text}"
+        return f"{target.fs_type} of {facts.pod.storage_class_text}"
     return f"{target.fs_type} on {', '.join(target.devices) or target.mount_source}"
 
 

@@ -34,7 +34,7 @@ from iolab.stats.seeds import (
     initial_peak_points,
 )
 from iolab.study.cost import destroyed_device_texts, plan_demand
-from iolab.study.targets import load_hosts, targets_of_study
+from iolab.study.targets import load_host_names, targets_of_study
 
 if TYPE_CHECKING:
     from iolab.study.kinds import StudyKinds
@@ -135,7 +135,7 @@ def _build_point(
     per_node, host_count = (
         int(dict(axis).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
     )
-    hosts = load_hosts(study, configuration.id, per_node, host_count)
+    hosts = load_host_names(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
     job = job.with_fleet_rate(sum(jobs_of.get(name, job.job_count) for name in hosts))
@@ -220,7 +220,7 @@ def searches_in(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     axes = {
         item.id: searched_axes(item) for item in study.workloads if item.search_goal.is_adaptive
     }
-    return _points_by_search(study, points, axes)
+    return _searches_of_points(study, points, axes)
 
 
 def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
@@ -228,10 +228,10 @@ def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[Search, 
     axes = {item.id: _varied_load_axes(item) for item in study.workloads}
     grid = [item.id for item in study.workloads if item.search_goal.objective is Objective.GRID]
     single = {name: axes[name] for name in grid if len(axes[name]) == 1}
-    return _points_by_search(study, points, single)
+    return _searches_of_points(study, points, single)
 
 
-def _points_by_search(
+def _searches_of_points(
     study: Study, points: Iterable[Point], axes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Search, ...]:
     """The points of these workloads, together where they differ in the workload's axes alone."""

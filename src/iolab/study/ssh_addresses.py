@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from iolab.core.host import JumpHost
-from iolab.study.values import ValueReader, printable_path, text_matching, value_error
+from iolab.study.values import ValueReader, matching_text_value, require_printable_path, value_error
 from iolab.text import quote_value
 
 PORT_MAX: Final = 65535
@@ -37,7 +37,7 @@ def ssh_address_value() -> ValueReader:
     In a file it may hold ranges as the host's name does; they are expanded before it is read.
     """
     hint = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
-    return text_matching(
+    return matching_text_value(
         is_valid_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"}
     )
 
@@ -45,13 +45,13 @@ def ssh_address_value() -> ValueReader:
 def ssh_user_value() -> ValueReader:
     """The name to log in with."""
     hint = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
-    return text_matching(is_valid_user, hint, {"pattern": f"^{_USER.pattern}$"})
+    return matching_text_value(is_valid_user, hint, {"pattern": f"^{_USER.pattern}$"})
 
 
 def jump_host_value() -> ValueReader:
     """A jump host, `[USER@]ADDRESS[:PORT]`, an IPv6 address in brackets."""
     hint = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
-    return text_matching(parse_jump_host, hint, {}, "has")
+    return matching_text_value(parse_jump_host, hint, {}, "has")
 
 
 def controller_file_value() -> ValueReader:
@@ -62,7 +62,7 @@ def controller_file_value() -> ValueReader:
             raise value_error(
                 f"is {quote_value(value)}", "Give an absolute path, or one that begins with '~/'."
             )
-        return printable_path(value, FILE_CHARACTERS)
+        return require_printable_path(value, FILE_CHARACTERS)
 
     return ValueReader(
         read_controller_file, {"type": "string", "pattern": "^~?/", "maxLength": FILE_CHARACTERS}
@@ -86,7 +86,7 @@ def parse_jump_host(text: str) -> JumpHost | None:
 def ip_address_value() -> ValueReader:
     """An IP address by itself, which needs nobody to resolve it."""
     hint = "Give an IP address, as '192.0.2.7'."
-    return text_matching(is_ip_address, hint, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
+    return matching_text_value(is_ip_address, hint, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
 
 
 def is_valid_user(text: str) -> bool:

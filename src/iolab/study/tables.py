@@ -92,7 +92,7 @@ def target_host_names(tables: StudyTables, configuration: ConfigurationTable) ->
     return list(expand_clients(configuration.hosts, every))
 
 
-def fewest_clients(tables: StudyTables, configuration: ConfigurationTable) -> int:
+def fewest_client_count(tables: StudyTables, configuration: ConfigurationTable) -> int:
     """How many clients a configuration's smallest fleet has; all where no workload says how many.
 
     Of guests that are booted their nodes count.

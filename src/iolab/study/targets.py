@@ -35,7 +35,7 @@ class Target(Record):
         return self.host
 
 
-def serial_of(configuration: Configuration, host: HostSpec) -> str | None:
+def target_serial(configuration: Configuration, host: HostSpec) -> str | None:
     """The serial of the device that is a configuration's target on a host, None for a directory."""
     return host.serial if host.path else configuration.serial
 
@@ -49,7 +49,7 @@ def target_path(configuration: Configuration, host: HostSpec) -> str:
     return host.path or configuration.path or default
 
 
-def is_work_folder_only(configuration: Configuration, host: HostSpec) -> bool:
+def holds_no_load_data(configuration: Configuration, host: HostSpec) -> bool:
     """Whether nothing of the load goes to that folder: it is no target, nor are its devices."""
     return configuration.object_store is not None and not (host.path or configuration.path)
 
@@ -60,8 +60,8 @@ def targets_of_study(study: Study) -> tuple[Target, ...]:
     for configuration in study.configurations:
         for name in configuration.hosts:
             path = target_path(configuration, study.host(name))
-            serial = serial_of(configuration, study.host(name))
-            work_only = is_work_folder_only(configuration, study.host(name))
+            serial = target_serial(configuration, study.host(name))
+            work_only = holds_no_load_data(configuration, study.host(name))
             users.setdefault((name, path, serial, work_only), []).append(configuration.id)
     targets: dict[str, Target] = {}
     for (host, path, serial, work_only), configurations in users.items():
@@ -84,7 +84,7 @@ def facts_by_host(
     }
 
 
-def without_hosts(study: Study, names: Collection[str]) -> Study:
+def study_without_hosts(study: Study, names: Collection[str]) -> Study:
     """The study as if no configuration had ever named these hosts."""
     if not names:
         return study
@@ -129,12 +129,12 @@ def hypervisors_of_study(study: Study) -> tuple[HostSpec, ...]:
     return tuple(study.host(name) for name in dict.fromkeys(names) if name)
 
 
-def load_hosts_of_point(study: Study, point: Point) -> tuple[str, ...]:
+def load_host_names_of_point(study: Study, point: Point) -> tuple[str, ...]:
     """The hosts that make the load of a point."""
-    return load_hosts(study, point.configuration, point.per_node, point.host_count)
+    return load_host_names(study, point.configuration, point.per_node, point.host_count)
 
 
-def load_hosts(
+def load_host_names(
     study: Study, configuration: str, per_node: int, host_count: int = 0
 ) -> tuple[str, ...]:
     """The configuration's hosts that make load where so many do; 0 for all of them.

@@ -125,7 +125,7 @@ def factor_value() -> ValueReader:
     return number_value(1, FACTOR_MAX, ", as 3 or 1.5")
 
 
-def multiple_value(high: float) -> ValueReader:
+def multiplier_value(high: float) -> ValueReader:
     """How many times something is done: a number from 0 to `high`, in parts too."""
     return number_value(0, high, ", as 2 or 1.5")
 
@@ -157,7 +157,7 @@ def text_value(longest: int, *, lines: bool = False) -> ValueReader:
     return ValueReader(read_text, {"type": "string", "maxLength": longest})
 
 
-def text_matching(
+def matching_text_value(
     is_valid: Callable[[str], object], hint: str, schema: dict[str, Any], verb: str = "is"
 ) -> ValueReader:
     """Text that `is_valid`; else `verb` is the verb of the fault, and `do` says what would."""
@@ -176,7 +176,7 @@ def identifier_value() -> ValueReader:
         "Use letters, digits, '.', '_' and '-', a letter or digit first, "
         f"at most {ID_CHARACTERS} characters."
     )
-    return text_matching(_ID.fullmatch, hint, {"pattern": f"^{_ID.pattern}$"})
+    return matching_text_value(_ID.fullmatch, hint, {"pattern": f"^{_ID.pattern}$"})
 
 
 def host_name_value() -> ValueReader:
@@ -213,13 +213,13 @@ def absolute_path_value() -> ValueReader:
             raise value_error(
                 f"is {quote_value(value)}, the root of it all", "Name a directory below it."
             )
-        return printable_path(value, _PATH_CHARACTERS)
+        return require_printable_path(value, _PATH_CHARACTERS)
 
     schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
     return ValueReader(read_path, schema)
 
 
-def printable_path(path: str, longest: int) -> str:
+def require_printable_path(path: str, longest: int) -> str:
     """The path; a fault where it has more characters, or such as control a terminal."""
     if len(path) > longest:
         raise value_error(
@@ -244,7 +244,7 @@ def block_device_value() -> ValueReader:
 
 
 def size_value(low: int, high: int, *, multiple: int) -> ValueReader:
-    """A size in bytes, kept as it is written; `multiple_value` must divide it."""
+    """A size in bytes, kept as it is written; `multiplier_value` must divide it."""
 
     def read_size(value: object) -> int | str:
         if not isinstance(value, int | str) or isinstance(value, bool):
@@ -433,14 +433,14 @@ def _as_float(value: float) -> float:
 
 def device_path_value() -> ValueReader:
     """The path of a block device below /dev."""
-    return text_matching(
+    return matching_text_value(
         lambda path: _DEVICE_PATH.fullmatch(path) and ".." not in path,
         "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'.",
         {"pattern": f"^{_DEVICE_PATH.pattern}$"},
     )
 
 
-def endpoint_value() -> ValueReader:
+def endpoint_reader() -> ValueReader:
     """A reader for the address of a server: `https://host:port`, and nothing behind it."""
 
     def read_endpoint(value: object) -> str:

@@ -63,7 +63,7 @@ class WriteForecast(Record):
     writer: str = "host"
 
     @property
-    def is_open(self) -> bool:
+    def depends_on_target_speed(self) -> bool:
         """Whether a part depends on an unknown speed of targets."""
         return self.open_seconds[1] > 0
 
@@ -75,12 +75,12 @@ class WriteForecast(Record):
     @property
     def text(self) -> str:
         """A sentence for people, with what it assumes."""
-        least = "at least " if self.is_open or self.runs_more else "about "
+        least = "at least " if self.depends_on_target_speed or self.runs_more else "about "
         parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
         if self.measured_runs:
             noun = "run" if self.measured_runs == 1 else "runs"
             parts.append(f", estimated from {self.measured_runs} finished {noun}")
-        if self.is_open:
+        if self.depends_on_target_speed:
             first, last = self.open_seconds
             size, time = _decimal_size_text(first), format_duration_s(first)
             if last > first:
@@ -175,7 +175,7 @@ def _write_rate(result: Result) -> float | None:
 
 def _write_rate_group(point: Point) -> object:
     """A key that is equal for points that differ only in depth and jobs."""
-    return point.configuration, point.per_node, point.host_count, point.job.write_rate_group
+    return point.configuration, point.per_node, point.host_count, point.job.write_rate_likeness_key
 
 
 class WriteForecaster:
@@ -198,10 +198,10 @@ class WriteForecaster:
 
     def add_result(self, result: Result) -> WriteForecast | None:
         """Add a finished run; returns the new forecast where nothing of it is open any more."""
-        if not self._is_new_group_after_adding(result) or not self._last.is_open:
+        if not self._is_new_group_after_adding(result) or not self._last.depends_on_target_speed:
             return None
         self._last = self.forecast()
-        return None if self._last.is_open else self._last
+        return None if self._last.depends_on_target_speed else self._last
 
     def _is_new_group_after_adding(self, result: Result) -> bool:
         """Add the result; returns whether it is the first of points like its own."""

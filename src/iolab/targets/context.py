@@ -16,7 +16,7 @@ from iolab.hosts.clock import Clock
 from iolab.hosts.engine import FileEngine
 from iolab.hosts.host import Host
 from iolab.record import Record
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.targets.state import BlockLedgers
 
 HOSTS_APART: Final = 0x9E3779B1
@@ -76,7 +76,7 @@ def run_seed(study: Study, point: Point, host: str, number: int) -> int:
     were left out. Hosts that drew the same would all do their I/O at the same moments, where
     arrivals are random, and write the same blocks, which a target may store once.
     """
-    place = load_hosts_of_point(study, point).index(host)
+    place = load_host_names_of_point(study, point).index(host)
     return study.method.seed + number - 1 + place * HOSTS_APART
 
 
@@ -94,5 +94,5 @@ def poisson_arrival_offset(study: Study, point: Point, host: str) -> float:
 
     So do fixed arrivals of a fleet lie evenly between each other, as far as clocks agree.
     """
-    hosts = load_hosts_of_point(study, point)
+    hosts = load_host_names_of_point(study, point)
     return hosts.index(host) / len(hosts)

@@ -24,7 +24,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.record import Record
 from iolab.study.targets import Target
-from iolab.targets.work_directory import WorkDirectory, scratch_name
+from iolab.targets.work_directory import WorkDirectory, scratch_folder_name
 from iolab.text import excerpt
 
 LOOK_LIMIT_S: Final = 60.0
@@ -167,9 +167,9 @@ class CreatedFileSystem(Record):
     notices: tuple[str, ...] = ()
 
 
-def mount_folder(target: Target) -> tuple[str, str]:
+def mount_parent_and_name(target: Target) -> tuple[str, str]:
     """The parent and the name of the scratch folder in which a target's file system is mounted."""
-    name = scratch_name(target.host)
+    name = scratch_folder_name(target.host)
     if target.serial is None:
         return target.path, name
     # Two devices of one host have two folders.
@@ -178,7 +178,7 @@ def mount_folder(target: Target) -> tuple[str, str]:
 
 def image_path(target: Target) -> str:
     """Where the image of a target's file system lies, if it has one."""
-    parent, name = mount_folder(target)
+    parent, name = mount_parent_and_name(target)
     return f"{parent.rstrip('/')}/{name}/{IMAGE}"
 
 

@@ -27,7 +27,7 @@ from iolab.targets.work_directory import (
     peer_folder_path,
     prove_extents,
     require_shared_target,
-    unproved_bytes,
+    unwritten_or_hole_bytes,
 )
 from iolab.text import excerpt
 from iolab.units import format_bytes
@@ -42,7 +42,7 @@ HUNG_S: Final = 600.0
 waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
 
 
-def workdirs_of_peers(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
+def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
     """A run's directories: client i works in the folder of client i + rotate, modulo all.
 
     Raises HostError when so few clients are left that one would read its own.
@@ -105,7 +105,9 @@ async def lay_out_data_set(
     present = (
         await gather_hosts(
             workdirs,
-            lambda workdir: laid_out_bytes(workdir, data_set.with_jobs_of_host(workdir.name)),
+            lambda workdir: existing_layout_bytes(
+                workdir, data_set.with_jobs_of_host(workdir.name)
+            ),
         )
     ).results_or_raise()
     block_bytes = _ledger_block_bytes(context, job)
@@ -129,14 +131,14 @@ async def lay_out_data_set(
     (await gather_hosts(missing, write)).results_or_raise()
 
 
-async def laid_out_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
+async def existing_layout_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
     """The size of the data set's files there when all of them are written, else 0."""
     try:
         proof = await prove_extents(workdir, workdir.paths(data_set))
     except AgentRefusalError:
         return 0
     whole = proof.size_bytes == data_set.bytes_per_host
-    proved = proof.method in PROVING_METHODS and not unproved_bytes(proof)
+    proved = proof.method in PROVING_METHODS and not unwritten_or_hole_bytes(proof)
     return proof.size_bytes if whole and proved else 0
 
 
@@ -178,10 +180,10 @@ async def _write_data_set(
     if fault:
         raise fault
     proof = await prove_extents(workdir, workdir.paths(data_set))
-    if unproved_bytes(proof):
+    if unwritten_or_hole_bytes(proof):
         message = (
             f"After the layout of {data_set.id} on host '{workdir.name}', "
-            f"{format_bytes(unproved_bytes(proof))} of its files are not written."
+            f"{format_bytes(unwritten_or_hole_bytes(proof))} of its files are not written."
         )
         raise HostError(message, "See whether something else changes files in that folder.")
     context.ledgers.mark_complete(workdir, data_set)

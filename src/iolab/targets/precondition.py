@@ -22,7 +22,7 @@ from iolab.hosts.device_counters import DeviceSnapshot, take_snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_rounds
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, restore_key
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, start_state_key
 from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
 from iolab.targets.context import TargetContext, contents_seed, run_seed
 from iolab.targets.layout import layout_error, wait_for_hang_and_raise
@@ -317,8 +317,8 @@ class Preconditioner:
             before = (
                 self._ledger.entry_of_target(workdir) if self._ledger.has_entry(workdir) else None
             )
-            region = self._region_bytes(workdir, target)
-            facts = self._workdirs.facts_of(workdir, self._facts)
+            region = self._used_target_bytes(workdir, target)
+            facts = self._workdirs.facts_of_workdir(workdir, self._facts)
             self._ledger.open_entry(workdir, target, facts, snapshots[workdir.name], region)
             after = self._ledger.entry_of_target(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
@@ -331,7 +331,7 @@ class Preconditioner:
                 )
                 self._context.emit(Notice(text))
 
-    def _region_bytes(self, workdir: WorkDirectory, target: Target) -> int:
+    def _used_target_bytes(self, workdir: WorkDirectory, target: Target) -> int:
         if workdir.device:
             return used_region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
@@ -339,8 +339,8 @@ class Preconditioner:
     def _needs_preconditioning(self, entry: TargetEntry, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
         spoilt = entry.pending_write == PREPARING or entry.unknown is not None
-        turn = restore_key(self._precondition.restore, run)
-        return spoilt or entry.foreign_bytes > 0 or entry.restore_key != turn
+        turn = start_state_key(self._precondition.restore, run)
+        return spoilt or entry.foreign_bytes > 0 or entry.start_state_key != turn
 
     def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
@@ -382,7 +382,7 @@ class Preconditioner:
         (await gather_hosts(workdirs, begin)).results_or_raise()
 
     async def _purge_and_fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
-        self._mark_preparing(workdirs)
+        self._mark_pending_write(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.job.verify and self._precondition.fill >= 1:
             await self._begin_block_ledgers(run, workdirs)
@@ -408,12 +408,12 @@ class Preconditioner:
             )
         else:
             self._ledger.save_entries(
-                *(_overwritten_entry(self._ledger.entry_of_target(workdir)) for workdir in workdirs)
+                *(_refilled_entry(self._ledger.entry_of_target(workdir)) for workdir in workdirs)
             )
         if purge in (Purge.FSTRIM, Purge.RECREATE):
             await self._workdirs.lay_out_again(run)
         await self._fill(run, workdirs)
-        await self._update_ledger(workdirs, restore_key(self._precondition.restore, run))
+        await self._update_ledger(workdirs, start_state_key(self._precondition.restore, run))
 
     async def _purge(self, workdir: WorkDirectory) -> None:
         purge, path = self._precondition.purge, self._targets[workdir.key].path
@@ -421,10 +421,10 @@ class Preconditioner:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
         if purge is Purge.DISCARD:
             await discard_device(workdir, path)
-        elif purge.is_for_devices:
+        elif purge.purges_devices:
             await purge_device(self._context, workdir, purge)
         else:
-            await self._workdirs.remove_files(workdir, path)
+            await self._workdirs.empty_folder(workdir, path)
             if purge is Purge.FSTRIM:
                 await trim_file_system(workdir, workdir.dir if workdir.scratch else path)
 
@@ -480,8 +480,8 @@ class Preconditioner:
             key in dict(self._ledger.entry_of_target(workdir).steady[-1:]) for workdir in workdirs
         ):
             return
-        turn = self._ledger.entry_of_target(workdirs[0]).restore_key
-        self._mark_preparing(workdirs)
+        turn = self._ledger.entry_of_target(workdirs[0]).start_state_key
+        self._mark_pending_write(workdirs)
         series, written = await run_rounds(self._context, workdirs, run)
         self._ledger.add_rounds(series)
         if not series.is_steady:
@@ -496,7 +496,7 @@ class Preconditioner:
         self._ledger.save_entries(*entries)
         await self._update_ledger(workdirs, turn)
 
-    def _mark_preparing(self, workdirs: Sequence[WorkDirectory]) -> None:
+    def _mark_pending_write(self, workdirs: Sequence[WorkDirectory]) -> None:
         entries = (self._ledger.entry_of_target(workdir) for workdir in workdirs)
         self._ledger.save_entries(*(replace(entry, pending_write=PREPARING) for entry in entries))
 
@@ -505,7 +505,7 @@ class Preconditioner:
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             entry = replace(
-                self._ledger.entry_of_target(workdir), pending_write="", restore_key=turn
+                self._ledger.entry_of_target(workdir), pending_write="", start_state_key=turn
             )
             self._ledger.save_entries(entry)
             self._ledger.update_counter(workdir, snapshots[workdir.name])
@@ -516,7 +516,7 @@ def _purged_entry(entry: TargetEntry) -> TargetEntry:
     return replace(entry, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
 
 
-def _overwritten_entry(entry: TargetEntry) -> TargetEntry:
+def _refilled_entry(entry: TargetEntry) -> TargetEntry:
     """The entry of a target that is written over whole: what was there before matters no more.
 
     Bytes are counted from here on where they were not known.

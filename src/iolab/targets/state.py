@@ -82,10 +82,10 @@ class SessionLedger:
                 region_bytes=region,
             )
         else:
-            new = _continued_entry(old, workdir, boot, counter)
+            new = _entry_with_foreign_bytes(old, workdir, boot, counter)
             if not workdir.is_raw_device and workdir.key not in self._opened:
                 # The files of an earlier segment are gone; these were laid out just now.
-                new = replace(new, restore_key=None, filled=0.0, pending_write="", steady=())
+                new = replace(new, start_state_key=None, filled=0.0, pending_write="", steady=())
         self._opened.add(workdir.key)
         self.save_entries(new)
 
@@ -128,7 +128,7 @@ def entry_at_start(entry: TargetEntry, run: PlannedRun) -> TargetEntry:
     under_way = f"{run.point.digest} {run.repeat}" if job.changes_data else ""
     new = replace(entry, sweeps=sweeps, pending_write=under_way)
     if Direction.TRIM in job.data_directions:
-        return replace(new, filled=0.0, restore_key=None, steady=())
+        return replace(new, filled=0.0, start_state_key=None, steady=())
     return new
 
 
@@ -180,7 +180,7 @@ def states_before_run(
     return tuple(state_before_run(entries[workdir.key], run) for workdir in workdirs)
 
 
-def _continued_entry(
+def _entry_with_foreign_bytes(
     old: TargetEntry, workdir: WorkDirectory, boot: str, counter: int | None
 ) -> TargetEntry:
     """An entry that was kept before, with what the device's counter has moved by since."""

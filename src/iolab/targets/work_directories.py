@@ -15,25 +15,30 @@ from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, Message
-from iolab.study.targets import Target, data_sets_at, load_hosts_of_point, targets_of_study
+from iolab.study.targets import Target, data_sets_at, load_host_names_of_point, targets_of_study
 from iolab.targets.context import TargetContext
 from iolab.targets.devices import (
     CreatedFileSystem,
     allocated_bytes,
     image_path,
     make_file_system,
-    mount_folder,
+    mount_parent_and_name,
     recreate_file_system,
     release_device,
     take_device,
 )
 from iolab.targets.layout import (
-    laid_out_bytes,
+    existing_layout_bytes,
     lay_out_data_set,
     require_rotation_visible,
-    workdirs_of_peers,
+    rotated_workdirs,
 )
-from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
+from iolab.targets.work_directory import (
+    CLOSE_LIMIT_S,
+    OPEN_LIMIT_S,
+    WorkDirectory,
+    scratch_folder_name,
+)
 from iolab.units import format_bytes
 
 OWN_LOCK_PAUSE_S: Final = 1.0
@@ -46,14 +51,15 @@ SLOWEST_REMOVALS_PER_S: Final = 1000.0
 
 
 async def open_folder_with_notice(
-    context: TargetContext, host: Host, path: str, name: str, *, more_s: float = 0.0
+    context: TargetContext, host: Host, path: str, name: str, *, extra_timeout_s: float = 0.0
 ) -> str:
     """The folder `name` in `path`, which is the session's alone from now on; its full path.
 
-    What an earlier session left there is removed and told; that may take `more_s` than usual.
+    What an earlier session left there is removed and told; that may take `extra_timeout_s` longer
+    than usual.
     Raises HostError, Interrupted, and AgentRefusal (busy) while another session holds it.
     """
-    opened = await open_folder(context, host, path, name, more_s=more_s)
+    opened = await open_folder(context, host, path, name, extra_timeout_s=extra_timeout_s)
     answer = read_answer(host.name, ScratchAnswer, opened)
     if answer.left_over_bytes:
         size = format_bytes(answer.left_over_bytes)
@@ -70,7 +76,7 @@ def split_folder(folder: str) -> tuple[str, str]:
 
 
 async def open_folder(
-    context: TargetContext, host: Host, path: str, name: str, *, more_s: float = 0.0
+    context: TargetContext, host: Host, path: str, name: str, *, extra_timeout_s: float = 0.0
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
     owner = context.owner_text
@@ -79,7 +85,7 @@ async def open_folder(
         try:
             return await host.request(
                 "scratch_open",
-                deadline_s=OPEN_LIMIT_S + more_s,
+                deadline_s=OPEN_LIMIT_S + extra_timeout_s,
                 path=path,
                 name=name,
                 owner=owner,
@@ -123,14 +129,14 @@ class WorkDirectories:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._lay_out_missing(data_set, targets)
             self._ready.add(configuration)
-        there = load_hosts_of_point(self._context.study, run.point)
+        there = load_host_names_of_point(self._context.study, run.point)
         workdirs = tuple(self._open[target.key] for target in targets if target.host in there)
         if not workdirs:
             message = f"Every host that makes the load of {run.point.title_text} has failed."
             raise HostError(message, "See why, and resume the session.")
         return await self._rotated_workdirs(workdirs) if self._rotates_files(run) else workdirs
 
-    def facts_of(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
+    def facts_of_workdir(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
         """What is known of a directory's host: `facts`, unless the session made its file system."""
         return self._created_file_systems.get(workdir.key, facts[workdir.key])
 
@@ -143,14 +149,14 @@ class WorkDirectories:
         self, workdirs: tuple[WorkDirectory, ...]
     ) -> tuple[WorkDirectory, ...]:
         """The directories handed on; once for every set of them it is seen that they are shared."""
-        turned = workdirs_of_peers(workdirs, self._context.study.target.rotate)
+        turned = rotated_workdirs(workdirs, self._context.study.target.rotate)
         folders = tuple(f"{workdir.name} {workdir.dir}" for workdir in turned)
         if folders not in self._shared:
             await require_rotation_visible(workdirs, turned)
             self._shared.add(folders)
         return turned
 
-    async def laid_out_bytes(self) -> dict[str, int]:
+    async def existing_layout_bytes(self) -> dict[str, int]:
         """Bytes that an earlier session kept on purpose, by `Target.key`.
 
         They are those of the plan's files; of an image for a file system what it has of the disk.
@@ -164,10 +170,10 @@ class WorkDirectories:
             if self._context.study.target.make_xfs:
                 sizes[target.key] = await allocated_bytes(host, image_path(target))
                 return
-            folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
+            folder = f"{target.path.rstrip('/')}/{scratch_folder_name(target.host)}"
             workdir = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at(self._context.plan, target):
-                size = await laid_out_bytes(workdir, data_set)
+                size = await existing_layout_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
         for batch in _batches_with_distinct_hosts(self._targets_in_use()):
@@ -182,7 +188,7 @@ class WorkDirectories:
                 self._created_file_systems.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
-    async def remove_files(self, workdir: WorkDirectory, path: str) -> None:
+    async def empty_folder(self, workdir: WorkDirectory, path: str) -> None:
         """Remove what lies in a folder, which is taken again; `path` is the folder's parent.
 
         A file system of the session's own is made anew.
@@ -193,8 +199,8 @@ class WorkDirectories:
             return
         limit_s = CLOSE_LIMIT_S + self._removal_s
         await workdir.host.request("scratch_close", deadline_s=limit_s, dir=workdir.dir, keep=False)
-        name = scratch_name(workdir.name)
-        await open_folder(self._context, workdir.host, path, name, more_s=self._removal_s)
+        name = scratch_folder_name(workdir.name)
+        await open_folder(self._context, workdir.host, path, name, extra_timeout_s=self._removal_s)
 
     async def lay_out_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
@@ -264,7 +270,7 @@ class WorkDirectories:
             elif target.serial is not None:
                 workdir = await take_device(host, target, host_facts.target, settings)
             else:
-                name = scratch_name(host.name)
+                name = scratch_folder_name(host.name)
                 if target.work_only:
                     # It is no target: sessions on one host each have theirs.
                     name = f"{name}-{self._context.session_id}"
@@ -286,7 +292,7 @@ class WorkDirectories:
         self, host: Host, target: Target, host_facts: HostFacts
     ) -> CreatedFileSystem:
         """A folder with a file system of the session's own in it."""
-        folder = await self._open_folder(host, *mount_folder(target))
+        folder = await self._open_folder(host, *mount_parent_and_name(target))
         try:
             return await make_file_system(
                 host, folder, target, self._context.study.target, host_facts
@@ -301,7 +307,7 @@ class WorkDirectories:
 
     async def _open_folder(self, host: Host, path: str, name: str) -> str:
         return await open_folder_with_notice(
-            self._context, host, path, name, more_s=self._removal_s
+            self._context, host, path, name, extra_timeout_s=self._removal_s
         )
 
     def _targets_in_use(self) -> list[Target]:

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.core.host import SCRATCH_PREFIX, TargetFacts
-from iolab.core.run import CacheProof, ExtentProof, FileIdentityCheck
+from iolab.core.run import CacheDropProof, ExtentProof, FileIdentityCheck
 from iolab.core.workload import DataSet
 from iolab.errors import HostError
 from iolab.hosts.answers import EvictAnswer, FileAnswer, read_answer
@@ -120,7 +120,7 @@ class WorkDirectory(Record):
         return replace(data_set.with_jobs_of_host(self.name), device=self.device)
 
 
-def scratch_name(host: str) -> str:
+def scratch_folder_name(host: str) -> str:
     """The folder's name for a host: the host's own name where it is plain, else its hash."""
     if PLAIN_NAME.fullmatch(host):
         return f"{SCRATCH_PREFIX}-{host}"
@@ -251,14 +251,14 @@ def device_extent_proof(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:
     )
 
 
-def unproved_bytes(proof: ExtentProof) -> int:
+def unwritten_or_hole_bytes(proof: ExtentProof) -> int:
     """Bytes that are certainly holes or never written; 0 where the method cannot tell."""
     if proof.method not in PROVING_METHODS:
         return 0
     return proof.hole_bytes + proof.unwritten_bytes
 
 
-async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> CacheProof:
+async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> CacheDropProof:
     """Drop the files' pages and the kernel's caches; what was resident before and after.
 
     Without paths only the kernel's caches are dropped.
@@ -269,7 +269,7 @@ async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> Cach
             "evict", deadline_s=EVICT_LIMIT_S, paths=batch, system=number == 0
         )
         parts.append(read_answer(workdir.name, EvictAnswer, answer))
-    return CacheProof(
+    return CacheDropProof(
         requested=True,
         resident_bytes_before=_sum_of_known([part.resident_bytes_before for part in parts]),
         resident_bytes_after=_sum_of_known([part.resident_bytes_after for part in parts]),

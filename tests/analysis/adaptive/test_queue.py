@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from iolab.analysis.adaptive import (
     AdaptiveQueue,
     ResultLog,
+    adaptive_curve_from_log,
     chooses_runs_by_results,
-    max_load_progress,
-    measured_load_curve,
-    measured_peak_search,
+    max_load_progress_from_log,
+    peak_search_from_log,
     total_job_count,
 )
 from iolab.analysis.points import results_with_sentinel_checks, sentinel_alarms, sentinel_point
@@ -63,7 +63,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
     search = searches_in(study, make_plan(study).points)[0]
-    axis = measured_load_curve(study, search, ResultLog(study, results))
+    axis = adaptive_curve_from_log(study, search, ResultLog(study, results))
     assert axis is not None
     points = axis.curve_points()
     assert len(points) == 24
@@ -81,7 +81,7 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     study = load(PEAK)
     runs, results = whole_session(study, HILL)
     search = searches_in(study, make_plan(study).points)[0]
-    found = measured_peak_search(search, ResultLog(study, results)).best_point()
+    found = peak_search_from_log(search, ResultLog(study, results)).best_point()
     assert hill(search.points[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
     assert len(runs) <= 24
@@ -92,11 +92,11 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
 def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     study = load(MOST)
     runs, results = whole_session(study, QUEUE)
-    trail = max_load_progress(
+    trail = max_load_progress_from_log(
         searches_in(study, make_plan(study).points)[0], ResultLog(study, results)
     )
     assert trail is not None
-    answer = trail.confirmed_limit
+    answer = trail.limit_from_all_runs
     assert answer.low is not None
     assert answer.high is not None
     assert answer.low <= 85_000 <= answer.high
@@ -196,7 +196,7 @@ def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
     assert (alarm.last_trusted_order, alarm.moved_order) == (2, 5)
     assert log.metric_values(again.digest, "iops") == [500.0]
     assert log.metric_values(once.digest, "iops") == [333.0]
-    assert (log.counted_run_count(again.digest), log.counted_run_count(once.digest)) == (1, 0)
+    assert (log.usable_run_count(again.digest), log.usable_run_count(once.digest)) == (1, 0)
 
 
 def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:

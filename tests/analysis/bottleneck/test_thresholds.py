@@ -9,7 +9,7 @@ from iolab.analysis.bottleneck.decision import (
     BottleneckCause,
     BottleneckDecision,
     decide_bottleneck,
-    load_step_at,
+    load_step_of_best,
 )
 from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
@@ -175,6 +175,6 @@ def test_a_lower_device_is_waited_for_from_half_of_the_queue(queue: float, named
 @pytest.mark.parametrize(("gain", "pays"), [(1.36, False), (1.46, True)])
 def test_a_doubled_load_pays_from_the_root_of_two(gain: float, *, pays: bool) -> None:
     points = list(summarised(curve(BASE, {4: 1000.0, 8: 1000.0 * gain}, spread=0.001)))
-    step = load_step_at(points, points[-1], "threads", "ops_per_s")
+    step = load_step_of_best(points, points[-1], "threads", "ops_per_s")
     assert step is not None
     assert step.is_worthwhile is pays

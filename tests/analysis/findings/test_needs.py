@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.findings import BestPointFinding, Need, Recommendation
+from iolab.analysis.findings import BestPointFinding, BuyerNeed, Recommendation
 from iolab.analysis.ranked_findings import recommendations
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
@@ -62,7 +62,7 @@ def needs(
     prices: Mapping[str, float] | None = None,
     rates: Mapping[str, Mapping[str, float]] = RATES,
     width: float | None = 0.005,
-) -> dict[Need, Recommendation]:
+) -> dict[BuyerNeed, Recommendation]:
     found = [
         best(owner, name, value, width)
         for owner, values in rates.items()
@@ -73,8 +73,8 @@ def needs(
 
 def test_without_costs_capacity_and_performance_decide_alone() -> None:
     found = needs()
-    assert set(found) == {Need.CAPACITY, Need.PERFORMANCE, Need.BALANCE}
-    capacity = found[Need.CAPACITY]
+    assert set(found) == {BuyerNeed.CAPACITY, BuyerNeed.PERFORMANCE, BuyerNeed.BALANCE}
+    capacity = found[BuyerNeed.CAPACITY]
     assert (capacity.configuration, capacity.terabytes) == ("high-capacity", 973.0)
     assert capacity.lead_factor == pytest.approx(973 / 304)
     assert (capacity.per_unit, capacity.is_certain, capacity.level, capacity.runs) == (
@@ -83,7 +83,7 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
         None,
         (),
     )
-    fast = found[Need.PERFORMANCE]
+    fast = found[BuyerNeed.PERFORMANCE]
     assert (fast.configuration, fast.runner_up) == ("performance", "high-capacity")
     iops = (6.6 / 5.2 * 2.4 / 1.1) ** 0.5  # the geometric mean of two, then of both kinds
     assert fast.lead_factor == pytest.approx((iops * 227 / 112) ** 0.5)
@@ -91,7 +91,7 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
 
 
 def test_balance_is_the_best_least_share_of_all_sides() -> None:
-    balance = needs()[Need.BALANCE]
+    balance = needs()[BuyerNeed.BALANCE]
     # high-capacity has all of the capacity, 0.60 of the IOPS and 0.49 of the bandwidth;
     # both others have 0.31 of the capacity, and mainstream is the first of them in the study.
     assert (balance.configuration, balance.runner_up) == ("high-capacity", "mainstream")
@@ -106,29 +106,29 @@ def test_balance_is_the_best_least_share_of_all_sides() -> None:
 def test_with_costs_everything_is_for_money_but_performance() -> None:
     found = needs(PRICES)
     assert {need: one.configuration for need, one in found.items()} == {
-        Need.CAPACITY: "high-capacity",
-        Need.PERFORMANCE: "performance",
-        Need.VALUE: "performance",
-        Need.BALANCE: "mainstream",
+        BuyerNeed.CAPACITY: "high-capacity",
+        BuyerNeed.PERFORMANCE: "performance",
+        BuyerNeed.VALUE: "performance",
+        BuyerNeed.BALANCE: "mainstream",
     }
-    assert found[Need.CAPACITY].terabytes == pytest.approx(973 / 900)
-    assert {found[need].per_unit for need in Need} == {"1000 EUR", ""}
-    value = found[Need.VALUE]
+    assert found[BuyerNeed.CAPACITY].terabytes == pytest.approx(973 / 900)
+    assert {found[need].per_unit for need in BuyerNeed} == {"1000 EUR", ""}
+    value = found[BuyerNeed.VALUE]
     second = ((5.1 * 1.1) ** 0.5 * 104) ** 0.5 / 360
     first = ((6.6 * 2.4) ** 0.5 * 227) ** 0.5 / 620
     assert value.lead_factor == pytest.approx(first / second)
-    least = min(side.share_of_best for side in found[Need.BALANCE].need_sides)
+    least = min(side.share_of_best for side in found[BuyerNeed.BALANCE].need_sides)
     assert least == pytest.approx((304 / 360) / (973 / 900))
 
 
 def test_a_lead_within_the_intervals_is_not_sure() -> None:
     near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
-    assert needs(rates=near, width=0.001)[Need.PERFORMANCE].is_certain
-    assert not needs(rates=near, width=0.02)[Need.PERFORMANCE].is_certain
+    assert needs(rates=near, width=0.001)[BuyerNeed.PERFORMANCE].is_certain
+    assert not needs(rates=near, width=0.02)[BuyerNeed.PERFORMANCE].is_certain
     unknown = needs(rates=near, width=None)
-    assert not unknown[Need.PERFORMANCE].is_certain
-    assert unknown[Need.PERFORMANCE].has_single_runs
-    assert unknown[Need.CAPACITY].is_certain  # what was bought is counted
+    assert not unknown[BuyerNeed.PERFORMANCE].is_certain
+    assert unknown[BuyerNeed.PERFORMANCE].has_single_runs
+    assert unknown[BuyerNeed.CAPACITY].is_certain  # what was bought is counted
 
 
 def test_equal_capacity_leads_nobody() -> None:
@@ -138,13 +138,13 @@ def test_equal_capacity_leads_nobody() -> None:
             replace(one, capacity=Capacity(None, 100.0)) for one in study().configurations
         ),
     )
-    (capacity,) = [one for one in recommendations(same, []) if one.need is Need.CAPACITY]
+    (capacity,) = [one for one in recommendations(same, []) if one.need is BuyerNeed.CAPACITY]
     assert (capacity.lead_factor, capacity.is_certain) == (1.0, False)
 
 
 def test_only_workloads_that_all_have_count() -> None:
     rates = {**RATES, "mainstream": {"rand-read-4k": 5.1e6}}
-    assert needs(rates=rates)[Need.PERFORMANCE].workloads == ("rand-read-4k",)
+    assert needs(rates=rates)[BuyerNeed.PERFORMANCE].workloads == ("rand-read-4k",)
 
 
 def test_costs_of_some_or_in_two_currencies_do_not_count() -> None:
@@ -162,7 +162,7 @@ def test_one_configuration_suits_nothing_better_than_another() -> None:
 
 
 def test_what_was_not_measured_says_nothing_of_performance() -> None:
-    assert {one.need for one in recommendations(study(), [])} == {Need.CAPACITY}
+    assert {one.need for one in recommendations(study(), [])} == {BuyerNeed.CAPACITY}
 
 
 def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
@@ -177,7 +177,7 @@ def test_balance_is_not_sure_where_the_best_of_a_side_may_be_another() -> None:
         found = [
             best(owner, "rand-read-4k", rates[owner]["rand-read-4k"], width) for owner in rates
         ]
-        (told,) = [one for one in recommendations(two, found) if one.need is Need.BALANCE]
+        (told,) = [one for one in recommendations(two, found) if one.need is BuyerNeed.BALANCE]
         return told
 
     wide, narrow = balance(0.2), balance(0.005)

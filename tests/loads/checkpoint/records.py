@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.checkpoint.layouts import Layout
-from iolab.loads.checkpoint.placement import work_of_client
+from iolab.loads.checkpoint.placement import rank_work_of_client
 from iolab.loads.checkpoint.workload import (
     CHECKPOINT_ENGINE,
     CheckpointJob,
@@ -58,7 +58,7 @@ def phase_run(job: CheckpointJob, phase: PhaseName) -> PhaseRun:
     """What the only client does in a phase, all of it seen by its device."""
     ranks = tuple(
         rank_run(work.rank, sum(read.file.size for read in work.files), phase)
-        for work in work_of_client(job, phase, 1, 0)
+        for work in rank_work_of_client(job, phase, 1, 0)
     )
     moved = sum(rank.bytes for rank in ranks)
     if phase is PhaseName.SAVE:

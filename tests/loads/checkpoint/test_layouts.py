@@ -10,7 +10,7 @@ import pytest
 from iolab.core.engine import EngineName
 from iolab.loads.checkpoint.layouts import Layout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
-from iolab.loads.checkpoint.placement import makers_of_client, work_of_client
+from iolab.loads.checkpoint.placement import rank_work_of_client, savers_for_client
 from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, PhaseName
 
 GIB = 1 << 30
@@ -147,14 +147,14 @@ def test_each_file_is_restored_once_and_by_another_host(clients: int) -> None:
     restored = [
         (client, read)
         for client in range(clients)
-        for work in work_of_client(job(), PhaseName.RESTORE, clients, client)
+        for work in rank_work_of_client(job(), PhaseName.RESTORE, clients, client)
         for read in work.files
     ]
     assert sorted(read.file.number for _, read in restored) == list(range(16))
     if clients > 1:
         assert all(client != read.client for client, read in restored)
     else:
-        assert makers_of_client(job(), 1, 0) == ()
+        assert savers_for_client(job(), 1, 0) == ()
 
 
 @pytest.mark.parametrize(("readers", "clients"), [(4, 1), (4, 2), (3, 1), (12, 4), (1, 1), (64, 2)])
@@ -162,7 +162,7 @@ def test_other_ranks_restore_each_byte_once(readers: int, clients: int) -> None:
     asked = job(layout=Layout.DCP, restore_ranks=readers)
     parts: dict[int, list[tuple[int, int]]] = {}
     for client in range(clients):
-        for work in work_of_client(asked, PhaseName.RESTORE, clients, client):
+        for work in rank_work_of_client(asked, PhaseName.RESTORE, clients, client):
             for read in work.files:
                 assert read.parts == readers
                 parts.setdefault(read.file.number, []).append((read.first_part, read.last_part))

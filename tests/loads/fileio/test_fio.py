@@ -365,7 +365,7 @@ DEEP_DEVICE = replace(MANY_FILES, device="nvme9n1")
 def test_a_device_is_told_by_its_name_and_each_job_has_its_own_region() -> None:
     found = options_of(measure_job_file(DEEP, DEEP_DEVICE, 1000, 1))
     assert found["filename"] == "nvme9n1"
-    assert found["size"] == found["offset_increment"] == str(DEEP_DEVICE.job_bytes)
+    assert found["size"] == found["offset_increment"] == str(DEEP_DEVICE.bytes_per_job)
     assert not {"nrfiles", "filesize", "filename_format"} & set(found)
 
 
@@ -380,7 +380,7 @@ def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
 def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
     found = options_of(fill_job_file(MANY_FILES, 1, direct=True, ioengine="libaio", seed=1))
     assert found["numjobs"] == str(MANY_FILES.numjobs)
-    assert found["io_size"] == str(MANY_FILES.job_bytes)
+    assert found["io_size"] == str(MANY_FILES.bytes_per_job)
     assert "filename" not in found
 
 

@@ -9,7 +9,7 @@ from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Job
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, SMALL, told, workload
@@ -147,7 +147,7 @@ def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
     found = study(SMALL, NATIVE_ENGINE)
     assert {Job.require_type(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
     assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
-    again = parse_study(found.text, FILE, options_for_resume(found))
+    again = parse_study(found.text, FILE, overrides_for_resume(found))
     assert again.workloads == found.workloads
 
 

@@ -21,10 +21,10 @@ from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
     BinnedLatency,
+    DatabaseSpec,
     KeyOperation,
     KeyValueJob,
     KeyValueRun,
-    KeyValueSet,
     LatencyBin,
     LevelShape,
     OperationCount,
@@ -41,7 +41,7 @@ from tests.report.counters import counters
 from tests.report.synthetic import GO_NS, WARMUP_S, Source
 
 KIB = 1024
-LOADED = KeyValueSet(keys=400_000, key_bytes=16, value_bytes=1024, block_bytes=4 * KIB)
+LOADED = DatabaseSpec(keys=400_000, key_bytes=16, value_bytes=1024, block_bytes=4 * KIB)
 READS = KeyValueJob(READ_RANDOM, LOADED, threads=4, cache_bytes=8 << 20, memory_bytes=256 << 20)
 DB_BENCH_EDGES_US = (
     *(0, 1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580, 870, 1300, 1900, 2900),

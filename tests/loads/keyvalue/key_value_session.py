@@ -63,7 +63,7 @@ class KeySource(Source):
     def _result(self, run: PlannedRun) -> Result:
         key = (run.point.digest, run.repeat)
         record, failure = self.record(*key), self.failed.get(key)
-        kind = analysis_kinds().analysis_of_run(record)
+        kind = analysis_kinds().load_analysis_for_run(record)
         view = analysis_kinds().build_view(record, self.facts, ())
         metrics = kind.fleet_metrics(view)
         if failure:

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts
-from iolab.core.run import CacheProof, DeviceDelta, HostRun, PlannedRun, Point, RunRecord, RunStatus
+from iolab.core.run import (
+    CacheDropProof,
+    DeviceDelta,
+    HostRun,
+    PlannedRun,
+    Point,
+    RunRecord,
+    RunStatus,
+)
 from iolab.core.samples import BinTable, IntervalTable, Ints, empty_counter_table
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
@@ -24,10 +32,10 @@ from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     BinnedLatency,
+    DatabaseSpec,
     KeyOperation,
     KeyValueJob,
     KeyValueRun,
-    KeyValueSet,
     LatencyBin,
     LevelShape,
     OperationCount,
@@ -42,7 +50,7 @@ READ, UPDATE, INSERT = KeyOperation.READ, KeyOperation.UPDATE, KeyOperation.INSE
 WRITE, ALL, RMW = KeyOperation.WRITE, KeyOperation.ALL, KeyOperation.READ_MODIFY_WRITE
 INTENDED = KeyOperation.INTENDED_READ
 
-LOADED: Final = KeyValueSet(keys=400_000, key_bytes=16, value_bytes=1024, block_bytes=4096)
+LOADED: Final = DatabaseSpec(keys=400_000, key_bytes=16, value_bytes=1024, block_bytes=4096)
 BENCH: Final = KeyValueJob(
     READ_RANDOM, LOADED, threads=16, cache_bytes=8 << 20, memory_bytes=64 << 20
 )
@@ -163,7 +171,7 @@ def key_host(name: str, told: KeyValueRun | None, reads: int, **changes: Any) ->
         engine_version="7.8.3",
         clock_offset_after_ns=0,
         clock_error_after_ns=0,
-        cache=CacheProof(
+        cache=CacheDropProof(
             requested=True, resident_bytes_before=1 << 30, resident_bytes_after=0, methods=()
         ),
         devices=(DeviceDelta(DEVICE, reads * 4_600, 0, reads, 0),),

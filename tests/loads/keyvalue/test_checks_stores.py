@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import Role
 from iolab.core.metric import Level
-from iolab.core.run import CacheProof, DeviceDelta, MonitoredHost, PreRunActivity, RunRecord
+from iolab.core.run import CacheDropProof, DeviceDelta, MonitoredHost, PreRunActivity, RunRecord
 from iolab.loads.keyvalue.workload import (
     Distribution,
     KeyOperation,
@@ -164,7 +164,7 @@ def test_every_run_begins_from_the_same_database(bench: RunRecord, by: str, want
 
 def test_the_page_cache_must_be_empty_and_proved_so(bench: RunRecord) -> None:
     def proof(after: int | None, *, asked: bool = True) -> RunRecord:
-        return on_host(bench, 0, cache=CacheProof(asked, None, after, ()))
+        return on_host(bench, 0, cache=CacheDropProof(asked, None, after, ()))
 
     size = LOADED.keys * LOADED.entry_bytes
     assert ask("warm-caches", proof(size // 200)).level is VALID

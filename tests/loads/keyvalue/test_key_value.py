@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
+    DatabaseSpec,
     KeyOperation,
     KeyValueJob,
-    KeyValueSet,
     LatencyBin,
 )
 
@@ -51,7 +51,7 @@ def test_what_is_no_quantile_is_refused() -> None:
 
 
 def test_the_writer_beside_the_readers_has_a_stream_of_its_own() -> None:
-    loaded = KeyValueSet(keys=9, key_bytes=16, value_bytes=1024, block_bytes=4096)
+    loaded = DatabaseSpec(keys=9, key_bytes=16, value_bytes=1024, block_bytes=4096)
     assert loaded.entry_bytes == 1040
     assert KeyValueJob("readrandom", loaded, threads=4, cache_bytes=0).seed_stream_count == 4
     assert KeyValueJob("readwhilewriting", loaded, threads=4, cache_bytes=0).seed_stream_count == 5

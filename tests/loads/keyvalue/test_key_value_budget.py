@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.cost import (
     write_bytes_per_s,
 )
 from iolab.loads.keyvalue.problems import memory_notes, required_tool_versions
-from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
+from iolab.loads.keyvalue.workload import DatabaseSpec, KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.registry import study_kinds
 from iolab.study.cost import run_overhead_seconds
 from iolab.study.schedule import expand_points
@@ -27,7 +27,7 @@ from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
 from tests.study.test_guard import FACTS, PROBE, TARGET
 
-LOADED = KeyValueSet(1_000_000, 16, 984, 4096, bloom_bits=8)
+LOADED = DatabaseSpec(1_000_000, 16, 984, 4096, bloom_bits=8)
 BENCH = KeyValueJob("readrandom", LOADED, 16, 8 << 20)
 MIX = ((KeyOperation.READ, 0.5), (KeyOperation.UPDATE, 0.25), (KeyOperation.INSERT, 0.25))
 YCSB = YcsbJob(MIX, 1_000_000, 16, fields=4, field_bytes=975)

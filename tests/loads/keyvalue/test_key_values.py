@@ -8,10 +8,10 @@ from iolab.core.workload import Axis
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
+    DatabaseSpec,
     Distribution,
     KeyOperation,
     KeyValueJob,
-    KeyValueSet,
     YcsbJob,
 )
 from iolab.study.schedule import expand_points
@@ -21,7 +21,7 @@ from tests.study.studies import SMALL, load, told
 
 def test_the_defaults_of_db_bench_are_those_of_the_documentation() -> None:
     (workload,) = load(db_bench()).workloads
-    loaded = KeyValueSet(1000, 16, 1024, 4096, bloom_bits=10)
+    loaded = DatabaseSpec(1000, 16, 1024, 4096, bloom_bits=10)
     assert workload.job == KeyValueJob("readrandom", loaded, 4, 8 << 20, read_percent=80)
     assert (workload.indicator, workload.repeats) == (BY_KEY_OPERATIONS, None)
 
@@ -34,7 +34,7 @@ def test_every_key_of_db_bench_reaches_the_job() -> None:
     (workload,) = load(db_bench(extra, benchmark="readwhilewriting")).workloads
     assert workload.job == KeyValueJob(
         workload="readwhilewriting",
-        loaded=KeyValueSet(1000, 20, 2048, 4096, bloom_bits=0),
+        loaded=DatabaseSpec(1000, 20, 2048, 4096, bloom_bits=0),
         threads=4,
         cache_bytes=1 << 20,
         write_bytes_per_s=2 << 20,

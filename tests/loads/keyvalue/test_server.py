@@ -12,7 +12,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.study.parse import StudyOverrides, options_for_resume
+from iolab.study.parse import StudyOverrides, overrides_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
 from tests.study.studies import SMALL, load, told
@@ -67,7 +67,7 @@ def test_the_server_is_set_from_the_command_line_and_remembered() -> None:
     study = load(ycsb(), "server.kind=given", "server.addresses=db-1:9042,[2001:db8::1]:9043")
     assert server_settings(study).kind is ServerKind.EXTERNAL
     assert server_settings(study).addresses == ("db-1:9042", "[2001:db8::1]:9043")
-    assert parse_study(study.text, "again.toml", options_for_resume(study)) == study
+    assert parse_study(study.text, "again.toml", overrides_for_resume(study)) == study
     assert server_settings(
         load(ycsb(), "server.kind=given", "server.addresses=db-1")
     ).addresses == ("db-1",)

@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.adaptive import ResultLog
-from iolab.analysis.comparison import compare_sides, track_history
+from iolab.analysis.comparison import compare_sides, find_history_changes
 from iolab.analysis.differences import ComparisonSide, find_differences
 from iolab.analysis.metrics import with_stall_percentiles_as_bounds
-from iolab.analysis.points import pooled_bin_error, summarise_points
+from iolab.analysis.points import pooled_log_bin_error, summarise_points
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Result
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.core.run import Point
 from iolab.core.stopping import Steadiness, SteadinessStatus
 from iolab.core.workload import AnyJob
@@ -63,8 +63,8 @@ def test_the_rate_and_the_first_operations_latency_are_compared() -> None:
     other = side("b", results(BASE, repeats(150.0, 151.0, 149.0, mean=3e5)))
     rows = {row.metric: row for row in compare_sides(one, other).rows}
     assert list(rows) == ["ops_per_s", "read_lat_ns_mean", "read_lat_ns_p99"]
-    assert rows["ops_per_s"].better is Better.HIGHER
-    assert rows["read_lat_ns_mean"].better is Better.LOWER
+    assert rows["ops_per_s"].better is BetterDirection.HIGHER
+    assert rows["read_lat_ns_mean"].better is BetterDirection.LOWER
     assert [row.comparison.verdict for row in rows.values()] == [
         ComparisonVerdict.BETTER,
         ComparisonVerdict.BETTER,
@@ -84,7 +84,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
         side(f"s{number}", results(BASE, rates([level, level * 1.001])), created_s=number)
         for number, level in enumerate(levels)
     ]
-    (series,) = track_history(sides).metric_histories
+    (series,) = find_history_changes(sides).metric_histories
     assert series.metric == "ops_per_s"
     assert [change.index for change in series.search.changes] == [6]
 
@@ -138,7 +138,7 @@ def test_bins_of_an_engine_are_in_published_intervals() -> None:
     assert found.high is not None
     assert found.low < 1.3e6
     assert found.high > 1.9e6
-    assert pooled_bin_error(key, several) > pooled_bin_error("ops_per_s", several) == 0.0
+    assert pooled_log_bin_error(key, several) > pooled_log_bin_error("ops_per_s", several) == 0.0
     (alone,) = summarise_points(several[:1], STUDY)
     assert alone.metrics[key] == known
 
@@ -154,7 +154,7 @@ def test_bins_that_begin_at_nothing_do_not_break_an_interval() -> None:
 def test_repeats_are_counted_by_the_headline_figure() -> None:
     assert STUDY.workloads[0].rate_metric == "ops_per_s"
     runs = results(BASE, rates([100.0, 102.0, 98.0]))
-    widths = ResultLog(STUDY, runs).half_widths([runs[0].digest])
+    widths = ResultLog(STUDY, runs).relative_half_widths([runs[0].digest])
     assert 0 < widths[runs[0].digest] < 0.1
 
 

@@ -27,7 +27,7 @@ requests_per_s = 8
 
 def test_a_replay_without_faults_is_accepted() -> None:
     (workload,) = load(STUDY).workloads
-    assert workload.job.study_keys["capacity"] == 1 << 30
+    assert workload.job.study_values_by_key["capacity"] == 1 << 30
 
 
 @pytest.mark.parametrize(

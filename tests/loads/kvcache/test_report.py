@@ -9,7 +9,7 @@ from iolab.analysis.kinds import judge_run
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
-from iolab.loads.kvcache.answer import keeps_pace_sentence, replays_sentence
+from iolab.loads.kvcache.answer import highest_rates_sentence, read_beats_recompute_sentence
 from iolab.loads.kvcache.charts import prefix_charts
 from iolab.loads.kvcache.workload import KvCacheJob
 from iolab.registry import analysis_kinds
@@ -61,12 +61,12 @@ def test_the_answer_is_the_highest_rate_that_is_kept() -> None:
     for backlogs, speed in (((KEPT, KEPT), 2), ((KEPT, RISING), 1)):
         points = points_of(study, None, *backlogs)
         (best,) = {points[speed - 1].metric_value("requests_per_s")}
-        text = replays_sentence(study, points)
+        text = highest_rates_sentence(study, points)
         assert f"Serves {best:.3g} requests/s of the conversation trace (15 x its clock" in text
         assert "p99 prefix load 20" in text
         # A MiB in 10 ms, of tokens of 8 bytes.
         assert "fewer than 13.1 M tokens/s (8 B a token)" in text
-    assert replays_sentence(study, points_of(study, None, RISING, RISING)) == ""
+    assert highest_rates_sentence(study, points_of(study, None, RISING, RISING)) == ""
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_beside_an_instance_the_answer_says_which_is_faster(
     prefill: int, facts: tuple[str, ...]
 ) -> None:
     study = study_of(f"prefill_tokens_per_s = {prefill}")
-    text = replays_sentence(study, points_of(study, prefill, KEPT, KEPT))
+    text = highest_rates_sentence(study, points_of(study, prefill, KEPT, KEPT))
     assert all(fact in text for fact in facts), text
 
 
 def test_a_limit_that_no_rate_keeps_is_told() -> None:
     keys = 'objective = "max-load"\nlimit = "prefix-load p99 <= 5ms"'
     study = study_of(keys)
-    text = replays_sentence(study, points_of(study, None, KEPT, KEPT))
+    text = highest_rates_sentence(study, points_of(study, None, KEPT, KEPT))
     assert text == "Keeps prefix-load p99 <= 5 ms at no rate that was tried."
 
 
@@ -126,14 +126,16 @@ def test_the_chart_says_up_to_which_rate_reading_is_sooner_done() -> None:
     study = study_of()
     # Of 20,000 blocks of 512 tokens a second, by 400 prefixes.
     sooner, later = 1_000_000, 100_000_000
-    assert "at every rate" in keeps_pace_sentence(
+    assert "at every rate" in read_beats_recompute_sentence(
         points_of(study, sooner, KEPT, KEPT), "requests_per_s"
     )
-    assert keeps_pace_sentence(points_of(study, later, KEPT, KEPT), "requests_per_s").startswith(
-        "Recomputing a prefix is sooner done"
-    )
+    assert read_beats_recompute_sentence(
+        points_of(study, later, KEPT, KEPT), "requests_per_s"
+    ).startswith("Recomputing a prefix is sooner done")
     slow, quick = points_of(study, later, KEPT, KEPT)[0], points_of(study, sooner, KEPT, KEPT)[1]
-    assert "up to requests_per_s 100" in keeps_pace_sentence([slow, quick], "requests_per_s")
+    assert "up to requests_per_s 100" in read_beats_recompute_sentence(
+        [slow, quick], "requests_per_s"
+    )
 
 
 def test_a_job_of_the_study_is_the_recorded_one() -> None:

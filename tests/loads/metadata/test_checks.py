@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
-from iolab.core.run import CacheProof, PreRunActivity, RunRecord, RunStatus
+from iolab.core.run import CacheDropProof, PreRunActivity, RunRecord, RunStatus
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.workload import (
     MetadataRun,
@@ -131,7 +131,7 @@ def test_who_made_what_a_host_stats(hosts: int, shift: int, share: float) -> Non
 
 def test_a_drop_of_caches_is_told_and_not_believed() -> None:
     record = made(1, replace(JOB, files_per_rank=10)).record
-    proof = CacheProof(
+    proof = CacheDropProof(
         requested=True,
         resident_bytes_before=None,
         resident_bytes_after=None,

@@ -23,7 +23,7 @@ def test_the_makers_are_those_whose_ranks_the_shift_leads_to(
         mine = range(share.first_rank, share.first_rank + share.ranks)
         expected = {(rank + shift) % total // ranks for rank in mine}
         assert set(share.maker_host_indexes) == expected
-        assert set(share.other_creator_indexes) == expected - {share.index}
+        assert set(share.other_maker_indexes) == expected - {share.index}
         assert share.total_ranks == total
 
 
@@ -72,4 +72,4 @@ def test_a_client_is_asked_for_forty_thousand_files_whatever_its_time() -> None:
     others = (phase_request(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)
     assert not any("files_least" in asked for asked in others)
     few = MetadataJob(METADATA_ENGINE, 3, 10, 0, phase_s=5.0)
-    assert few.fewest_files == 10
+    assert few.min_files_per_rank == 10

@@ -47,8 +47,8 @@ def measured(**changes: Any) -> MetadataPhaseAnswer:
 def reader() -> PhaseReader:
     (share,) = rank_shares(JOB, 1)
     made = PhaseReader(JOB, share, Operation.FILE_CREATE, first_seq=3)
-    made.take_interval(interval([(200, 10)]))
-    made.take_interval(interval([(200, 2), (300, 7)]))
+    made.add_interval(interval([(200, 10)]))
+    made.add_interval(interval([(200, 2), (300, 7)]))
     return made
 
 
@@ -89,10 +89,10 @@ def test_an_account_that_does_not_add_up_is_refused(changes: dict[str, Any], mes
 
 def test_an_interval_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(ValueError, match="its bins hold 3 of 4 operations"):
-        reader().take_interval(interval([(200, 3)], ops=4))
+        reader().add_interval(interval([(200, 3)], ops=4))
     backwards = MetadataIntervalAnswer(from_real_ns=10, to_real_ns=9, ops=0, bins=())
     with pytest.raises(ValueError, match="ends before it begins"):
-        reader().take_interval(backwards)
+        reader().add_interval(backwards)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from iolab.loads.metadata.iterations import best_points, point_statistics
 from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import (
+    bare_rate_text,
     host_rate_keys,
     operation_rates_line,
-    rate_text,
     summary_table,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
@@ -185,8 +185,8 @@ def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> Non
     figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     drawn = {end.text for end in figure.plots[0].end_labels}
     for one in points[0].operations:
-        assert rate_text(one.mean) not in drawn
-        assert rate_text(one.mean) not in figure.finding
+        assert bare_rate_text(one.mean) not in drawn
+        assert bare_rate_text(one.mean) not in figure.finding
 
 
 def test_a_percentile_needs_enough_operations_in_every_iteration(source: MetadataSource) -> None:

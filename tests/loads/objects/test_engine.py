@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from iolab.loads.objects.data_set import ObjectDataSet, host_share
-from iolab.loads.objects.engine import ObjectsReader, load_document, task_answer, task_faults
+from iolab.loads.objects.data_set import ObjectDataSet, host_object_range
+from iolab.loads.objects.engine import ObjectsReader, load_document, parse_task_answer, task_faults
 from iolab.loads.objects.workload import (
     S3_ENGINE,
     ObjectOperation,
@@ -129,7 +129,7 @@ def test_output_that_is_cut_is_a_fault_and_never_raises(cut: int) -> None:
 
 def test_a_task_answers_or_tells_its_faults() -> None:
     lines = b'{"progress": {"objects": 1}}\n{"layout": {"objects": 5}}\n'
-    assert task_answer(lines, "layout") == {"objects": 5}
+    assert parse_task_answer(lines, "layout") == {"objects": 5}
     assert task_faults(lines) == ()
     assert task_faults(b'{"fault": ["NoSuchBucket: there is no bucket"]}\n') == (
         "NoSuchBucket: there is no bucket",
@@ -137,7 +137,7 @@ def test_a_task_answers_or_tells_its_faults() -> None:
 
 
 def test_hosts_share_a_data_set_without_gaps() -> None:
-    shares = [host_share(1001, place, 12) for place in range(12)]
+    shares = [host_object_range(1001, place, 12) for place in range(12)]
     assert sum(count for _, count in shares) == 1001
     assert all(first + count == following for (first, count), (following, _) in pairwise(shares))
 
@@ -166,7 +166,7 @@ def test_a_data_set_has_a_name_of_what_it_is() -> None:
     mixed = data_set(sizes=(SizeShare(4096, 3), SizeShare(8192, 1)))
     assert mixed.expected_bytes == 1000 * (3 * 4096 + 8192) / 4
     parts = data_set(object_bytes=64 << 20, part_bytes=8 << 20)
-    assert parts.put_requests == 1000 * (8 + 2)
+    assert parts.put_request_count == 1000 * (8 + 2)
 
 
 def test_the_mean_of_a_log_normal_size_is_that_of_its_draws() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
 from iolab.core.metric import Level, Result
-from iolab.loads.training.checks import resident_hit_share
+from iolab.loads.training.checks import lru_hit_share
 from iolab.registry import analysis_kinds
 from tests.analysis.records import facts_of
 from tests.loads.training.records import EPOCH, JOB, RUN, STEP_NS, trained
@@ -70,5 +70,5 @@ def test_the_parts_of_steps_add_up_and_the_published_formula_stands_beside_them(
 
 
 def test_an_lru_memory_of_a_fifth_answers_two_per_cent() -> None:
-    assert resident_hit_share(0.2) == pytest.approx(0.021, abs=0.001)
-    assert resident_hit_share(1.5) == 1
+    assert lru_hit_share(0.2) == pytest.approx(0.021, abs=0.001)
+    assert lru_hit_share(1.5) == 1

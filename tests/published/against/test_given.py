@@ -10,7 +10,7 @@ from iolab.analysis.quotients import (
     BestValue,
     fleets_with_single_client,
     improvement_factor,
-    per_host_rate,
+    mean_rate_per_host,
     rate_quotients,
 )
 from iolab.published.audit.document import PublishedSet, read_published
@@ -136,7 +136,7 @@ def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:
     )
     assert times is not None
     assert times.value == pytest.approx(2.4 / 1.1)
-    share = per_host_rate(best("ssd-cluster", "performance", "seq-read-1m"))
+    share = mean_rate_per_host(best("ssd-cluster", "performance", "seq-read-1m"))
     assert share is not None
     assert share.value == pytest.approx(227e9 / 12)
     fleet = published("vm-fleet")
@@ -146,10 +146,10 @@ def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:
 
 
 def test_the_mean_of_each_host_of_the_sample_is_its_total_over_sixteen() -> None:
-    share = per_host_rate(best("cluster-kpi", "sample-output", "read-bandwidth"))
+    share = mean_rate_per_host(best("cluster-kpi", "sample-output", "read-bandwidth"))
     assert share is not None
     assert share.value == pytest.approx(434.52 / 16 * GIB)
-    assert per_host_rate(best("cluster-kpi", "sample-output", "read-latency")) is None
+    assert mean_rate_per_host(best("cluster-kpi", "sample-output", "read-latency")) is None
 
 
 def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:

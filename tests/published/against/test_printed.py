@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.studies import open_published
+from iolab.cli.studies import read_published_set
 from iolab.published.audit.document import read_published
 from iolab.published.sets import (
     PublishedFigure,
@@ -15,7 +15,7 @@ from iolab.published.sets import (
 
 
 def figures(name: str) -> tuple[PublishedFigure, ...]:
-    return comparable_figures(open_published(name))
+    return comparable_figures(read_published_set(name))
 
 
 def one(
@@ -79,13 +79,13 @@ def test_products_and_places() -> None:
 
 
 def test_only_one_owner() -> None:
-    told = PublishedReference(open_published("cluster-kpi"), "aws-cluster")
+    told = PublishedReference(read_published_set("cluster-kpi"), "aws-cluster")
     assert {f.owner.name for f in told.figures} == {"aws-cluster"}
-    assert len(told.figures) < len(PublishedReference(open_published("cluster-kpi")).figures)
+    assert len(told.figures) < len(PublishedReference(read_published_set("cluster-kpi")).figures)
 
 
 def test_method_in_words() -> None:
-    words = dict(method_descriptions(open_published("cluster-kpi")))
+    words = dict(method_descriptions(read_published_set("cluster-kpi")))
     assert words["common.runtime"] == "30"
     assert words["common.direct"] == "yes"
 

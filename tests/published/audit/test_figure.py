@@ -67,10 +67,10 @@ def test_products_and_quotients_hold_those_of_every_number_within(
 
 def test_spans_meet_or_are_a_share_apart() -> None:
     assert FigureRange(1, 2).overlaps(FigureRange(2, 3))
-    assert FigureRange(1, 2).gap_to(FigureRange(2, 3)) == 0
-    assert FigureRange(1, 2).gap_to(FigureRange(4, 5)) == 0.5
-    assert FigureRange(4, 5).gap_to(FigureRange(1, 2)) == 1.0
-    assert exact_range(1).gap_to(exact_range(0)) == float("inf")
+    assert FigureRange(1, 2).relative_gap_to(FigureRange(2, 3)) == 0
+    assert FigureRange(1, 2).relative_gap_to(FigureRange(4, 5)) == 0.5
+    assert FigureRange(4, 5).relative_gap_to(FigureRange(1, 2)) == 1.0
+    assert exact_range(1).relative_gap_to(exact_range(0)) == float("inf")
 
 
 def test_a_quotient_needs_a_positive_divisor() -> None:

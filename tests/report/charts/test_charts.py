@@ -127,7 +127,7 @@ def test_rates_are_bars_over_their_latencies_at_the_same_loads() -> None:
     assert above.x is not None
     assert below.x == replace(above.x, has_labels=True)
     assert not above.x.has_labels
-    steps = [above.x.offset_of(load) for load in (1, 4, 8)]
+    steps = [above.x.offset_at(load) for load in (1, 4, 8)]
     assert steps[2] - steps[1] == pytest.approx(steps[1] - steps[0])
 
 

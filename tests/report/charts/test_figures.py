@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.report.charts.chart import (
     LABEL_CHARACTERS,
     LINE_GAP,
@@ -35,8 +35,8 @@ from iolab.report.charts.lines import (
     MEAN,
     ChartLine,
     lines_with_best_values,
-    other_lines_in_groups,
     rate_quantity,
+    remaining_lines_in_groups,
 )
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import DOTS_MAX, Dot, DotRow, dot_chart
@@ -155,14 +155,14 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
     assert f"best {LINES_MAX} of 11 lines" in figure.note
     drawn = lines_with_best_values(many, "iops")
     assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - LINES_MAX, 11)]
-    (rest,) = other_lines_in_groups(many, "iops")
+    (rest,) = remaining_lines_in_groups(many, "iops")
     assert [line.name for line in rest] == [f"c{i}" for i in range(11 - LINES_MAX)]
     assert lines_with_best_values(many[:2], "iops") == many[:2]
 
 
 def test_of_many_dots_the_best_are_drawn() -> None:
     dots = tuple(Dot(f"c{i}", SERIES[0], Metric(1.0 + i, "1/s"), Level.VALID) for i in range(40))
-    for better, least in ((Better.HIGHER, 41 - DOTS_MAX), (Better.LOWER, 1)):
+    for better, least in ((BetterDirection.HIGHER, 41 - DOTS_MAX), (BetterDirection.LOWER, 1)):
         rows = [DotRow("reads", dots)]
         table = Table("t", (), ())
         figure = dot_chart("s", "t", rows, finding="", table=table, better=better)

@@ -171,7 +171,7 @@ def test_labels_of_guests_tell_those_of_all_nodes_and_of_one() -> None:
 @given(st.sets(st.integers(1, 200), min_size=1, max_size=60), st.integers(1, 16))
 def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
     axis = parameter_axis("vms_per_node", map(float, values), nodes)
-    placed = [(axis.offset_of(value), text) for value, text in axis.ticks]
+    placed = [(axis.offset_at(value), text) for value, text in axis.ticks]
     kept = ticks_with_room(placed)
     assert {kept[0], kept[-1]} == {placed[0], placed[-1]}
     for (left, text), (right, other) in pairwise(kept[:-1]):

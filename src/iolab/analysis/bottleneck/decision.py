@@ -63,7 +63,7 @@ class LoadStep(Record):
     runs: tuple[RunKey, ...]
 
 
-def load_step_at(
+def load_step_of_best(
     curve: Sequence[PointSummary], best: PointSummary, axis: str, key: str
 ) -> LoadStep | None:
     """The step that tells whether `best` has met a limit; None where the curve has one point.
@@ -97,7 +97,7 @@ def load_step_at(
     )
 
 
-def usl_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit | None:
+def usl_fit_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
     measured = [
         (point.load_on_axis(axis), point.metrics[key]) for point in curve if key in point.metrics
@@ -171,8 +171,8 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
         paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, is_certain=True)
-    full, aside = _full_resources(resources, step)
-    device = _busy_device(resources)
+    full, aside = _full_resources_and_processors(resources, step)
+    device = _saturated_device(resources)
     if full:
         # A core that is full with all others is nothing more; beside a port or a limit they are.
         is_outside = full[0].resource in _LIMITS_OUTSIDE
@@ -181,7 +181,7 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
         return BottleneckDecision(
             _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
         )
-    near = _nearly_used_limit(resources)
+    near = _most_used_rate_limit(resources)
     if near is not None and not _is_still_rising(step):
         return BottleneckDecision(
             _CAUSES[near.resource],
@@ -299,7 +299,7 @@ def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
     )
 
 
-def _full_resources(
+def _full_resources_and_processors(
     resources: RunResources, step: LoadStep | None
 ) -> tuple[tuple[ResourceUse, ...], tuple[ResourceUse, ...]]:
     """Resources whose limit is a hard one, the strongest evidence first; and full processors aside.
@@ -323,7 +323,7 @@ def _full_resources(
     return tuple(full), tuple(aside)
 
 
-def _nearly_used_limit(resources: RunResources) -> ResourceUse | None:
+def _most_used_rate_limit(resources: RunResources) -> ResourceUse | None:
     """The limit on a rate that was used most, where hardly more was left of it."""
     uses = [use for use in map(resources.busiest_use, _CAUSES) if use is not None]
     near = [use for use in uses if is_near_limit(use.resource, use.share)]
@@ -341,7 +341,7 @@ _CAUSES: Final = {
 """Of resources whose limit is a hard one, the strongest evidence first."""
 
 
-def _busy_device(resources: RunResources) -> ResourceUse | None:
+def _saturated_device(resources: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
     use = None if resources.memory_backed else resources.busiest_use(Resource.DEVICE)
     return use if use is not None and is_full(Resource.DEVICE, use.share) else None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.busy import ALWAYS_BUSY, job_core_share
+from iolab.analysis.busy import ALWAYS_BUSY, job_core_use_share
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import LOOPBACK, deltas_of_lowest_devices, lowest_device_names
+from iolab.analysis.storage_bytes import LOOPBACK, leaf_device_deltas, leaf_device_names
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -72,14 +72,14 @@ def view_with_all_resources(
 def run_resources(view: RunView) -> RunResources:
     """The busiest resources of one run over its measured window; pure."""
     own = (use for kind in view.host_kinds for use in kind.resource_uses(view))
-    uses = [*_client_resource_uses(view), *_node_resource_uses(view), *own]
+    uses = [*_client_resource_uses(view), *_monitored_node_resource_uses(view), *own]
     targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     return RunResources(
         uses=tuple(_busiest_uses(uses)),
         concurrency=_io_concurrency(view) if view.job.total_iodepth else None,
         memory_backed=any(target.memory_backed or target.in_memory for target in targets),
         is_storage_monitored=any(use.resource is Resource.DEVICE for use in uses),
-        stolen_share=_highest_stolen_share(view),
+        stolen_share=_highest_steal_share(view),
     )
 
 
@@ -88,7 +88,7 @@ def _busiest_uses(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     busiest: dict[tuple[Resource, Role], ResourceUse] = {}
     for use in uses:
         place = (use.resource, use.role)
-        if place not in busiest or use.severity_key > busiest[place].severity_key:
+        if place not in busiest or use.busiest_sort_key > busiest[place].busiest_sort_key:
             busiest[place] = use
     return iter(busiest.values())
 
@@ -98,9 +98,9 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         window = view.measured_window(index)
         if window is None:
             continue
-        jobs = None if view.job.has_busy_polling else job_core_share(host)
+        jobs = None if view.job.has_busy_polling else job_core_use_share(host)
         yield from _processor_uses(
-            view, host.host, Role.CLIENT, window, _load_processor_share(view, host)
+            view, host.host, Role.CLIENT, window, _engine_cpu_share(view, host)
         )
         if jobs is not None and view.job.total_iodepth:
             yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
@@ -117,7 +117,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         )
 
 
-def _node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
+def _monitored_node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     """Storage nodes and hypervisors."""
     window = next((view.measured_window(index) for index in range(len(view.hosts))), None)
     if window is None:
@@ -125,7 +125,7 @@ def _node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     for node in view.record.bystanders:
         facts = view.facts.get(node.host)
         yield from _processor_uses(view, node.host, node.role, window)
-        for delta in deltas_of_lowest_devices(node, facts):
+        for delta in leaf_device_deltas(node, facts):
             yield from device_resource_uses(
                 view, node.host, (delta.device,), facts, window, node.role
             )
@@ -135,7 +135,7 @@ def _node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
 def _processor_uses(
     view: RunView, host: str, role: Role, window: Window, load_share: float | None = None
 ) -> Iterator[ResourceUse]:
-    busy = device_means(view, host, "cpu", "busy_share", window)
+    busy = device_metric_means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
         yield ResourceUse(
             Resource.PROCESSORS, host, role, "", busy[ALL_CORES], is_own_load=load_share
@@ -146,7 +146,7 @@ def _processor_uses(
         yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
-def _load_processor_share(view: RunView, host: HostRun) -> float | None:
+def _engine_cpu_share(view: RunView, host: HostRun) -> float | None:
     """What all jobs of a host used of its processors; not of those that poll all the time.
 
     By the engine's own count, of loads that are not counted so by that of its threads. Of loads
@@ -165,7 +165,7 @@ def _load_processor_share(view: RunView, host: HostRun) -> float | None:
     return min(use.run_ns / use.watched_ns / facts.cpu.threads, 1.0)
 
 
-def _highest_stolen_share(view: RunView) -> float:
+def _highest_steal_share(view: RunView) -> float:
     shares = [
         view.mean_metric(index, "cpu", ALL_CORES, "steal_share") for index in range(len(view.hosts))
     ]
@@ -217,8 +217,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
             (
                 node.host,
                 tuple(
-                    delta.device
-                    for delta in deltas_of_lowest_devices(node, view.facts.get(node.host))
+                    delta.device for delta in leaf_device_deltas(node, view.facts.get(node.host))
                 ),
             )
             for node in view.record.bystanders
@@ -236,7 +235,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
     return total.mean_ns
 
 
-def device_means(
+def device_metric_means(
     view: RunView, host: str, scope: str, metric: str, window: Window
 ) -> dict[str, float]:
     """The mean over the window of one metric of every device of a scope, by name.
@@ -246,7 +245,7 @@ def device_means(
     """
     by_name: dict[str, float] = {}
     for series in view.counter_series(host, scope, metric):
-        shared = view.overlap_ns(series, window)
+        shared = view.step_overlap_ns(series, window)
         counted = (shared > 0) & np.isfinite(series.value)
         if counted.any():
             weights = shared[counted].astype(np.float64)
@@ -265,7 +264,7 @@ def network_port_uses(
     """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
     speeds = _port_speeds(facts)
     for metric, way in PORT_DIRECTIONS.items():
-        for port, rate in device_means(view, host, "nic", metric, window).items():
+        for port, rate in device_metric_means(view, host, "nic", metric, window).items():
             if port == LOOPBACK or (flow is not None and flow < LOAD_SHARE * rate):
                 continue
             speed = speeds.get(port)
@@ -293,10 +292,10 @@ def device_resource_uses(
     role: Role = Role.CLIENT,
 ) -> Iterator[ResourceUse]:
     """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
-    busy = device_means(view, host, "disk", "busy_share", window)
-    queue = device_means(view, host, "disk", "queue_depth", window)
-    reads = device_means(view, host, "disk", "read_iops", window)
-    writes = device_means(view, host, "disk", "write_iops", window)
+    busy = device_metric_means(view, host, "disk", "busy_share", window)
+    queue = device_metric_means(view, host, "disk", "queue_depth", window)
+    reads = device_metric_means(view, host, "disk", "read_iops", window)
+    writes = device_metric_means(view, host, "disk", "write_iops", window)
     uses = [
         ResourceUse(
             resource=Resource.DEVICE,
@@ -311,7 +310,7 @@ def device_resource_uses(
         if name in busy
     ]
     if uses:
-        yield _saturated_or_busiest_device(uses, max(len(lowest_device_names(stack, facts)), 1))
+        yield _saturated_or_busiest_device(uses, max(len(leaf_device_names(stack, facts)), 1))
 
 
 def _io_limit_uses(
@@ -325,12 +324,12 @@ def _io_limit_uses(
     if facts is None or seconds <= 0:
         return
     host = view.hosts[index].host
-    for limit in facts.target_io_limits:
+    for limit in facts.target_cgroup_io_limits:
         for counted, allowed in limit.rates:
             metric, direction = _LIMITED_RATES[counted]
             done = view.load.ios if counted in (READS, WRITES) else view.load.bytes
             own = float(done[index, DIRECTIONS.index(direction)]) / seconds
-            at_device = device_means(view, host, "disk", metric, window).get(limit.device)
+            at_device = device_metric_means(view, host, "disk", metric, window).get(limit.device)
             if not allowed or own <= 0 or at_device is None:
                 continue
             rate = min(own, at_device)
@@ -347,4 +346,4 @@ def _saturated_or_busiest_device(uses: Sequence[ResourceUse], leaves: int) -> Re
         if (use.share or 0.0) >= ALWAYS_BUSY
         and (use.queue or 0.0) >= QUEUE_SHARE * longest / leaves
     ]
-    return full[-1] if full else max(uses, key=lambda use: use.severity_key)
+    return full[-1] if full else max(uses, key=lambda use: use.busiest_sort_key)

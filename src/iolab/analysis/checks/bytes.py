@@ -17,8 +17,8 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.checks.storage_bytes import can_compare_with_storage
-from iolab.analysis.storage_bytes import lowest_device_names
+from iolab.analysis.checks.storage_bytes import can_compare_with_storage_nodes
+from iolab.analysis.storage_bytes import leaf_device_names
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
@@ -102,7 +102,7 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
             return None
         groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
     return tuple(
-        _shared_device_byte_counts(view, device, members) for (_, device), members in groups.items()
+        _byte_counts_of_device(view, device, members) for (_, device), members in groups.items()
     )
 
 
@@ -113,14 +113,14 @@ def counted_device_name(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> st
         return None
     if target.device in counted:
         return target.device
-    leaves = lowest_device_names(target.devices, facts)
+    leaves = leaf_device_names(target.devices, facts)
     return "+".join(leaves) or None if counted.issuperset(leaves) else None
 
 
-def _shared_device_byte_counts(view: RunView, device: str, members: list[int]) -> DeviceByteCounts:
+def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> DeviceByteCounts:
     facts = view.facts_of_host(view.hosts[members[0]])
     parts = device.split("+")
-    leaves = lowest_device_names(facts.target.devices, facts) if facts and facts.target else ()
+    leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
     lower = [name for name in leaves if name not in parts]
     spans = [view.load.measured_part.hosts[index] for index in members]
 
@@ -140,7 +140,7 @@ def _shared_device_byte_counts(view: RunView, device: str, members: list[int]) -
         write_bytes=widest(parts, Direction.WRITE),
         read_bytes_below=widest(lower, Direction.READ) if lower else None,
         write_bytes_below=widest(lower, Direction.WRITE) if lower else None,
-        is_layer_below_unknown=not lower and _is_layer_below_unknown(facts, parts),
+        is_layer_below_unknown=not lower and _has_unknown_layer_below(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
         claimed_trim=sum(view.claimed_bytes(index, Direction.TRIM) for index in members),
         discard_bytes=max(
@@ -160,7 +160,7 @@ def _probe_read_bytes(host: HostRun) -> int:
     return generator.probe_read_bytes if generator else 0
 
 
-def _is_layer_below_unknown(facts: HostFacts | None, parts: list[str]) -> bool:
+def _has_unknown_layer_below(facts: HostFacts | None, parts: list[str]) -> bool:
     """A loop device without known parents, unless its blocks are known to be memory anyway."""
     in_memory = facts is not None and facts.target is not None and facts.target.memory_backed
     return not in_memory and any(name.startswith("loop") for name in parts)
@@ -187,7 +187,7 @@ def check_bytes_moved(view: RunView) -> CheckAnswer:
     if groups is None:
         kinds = {target.fs_type for host in view.hosts if (target := view.target_of_host(host))}
         file_systems = ", ".join(sorted(kinds)) or "an unknown file system"
-        if can_compare_with_storage(view):
+        if can_compare_with_storage_nodes(view):
             return not_applicable_answer(
                 f"No block device below {file_systems} is counted on every client; the storage "
                 "nodes' disks are compared with the clients instead."
@@ -339,14 +339,14 @@ def check_cache_hits(view: RunView) -> CheckAnswer:
         return not_applicable_answer("The workload reads nothing.", reads=False)
     if view.job.direct:
         return not_applicable_answer("O_DIRECT reads pass the page cache by.", direct=True)
-    if _is_proved_cold(view):
+    if _is_cache_proved_cold(view):
         return valid_answer(
             "The page cache was empty at the start and the device moved every byte read."
         )
-    return worst_answer(_files_exceed_memory_answer(view, host) for host in view.hosts)
+    return worst_answer(_file_size_vs_memory_answer(view, host) for host in view.hosts)
 
 
-def _is_proved_cold(view: RunView) -> bool:
+def _is_cache_proved_cold(view: RunView) -> bool:
     """The drop was verified on every host, and the devices moved what was read."""
     for host in view.hosts:
         cache, size = host.cache, _data_set_bytes_per_host(view)
@@ -365,7 +365,7 @@ def _data_set_bytes_per_host(view: RunView) -> int:
     return files.bytes_per_host if files else 0
 
 
-def _files_exceed_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
+def _file_size_vs_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
     """Buffered reads without proof: what matters is whether the files fit into memory."""
     size, facts = _data_set_bytes_per_host(view), view.facts_of_host(host)
     if facts is None:
@@ -416,7 +416,7 @@ def check_hidden_layer(view: RunView, index: int) -> CheckAnswer:
     layers = target.layers_text
     evidence: EvidenceValues = {"host": host, "fs_type": target.fs_type, "layers": layers}
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
-    if target.hidden and can_compare_with_storage(view):
+    if target.hidden and can_compare_with_storage_nodes(view):
         return valid_answer(f"{below}; the storage nodes' disks are compared instead.", **evidence)
     if target.hidden and target.fs_type == "overlay":
         why = f"'{target.path}' on {host} is on a container's own layer (overlay), not on a volume"

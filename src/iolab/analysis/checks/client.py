@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.busy import is_full, job_core_share
+from iolab.analysis.busy import is_full, job_core_use_share
 from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
@@ -60,7 +60,7 @@ result is not of the storage at all. Below it a busy client makes it less certai
 def check_cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
     host = view.hosts[index]
-    cores, job = busy_share_of_allowed_cores(view, index), job_core_share(host)
+    cores, job = busy_share_of_allowed_cores(view, index), job_core_use_share(host)
     evidence: EvidenceValues = {
         "host": host.host,
         "cores_busy_share": cores,
@@ -185,11 +185,11 @@ def _quota_throttling_answer(view: RunView, index: int) -> CheckAnswer:
         )
     group = max(
         limited,
-        key=lambda group: (_throttled_share(group, use), _exhausted_period_share(group, use)),
+        key=lambda group: (_throttled_time_share(group, use), _throttled_period_share(group, use)),
     )
     periods, stood, waited = (
-        _exhausted_period_share(group, use),
-        _throttled_share(group, use),
+        _throttled_period_share(group, use),
+        _throttled_time_share(group, use),
         _processor_wait_share(use),
     )
     evidence: EvidenceValues = {
@@ -224,14 +224,14 @@ check_client_throttled = check("client-throttled", "CPU quota throttling")(
 )
 
 
-def _exhausted_period_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
+def _throttled_period_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """The share of the periods that passed in which the quota was used up."""
     return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
 
 
-def _throttled_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
+def _throttled_time_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """At most so much of the time the group stood still: several processors may do so at once."""
-    return min(group.throttled_ns / use.watched_ns, _exhausted_period_share(group, use))
+    return min(group.throttled_ns / use.watched_ns, _throttled_period_share(group, use))
 
 
 @check("client-starved", "Client CPU starvation")
@@ -249,7 +249,7 @@ def check_client_starved(view: RunView, index: int) -> CheckAnswer:
     by_quota = 0.0
     if quota.level not in {None, Level.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)
-    cores, busy = _core_count(view, host), busy_share_of_allowed_cores(view, index)
+    cores, busy = _cpu_thread_count(view, host), busy_share_of_allowed_cores(view, index)
     others = None
     if busy is not None and use.cores and use.watched_ns > 0:
         others = max(busy - use.run_ns / use.watched_ns / len(use.cores), 0.0)
@@ -291,6 +291,6 @@ def _processor_wait_share(use: ProcessorUse) -> float | None:
     return use.wait_ns / use.wall_ns if use.wall_ns > 0 else None
 
 
-def _core_count(view: RunView, host: HostRun) -> int | None:
+def _cpu_thread_count(view: RunView, host: HostRun) -> int | None:
     facts = view.facts_of_host(host)
     return None if facts is None else facts.cpu.threads

@@ -15,7 +15,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.course import first_fault
+from iolab.analysis.course import first_expected_event
 from iolab.analysis.view import RunView
 from iolab.core.course import Course, PhaseEnd
 from iolab.core.workload import Direction
@@ -29,17 +29,17 @@ PHASE_S_MIN: Final = 5.0
 """Fewer seconds have neither a rate nor a p99 worth telling."""
 
 
-def _course(view: RunView) -> Course:
+def _require_course(view: RunView) -> Course:
     if view.record.course is None:
         raise ValueError("a check of phases is asked of runs with phases")
     return view.record.course
 
 
-@check("event-failed", "Events that failed or were not undone", needs_load=False, needs_course=True)
+@check("event-failed", "Events that failed or were not undone", needs_load=False, needs_phases=True)
 def check_event_failed(view: RunView) -> CheckAnswer:
     """Whether each event was done, and undone where it can be."""
     answers = [valid_answer("Each event was done, and undone where it has an undo.")]
-    for event in _course(view).events:
+    for event in _require_course(view).events:
         name = quote_value(event.id)
         if event.error:
             text = f"Event {name} failed: {event.error.rstrip('.')}."
@@ -51,10 +51,10 @@ def check_event_failed(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-@check("event-unwitnessed", "A fault that no witness saw", needs_load=False, needs_course=True)
+@check("event-unwitnessed", "A fault that no witness saw", needs_load=False, needs_phases=True)
 def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     """Whether the witness of each event saw what it did, in time."""
-    events = [event for event in _course(view).events if event.expected is not None]
+    events = [event for event in _require_course(view).events if event.expected is not None]
     if not events:
         return not_applicable_answer("No event names what a witness would see of it.")
     answers = [valid_answer("What each event did was seen by its witness.")]
@@ -74,11 +74,11 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-@check("event-late", "An event at the wrong second", needs_load=False, needs_course=True)
+@check("event-late", "An event at the wrong second", needs_load=False, needs_phases=True)
 def check_event_late(view: RunView) -> CheckAnswer:
     """Whether each event began when it was wanted."""
     answers = [valid_answer("Each event began when it was wanted.")]
-    for event in _course(view).events:
+    for event in _require_course(view).events:
         if event.start_real_ns is None:
             continue
         late_s = (event.start_real_ns - event.due_real_ns) / NS_PER_S
@@ -88,11 +88,11 @@ def check_event_late(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-@check("baseline-unhealthy", "A fault before its time", needs_load=False, needs_course=True)
+@check("baseline-unhealthy", "A fault before its time", needs_load=False, needs_phases=True)
 def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
     """Whether all was well until the first event."""
-    course = _course(view)
-    fault = first_fault(course)
+    course = _require_course(view)
+    fault = first_expected_event(course)
     if fault is None or fault.expected is None or fault.start_real_ns is None:
         return not_applicable_answer("No event names a state that must not be there before it.")
     before = [
@@ -118,11 +118,11 @@ def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
 
 
 @check(
-    "phase-unfinished", "Phases that did not come to their end", needs_load=False, needs_course=True
+    "phase-unfinished", "Phases that did not come to their end", needs_load=False, needs_phases=True
 )
 def check_phase_unfinished(view: RunView) -> CheckAnswer:
     """Whether each phase ended as it should, and is long enough to be told of."""
-    phases = _course(view).phases
+    phases = _require_course(view).phases
     answers = [valid_answer(f"All {counted_noun(len(phases), 'phase')} came to their end.")]
     if not phases:
         answers.append(invalid_answer("No phase began."))
@@ -142,10 +142,10 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-@check("writes-lost", "Acknowledged writes that are lost", needs_load=False, needs_course=True)
+@check("writes-lost", "Acknowledged writes that are lost", needs_load=False, needs_phases=True)
 def check_writes_lost(view: RunView) -> CheckAnswer:
     """Whether all that was acknowledged could be read after the last phase."""
-    course = _course(view)
+    course = _require_course(view)
     if Direction.WRITE not in view.job.data_directions:
         return not_applicable_answer("Nothing was written.")
     if not course.readbacks:

@@ -14,7 +14,7 @@ from iolab.analysis.check import (
     valid_answer,
 )
 from iolab.analysis.view import RunView
-from iolab.analysis.wear import DriveChange, drive_changes
+from iolab.analysis.wear import DriveCounterChange, drive_changes
 from iolab.text import counted_noun
 from iolab.units import format_bytes
 
@@ -33,7 +33,7 @@ def check_drive_counters(view: RunView, index: int) -> Iterator[CheckAnswer]:
                 f"The drive {change.name} was switched off, or its counters fell, in the run.",
                 **evidence,
             )
-        elif change.has_stood_still:
+        elif change.has_stuck_counters:
             yield indicative_answer(
                 f"The drive {change.name} counted nothing while "
                 f"{format_bytes(change.block_bytes)} were written on it.",
@@ -111,15 +111,15 @@ def check_drive_power_state(view: RunView, index: int) -> Iterator[CheckAnswer]:
             )
 
 
-def _comparable_drive_changes(view: RunView, index: int) -> Iterator[DriveChange]:
+def _comparable_drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
     for change in drive_changes(view, index):
         if not change.fault and not change.was_reset:
             yield change
 
 
-def _drive_evidence(change: DriveChange) -> EvidenceValues:
+def _drive_evidence(change: DriveCounterChange) -> EvidenceValues:
     return {
         "drive": change.name,
         "block_bytes": change.block_bytes,
-        "data_units_written": change.written_units,
+        "data_units_written": change.written_data_units,
     }

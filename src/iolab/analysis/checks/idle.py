@@ -41,7 +41,7 @@ def check_device_busy(view: RunView, index: int) -> CheckAnswer:
     load = view.load
     ios = float(load.ios[index, : len(DIRECTIONS)].sum())
     moved = float(load.bytes[index].sum())
-    return _compare_with_other_io(view, index, moved, ios, float(load.seconds[index]))
+    return _other_io_answer(view, index, moved, ios, float(load.seconds[index]))
 
 
 def other_io_answer_for_window(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
@@ -52,10 +52,10 @@ def other_io_answer_for_window(view: RunView, index: int, seconds: float | None)
     devices = view.hosts[index].devices
     moved = max((device.read_bytes + device.write_bytes for device in devices), default=0)
     ios = max((device.read_ios + device.write_ios for device in devices), default=0)
-    return _compare_with_other_io(view, index, moved, ios, seconds)
+    return _other_io_answer(view, index, moved, ios, seconds)
 
 
-def _compare_with_other_io(
+def _other_io_answer(
     view: RunView, index: int, moved: float, ios: float, seconds: float | None
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
@@ -65,8 +65,8 @@ def _compare_with_other_io(
         return unchecked_answer(f"the devices of {host.host} were not watched before the start")
     seconds = max(seconds, 1e-9)
     share = max(
-        _other_rate_share(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
-        _other_rate_share(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
+        _other_rate_ratio(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
+        _other_rate_ratio(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
     )
     text = (
         f"Before the start {_busiest_device_text(view, host)} did "
@@ -100,7 +100,7 @@ def _busiest_device_text(view: RunView, host: HostRun) -> str:
     return f"the busiest device{view.host_suffix_text(host)}{named}"
 
 
-def _other_rate_share(other_rate: float, floor: float, run_rate: float) -> float:
+def _other_rate_ratio(other_rate: float, floor: float, run_rate: float) -> float:
     """Others' rate over the run's own; nothing where others stayed below the floor."""
     if other_rate <= floor or not np.isfinite(other_rate):
         return 0.0

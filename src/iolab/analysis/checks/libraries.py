@@ -61,7 +61,7 @@ def preload_answers(
             "functions": ", ".join(library.exports),
             "rank": list(LibraryKind)[::-1].index(kind),
         }
-        text = f"{subject} has {path} ({_source_text(library.source)})"
+        text = f"{subject} has {path} ({_library_source_text(library.source)})"
         if kind is LibraryKind.REPLACES:
             yield invalid_answer(
                 f"{text}, which has functions of its own for "
@@ -76,7 +76,7 @@ def preload_answers(
             yield valid_answer(f"{text}: {name}, which does not touch I/O.", **evidence)
         elif kind is LibraryKind.NOT_LOADED:
             yield valid_answer(
-                f"{subject} was told to load {path} ({_source_text(library.source)}), "
+                f"{subject} was told to load {path} ({_library_source_text(library.source)}), "
                 "which it did not load.",
                 **evidence,
             )
@@ -88,7 +88,7 @@ def preload_answers(
             )
 
 
-def _source_text(source: LibrarySource) -> str:
+def _library_source_text(source: LibrarySource) -> str:
     if source is LibrarySource.MAPPED:
         return "mapped, and not the system's or the program's own"
     if source is LibrarySource.PROGRAM:

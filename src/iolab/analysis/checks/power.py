@@ -14,7 +14,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.power import MeterCourse, idle_drift_w, meter_courses, run_power
+from iolab.analysis.power import MeterSeries, idle_drift_w, meter_series, power_uses_of_run
 from iolab.analysis.view import RunView
 from iolab.core.power import PowerBoundary
 from iolab.units import format_duration_s
@@ -42,12 +42,12 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
             host=fault.host,
             count=fault.count,
         )
-    courses = list(meter_courses(view))
-    reasons = {(use.host, use.boundary, use.meter): use.reason for use in run_power(view)}
+    courses = list(meter_series(view))
+    reasons = {(use.host, use.boundary, use.meter): use.reason for use in power_uses_of_run(view)}
     for course in courses:
         reason = reasons[course.host, course.boundary, course.meter]
         evidence = _meter_evidence(course) | {"readings": int(course.watts.size)}
-        if course.has_stood_still:
+        if course.has_constant_readings:
             yield indicative_answer(
                 f"The meter {course.title} showed {course.watts[0]:g} W throughout, while the "
                 "load began and ended: it stands still.",
@@ -59,10 +59,10 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
         else:
             text = f"The meter {course.title} was read {course.watts.size} times."
             yield valid_answer(text, **evidence)
-    yield from _boundary_answers(courses)
+    yield from _boundary_conflict_answers(courses)
 
 
-def _boundary_answers(courses: Iterable[MeterCourse]) -> Iterator[CheckAnswer]:
+def _boundary_conflict_answers(courses: Iterable[MeterSeries]) -> Iterator[CheckAnswer]:
     """A machine's input is more than its processors take."""
     means: dict[str, dict[PowerBoundary, list[float]]] = {}
     for course in courses:
@@ -87,7 +87,7 @@ def check_meter_lag(view: RunView) -> CheckAnswer:
     """Whether each meter shows the load soon enough for the measured window."""
     window = view.load.measured_part.common
     answers = [_NO_IDLE]
-    for course in meter_courses(view):
+    for course in meter_series(view):
         lag_s = course.lag_s
         if lag_s is None or window is None:
             continue
@@ -107,12 +107,12 @@ def check_meter_lag(view: RunView) -> CheckAnswer:
 def check_idle_power(view: RunView) -> CheckAnswer:
     """Whether a machine took as much before the load as after it."""
     answers = [_NO_IDLE]
-    for course in meter_courses(view):
+    for course in meter_series(view):
         drift_w = idle_drift_w(course)
         if drift_w is None:
             continue
         lag_s = course.lag_s or 0.0
-        before, after = course.idle_before(lag_s), course.idle_after(lag_s)
+        before, after = course.idle_readings_before(lag_s), course.idle_readings_after(lag_s)
         evidence = _meter_evidence(course) | {
             "before_w": float(before.mean()),
             "after_w": float(after.mean()),
@@ -128,5 +128,5 @@ def check_idle_power(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-def _meter_evidence(course: MeterCourse) -> EvidenceValues:
+def _meter_evidence(course: MeterSeries) -> EvidenceValues:
     return {"host": course.host, "meter": course.meter, "boundary": course.boundary.value}

@@ -160,12 +160,12 @@ def check_totals_disagree(view: RunView) -> CheckAnswer:
     first = parts.direction < ServiceTime.READ
     np.add.at(binned, parts.host[first], view.record.bins.group_totals(parts)[first])
     return worst_answer(
-        _engine_total_answer(view, index, int(counted[index]), int(binned[index]))
+        _engine_totals_answer(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))
     )
 
 
-def _engine_total_answer(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
+def _engine_totals_answer(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     host = view.hosts[index]
     if host.error is not None:
         return lost_host_answer(host)
@@ -205,7 +205,7 @@ def check_versions_differ(view: RunView) -> CheckAnswer:
     # The rarest first: it is the one to be replaced.
     rarest = sorted(hosts, key=lambda version: (len(hosts[version]), version))
     who = ", ".join(
-        f"{version} on {_first_and_count_text(hosts[version])}"
+        f"{version} on {_first_name_and_count_text(hosts[version])}"
         for version in rarest[:VERSIONS_SHOWN]
     )
     return indicative_answer(
@@ -215,7 +215,7 @@ def check_versions_differ(view: RunView) -> CheckAnswer:
     )
 
 
-def _first_and_count_text(names: list[str]) -> str:
+def _first_name_and_count_text(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
@@ -306,7 +306,7 @@ def operation_count_text_and_evidence(
     }
 
 
-def compare_operation_counts(
+def operation_count_answer(
     claimed: int, counted: float, text: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""

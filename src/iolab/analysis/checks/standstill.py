@@ -106,8 +106,8 @@ def sum_standstills(view: RunView, index: int) -> StandstillSums | None:
     if not inside:
         return None
     lost = [
-        (standstill, _mean_stopped_threads(standstill) * overlap_ns)
-        for standstill, _, overlap_ns in inside
+        (standstill, _mean_stopped_thread_count(standstill) * step_overlap_ns)
+        for standstill, _, step_overlap_ns in inside
     ]
     share = min(sum(ns for _, ns in lost) / max(use.threads, 1) / (window.seconds * 1e9), 1.0)
     start_ns = window.start_ns if host.start_real_ns is None else host.start_real_ns
@@ -121,5 +121,5 @@ def sum_standstills(view: RunView, index: int) -> StandstillSums | None:
     )
 
 
-def _mean_stopped_threads(standstill: Standstill) -> float:
+def _mean_stopped_thread_count(standstill: Standstill) -> float:
     return standstill.thread_ns / max(standstill.to_real_ns - standstill.from_real_ns, 1)

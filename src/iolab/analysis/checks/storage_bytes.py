@@ -47,7 +47,7 @@ def check_storage_bytes(view: RunView) -> CheckAnswer:
     return worst_answer(_byte_balance_answers(view, balance))
 
 
-def can_compare_with_storage(view: RunView) -> bool:
+def can_compare_with_storage_nodes(view: RunView) -> bool:
     """Whether the storage nodes' disks can be held against the clients at all."""
     balance = storage_byte_balance(view.record, view.facts)
     return (

@@ -31,7 +31,7 @@ from iolab.core.stopping import SteadinessStatus
 from iolab.core.volume import REACHED_TOLERANCE, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
 from iolab.stats.steady_state import SECONDS_MIN, find_fall_to_plateau
-from iolab.study.forecast import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_for_run_length
+from iolab.study.forecast import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, best_level_for_run_length
 from iolab.text import list_text, percent_text
 from iolab.units import format_count
 
@@ -120,7 +120,7 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
     seconds, asked_s = float(view.load.seconds.min()), view.record.runtime_s
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
-    level = level_for_run_length(asked_s, seconds)
+    level = best_level_for_run_length(asked_s, seconds)
     if level is Level.INVALID:
         return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
     if level is Level.INDICATIVE:
@@ -190,7 +190,7 @@ def check_startup_transient(view: RunView) -> CheckAnswer:
         return not_applicable_answer(ENGINE_STOPPED)
     steady = view.steadiness_view
     if steady is None:
-        return _not_judged_answer(view)
+        return _unjudged_steadiness_answer(view)
     steadiness, evidence = steady.steadiness, _steadiness_evidence(steady)
     if steadiness.status is SteadinessStatus.TRANSIENT:
         return _not_steady_answer(view, steady, evidence)
@@ -292,7 +292,7 @@ def check_periodic_rate(view: RunView) -> CheckAnswer:
         return not_applicable_answer(ENGINE_STOPPED)
     steady = view.steadiness_view
     if steady is None:
-        return _not_judged_answer(view)
+        return _unjudged_steadiness_answer(view)
     steadiness = steady.steadiness
     evidence: EvidenceValues = {"period_s": steadiness.period_s, "cycles": steadiness.cycles}
     if steadiness.status is SteadinessStatus.CYCLE:
@@ -309,7 +309,7 @@ def check_wide_interval(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
     steady = view.steadiness_view
     if steady is None:
-        return _not_judged_answer(view)
+        return _unjudged_steadiness_answer(view)
     steadiness, rule = steady.steadiness, view.record.rule
     bounded = math.isfinite(steadiness.half_width)
     evidence: EvidenceValues = {
@@ -318,7 +318,7 @@ def check_wide_interval(view: RunView) -> CheckAnswer:
         "stalls": steady.episodes,
     }
     if not bounded:
-        return _missing_interval_answer(view, steady, evidence)
+        return _missing_confidence_interval_answer(view, steady, evidence)
     if rule is None:
         return valid_answer(
             f"The run's own mean is known to ±{percent_text(steadiness.half_width)}.", **evidence
@@ -332,7 +332,7 @@ def check_wide_interval(view: RunView) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def _missing_interval_answer(
+def _missing_confidence_interval_answer(
     view: RunView, steady: SteadinessView, evidence: EvidenceValues
 ) -> CheckAnswer:
     steadiness, rule = steady.steadiness, view.record.rule
@@ -343,7 +343,7 @@ def _missing_interval_answer(
     return indicative_answer(text, **evidence, precision=rule.precision)
 
 
-def _not_judged_answer(view: RunView) -> CheckAnswer:
+def _unjudged_steadiness_answer(view: RunView) -> CheckAnswer:
     if view.record.rule is None:
         return not_applicable_answer(TOO_SHORT, judged=False)
     return unchecked_answer("the run ended before its rule could look at it", judged=False)

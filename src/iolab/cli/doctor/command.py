@@ -13,7 +13,7 @@ from iolab.cli.doctor.findings import (
     Finding,
     FindingState,
     Readiness,
-    machine_findings,
+    inspect_local_machine,
     readiness,
 )
 from iolab.cli.options import (
@@ -24,9 +24,9 @@ from iolab.cli.options import (
     StoreEndpoint,
     StoreProfile,
     StoreRegion,
+    given_store_options,
     read_hosts,
     require_absolute,
-    store_keys,
     with_output_format,
 )
 from iolab.cli.output import print_document, print_message, print_renderables
@@ -69,7 +69,7 @@ def doctor(
     With --endpoint and --bucket it is an object store as these see it: one object is put, read and
     removed there.
     """
-    keys = store_keys(
+    keys = given_store_options(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
     if keys:
@@ -79,10 +79,10 @@ def doctor(
         findings = _check_this_machine(path or ".", cloud=cloud_metadata, output=output)
     else:
         findings = _check_fleet(hosts, path, cloud=cloud_metadata, output=output)
-    report_readiness_and_exit(findings, list_leftovers_command(path, hosts))
+    report_readiness_and_exit(findings, leftovers_command_line(path, hosts))
 
 
-def list_leftovers_command(path: str | None, hosts: str | None) -> str:
+def leftovers_command_line(path: str | None, hosts: str | None) -> str:
     """What shows what killed sessions left where this command has looked."""
     words = ["iolab", "clean"]
     for option, value in (("--path", path), ("--hosts", hosts)):
@@ -93,7 +93,7 @@ def list_leftovers_command(path: str | None, hosts: str | None) -> str:
 def _check_this_machine(path: str, *, cloud: bool, output: OutputFormat) -> Sequence[Finding]:
     import asyncio
 
-    findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
+    findings = asyncio.run(inspect_local_machine(str(Path(path).absolute()), cloud=cloud))
     _print_findings([("", item) for item in findings], output)
     return findings
 

@@ -75,7 +75,7 @@ def readiness(findings: Sequence[Finding]) -> Readiness:
     return Readiness.BUSY if is_busy else Readiness.FIT
 
 
-async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
+async def inspect_local_machine(path: str, *, cloud: bool) -> tuple[Finding, ...]:
     """Every finding about this machine and the directory `path`, with `cloud` its cloud's words."""
     from iolab.core.host import HostKind, HostSpec
     from iolab.hosts.connect import open_hosts
@@ -106,19 +106,19 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     sample = await host.request("snapshot", deadline_s=ANSWER_DEADLINE_S)
     findings = [
         Finding("agent", FindingState.OK, f"version {hello.version} at {binary}"),
-        *engine_findings(facts),
+        *program_findings(facts),
         *target_findings(facts, path),
     ]
     if facts.target is not None and facts.target.writable:
         asked = await host.request("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
-        findings += probe_findings(read_answer(host.name, TargetProbe, asked))
+        findings += target_probe_findings(read_answer(host.name, TargetProbe, asked))
     left = (
         await list_or_remove_host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
     )
     findings += leftover_and_rights_findings(hello, left)
-    findings += counter_findings(facts.target, sample.header)
+    findings += device_counter_findings(facts.target, sample.header)
     quiet = await watch_activity(host, facts)
-    return (*findings, *machine_limit_and_fault_findings(facts), other_load_finding(quiet))
+    return (*findings, *host_fact_findings(facts), other_load_finding(quiet))
 
 
 def other_load_finding(quiet: HostActivity) -> Finding:
@@ -142,7 +142,7 @@ def required_client_programs() -> tuple[HostProgram, ...]:
     )
 
 
-def engine_findings(facts: HostFacts) -> Iterator[Finding]:
+def program_findings(facts: HostFacts) -> Iterator[Finding]:
     """Whether each of these programs is there, and new enough."""
     for program in required_client_programs():
         wrong = program.fault_of_facts(facts) if program.fault_of_facts is not None else None
@@ -200,7 +200,7 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
         yield Finding("free space", FindingState.OK, room)
 
 
-def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
+def target_probe_findings(probe: TargetProbe) -> Iterator[Finding]:
     """Whether O_DIRECT works there, and whether the directory is free."""
     if probe.direct_error is None:
         align = probe.direct_align_bytes
@@ -224,7 +224,7 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
 
 def leftover_and_rights_findings(hello: Hello, leftovers: Leftovers | None) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
-    if leftovers is not None and leftovers.has_any_disturbing_runs:
+    if leftovers is not None and leftovers.has_any_but_agent_files:
         counts = (
             (len(leftovers.processes), "process"),
             (len(leftovers.folders), "scratch folder"),
@@ -252,7 +252,9 @@ def leftover_and_rights_findings(hello: Hello, leftovers: Leftovers | None) -> I
     yield Finding("processes", FindingState.NOTE, message, hint)
 
 
-def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
+def device_counter_findings(
+    target: TargetFacts | None, sample: Mapping[str, Any]
+) -> Iterator[Finding]:
     """Whether the device and its counters are there, against which claimed bytes are held."""
     if target is None:
         return
@@ -273,7 +275,7 @@ def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> I
         )
 
 
-def machine_limit_and_fault_findings(facts: HostFacts) -> Iterator[Finding]:
+def host_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     threads = counted_noun(cpu.threads, "thread")
@@ -283,19 +285,19 @@ def machine_limit_and_fault_findings(facts: HostFacts) -> Iterator[Finding]:
     yield Finding("machine", FindingState.OK, message)
     if facts.cloud is not None:
         yield Finding("cloud", FindingState.OK, facts.cloud.summary_text)
-    if cpu.core_limit is not None:
-        message = f"a load here may use {cpu.core_limit:.3g} of {cpu.threads} cores"
+    if cpu.usable_core_limit is not None:
+        message = f"a load here may use {cpu.usable_core_limit:.3g} of {cpu.threads} cores"
         hint = (
             "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
         )
         yield Finding("processors", FindingState.NOTE, message, hint)
-    yield from limit_findings(facts)
+    yield from cgroup_limit_findings(facts)
     yield from missing_fact_findings(facts)
 
 
-def limit_findings(facts: HostFacts) -> Iterator[Finding]:
+def cgroup_limit_findings(facts: HostFacts) -> Iterator[Finding]:
     """What control groups allow a load here of I/O and memory."""
-    for limit in facts.target_io_limits:
+    for limit in facts.target_cgroup_io_limits:
         hint = "A control group holds the load to this; results are of the limit, not the device."
         yield Finding("I/O limits", FindingState.NOTE, limit.text, hint)
     memory = facts.memory

@@ -12,14 +12,14 @@ from iolab.cli.doctor.findings import (
     OTHER_LOAD_TOPIC,
     Finding,
     FindingState,
-    engine_findings,
+    cgroup_limit_findings,
     leftover_and_rights_findings,
-    limit_findings,
     missing_fact_findings,
-    probe_findings,
+    program_findings,
     readiness,
     required_client_programs,
     target_findings,
+    target_probe_findings,
 )
 from iolab.core.host import (
     CloudFacts,
@@ -31,7 +31,7 @@ from iolab.core.host import (
 )
 from iolab.core.shared_storage import shared_pod_storage
 from iolab.errors import IolabError
-from iolab.hosts.barrier import Outcomes
+from iolab.hosts.barrier import HostOutcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.connect import open_hosts
 from iolab.record import Record
@@ -82,21 +82,23 @@ class FleetFinding(Record):
     finding: Finding
 
 
-def fleet_findings(inspected: Outcomes[InspectedHost]) -> tuple[FleetFinding, ...]:
+def fleet_findings(inspected: HostOutcomes[InspectedHost]) -> tuple[FleetFinding, ...]:
     """Everything to be told of the hosts together: faults first, then notes, then what is well."""
     hosts = tuple(inspected.results.values())
     findings = [
         *_unreachable_host_findings(inspected.errors),
-        *_findings_of_single_hosts(hosts),
+        *_single_host_findings(hosts),
         *_clock_findings(hosts),
-        *_shared_machine_findings(hosts),
+        *_same_machine_findings(hosts),
         *_pod_findings(hosts),
         *_other_load_findings(hosts),
     ]
     for role in Role:
         members = tuple(host for host in hosts if host.spec.role is role)
         if members:
-            findings += _findings_with_role(_role_comparison_findings(members, role), members, role)
+            findings += _label_findings_with_role(
+                _role_comparison_findings(members, role), members, role
+            )
     order = (FindingState.FAULT, FindingState.NOTE, FindingState.OK)
     return tuple(sorted(findings, key=lambda item: order.index(item.finding.state)))
 
@@ -121,7 +123,7 @@ def _unreachable_host_findings(failed: Mapping[str, IolabError]) -> Iterator[Fle
         yield FleetFinding((name,), Finding("reach", FindingState.FAULT, error.message, error.hint))
 
 
-def _findings_of_single_hosts(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+def _single_host_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """What is wrong with a host whatever the others are; the same on several is told once."""
     grouped: dict[Finding, list[str]] = {}
     for host in hosts:
@@ -142,7 +144,7 @@ def _findings_of_single_hosts(hosts: Sequence[InspectedHost]) -> Iterator[FleetF
 
 def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     if host.spec.role is Role.CLIENT:
-        yield from engine_findings(host.facts)
+        yield from program_findings(host.facts)
         if host.path is None:
             hint = "Give --path DIR, or a path in the inventory, to look at it too."
             yield Finding("directory", FindingState.NOTE, "no directory was named", hint)
@@ -150,8 +152,8 @@ def _host_findings(host: InspectedHost) -> Iterator[Finding]:
         yield from target_findings(host.facts, host.path)
     yield from leftover_and_rights_findings(host.hello, host.leftovers)
     if host.probe is not None:
-        yield from probe_findings(host.probe)
-    yield from limit_findings(host.facts)
+        yield from target_probe_findings(host.probe)
+    yield from cgroup_limit_findings(host.facts)
     yield from missing_fact_findings(host.facts)
 
 
@@ -179,7 +181,7 @@ def _clock_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
         yield FleetFinding(_host_names(hosts), Finding("clock", FindingState.OK, message))
 
 
-def _shared_machine_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
+def _same_machine_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     """Hosts that are one machine under several names, which share what they are measured by."""
     by_boot = _hosts_by_value((host.facts.kernel.boot_id, host) for host in hosts)
     for boot, same in by_boot.items():
@@ -199,7 +201,7 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     if not pods:
         return
     names = _host_names(host for _, host in pods)
-    places = _hosts_by_value((pod.place_text or UNKNOWN_TEXT, host) for pod, host in pods)
+    places = _hosts_by_value((pod.pod_place_text or UNKNOWN_TEXT, host) for pod, host in pods)
     message = _pod_values_text(places)
     yield FleetFinding(names, Finding("pods", FindingState.OK, message))
     volumes = _hosts_by_value((pod.volume_text or UNKNOWN_TEXT, host) for pod, host in pods)
@@ -371,7 +373,7 @@ def _equality_finding(name: str, values: Iterable[tuple[str, InspectedHost]], hi
     return Finding(name, FindingState.NOTE, f"differs: {_values_with_hosts_text(groups)}", hint)
 
 
-def _findings_with_role(
+def _label_findings_with_role(
     findings: Iterable[Finding], hosts: Sequence[InspectedHost], role: Role
 ) -> Iterator[FleetFinding]:
     """Clients are what one thinks of; findings about others say so."""
@@ -401,7 +403,7 @@ def _host_names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
 
 async def inspect_fleet(
     specs: tuple[HostSpec, ...], path: str | None, *, cloud: bool
-) -> Outcomes[InspectedHost]:
+) -> HostOutcomes[InspectedHost]:
     """Reach every host, ask and watch them all at once, and let go.
 
     `path` is absolute, for hosts that name none of their own; with `cloud` each asks its cloud's
@@ -413,7 +415,7 @@ async def inspect_fleet(
 
 
 def fleet_lines(
-    specs: tuple[HostSpec, ...], inspected: Outcomes[InspectedHost]
+    specs: tuple[HostSpec, ...], inspected: HostOutcomes[InspectedHost]
 ) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""
     headings = (
@@ -442,7 +444,7 @@ def fleet_lines(
 
 
 def fleet_document(
-    specs: tuple[HostSpec, ...], inspected: Outcomes[InspectedHost]
+    specs: tuple[HostSpec, ...], inspected: HostOutcomes[InspectedHost]
 ) -> dict[str, Any]:
     """The same for programs: times in ns, shares from 0 to 1, null where nothing is known.
 
@@ -505,9 +507,9 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "cloud": facts.cloud.summary_text if facts.cloud else None,
         "kernel": facts.kernel.release,
         "path": host.path,
-        "pod": facts.pod.place_text if facts.pod else None,
+        "pod": facts.pod.pod_place_text if facts.pod else None,
         "volume": facts.pod.volume_text if facts.pod else None,
-        "io_limits": [limit.text for limit in facts.target_io_limits],
+        "io_limits": [limit.text for limit in facts.target_cgroup_io_limits],
         "fs_type": target.fs_type if target else None,
         "mount_source": target.mount_source if target else None,
         "free_bytes": target.free_bytes if target else None,

@@ -31,18 +31,18 @@ from iolab.guests.kit.image import (
     PROGRAMS,
     REGULAR_FILE,
     CpioEntry,
-    FioPrograms,
+    FioWithLibraries,
     KernelCompression,
     cpio_archive,
     detect_compression,
     find_fio,
-    is_module,
+    is_kernel_module_file,
     kernel_payload,
     modules_in_load_order,
     supports_direct_boot,
     write_tools_image,
 )
-from iolab.guests.kit.image import unpack_content as unpacked_bytes
+from iolab.guests.kit.image import decompress_content as unpacked_bytes
 from iolab.hosts.host import Host
 from iolab.hosts.kit_cache import (
     DIGEST_SHOWN,
@@ -95,7 +95,7 @@ class NodeKitPaths(Record):
     tools: str
 
 
-class GuestKitBuilder(Record):
+class KitBuildEnvironment(Record):
     """Where and with what kits of guests are made; `agent` None for the packaged one."""
 
     cache: Path
@@ -105,25 +105,25 @@ class GuestKitBuilder(Record):
     machine: str = MACHINE
 
 
-def kit_builder_of_user() -> GuestKitBuilder:
+def default_kit_build_environment() -> KitBuildEnvironment:
     """The one of this user and this machine."""
     asked = dict(os.environ)
     cache = cache_folder(asked)
     programs = PathPrograms(asked)
-    return GuestKitBuilder(
+    return KitBuildEnvironment(
         cache, programs, AptKernelSource(programs, cache.parent / "apt"), machine=platform.machine()
     )
 
 
 async def build_guest_kit(
-    notify: Notify, *, package: str = "", builder: GuestKitBuilder | None = None
+    notify: Notify, *, package: str = "", builder: KitBuildEnvironment | None = None
 ) -> GuestKit:
     """The kit with the newest kernel that apt offers, or with that of the `package` file.
 
     Made if it is not in the user's cache yet; `notify` is told of what takes long. EngineError when
     it cannot be made, with what to install.
     """
-    used = builder or kit_builder_of_user()
+    used = builder or default_kit_build_environment()
     if used.machine != MACHINE:
         raise EngineError(
             f"Guests can be made on {MACHINE} alone, and this machine is {used.machine}.",
@@ -157,7 +157,7 @@ async def install_kit_on_node(
 
 
 async def _find_or_build_kit(
-    builder: GuestKitBuilder, package: KernelPackage, notify: Notify
+    builder: KitBuildEnvironment, package: KernelPackage, notify: Notify
 ) -> GuestKit:
     tools = await find_fio(builder.programs)
     digest = await asyncio.to_thread(_kit_digest, builder, package, tools)
@@ -174,7 +174,9 @@ async def _find_or_build_kit(
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 
 
-def _kit_digest(builder: GuestKitBuilder, package: KernelPackage, tools: FioPrograms) -> str:
+def _kit_digest(
+    builder: KitBuildEnvironment, package: KernelPackage, tools: FioWithLibraries
+) -> str:
     """Of everything that a kit is made of."""
     agent = builder.agent or agent_binary(builder.machine)
     files = [agent] if package.package_file is None else [agent, package.package_file]
@@ -184,7 +186,10 @@ def _kit_digest(builder: GuestKitBuilder, package: KernelPackage, tools: FioProg
 
 
 async def _build_kit(
-    builder: GuestKitBuilder, package: KernelPackage, tools: FioPrograms, build_folder: Path
+    builder: KitBuildEnvironment,
+    package: KernelPackage,
+    tools: FioWithLibraries,
+    build_folder: Path,
 ) -> Path:
     builder.programs.require_programs("dpkg-deb", "mke2fs")
     kit = build_folder / "kit"
@@ -193,7 +198,7 @@ async def _build_kit(
     tree = await unpack_kernel(builder.programs, packages, build_folder / "tree")
     try:
         await _write_kernel(builder.programs, tree, build_folder, kit / KERNEL)
-        modules = await _guest_modules(builder.programs, tree, build_folder)
+        modules = await _guest_kernel_modules(builder.programs, tree, build_folder)
     except ValueError as fault:
         raise EngineError(
             f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
@@ -211,7 +216,7 @@ async def _write_kernel(
 ) -> None:
     """ValueError when the image is none that QEMU starts directly."""
     packed = kernel_payload(await asyncio.to_thread(tree.image.read_bytes))
-    kernel = await _unpack_kernel(
+    kernel = await _decompress_kernel(
         programs, packed.compression, packed.content, build_folder / "payload"
     )
     if not supports_direct_boot(kernel):
@@ -219,11 +224,11 @@ async def _write_kernel(
     await asyncio.to_thread(target.write_bytes, kernel)
 
 
-async def _guest_modules(
+async def _guest_kernel_modules(
     programs: PathPrograms, tree: KernelTree, build_folder: Path
 ) -> Mapping[str, bytes]:
     """The modules that guests need, unpacked, in the order in which they are loaded."""
-    files = sorted(path for path in tree.modules.rglob("*.ko*") if is_module(path.name))
+    files = sorted(path for path in tree.modules.rglob("*.ko*") if is_kernel_module_file(path.name))
     listing = tree.modules / "modules.builtin"
     built_in = listing.read_text().splitlines() if listing.is_file() else []
     contents: dict[str, bytes] = {}
@@ -238,13 +243,13 @@ async def _guest_modules(
             packing = detect_compression(packed)
             if packing is None:
                 raise ValueError(f"{path.name} is no module") from None
-            contents[str(path)] = await _unpack_kernel(
+            contents[str(path)] = await _decompress_kernel(
                 programs, packing, packed, build_folder / path.name
             )
     raise ValueError(f"it has over {_MODULES_LIMIT} modules that depend on each other")
 
 
-async def _unpack_kernel(
+async def _decompress_kernel(
     programs: PathPrograms, packing: KernelCompression, content: bytes, build_folder: Path
 ) -> bytes:
     """ValueError when it is damaged; `build_folder` is a file to work with."""

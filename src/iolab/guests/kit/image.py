@@ -183,7 +183,7 @@ def detect_compression(content: bytes) -> KernelCompression | None:
     return next((p for magic, p in _MAGIC.items() if content.startswith(magic)), None)
 
 
-def unpack_content(compression: KernelCompression, content: bytes) -> bytes:
+def decompress_content(compression: KernelCompression, content: bytes) -> bytes:
     """Content unpacked by Python alone, whatever stands behind it left out.
 
     ValueError when it is damaged, or `compression` is one of PROGRAMS.
@@ -239,18 +239,18 @@ def _has_pvh_entry(notes: bytes) -> bool:
     return False
 
 
-def module_name(path: str) -> str:
+def kernel_module_name(path: str) -> str:
     """A module's name by its file: hyphens count as underscores, as they do for the kernel."""
     return _ENDINGS.sub("", PurePosixPath(path).name).replace("-", "_")
 
 
-def is_module(path: str) -> bool:
+def is_kernel_module_file(path: str) -> bool:
     """Whether a file is a module, packed or not."""
     match = _ENDINGS.search(PurePosixPath(path).name)
     return match is not None and match.end() == len(PurePosixPath(path).name)
 
 
-def module_dependencies(content: bytes) -> tuple[str, ...]:
+def kernel_module_dependencies(content: bytes) -> tuple[str, ...]:
     """The modules that one says it depends on, from its `.modinfo`; `content` is unpacked."""
     match = _DEPENDS.search(content)
     names = match[1].decode().split(",") if match else []
@@ -265,8 +265,8 @@ def modules_in_load_order(
     `paths` are all modules of the kernel, `built_in` the lines of its `modules.builtin`; `read`
     gives a module's unpacked content. ValueError when one that is needed is nowhere.
     """
-    path_by_module = {module_name(path): path for path in paths}
-    done = {module_name(path) for path in built_in if path.strip()}
+    path_by_module = {kernel_module_name(path): path for path in paths}
+    done = {kernel_module_name(path) for path in built_in if path.strip()}
     modules: dict[str, bytes] = {}
     for name in WANTED_MODULES:
         if name in path_by_module or name in done:
@@ -289,12 +289,12 @@ def _add_with_dependencies(
     if name not in path_by_module:
         raise ValueError(f"it has no {name}, which another module needs")
     content = read(path_by_module[name])
-    for needed in module_dependencies(content):
+    for needed in kernel_module_dependencies(content):
         _add_with_dependencies(needed, path_by_module, done, read, modules)
     modules[name] = content
 
 
-class FioPrograms(Record):
+class FioWithLibraries(Record):
     """A fio and every library that it loads, by their paths on this machine."""
 
     fio: Path
@@ -310,7 +310,7 @@ class FioPrograms(Record):
         return digest.hexdigest()
 
 
-async def find_fio(programs: PathPrograms) -> FioPrograms:
+async def find_fio(programs: PathPrograms) -> FioWithLibraries:
     """This machine's fio. EngineError when there is none, or none that a guest could run."""
     path = programs.program_path("fio").resolve()
     with path.open("rb") as content:
@@ -333,7 +333,7 @@ async def find_fio(programs: PathPrograms) -> FioPrograms:
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
     libraries = [Path(name) for name in parse_ldd_output(text)]
-    return FioPrograms(
+    return FioWithLibraries(
         path,
         version.output.decode("utf-8", "replace").strip(),
         _with_late_loaded_libraries(libraries),
@@ -347,7 +347,7 @@ def parse_ldd_output(text: str) -> tuple[str, ...]:
 
 
 async def write_tools_image(
-    programs: PathPrograms, tools: FioPrograms, image: Path, build_folder: Path
+    programs: PathPrograms, tools: FioWithLibraries, image: Path, build_folder: Path
 ) -> None:
     """Write the disk as an ext4 image, laid out in `build_folder` first.
 
@@ -378,7 +378,7 @@ def _with_late_loaded_libraries(libraries: list[Path]) -> tuple[Path, ...]:
     return (*libraries, *late)
 
 
-def _copy_tool_files_and_sum_bytes(tools: FioPrograms, root: Path) -> int:
+def _copy_tool_files_and_sum_bytes(tools: FioWithLibraries, root: Path) -> int:
     """Put everything where a guest looks for it; the bytes of whole blocks that it takes."""
     for folder in FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ class PodReference(Record):
     container: str
 
 
-def pod_of_command(command: Sequence[str]) -> PodReference | None:
+def pod_reference_of_command(command: Sequence[str]) -> PodReference | None:
     """The pod that a host's command enters, None for a command of another kind."""
     if not command or command[0].rpartition("/")[2] != "kubectl" or "exec" not in command:
         return None
@@ -65,7 +65,7 @@ async def read_pod_facts(pod: PodReference, path: str | None) -> PodFacts | None
     found = await _read_object_or_none(kubectl, "pod", pod.pod)
     if found is None:
         return None
-    claim_name = claim_at(found, pod.container, path)
+    claim_name = claim_name_at(found, pod.container, path)
     claim = await _read_object_or_none(kubectl, "persistentvolumeclaim", claim_name)
     volume_name = _excerpt_at(claim, "spec", "volumeName")
     volume = await _read_object_or_none(kubectl, "persistentvolume", volume_name)
@@ -98,7 +98,7 @@ def pod_facts(
         qos=_excerpt_at(pod, "status", "qosClass"),
         cpu_limit=str(limits.get("cpu") or ""),
         memory_limit=str(limits.get("memory") or ""),
-        claim=claim_at(pod, container, path),
+        claim=claim_name_at(pod, container, path),
         storage_class=_excerpt_at(claim, "spec", "storageClassName"),
         provisioner=_excerpt_at(storage_class, "provisioner"),
         parameters=tuple(
@@ -115,7 +115,7 @@ def pod_facts(
     )
 
 
-def claim_at(pod: Object, container: str, path: str | None) -> str:
+def claim_name_at(pod: Object, container: str, path: str | None) -> str:
     """The claim whose volume a path of the container is on, or that a device is; "" for none."""
     return _excerpt_at(_volume_at(pod, container, path), "persistentVolumeClaim", "claimName")
 

@@ -24,10 +24,10 @@ from iolab.hosts.kubernetes.objects import (
     MANAGER_NAME,
     SESSION_LABEL,
     Object,
-    fleet_text,
+    dry_run_objects,
+    fleet_identity_text,
     lease_object,
     owned_objects,
-    sample_objects,
 )
 from iolab.hosts.kubernetes.waiting import (
     PodSnapshot,
@@ -94,7 +94,7 @@ class FleetLease(Record):
     is_kept: bool
     pod_count: int
     claim_count: int
-    fleet_text: str
+    fleet_identity_text: str
 
     def __str__(self) -> str:
         pods = counted_noun(self.pod_count, "pod")
@@ -122,7 +122,7 @@ async def require_cluster_accepts(fleet: PodFleet) -> None:
     """Try all objects of the fleet on the cluster; HostError with every fault, nothing is made."""
     kubectl = kubectl_for_fleet(fleet)
     await kubectl.run("version", what="The cluster cannot be reached")
-    trials = [lease_object(fleet, holder_identity(), _utc_timestamp()), *sample_objects(fleet)]
+    trials = [lease_object(fleet, holder_identity(), _utc_timestamp()), *dry_run_objects(fleet)]
     classes = [item.storage_class for item in fleet.classes]
     found = await asyncio.gather(
         *(_storage_class_faults(kubectl, name) for name in classes),
@@ -147,8 +147,10 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
         if found.is_alive:
             message = f"The session {found} is alive."
             raise HostError(message, "Wait for its end, or choose another kubernetes.name.")
-        if found.is_kept and found.fleet_text == fleet_text(fleet):
-            await _patch_lease(fleet, _holder_patch(holder_identity(), LEASE_DURATION_S, kept=None))
+        if found.is_kept and found.fleet_identity_text == fleet_identity_text(fleet):
+            await _patch_lease(
+                fleet, _lease_holder_patch(holder_identity(), LEASE_DURATION_S, kept=None)
+            )
             return None
         if found.is_kept:
             message = f"The pods that were kept as {found.name} are not those of this study."
@@ -201,13 +203,13 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
 async def renew_lease(fleet: PodFleet, *, keep: bool = False) -> None:
     """Say that the session lives, or with `keep` that its pods stay without it."""
     if keep:
-        await _patch_lease(fleet, _holder_patch("", 1, kept="true"))
+        await _patch_lease(fleet, _lease_holder_patch("", 1, kept="true"))
         return
     with suppress(KubectlError):
         await _patch_lease(fleet, {"spec": {"renewTime": _utc_timestamp()}})
 
 
-def _holder_patch(holder: str, seconds: int, *, kept: str | None) -> Object:
+def _lease_holder_patch(holder: str, seconds: int, *, kept: str | None) -> Object:
     return {
         "metadata": {"labels": {KEPT_LABEL: kept}},
         "spec": {

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from iolab.core.kubernetes import CONTAINER, ClassPods, PodFleet, VolumeAccess, VolumeMode
+from iolab.core.kubernetes import CONTAINER, PodFleet, StorageClassPods, VolumeAccess, VolumeMode
 
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 SESSION_LABEL: Final = "iolab-session"
@@ -38,7 +38,7 @@ FLEET_ANNOTATION: Final = "iolab-fleet"
 Object = dict[str, Any]
 
 
-def fleet_text(fleet: PodFleet) -> str:
+def fleet_identity_text(fleet: PodFleet) -> str:
     """What makes the pods of a fleet; not how long they are waited for, if they stay, prices."""
     return encode(replace(fleet, keep=False, wait_s=0.0, prices=())).decode()
 
@@ -51,7 +51,7 @@ def lease_object(fleet: PodFleet, holder: str, now: str) -> Object:
         "metadata": {
             "name": fleet.name,
             "labels": _object_labels(fleet),
-            "annotations": {FLEET_ANNOTATION: fleet_text(fleet)},
+            "annotations": {FLEET_ANNOTATION: fleet_identity_text(fleet)},
         },
         "spec": {
             "holderIdentity": holder,
@@ -78,7 +78,7 @@ def owned_objects(fleet: PodFleet, owner_uid: str) -> list[Object]:
     return made
 
 
-def sample_objects(fleet: PodFleet) -> Iterator[Object]:
+def dry_run_objects(fleet: PodFleet) -> Iterator[Object]:
     """What the cluster would make of the fleet's objects, to try whether it takes them."""
     for item in fleet.classes:
         yield claim_object(fleet, item)
@@ -97,7 +97,7 @@ def sample_objects(fleet: PodFleet) -> Iterator[Object]:
         yield stateful_set_object(fleet, item)
 
 
-def claim_object(fleet: PodFleet, item: ClassPods) -> Object:
+def claim_object(fleet: PodFleet, item: StorageClassPods) -> Object:
     """A claim for a volume of the class."""
     return {
         "apiVersion": "v1",
@@ -107,7 +107,7 @@ def claim_object(fleet: PodFleet, item: ClassPods) -> Object:
     }
 
 
-def stateful_set_object(fleet: PodFleet, item: ClassPods) -> Object:
+def stateful_set_object(fleet: PodFleet, item: StorageClassPods) -> Object:
     """The pods of a class: one that is lost is made again, on the same volume."""
     shared = fleet.access is VolumeAccess.RWX
     name = fleet.object_name(item.group)
@@ -144,7 +144,7 @@ def stateful_set_object(fleet: PodFleet, item: ClassPods) -> Object:
     }
 
 
-def _object_labels(fleet: PodFleet, item: ClassPods | None = None) -> dict[str, str]:
+def _object_labels(fleet: PodFleet, item: StorageClassPods | None = None) -> dict[str, str]:
     labels = {MANAGED_BY_LABEL: MANAGER_NAME, SESSION_LABEL: fleet.name}
     return labels if item is None else {**labels, CLASS_LABEL: item.group}
 
@@ -153,7 +153,7 @@ def _with_owner_reference(made: Object, owner: dict[str, str]) -> Object:
     return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
 
-def _claim_spec(fleet: PodFleet, item: ClassPods) -> Object:
+def _claim_spec(fleet: PodFleet, item: StorageClassPods) -> Object:
     return {
         "accessModes": [fleet.access.mode],
         "volumeMode": "Block" if fleet.volume_mode is VolumeMode.BLOCK else "Filesystem",
@@ -166,14 +166,14 @@ def _temporary_volume() -> Object:
     return {"name": "tmp", "emptyDir": {}}
 
 
-def _claim_volume(fleet: PodFleet, item: ClassPods) -> Object:
+def _claim_volume(fleet: PodFleet, item: StorageClassPods) -> Object:
     return {
         "name": "data",
         "persistentVolumeClaim": {"claimName": fleet.object_name(item.group)},
     }
 
 
-def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
+def _pod_spec(fleet: PodFleet, item: StorageClassPods) -> Object:
     """Fit for restricted Pod Security; a block device is opened by root alone."""
     is_block = fleet.volume_mode is VolumeMode.BLOCK
     target = (
@@ -203,7 +203,7 @@ def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
                 "image": fleet.image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["sleep", "infinity"],
-                "resources": _resources(fleet),
+                "resources": _resource_requirements(fleet),
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "readOnlyRootFilesystem": True,
@@ -224,7 +224,7 @@ def _pod_spec(fleet: PodFleet, item: ClassPods) -> Object:
     return spec
 
 
-def _resources(fleet: PodFleet) -> Object:
+def _resource_requirements(fleet: PodFleet) -> Object:
     """Requests as limits where the study sets them: then the pod is guaranteed what it has."""
     written = {"cpu": fleet.cpu, "memory": fleet.memory}
     limits = {key: value for key, value in written.items() if value}

@@ -76,7 +76,7 @@ def pod_snapshot(
             pods[name] = item
         elif kind == "PersistentVolumeClaim":
             claims[name] = item
-    messages = _messages_by_object(events)
+    messages = _event_messages_by_object(events)
     ready: list[str] = []
     reasons: list[WaitReason] = []
     for name in names:
@@ -84,7 +84,7 @@ def pod_snapshot(
         if pod is not None and is_ready(pod):
             ready.append(name)
             continue
-        reasons += _pod_reasons(name, pod, claims, messages)
+        reasons += _pod_wait_reasons(name, pod, claims, messages)
     return PodSnapshot(tuple(ready), tuple(dict.fromkeys(reasons)))
 
 
@@ -112,7 +112,7 @@ def subjects_by_message(reasons: Iterable[WaitReason]) -> dict[str, list[str]]:
     return grouped
 
 
-def _pod_reasons(
+def _pod_wait_reasons(
     name: str,
     pod: Mapping[str, Any] | None,
     claims: Mapping[str, Mapping[str, Any]],
@@ -125,13 +125,13 @@ def _pod_reasons(
         is_final = bool(refused) and "forbidden" in message
         yield WaitReason(name, message, is_final)
         return
-    waiting = list(_container_reasons(name, pod))
+    waiting = list(_container_wait_reasons(name, pod))
     yield from waiting
     if text_at(pod, "status", "phase") == "Failed":
         why = text_at(pod, "status", "message") or text_at(pod, "status", "reason") or "it ended"
         yield WaitReason(name, f"the pod failed: {excerpt(why)}")
         return
-    unbound = list(_claim_reasons(pod, claims, messages))
+    unbound = list(_claim_wait_reasons(pod, claims, messages))
     yield from unbound
     scheduled = _condition_of_pod(pod, "PodScheduled")
     if scheduled.get("status") == "False":
@@ -145,7 +145,7 @@ def _pod_reasons(
         yield WaitReason(name, events[-1] if events else "the container is starting")
 
 
-def _container_reasons(name: str, pod: Mapping[str, Any]) -> Iterator[WaitReason]:
+def _container_wait_reasons(name: str, pod: Mapping[str, Any]) -> Iterator[WaitReason]:
     for status in list_at(pod, "status", "containerStatuses"):
         reason = text_at(status, "state", "waiting", "reason")
         if reason and reason not in ("ContainerCreating", "PodInitializing"):
@@ -154,7 +154,7 @@ def _container_reasons(name: str, pod: Mapping[str, Any]) -> Iterator[WaitReason
             yield WaitReason(name, text.rstrip("."), reason in FINAL_REASONS)
 
 
-def _claim_reasons(
+def _claim_wait_reasons(
     pod: Mapping[str, Any],
     claims: Mapping[str, Mapping[str, Any]],
     messages: Mapping[tuple[str, str], tuple[str, ...]],
@@ -169,7 +169,7 @@ def _claim_reasons(
             yield WaitReason(f"claim {claim}", events[-1])
 
 
-def _messages_by_object(
+def _event_messages_by_object(
     events: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str, str], tuple[str, ...]]:
     """What events say of each object, the latest last."""

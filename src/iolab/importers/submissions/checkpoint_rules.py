@@ -23,7 +23,7 @@ from iolab.importers.submissions.shared_rules import (
     QUESTIONS,
     SUPPORTS,
     counter_evidence,
-    named_places,
+    first_name_and_file_count,
     override_evidence,
 )
 from iolab.importers.submissions.training_rules import host_memory_bytes
@@ -63,12 +63,14 @@ def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     for folder in row.folders:
         for way in WAYS:
             if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
-                yield from _way_evidence(row, folder, way)
+                yield from _direction_evidence(row, folder, way)
         yield from override_evidence(row, folder)
-    yield from _gap_evidence(row)
+    yield from _save_load_gap_evidence(row)
 
 
-def _way_evidence(row: SubmittedRow, folder: ResultFolder, way: str) -> Iterator[FileEvidence]:
+def _direction_evidence(
+    row: SubmittedRow, folder: ResultFolder, way: str
+) -> Iterator[FileEvidence]:
     times = {rank: checkpoint_times(document, way) for rank, document in folder.epochs.items()}
     times = {rank: each for rank, each in times.items() if each}
     yield from _slowest_rank_evidence(row, folder, way, times)
@@ -131,13 +133,13 @@ def _slowest_rank_evidence(
         return
     slowest = fmean(max(each[name].seconds for each in times.values()) for name in names)
     files = [folder.epoch_files[rank] for rank in times]
-    place = (named_places(folder, files)[0], f"{way}_ckpt*.duration")
+    place = (first_name_and_file_count(folder, files)[0], f"{way}_ckpt*.duration")
     if slowest > published * SLOWER and len(times) > 1:
         yield row.evidence(
             "slowest-rank",
             CONTRADICTS,
             f"{way}: the slowest of {len(times)} ranks took {slowest:.1f} s, {published:.1f} s are "
-            f"published{_rate_text(size, slowest)}.",
+            f"published{_rate_suffix_text(size, slowest)}.",
             folder,
             place,
         )
@@ -148,7 +150,7 @@ def _slowest_rank_evidence(
         yield from _start_spacing_evidence(row, folder, way, times[min(times)])
 
 
-def _rate_text(size_gib: float | None, seconds: float) -> str:
+def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
     return f": {format_rate_bytes(size_gib * GIB / seconds)}" if size_gib and seconds else ""
 
 
@@ -179,7 +181,7 @@ def _start_spacing_evidence(
     else:
         message = (
             f"{text}; the starts leave the slowest rank up to {bound:.1f} s"
-            f"{_rate_text(size, bound)}."
+            f"{_rate_suffix_text(size, bound)}."
         )
         yield row.evidence("slowest-rank", QUESTIONS, message, folder, place)
 
@@ -260,10 +262,10 @@ def _memory_evidence(
         yield row.evidence("memory", QUESTIONS, message, folder, place)
 
 
-def _gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def _save_load_gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """The time between the command that saves and the one that loads."""
     spans = {
-        way: (folder, folder.moments)
+        way: (folder, folder.start_and_end_times)
         for folder in row.folders
         for way in WAYS
         if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second")
@@ -275,7 +277,7 @@ def _gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     if saved is None or loaded is None:
         return
     began, place = loaded[0], ("summary.json", "start")
-    command = folder.command_began
+    command = folder.command_start_time
     if command is not None and saved[1] <= command <= began:
         # The summary begins when all ranks have started, which takes up to a minute.
         began = command

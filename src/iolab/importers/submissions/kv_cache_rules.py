@@ -15,7 +15,7 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
-    override_sentences,
+    differing_override_evidence,
 )
 from iolab.record import Record
 from iolab.text import counted_noun
@@ -60,7 +60,7 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         if name.isdigit():
             own = {place: each for place, each in results.items() if place[0] == int(name)}
             yield from _rank_evidence(row, folder, name, own)
-            yield from _sum_evidence(row, folder, name, own)
+            yield from _rank_sum_evidence(row, folder, name, own)
             yield from _window_evidence(row, folder, name, own)
             yield from _sync_evidence(row, folder, name, own)
     yield from _override_evidence(row, folder)
@@ -109,7 +109,7 @@ def _rank_evidence(
         )
 
 
-def _sum_evidence(
+def _rank_sum_evidence(
     row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
 ) -> Iterator[FileEvidence]:
     """The published rate beside the mean over trials of the ranks' sums."""
@@ -188,11 +188,11 @@ def _override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[File
         if stored is not None and used and used != [stored]:
             values = ", ".join(f"{value:g}" for value in used)
             differing.append(f"{name} = {values} (stored: {stored:g})")
-    yield from override_sentences(row, folder, differing)
-    yield from _window_difference(row, folder)
+    yield from differing_override_evidence(row, folder, differing)
+    yield from _unknown_window_evidence(row, folder)
 
 
-def _window_difference(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _unknown_window_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Nothing of the window is known where neither a rank's file nor a command tells it."""
     if not folder.rank_result_files and not folder.commands:
         message = "Neither ranks' files nor commands are in the tree: the window is not known."

@@ -164,13 +164,13 @@ class ResultFolder(Record, dict=True):
         return None
 
     @property
-    def moments(self) -> tuple[datetime, datetime] | None:
+    def start_and_end_times(self) -> tuple[datetime, datetime] | None:
         """When it began and ended, by its summary."""
         first, last = moment(self.summary.get("start")), moment(self.summary.get("end"))
         return None if first is None or last is None else (first, last)
 
     @property
-    def command_began(self) -> datetime | None:
+    def command_start_time(self) -> datetime | None:
         """When its command began, by its folder's name; None where that is no moment."""
         try:
             return datetime.strptime(self.path.name, "%Y%m%d_%H%M%S")  # noqa: DTZ007 - no zone
@@ -251,7 +251,7 @@ def find_result_folders(root: Path, *, entries_max: int = ENTRIES_MAX) -> list[R
             entry_count += _add_files_below(folder, folders, files)
             label = folder.relative_to(root).as_posix()
             result = ResultFolder(folder, excerpt(label, 4 * _NAME_CHARACTERS), files, reader, [])
-            if benchmark_of(result):
+            if benchmark_name_of_result(result):
                 found.append(result)
         elif depth < limits.NESTED_MAX:
             waiting += [
@@ -266,7 +266,7 @@ def find_result_folders(root: Path, *, entries_max: int = ENTRIES_MAX) -> list[R
     return sorted(found, key=lambda result: result.label)
 
 
-def benchmark_of(result: ResultFolder) -> str:
+def benchmark_name_of_result(result: ResultFolder) -> str:
     """`training`, `checkpointing` or `kv_cache`, by the keys of its summary; empty for others."""
     metric = result.summary.get("metric")
     if isinstance(metric, dict):

@@ -70,7 +70,7 @@ class SubmittedRow(Record, dict=True):
         return " / ".join(part for part in parts if part)
 
     @cached_property
-    def counted_folders(self) -> Sequence[ResultFolder]:
+    def scored_folders(self) -> Sequence[ResultFolder]:
         """The runs that its figure is the mean of: the first of six is a warm-up."""
         if self.benchmark is Benchmark.TRAINING and len(self.folders) == WARM_UP_RUNS:
             return sorted(self.folders, key=lambda each: str(each.summary.get("start", "")))[1:]
@@ -81,7 +81,7 @@ class SubmittedRow(Record, dict=True):
         """What it claims."""
         match self.benchmark:
             case Benchmark.TRAINING:
-                return list(_training_rates(self.counted_folders))
+                return list(_training_rates(self.scored_folders))
             case Benchmark.CHECKPOINTING:
                 return list(_checkpoint_rates(self.folders))
             case Benchmark.KV_CACHE:
@@ -150,9 +150,9 @@ def _training_rates(folders: Sequence[ResultFolder]) -> Iterator[PublishedRate]:
         if all(each is not None for each in use):
             text += f", AU {fmean(each for each in use if each is not None):.1f} %"
         seconds = sum(
-            (moments[1] - moments[0]).total_seconds()
+            (start_and_end_times[1] - start_and_end_times[0]).total_seconds()
             for each in folders
-            if (moments := each.moments)
+            if (start_and_end_times := each.start_and_end_times)
         )
         yield PublishedRate("read", bytes_per_s, seconds or None, key, text)
 

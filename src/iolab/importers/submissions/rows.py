@@ -24,7 +24,7 @@ from iolab.importers.submissions.kv_cache_rules import kv_cache_evidence
 from iolab.importers.submissions.result_folder import (
     SUMMARY,
     ResultFolder,
-    benchmark_of,
+    benchmark_name_of_result,
     find_result_folders,
     number_at,
 )
@@ -39,7 +39,7 @@ from iolab.importers.submissions.shared_rules import (
     code_image_evidence,
     line_rate_evidence,
     preload_evidence,
-    pruned_evidence,
+    pruned_file_evidence,
 )
 from iolab.importers.submissions.training_rules import training_evidence
 from iolab.record import Record
@@ -87,7 +87,7 @@ def read_submission_tree(root: Path) -> list[JudgedRow] | None:
     if not folders:
         return None
     # The documents of one row are let go before the next one's are read.
-    return [_judged_row(row) for row in _rows(root, folders)]
+    return [_judged_row(row) for row in _submitted_rows(root, folders)]
 
 
 def status_summary(rows: Sequence[JudgedRow]) -> str:
@@ -102,13 +102,13 @@ def submission_text(rows: Sequence[JudgedRow]) -> str:
     lines: list[str] = []
     for row in rows:
         lines += [row.name, f"  {row.figure}", f"  {row.status.value}"]
-        shown = _shown_evidence(row)
+        shown = _deciding_evidence(row)
         for each in shown:
             lines += [f"    {each.rule}: {each.message}", f"      {_place_text(each)}"]
     return "\n".join([*lines, status_summary(rows), ""])
 
 
-def _shown_evidence(row: JudgedRow) -> list[FileEvidence]:
+def _deciding_evidence(row: JudgedRow) -> list[FileEvidence]:
     """What decides a row: contradictions, else what leaves it open, else what supports it."""
     wanted = {
         RowStatus.CONTRADICTED: EvidenceKind.CONTRADICTS,
@@ -122,10 +122,10 @@ def _place_text(evidence: FileEvidence) -> str:
     return f"{evidence.file}: {evidence.key}" if evidence.key else evidence.file
 
 
-def _rows(root: Path, folders: Sequence[ResultFolder]) -> Iterator[SubmittedRow]:
+def _submitted_rows(root: Path, folders: Sequence[ResultFolder]) -> Iterator[SubmittedRow]:
     groups: dict[tuple[Path, str], list[ResultFolder]] = {}
     for folder in folders:
-        benchmark = benchmark_of(folder)
+        benchmark = benchmark_name_of_result(folder)
         own = folder.path if benchmark == Benchmark.KV_CACHE else _row_folder(folder.path)
         accelerators = number_at(folder.summary, "num_accelerators") or 0
         groups.setdefault((own, f"{benchmark} {accelerators:g}"), []).append(folder)
@@ -134,7 +134,7 @@ def _rows(root: Path, folders: Sequence[ResultFolder]) -> Iterator[SubmittedRow]
             name = excerpt(root.name, NAME_CHARACTERS)
             message = f"'{name}' has more than {ROWS_MAX} results."
             raise ForeignFileError(message, "Name the folder of one organization.")
-        yield _row(root, own, Benchmark(kind.split(" ")[0]), group)
+        yield _submitted_row(root, own, Benchmark(kind.split(" ")[0]), group)
 
 
 def _row_folder(path: Path) -> Path:
@@ -147,7 +147,7 @@ def _row_folder(path: Path) -> Path:
     return path.parent
 
 
-def _row(
+def _submitted_row(
     root: Path, own: Path, benchmark: Benchmark, folders: Sequence[ResultFolder]
 ) -> SubmittedRow:
     """Whose it is, by the folders above it."""
@@ -169,7 +169,7 @@ def _row(
 def _judged_row(row: SubmittedRow) -> JudgedRow:
     evidence = list(_row_evidence(row))
     evidence.sort(key=lambda each: _WORST_FIRST.index(each.kind))
-    kept = tuple(_merge_alike(evidence))[:EVIDENCE_KEPT_MAX]
+    kept = tuple(_merge_equal_evidence(evidence))[:EVIDENCE_KEPT_MAX]
     runs = tuple(_foreign_runs(row, kept))
     return JudgedRow(
         row.name,
@@ -192,10 +192,10 @@ def _row_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield from preload_evidence(row)
     yield from code_image_evidence(row)
     # The last one: it tells what the others could not read.
-    yield from pruned_evidence(row)
+    yield from pruned_file_evidence(row)
 
 
-def _merge_alike(evidence: Sequence[FileEvidence]) -> Iterator[FileEvidence]:
+def _merge_equal_evidence(evidence: Sequence[FileEvidence]) -> Iterator[FileEvidence]:
     """What several runs say of one rule and key is said of the first, with how many there are."""
     groups: dict[tuple[str, EvidenceKind, str], list[FileEvidence]] = {}
     for each in evidence:
@@ -212,7 +212,7 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
     options: dict[int | None, list[PublishedRate]] = {}
     for rate in row.rates:
         options.setdefault(rate.option, []).append(rate)
-    moments = folder.moments
+    start_and_end_times = folder.start_and_end_times
     for option, rates in options.items():
         file = ForeignFile(folder.path / SUMMARY, was_named_by_user=False)
         figures = {
@@ -237,7 +237,9 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
             files=tuple(each.file_label(SUMMARY) for each in row.folders)[:EVIDENCE_KEPT_MAX],
             evidence=evidence,
         )
-        ended = moments[1].replace(tzinfo=UTC).timestamp() if moments else None
+        ended = (
+            start_and_end_times[1].replace(tzinfo=UTC).timestamp() if start_and_end_times else None
+        )
         yield (
             (file,),
             ForeignRun(

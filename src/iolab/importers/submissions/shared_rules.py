@@ -43,7 +43,7 @@ def counter_evidence(
     row: SubmittedRow, folder: ResultFolder, claimed_bytes: float | None, operation: str
 ) -> Iterator[FileEvidence]:
     """Bytes that interfaces and disks of the hosts counted, beside those that were claimed."""
-    counted = host_counter_bytes(folder.metadata, operation)
+    counted = counter_source_and_bytes(folder.metadata, operation)
     if not claimed_bytes or counted is None:
         return
     source, count = counted
@@ -67,7 +67,9 @@ def counter_evidence(
         )
 
 
-def host_counter_bytes(metadata: Mapping[str, Any], operation: str) -> tuple[str, float] | None:
+def counter_source_and_bytes(
+    metadata: Mapping[str, Any], operation: str
+) -> tuple[str, float] | None:
     """What network interfaces or disks counted from start to end, whichever is more."""
     pair = next((each for each in metadata.values() if _is_snapshot_pair(each)), None)
     if pair is None:
@@ -215,7 +217,7 @@ def _preload_finding(
             return row.evidence("preload", QUESTIONS, message, folder, place)
 
 
-def pruned_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Files whose content was taken out, and files that cannot be read."""
     for folder in row.folders:
         pruned = folder.pruned_files
@@ -264,10 +266,10 @@ def override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileE
             stored = stored.get(key) if isinstance(stored, dict) else None
         if stored is not None and not _is_same_value(value, stored):
             differing.append(f"{path} = {excerpt(value, 40)} (stored: {excerpt(str(stored), 40)})")
-    yield from override_sentences(row, folder, differing)
+    yield from differing_override_evidence(row, folder, differing)
 
 
-def override_sentences(
+def differing_override_evidence(
     row: SubmittedRow, folder: ResultFolder, differing: Sequence[str]
 ) -> Iterator[FileEvidence]:
     """A sentence of them all."""
@@ -289,6 +291,6 @@ def _is_same_value(text: str, stored: object) -> bool:
     return number is not None and number == as_number(stored)
 
 
-def named_places(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:
+def first_name_and_file_count(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:
     """The place of several files: the first one's name and how many there are."""
     return (names[0] if names else folder.configuration_name, counted_noun(len(names), "file"))

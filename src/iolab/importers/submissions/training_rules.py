@@ -51,11 +51,11 @@ LATER_EPOCHS_FASTER: Final = 1.10
 
 def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each run that counts, and of all of them together."""
-    for folder in row.counted_folders:
+    for folder in row.scored_folders:
         yield from _unit_evidence(row, folder)
         yield from _epoch_time_evidence(row, folder)
         yield from _utilization_evidence(row, folder)
-        counted = list(counter_evidence(row, folder, _bytes_read(folder), "read"))
+        counted = list(counter_evidence(row, folder, _nominal_read_bytes(folder), "read"))
         yield from counted
         are_reads_counted = any(each.kind is SUPPORTS for each in counted)
         yield from _memory_evidence(row, folder, are_reads_counted=are_reads_counted)
@@ -75,7 +75,7 @@ def samples_per_epoch(folder: ResultFolder) -> float | None:
     return files * per_file if files and per_file else None
 
 
-def _bytes_read(folder: ResultFolder) -> float | None:
+def _nominal_read_bytes(folder: ResultFolder) -> float | None:
     size, samples = sample_bytes(folder), samples_per_epoch(folder)
     epochs = number_at(folder.summary, "epochs")
     return size * samples * epochs if size and samples and epochs else None
@@ -113,7 +113,9 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
     if not samples or not published or not folder.epochs:
         return
     rank = min(folder.epochs)
-    seconds = [time for epoch in _epochs(folder.epochs[rank]) for time in _block_seconds(epoch)]
+    seconds = [
+        time for epoch in _epochs(folder.epochs[rank]) for time in _training_block_seconds(epoch)
+    ]
     if not seconds:
         return
     rate = fmean(samples / each for each in seconds)
@@ -139,7 +141,7 @@ def _epochs(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def _block_seconds(epoch: dict[str, Any]) -> list[float]:
+def _training_block_seconds(epoch: dict[str, Any]) -> list[float]:
     """The time of the epoch's training block, of which there is one."""
     blocks = [value for key, value in epoch.items() if key.startswith("block")]
     if len(blocks) != 1 or not isinstance(blocks[0], dict):
@@ -234,7 +236,7 @@ def host_memory_bytes(folder: ResultFolder) -> float | None:
 def _first_epoch_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Epochs that are faster than the first in all runs: data stayed in a cache."""
     key = "train_throughput_samples_per_second"
-    rates = [numbers_at(each.summary, "metric", key) for each in row.counted_folders]
+    rates = [numbers_at(each.summary, "metric", key) for each in row.scored_folders]
     rates = [each for each in rates if len(each) > 1 and each[0] > 0]
     if not rates:
         return
@@ -245,6 +247,6 @@ def _first_epoch_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
             QUESTIONS,
             f"Epochs after the first are {percent_text(later / first - 1)} faster: {first:,.1f}, "
             f"then {later:,.1f} samples/s, the mean of {counted_noun(len(rates), 'run')}.",
-            row.counted_folders[0],
+            row.scored_folders[0],
             ("summary.json", f"metric.{key}"),
         )

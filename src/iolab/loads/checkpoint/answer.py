@@ -33,7 +33,7 @@ def lost_time_share(save_s: float, restore_s: float, failure_interval_s: float) 
 
 def checkpoints_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     """Each checkpoint that was measured without being invalid; empty where none was."""
-    return " ".join(_point_sentence(study, point) for point in _usable_points(study, points))
+    return " ".join(_point_sentence(study, point) for point in _points_with_save(study, points))
 
 
 def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | None:
@@ -46,7 +46,7 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
             format_duration_s(best_interval_s(save_s, failures_s)),
             percent_text(lost_time_share(save_s, restore_s, failures_s)),
         )
-        for point in _usable_points(study, points)
+        for point in _points_with_save(study, points)
         if _checkpoint_job(study, point).shrink == 1
         and (times := _save_and_restore_seconds(point)) is not None
         for save_s, restore_s in [times]
@@ -58,7 +58,7 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
     return Table("What checkpoints and failures cost", heads, rows) if rows else None
 
 
-def _usable_points(study: Study, points: Sequence[PointSummary]) -> Iterator[PointSummary]:
+def _points_with_save(study: Study, points: Sequence[PointSummary]) -> Iterator[PointSummary]:
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, CheckpointJob)
         if is_own and point.level is not Level.INVALID and point.metric_value(SAVE.key):
@@ -90,15 +90,15 @@ def _point_sentence(study: Study, point: PointSummary) -> str:
     durably = " durably" if job.durable is not SaveDurability.NONE else ""
     text = (
         f"Saves a {job.shape.title} checkpoint ({', '.join(facts)}){durably} in "
-        f"{_with_interval(point.metrics[SAVE.key])}"
+        f"{_value_with_interval_text(point.metrics[SAVE.key])}"
     )
     restore = point.metrics.get(RESTORE.key)
     if restore is not None and restore.value is not None:
         by = ""
         if job.restore_ranks != job.ranks:
             by = f" by {counted_noun(job.restore_ranks, 'rank')}"
-        cold = " cold" if all(map(_was_cold, point.results)) else ""
-        text += f", restores it{cold}{by} in {_with_interval(restore)}"
+        cold = " cold" if all(map(_was_restored_cold, point.results)) else ""
+        text += f", restores it{cold}{by} in {_value_with_interval_text(restore)}"
     times = _save_and_restore_seconds(point)
     if times is not None and job.shrink == 1:
         failures_s = FAILURE_INTERVALS_S[0]
@@ -112,14 +112,14 @@ def _point_sentence(study: Study, point: PointSummary) -> str:
     return f"{text}{doubt}."
 
 
-def _was_cold(result: Result) -> bool:
+def _was_restored_cold(result: Result) -> bool:
     return any(
         check.code == "restored-from-memory" and check.level is Level.VALID
         for check in result.verdict.checks
     )
 
 
-def _with_interval(metric: Metric) -> str:
+def _value_with_interval_text(metric: Metric) -> str:
     text = metric_value_text(metric)
     ends = metric.displayable_interval
     if text == DASH or ends is None:

@@ -56,7 +56,7 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: Token) -> Fi
     return Figure(
         subject=subject,
         title="When each rank ended",
-        finding=" ".join(_slowest_text(times, hosts) for times in phases),
+        finding=" ".join(_slowest_rank_sentence(times, hosts) for times in phases),
         note="From the common start to a rank's last flush, close or rename. Line: the median.",
         plots=plots,
         table=_ranks_table(phases, hosts),
@@ -99,7 +99,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: Token, index
     )
 
 
-def _slowest_text(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
+def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
     slowest = times.slowest
     return (
         f"The {times.phase.value} ends with rank {slowest.run.rank} on "

@@ -20,7 +20,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.run import engine_process_faults
 from iolab.loads.checkpoint.metrics import CheckpointView, DevicePhaseBytes, PhaseTimes
-from iolab.loads.checkpoint.placement import makers_of_client
+from iolab.loads.checkpoint.placement import savers_for_client
 from iolab.loads.checkpoint.workload import PhaseName, SaveDurability, phase_run_of_host
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_ns
@@ -143,7 +143,7 @@ def check_durable(view: CheckpointView) -> CheckAnswer:
         )
     groups = view.device_bytes(PhaseName.SAVE)
     if groups is not None:
-        return worst_answer(map(_durable_answer, groups))
+        return worst_answer(map(_written_share_answer, groups))
     times = view.phase_times(PhaseName.SAVE)
     if times is None:
         return unchecked_answer("no rank told its times")
@@ -161,7 +161,7 @@ def check_durable(view: CheckpointView) -> CheckAnswer:
     )
 
 
-def _durable_answer(group: DevicePhaseBytes) -> CheckAnswer:
+def _written_share_answer(group: DevicePhaseBytes) -> CheckAnswer:
     share = group.moved_bytes / max(group.claimed_bytes, 1)
     text = (
         f"{group.device} had written {percent_text(min(share, 1.0))} of "
@@ -195,11 +195,12 @@ def check_written_later(view: CheckpointView) -> CheckAnswer:
         return not_applicable_answer("No block device below the target is counted on every client.")
     busy = {host.host for host in view.hosts if host.idle is not None and not host.idle.is_quiet}
     return worst_answer(
-        _later_answer(group, is_shared=bool(busy.intersection(group.hosts))) for group in groups
+        _late_writes_answer(group, is_shared=bool(busy.intersection(group.hosts)))
+        for group in groups
     )
 
 
-def _later_answer(group: DevicePhaseBytes, *, is_shared: bool) -> CheckAnswer:
+def _late_writes_answer(group: DevicePhaseBytes, *, is_shared: bool) -> CheckAnswer:
     if group.later_bytes is None:
         return unchecked_answer(f"{group.device} was not looked at after the save")
     share = group.later_bytes / max(group.claimed_bytes, 1)
@@ -227,11 +228,11 @@ def check_restored_cold(view: CheckpointView) -> CheckAnswer:
         return not_applicable_answer("Nothing was restored.")
     groups = view.device_bytes(PhaseName.RESTORE)
     if groups is not None:
-        return worst_answer(map(_cold_answer, groups), min_key="share")
+        return worst_answer(map(_read_share_answer, groups), min_key="share")
     return worst_answer(_cold_answers_of_hosts(view), max_key="resident_share")
 
 
-def _cold_answer(group: DevicePhaseBytes) -> CheckAnswer:
+def _read_share_answer(group: DevicePhaseBytes) -> CheckAnswer:
     share = group.moved_bytes / max(group.claimed_bytes, 1)
     text = (
         f"{group.device} read {percent_text(min(share, 1.0))} of the "
@@ -261,7 +262,7 @@ def _cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
             "direct": job.direct,
         }
         shift = job.rank_shift_for_clients(clients)
-        if makers_of_client(job, clients, index) and each <= shift <= job.ranks - each:
+        if savers_for_client(job, clients, index) and each <= shift <= job.ranks - each:
             yield valid_answer(f"{host.host} restored what other hosts had saved.", **evidence)
         elif share is None:
             yield unchecked_answer(

@@ -21,11 +21,11 @@ from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.checkpoint.engine import (
     CheckpointReader,
+    checkpoint_file_path,
     phase_command,
-    read_path,
     removal_command,
 )
-from iolab.loads.checkpoint.placement import makers_of_client, ranks_of_client, work_of_client
+from iolab.loads.checkpoint.placement import rank_work_of_client, ranks_of_client, savers_for_client
 from iolab.loads.checkpoint.workload import (
     CHECKPOINT_ENGINE,
     CheckpointJob,
@@ -62,7 +62,7 @@ class CheckpointDriver(ProcessDriver):
         workdirs = [share.workdir for share in shares]
         needs = {
             workdir.name: [
-                workdirs[maker].name for maker in makers_of_client(job, len(workdirs), client)
+                workdirs[maker].name for maker in savers_for_client(job, len(workdirs), client)
             ]
             for client, workdir in enumerate(workdirs)
         }
@@ -93,7 +93,7 @@ class CheckpointDriver(ProcessDriver):
                 try:
                     await super().measure(session, run, shares, counters)
                 finally:
-                    phases.take_results()
+                    phases.collect_results()
         finally:
             phases.fill_host_run_states()
             await phases.remove_files()
@@ -118,7 +118,7 @@ class CheckpointDriver(ProcessDriver):
         return self._run
 
 
-class _HostResults:
+class _HostPhaseResults:
     """What one host did in the phases of a run so far."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class _CheckpointPhases:
         self._sequence = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt + 1
         self._name_prefix = f"checkpoint{self._sequence}-"
         self._places = {share.name: place for place, share in enumerate(shares)}
-        self._results = {share.name: _HostResults() for share in shares}
+        self._results = {share.name: _HostPhaseResults() for share in shares}
         self._readers: dict[str, CheckpointReader] = {}
 
     def begin(self, phase: PhaseName) -> None:
@@ -159,8 +159,8 @@ class _CheckpointPhases:
         return phase_command(
             self.job,
             self.phase,
-            work_of_client(self.job, self.phase, len(self._shares), client),
-            self._folders(share),
+            rank_work_of_client(self.job, self.phase, len(self._shares), client),
+            self._client_folders(share),
             client,
             name_prefix=self._name_prefix,
             seed=self._session.study.method.seed,
@@ -182,12 +182,12 @@ class _CheckpointPhases:
         self._session.begin_phase(Phase.DROP_CACHES, self._run, "pages of the saved files")
 
         async def drop_caches_of_host(share: HostRunState) -> None:
-            client, folders = self._places[share.name], self._folders(share)
+            client, folders = self._places[share.name], self._client_folders(share)
             paths = [
                 f"{share.workdir.dir}/{path}" if "/" not in path else path
-                for work in work_of_client(self.job, self.phase, len(self._shares), client)
+                for work in rank_work_of_client(self.job, self.phase, len(self._shares), client)
                 for read in work.files
-                if (path := read_path(read, folders, client, self._name_prefix))
+                if (path := checkpoint_file_path(read, folders, client, self._name_prefix))
             ]
             if self._session.study.method.drop_caches:
                 share.cache = await evict_page_cache(share.workdir, paths)
@@ -203,7 +203,7 @@ class _CheckpointPhases:
 
         await run_on_each_host(self._shares, drop_caches_of_host)
 
-    def take_results(self) -> None:
+    def collect_results(self) -> None:
         """Keep what the phase left in the shares, before the next one is begun."""
         for share in self._shares:
             results = self._results[share.name]
@@ -242,16 +242,16 @@ class _CheckpointPhases:
             if share.workdir.host.lost_reason:
                 return
             client = self._places[share.name]
-            works = work_of_client(self.job, PhaseName.SAVE, len(self._shares), client)
+            works = rank_work_of_client(self.job, PhaseName.SAVE, len(self._shares), client)
             command = removal_command(
-                self.job, works, self._folders(share), client, name_prefix=self._name_prefix
+                self.job, works, self._client_folders(share), client, name_prefix=self._name_prefix
             )
             with suppress(HostError):
                 await run_process(share.workdir.host, command, halt, lambda _: None)
 
         await asyncio.gather(*(remove_on_host(share) for share in self._shares))
 
-    def _folders(self, share: HostRunState) -> Mapping[int, str]:
+    def _client_folders(self, share: HostRunState) -> Mapping[int, str]:
         """The folders of the clients by their places, as that host sees them."""
         own = self._places[share.name]
         return {

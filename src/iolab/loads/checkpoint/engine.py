@@ -16,11 +16,11 @@ from iolab.hosts.engine_lines import (
     parse_operation_interval,
     require_count,
     require_object,
-    require_part,
+    require_operation_table,
 )
 from iolab.hosts.engine_totals import parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
-from iolab.loads.checkpoint.placement import FileRead, RankWork
+from iolab.loads.checkpoint.placement import RankFile, RankWork
 from iolab.loads.checkpoint.workload import CheckpointJob, PhaseName, RankRun
 
 FORMAT: Final = 1
@@ -57,7 +57,7 @@ def phase_command(
     `folders` are those of the clients, by their places, whose files it reads, and its own.
     """
     spec = {
-        **_common_spec(job, works, folders, client, name_prefix),
+        **_checkpoint_spec(job, works, folders, client, name_prefix),
         "phase": phase.value,
         "verify": job.verifies_contents,
         "request_bytes": job.request_bytes(phase),
@@ -72,7 +72,7 @@ def phase_command(
     return Command(
         argv=ARGV,
         cwd=folders[client],
-        stdin=_spec_bytes(spec),
+        stdin=_encode_spec(spec),
         job_file=compact_json({**spec, "ranks": len(works)}),
         wall_limit_s=limit_s,
         output_limit_bytes=math.ceil(limit_s) * REPORT_LIMIT_BYTES + SPARE_BYTES,
@@ -90,7 +90,7 @@ def removal_command(
 ) -> Command:
     """The process that removes what a client saved, or began to save."""
     spec = {
-        **_common_spec(job, works, folders, client, name_prefix),
+        **_checkpoint_spec(job, works, folders, client, name_prefix),
         "phase": "remove",
         "verify": False,
         "request_bytes": job.write_bytes,
@@ -98,17 +98,19 @@ def removal_command(
         "seed": 0,
         "sequence": 1,
     }
-    text = _spec_bytes(spec)
+    text = _encode_spec(spec)
     return Command(ARGV, folders[client], text, "", REMOVAL_LIMIT_S, REMOVAL_OUTPUT_BYTES)
 
 
-def read_path(read: FileRead, folders: Mapping[int, str], client: int, name_prefix: str) -> str:
+def checkpoint_file_path(
+    read: RankFile, folders: Mapping[int, str], client: int, name_prefix: str
+) -> str:
     """Where a client finds a file: by its name in its own folder, else by its path."""
     name = f"{name_prefix}{read.file.name}"
     return name if read.client == client else f"{folders[read.client]}/{name}"
 
 
-def _common_spec(
+def _checkpoint_spec(
     job: CheckpointJob,
     works: Sequence[RankWork],
     folders: Mapping[int, str],
@@ -125,7 +127,7 @@ def _common_spec(
                 "rank": work.rank,
                 "files": [
                     {
-                        "path": read_path(read, folders, client, name_prefix),
+                        "path": checkpoint_file_path(read, folders, client, name_prefix),
                         "number": read.file.number,
                         "bytes": read.file.size,
                         **(
@@ -142,7 +144,7 @@ def _common_spec(
     }
 
 
-def _spec_bytes(spec: Mapping[str, Any]) -> bytes:
+def _encode_spec(spec: Mapping[str, Any]) -> bytes:
     text = compact_json(spec)
     if len(text) > SPEC_BYTES_MAX:
         message = f"A host's files take {len(text):,} bytes, a message to the agent holds 1 MiB."
@@ -161,9 +163,9 @@ class CheckpointReader(LineReader):
         self._rank_numbers = rank_numbers
         self.ranks: tuple[RankRun, ...] = ()
 
-    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Writes of a save, reads of a restore."""
-        part = require_part(document, self._direction.key)
+        part = require_operation_table(document, self._direction.key)
         return (parse_operation_interval(self._direction, part),)
 
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:

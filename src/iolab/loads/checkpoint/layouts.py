@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.loads.checkpoint.models import Model
+from iolab.loads.checkpoint.models import ModelShape
 from iolab.record import Record
 
 MODEL_BYTES: Final = 2
@@ -80,7 +80,7 @@ class Checkpoint(Record):
 
 
 @lru_cache(maxsize=16)
-def plan_checkpoint(model: Model, layout: Layout, ranks: int, shrink: int) -> Checkpoint:
+def plan_checkpoint(model: ModelShape, layout: Layout, ranks: int, shrink: int) -> Checkpoint:
     """The files of a checkpoint by so many ranks, every tensor divided by `shrink`.
 
     The ranks must be a multiple of those that hold one copy, unless the layout is `dcp`.
@@ -88,39 +88,39 @@ def plan_checkpoint(model: Model, layout: Layout, ranks: int, shrink: int) -> Ch
     return _LAYOUTS[layout](model, ranks, shrink)
 
 
-def _zero3_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
+def _zero3_checkpoint(model: ModelShape, ranks: int, shrink: int) -> Checkpoint:
     copies = ranks // model.model_parallel
-    layer = sum(_shrink_elements(n, shrink) for n in model.layer_elements(copies))
-    ends = 2 * _shrink_elements(model.embedding_elements(copies), shrink)
-    norm = _shrink_elements(model.hidden // copies, shrink)
+    layer = sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(copies))
+    ends = 2 * _shrunk_element_count(model.embedding_elements(copies), shrink)
+    norm = _shrunk_element_count(model.hidden // copies, shrink)
     model_bytes = MODEL_BYTES * (model.layers * layer + ends + norm)
     optimizer = _optimizer_file_bytes(model, ranks, shrink)
     return _checkpoint_of_numbered_files(
         (
-            (f"{_zero_place(model, rank)}_model_states.pt", model_bytes),
-            (f"{_zero_place(model, rank)}_optim_states.pt", optimizer),
+            (f"{_zero_shard_name(model, rank)}_model_states.pt", model_bytes),
+            (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
         for rank in range(ranks)
     )
 
 
-def _megatron_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
+def _megatron_checkpoint(model: ModelShape, ranks: int, shrink: int) -> Checkpoint:
     optimizer = _optimizer_file_bytes(model, ranks, shrink)
     return _checkpoint_of_numbered_files(
         (
             *(_layer_files(model, rank, shrink) if rank < model.model_parallel else ()),
-            (f"{_zero_place(model, rank)}_optim_states.pt", optimizer),
+            (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
         for rank in range(ranks)
     )
 
 
-def _layer_files(model: Model, rank: int, shrink: int) -> Iterator[tuple[str, int]]:
+def _layer_files(model: ModelShape, rank: int, shrink: int) -> Iterator[tuple[str, int]]:
     """The layers of a rank's stage; the first has the embedding, the last norm and head."""
     tensor, stage = rank % model.tensor_parallel, rank // model.tensor_parallel
-    layer = MODEL_BYTES * sum(_shrink_elements(n, shrink) for n in model.layer_elements(1))
-    embedding = MODEL_BYTES * _shrink_elements(model.embedding_elements(1), shrink)
-    norm = MODEL_BYTES * _shrink_elements(model.hidden, shrink)
+    layer = MODEL_BYTES * sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(1))
+    embedding = MODEL_BYTES * _shrunk_element_count(model.embedding_elements(1), shrink)
+    norm = MODEL_BYTES * _shrunk_element_count(model.hidden, shrink)
     each, more = divmod(model.layers, model.pipeline_parallel)
     first = stage * each + min(stage, more)
     sizes = {1 + nth: layer for nth in range(first, first + each + (stage < more))}
@@ -132,12 +132,12 @@ def _layer_files(model: Model, rank: int, shrink: int) -> Iterator[tuple[str, in
         yield f"layer_{number}-model_{tensor}_model_states.pt", size
 
 
-def _dcp_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
+def _dcp_checkpoint(model: ModelShape, ranks: int, shrink: int) -> Checkpoint:
     """Every tensor is split over all ranks along its first dimension."""
     whole = replace(model, tensor_parallel=1)
-    layer = [_shrink_elements(n, shrink) for n in whole.layer_elements(ranks)]
-    ends = [_shrink_elements(whole.embedding_elements(ranks), shrink)] * 2
-    norm = _shrink_elements(model.hidden // ranks, shrink)
+    layer = [_shrunk_element_count(n, shrink) for n in whole.layer_elements(ranks)]
+    ends = [_shrunk_element_count(whole.embedding_elements(ranks), shrink)] * 2
+    norm = _shrunk_element_count(model.hidden // ranks, shrink)
     elements = [*layer * model.layers, *ends, norm]
     items = (
         *(TensorGroup(1, MODEL_BYTES * count) for count in elements),
@@ -155,17 +155,17 @@ def _dcp_checkpoint(model: Model, ranks: int, shrink: int) -> Checkpoint:
     return Checkpoint(checkpoint.ranks, items)
 
 
-def _zero_place(model: Model, rank: int) -> str:
+def _zero_shard_name(model: ModelShape, rank: int) -> str:
     copy, place = divmod(rank, model.model_parallel)
     return f"zero_pp_rank_{copy}_mp_rank_{place}"
 
 
-def _optimizer_file_bytes(model: Model, ranks: int, shrink: int) -> int:
+def _optimizer_file_bytes(model: ModelShape, ranks: int, shrink: int) -> int:
     elements = model.parameters // ranks + OPTIMIZER_VECTORS * model.hidden
-    return OPTIMIZER_BYTES * _shrink_elements(elements, shrink)
+    return OPTIMIZER_BYTES * _shrunk_element_count(elements, shrink)
 
 
-def _shrink_elements(elements: int, shrink: int) -> int:
+def _shrunk_element_count(elements: int, shrink: int) -> int:
     return max(elements // shrink, 1)
 
 
@@ -178,7 +178,7 @@ def _checkpoint_of_numbered_files(ranks: Iterator[tuple[tuple[str, int], ...]]) 
     return Checkpoint(tuple(numbered))
 
 
-_LAYOUTS: Final[Mapping[Layout, Callable[[Model, int, int], Checkpoint]]] = MappingProxyType(
+_LAYOUTS: Final[Mapping[Layout, Callable[[ModelShape, int, int], Checkpoint]]] = MappingProxyType(
     {
         Layout.ZERO3: _zero3_checkpoint,
         Layout.MEGATRON: _megatron_checkpoint,

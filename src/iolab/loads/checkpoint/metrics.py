@@ -153,10 +153,11 @@ class CheckpointView(RunView, Record, dict=True):
                 return None
             groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
         return tuple(
-            self._bytes_of_device(phase, device, members) for (_, device), members in groups.items()
+            self._device_phase_bytes(phase, device, members)
+            for (_, device), members in groups.items()
         )
 
-    def _bytes_of_device(
+    def _device_phase_bytes(
         self, phase: PhaseName, device: str, members: Sequence[int]
     ) -> DevicePhaseBytes:
         names, way = device.split("+"), phase.direction

@@ -15,7 +15,7 @@ CUSTOM: Final = "custom"
 """What a study calls a model of its own."""
 
 
-class Model(Record):
+class ModelShape(Record):
     """One model, its tensors' shapes and its published run.
 
     `tensor_parallel` x `pipeline_parallel` ranks hold one copy of it, and `ranks` all copies.
@@ -81,10 +81,10 @@ def custom_model(
     tensor_parallel: int,
     pipeline_parallel: int,
     ranks: int,
-) -> Model:
+) -> ModelShape:
     """A model of a study's own; with pipeline stages it is laid out as the published ones are."""
     layout = "zero3" if pipeline_parallel == 1 else "megatron"
-    return Model(
+    return ModelShape(
         "custom model",
         hidden,
         ffn,
@@ -99,13 +99,15 @@ def custom_model(
     )
 
 
-MODELS: Final[Mapping[str, Model]] = MappingProxyType(
+MODELS: Final[Mapping[str, ModelShape]] = MappingProxyType(
     {
-        "llama3-8b": Model("Llama 3 8B", 4096, 14_336, 32, 8, 32, 1, 1, 8, "zero3"),
+        "llama3-8b": ModelShape("Llama 3 8B", 4096, 14_336, 32, 8, 32, 1, 1, 8, "zero3"),
         # With as many heads as are published, and not the 64 that the model has.
-        "llama3-70b": Model("Llama 3 70B", 8192, 28_672, 128, 8, 80, 8, 1, 64, "zero3"),
-        "llama3-405b": Model("Llama 3 405B", 16_384, 53_248, 128, 8, 126, 8, 32, 512, "megatron"),
-        "llama3-1t": Model(
+        "llama3-70b": ModelShape("Llama 3 70B", 8192, 28_672, 128, 8, 80, 8, 1, 64, "zero3"),
+        "llama3-405b": ModelShape(
+            "Llama 3 405B", 16_384, 53_248, 128, 8, 126, 8, 32, 512, "megatron"
+        ),
+        "llama3-1t": ModelShape(
             "Llama 3 1T (invented)", 25_872, 98_304, 192, 32, 128, 8, 64, 1024, "megatron"
         ),
     }

@@ -9,7 +9,7 @@ from iolab.loads.checkpoint.workload import CheckpointJob, PhaseName
 from iolab.record import Record
 
 
-class FileRead(Record):
+class RankFile(Record):
     """A file that a rank saves or restores, and the client, by its place, in whose folder it lies.
 
     Of each item the parts from `first_part` up to below `last_part` of `parts` are read; all of the
@@ -27,7 +27,7 @@ class RankWork(Record):
     """A rank and its files, in the order in which it goes through them."""
 
     rank: int
-    files: tuple[FileRead, ...]
+    files: tuple[RankFile, ...]
 
 
 def ranks_of_client(job: CheckpointJob, phase: PhaseName, clients: int, client: int) -> range:
@@ -36,35 +36,35 @@ def ranks_of_client(job: CheckpointJob, phase: PhaseName, clients: int, client: 
     return range(client * each, (client + 1) * each)
 
 
-def work_of_client(
+def rank_work_of_client(
     job: CheckpointJob, phase: PhaseName, clients: int, client: int
 ) -> tuple[RankWork, ...]:
     """What each rank of a client does."""
     return tuple(
-        RankWork(rank, tuple(_files_of_rank(job, phase, clients, rank)))
+        RankWork(rank, tuple(_rank_files(job, phase, clients, rank)))
         for rank in ranks_of_client(job, phase, clients, client)
     )
 
 
-def makers_of_client(job: CheckpointJob, clients: int, client: int) -> tuple[int, ...]:
+def savers_for_client(job: CheckpointJob, clients: int, client: int) -> tuple[int, ...]:
     """The other clients, by their places, whose files a client restores."""
     if PhaseName.RESTORE not in job.phases:
         return ()
-    works = work_of_client(job, PhaseName.RESTORE, clients, client)
+    works = rank_work_of_client(job, PhaseName.RESTORE, clients, client)
     makers = {read.client for work in works for read in work.files}
     return tuple(sorted(makers - {client}))
 
 
-def _files_of_rank(
+def _rank_files(
     job: CheckpointJob, phase: PhaseName, clients: int, rank: int
-) -> Iterator[FileRead]:
+) -> Iterator[RankFile]:
     saved, each = job.checkpoint.ranks, job.ranks // clients
     if phase is PhaseName.SAVE:
-        yield from (FileRead(file, rank // each) for file in saved[rank])
+        yield from (RankFile(file, rank // each) for file in saved[rank])
         return
     if job.restore_ranks == job.ranks:
         saver = (rank + job.rank_shift_for_clients(clients)) % job.ranks
-        yield from (FileRead(file, saver // each) for file in saved[saver])
+        yield from (RankFile(file, saver // each) for file in saved[saver])
         return
     readers = job.restore_ranks
     # A shift of whole clients stays one of whole clients.
@@ -75,7 +75,7 @@ def _files_of_rank(
         last = min((rank + 1) * job.ranks - saver * readers, readers)
         if first < last:
             yield from (
-                FileRead(file, saver // each, first, last, readers)
+                RankFile(file, saver // each, first, last, readers)
                 for file in files
                 if not file.name.startswith(".")
             )

@@ -11,7 +11,7 @@ from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.checkpoint.layouts import Layout
 from iolab.loads.checkpoint.models import CUSTOM, MODELS
-from iolab.loads.checkpoint.placement import makers_of_client
+from iolab.loads.checkpoint.placement import savers_for_client
 from iolab.loads.checkpoint.table import PARALLEL_KEYS, SHAPE_KEYS, CheckpointTable
 from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.study.cost import with_free_space_margin
@@ -20,8 +20,8 @@ from iolab.study.file import ConfigurationTable
 from iolab.study.host_targets import (
     HostTarget,
     group_by_file_system,
+    host_targets_with_facts,
     is_surely_other_directory,
-    known_host_targets,
 )
 from iolab.study.tables import Problem, StudyTables, add_problems, target_host_names
 from iolab.study.targets import targets_of_study
@@ -75,7 +75,7 @@ def _model_problems(table: CheckpointTable) -> Iterator[Problem]:
 
 def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator[Problem]:
     yield from _model_problems(table)
-    shape, layout = table.shape, table.used_layout
+    shape, layout = table.shape, table.effective_layout
     ranks = table.ranks or shape.ranks
     if layout is Layout.ZERO3 and shape.pipeline_parallel > 1:
         has = (
@@ -164,7 +164,7 @@ def target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> l
 
     Only what is sure is told; a session looks for itself, where it is not.
     """
-    places = known_host_targets(study, facts)
+    places = host_targets_with_facts(study, facts)
     faults: list[Fault] = []
     for configuration in study.configurations:
         own = [place for place in places if configuration.id in place.target.configurations]
@@ -175,7 +175,7 @@ def target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> l
         ]
         clients = {name: place for place, name in enumerate(configuration.hosts)}
         for point in points:
-            faults += _unshared_faults(point, own, clients)
+            faults += _unshared_target_faults(point, own, clients)
             faults += [
                 fault
                 for group in group_by_file_system(own)
@@ -184,7 +184,7 @@ def target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> l
     return list(dict.fromkeys(faults))
 
 
-def _unshared_faults(
+def _unshared_target_faults(
     point: Point, places: Sequence[HostTarget], clients: Mapping[str, int]
 ) -> Iterator[Fault]:
     """The first host that surely does not see what it is to restore."""
@@ -193,7 +193,7 @@ def _unshared_faults(
     pairs = (
         (place, by_client[maker])
         for client, place in by_client.items()
-        for maker in makers_of_client(job, len(clients), client)
+        for maker in savers_for_client(job, len(clients), client)
         if maker in by_client
     )
     found = next((pair for pair in pairs if is_surely_other_directory(*pair)), None)

@@ -52,7 +52,7 @@ class CheckpointReport(SingleFigureReport):
 
     def operation_rates_text(self, result: Result) -> str:
         """The time of each phase."""
-        return ", ".join(f"{name} {text}" for name, text in _phase_texts(result.metrics))
+        return ", ".join(f"{name} {text}" for name, text in _phase_time_texts(result.metrics))
 
     def figure_text(self, result: Result, workload: Workload) -> str:
         """The time that its workload is run for."""
@@ -66,7 +66,7 @@ class CheckpointReport(SingleFigureReport):
         """Of each workload its time with the other phase's."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            best_figure(headline, _phase_texts(headline.best.metrics if headline.best else {}))
+            best_figure(headline, _phase_time_texts(headline.best.metrics if headline.best else {}))
             for headline in headlines
         )
 
@@ -115,7 +115,7 @@ class CheckpointReport(SingleFigureReport):
         return tuple(table for table in tables if table)
 
 
-def _phase_texts(metrics: Mapping[str, Metric]) -> tuple[tuple[str, str], ...]:
+def _phase_time_texts(metrics: Mapping[str, Metric]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, metric_value_text(metrics[key]))
         for name, key in (("save", SAVE.key), ("restore", RESTORE.key))

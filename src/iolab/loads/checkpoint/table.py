@@ -9,7 +9,7 @@ from pydantic import Field
 from iolab.core.engine import EngineName
 from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.checkpoint.layouts import Layout
-from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, Model, custom_model
+from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, ModelShape, custom_model
 from iolab.loads.checkpoint.workload import (
     BY_RESTORE_TIME,
     BY_SAVE_TIME,
@@ -95,12 +95,12 @@ class CheckpointTable(LoadTable):
         entries = [(key, value) for key, value in self.non_empty_entries() if key not in derived]
         ranks = self.ranks or self.shape.ranks
         restore_ranks = (self.restore_ranks or ranks) if self.restore else 0
-        entries += [("layout", self.used_layout), ("ranks", ranks)]
+        entries += [("layout", self.effective_layout), ("ranks", ranks)]
         entries.append(("restore_ranks", restore_ranks))
         return CheckpointJob(**CheckpointJob.fields_from_keys(entries))
 
     @property
-    def shape(self) -> Model:
+    def shape(self) -> ModelShape:
         """The model of that name."""
         if self.model in MODELS:
             return MODELS[self.model]
@@ -119,7 +119,7 @@ class CheckpointTable(LoadTable):
         )
 
     @property
-    def used_layout(self) -> Layout:
+    def effective_layout(self) -> Layout:
         """The one that is written, else the published one."""
         return self.layout or Layout(self.shape.layout)
 

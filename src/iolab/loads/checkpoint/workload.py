@@ -13,7 +13,7 @@ from iolab.core.engine import EngineName
 from iolab.core.run import DeviceDelta, HostDetails, HostRun
 from iolab.core.workload import AnyJob, Direction, Indicator
 from iolab.loads.checkpoint.layouts import Checkpoint, Layout, plan_checkpoint
-from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, Model, custom_model
+from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, ModelShape, custom_model
 from iolab.record import Record
 
 CHECKPOINT_ENGINE: Final = EngineName("checkpoint")
@@ -87,7 +87,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
     pipeline_parallel: int = 0
 
     @property
-    def shape(self) -> Model:
+    def shape(self) -> ModelShape:
         """The model of that name, or the study's own."""
         if self.model != CUSTOM:
             return MODELS[self.model]

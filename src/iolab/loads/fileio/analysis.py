@@ -67,6 +67,6 @@ class FileAnalysis(LoadAnalysis[RunView]):
         """Those of its job."""
         return Job.require_type(record.run.point.job).access.directions
 
-    def node_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
+    def hypervisor_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
         """As the hosts' kinds know them."""
         return tuple(node for kind in view.host_kinds for node in kind.nodes(view))

@@ -162,7 +162,7 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
             **evidence,
         )
     lost = drained + unsubmitted
-    share, usual = _lost_share_and_mean_in_flight(view, index, lost, job)
+    share, usual = _unfinished_share_and_mean_in_flight(view, index, lost, job)
     evidence |= {"lost": share, "in_flight": usual}
     if share > LOST_MAX:
         return indicative_answer(
@@ -174,7 +174,7 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     return valid_answer(f"{text}, and latencies count from when each I/O was due.", **evidence)
 
 
-def _lost_share_and_mean_in_flight(
+def _unfinished_share_and_mean_in_flight(
     view: RunView, index: int, lost: int, job: Job
 ) -> tuple[float, float]:
     """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
@@ -227,7 +227,7 @@ def check_depth_not_reached(view: RunView, index: int) -> HostAnswer:
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
     if not shares:
         return unchecked_answer(f"the engine told no depths{where}")
-    level = fio_depth_level(job.iodepth)
+    level = fio_depth_key(job.iodepth)
     share = shares.get(level, 0.0) / 100
     evidence: EvidenceValues = {
         "host": host.host,
@@ -244,7 +244,7 @@ def check_depth_not_reached(view: RunView, index: int) -> HostAnswer:
     )
 
 
-def fio_depth_level(iodepth: int) -> str:
+def fio_depth_key(iodepth: int) -> str:
     """The level under which fio counts a depth: the power of two at or below it, to `>=64`."""
     if iodepth >= _TOP_LEVEL:
         return f">={_TOP_LEVEL}"
@@ -264,7 +264,7 @@ def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> 
 
 
 @check("littles-law", "Little's law")
-@per_host(max_key="off", needs_whole_share=True)
+@per_host(max_key="off", needs_complete_host_run=True)
 def check_littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[index]

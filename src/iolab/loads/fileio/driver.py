@@ -85,14 +85,14 @@ class IoDriver(ProcessDriver):
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(shares, fetch_recording)
 
-        async def check_files(share: HostRunState) -> None:
+        async def check_files_on_host(share: HostRunState) -> None:
             if share.file_identity_check is not None:
                 paths = _job_file_paths(session, run, share)
                 share.file_identity_check = await check_file_identities(
                     share.workdir, paths, share.file_identity_check.before
                 )
 
-        await run_on_each_host(shares, check_files)
+        await run_on_each_host(shares, check_files_on_host)
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
@@ -137,7 +137,7 @@ async def read_back(
     session.begin_phase(Phase.PROVE, run, "every acknowledged write is read back")
     data_set = session.plan.data_set(run.point.data_set)
 
-    async def read_of_host(share: HostRunState) -> Readback:
+    async def readback_on_host(share: HostRunState) -> Readback:
         job = Job.require_type(run.point.job_on(share.name))
         paths = _job_file_paths(session, run, share)
         if paths:
@@ -158,7 +158,7 @@ async def read_back(
             share.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
         )
 
-    outcomes = await gather_hosts(shares, read_of_host)
+    outcomes = await gather_hosts(shares, readback_on_host)
     unread = (Readback(name, fault=error.message) for name, error in outcomes.errors.items())
     return (*outcomes.results.values(), *unread)
 
@@ -195,7 +195,7 @@ async def send_trace(
         raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
     session.begin_phase(Phase.LAY_OUT, run, "sending the trace")
 
-    async def send_to_host(share: HostRunState) -> None:
+    async def send_trace_to_host(share: HostRunState) -> None:
         data_set = share.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
         for number, part in enumerate(trace_chunks(trace, data_set.file_bytes, job.trace_speed)):
             await share.workdir.host.request(
@@ -206,7 +206,7 @@ async def send_trace(
                 mode=TRACE_PART_MODE,
             )
 
-    await run_on_each_host(shares, send_to_host)
+    await run_on_each_host(shares, send_trace_to_host)
 
 
 def _job_file_paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:

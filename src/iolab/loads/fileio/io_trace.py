@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.core.compressed import ZSTD_MAGIC, unpack_frames
+from iolab.core.compressed import ZSTD_MAGIC, decompress_frames
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -114,7 +114,7 @@ class IoTrace(Record):
         return float(np.count_nonzero(self.kinds == READ)) / max(self.ios, 1)
 
     @property
-    def moved_sizes(self) -> NDArray[np.int64]:
+    def io_sizes(self) -> NDArray[np.int64]:
         """The sizes of its reads and writes."""
         moved: NDArray[np.int64] = self.sizes[self.kinds != SYNC]
         return moved
@@ -139,7 +139,7 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
     try:
         content = Path(path).read_bytes()[: TRACE_BYTES_MAX + 1]
         if content.startswith(ZSTD_MAGIC):
-            content = unpack_frames(content, TRACE_BYTES_MAX)
+            content = decompress_frames(content, TRACE_BYTES_MAX)
     except OSError as fault:
         raise TraceError(f"cannot be read: {fault.strerror or fault}") from None
     if not content.strip():
@@ -150,7 +150,7 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
         raise TraceError(f"is cut: line {number} has no end", hint)
     lines = content.split(b"\n")[:-1]
     version = _HEADS.get(lines[0].strip())
-    found = _IoLog(version) if version else _BlockTrace()
+    found = _IologParser(version) if version else _BlkparseParser()
     for number, line in enumerate(lines[1:] if version else lines, 2 if version else 1):
         try:
             found.add_line(line)
@@ -245,7 +245,7 @@ class _FileNumbering:
         return number
 
 
-class _IoLog(_TraceParser):
+class _IologParser(_TraceParser):
     no_times_hint: ClassVar[str] = (
         "Record version 3, or write wait lines: fio takes their milliseconds from the begin on."
     )
@@ -278,11 +278,11 @@ class _IoLog(_TraceParser):
             raise TraceError(f"has the action {excerpt(action, 30)}")
 
 
-class _BlockTrace(_TraceParser):
+class _BlkparseParser(_TraceParser):
     def __init__(self) -> None:
         super().__init__()
         self._devices = _FileNumbering(self.ends)
-        self._issued: _BlockTrace | None = None
+        self._issued: _BlkparseParser | None = None
         self._has_events = self._ended = False
 
     def add_line(self, line: bytes) -> None:
@@ -298,10 +298,10 @@ class _BlockTrace(_TraceParser):
         major, minor, seconds, fraction, action, flags, sector, sectors = match.groups()
         if action not in (b"Q", b"D"):
             return
-        taker: _BlockTrace = self
+        taker: _BlkparseParser = self
         if action == b"D":
             if self._issued is None:
-                self._issued = _BlockTrace()
+                self._issued = _BlkparseParser()
             taker = self._issued
         due_ns = _parse_integer(seconds) * 1_000_000_000 + int(fraction)
         extent = _parse_integer(sector or b"0") * 512, _parse_integer(sectors or b"0") * 512

@@ -33,7 +33,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, StudyTables, add_option_faults, add_problems, table_name
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.study.values import option_text
 from iolab.text import list_text, nearest_word, quote_value
 from iolab.units import format_bytes, parse_size
@@ -69,7 +69,7 @@ def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     """Of any engine, then what its own cannot do as it is written."""
-    yield from _access_problems(workload, tables)
+    yield from _access_pattern_problems(workload, tables)
     yield from _rate_problems(workload)
     yield from _queue_depth_problems(workload)
     yield from _file_size_problems(workload)
@@ -78,7 +78,7 @@ def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Pro
     yield from _PROBLEMS_BY_ENGINE[workload.engine](workload, tables)
 
 
-def _access_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
+def _access_pattern_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     access = f"rw = {quote_value(workload.rw.value)}"
     if workload.rwmixread is not None and not workload.rw.is_mixed:
         mixes = ", ".join(map(str, workload.rwmixread))
@@ -121,7 +121,7 @@ def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Proble
     if workload.objective is Objective.MAX_LOAD:
         has = "objective = 'max-load', which searches a rate, and a trace has its own"
         yield Problem(("objective",), has, "Leave it out, or replay it with trace_speed = 2.")
-    largest = int(trace.moved_sizes.max())
+    largest = int(trace.io_sizes.max())
     if largest > min(map(parse_size, workload.filesize)):
         has = f"a trace with an I/O of {format_bytes(largest)}, more than filesize"
         yield Problem(("filesize",), has, "Raise filesize.")
@@ -423,7 +423,7 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
         if fleet_rate is not None:
             jobs = sum(
                 Job.require_type(point.job_on(host)).numjobs
-                for host in load_hosts_of_point(study, point)
+                for host in load_host_names_of_point(study, point)
             )
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
     for (workload, fleet_rate), counts in shares.items():

@@ -162,7 +162,7 @@ def missing_sample_answer(host: HostRun, subject: str, where: str) -> CheckAnswe
     )
 
 
-def ios_of_direction_text(direction: Direction) -> str:
+def direction_ios_text(direction: Direction) -> str:
     """I/Os of a direction, for a sentence."""
     return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(direction, "trims")
 
@@ -495,7 +495,7 @@ def check_access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
         yield _sequential_answer(job, traces, host.host, where)
     else:
         for way, trace in traces.items():
-            yield from _random_answers(job, way, trace, host.host, where)
+            yield from _random_access_answers(job, way, trace, host.host, where)
 
 
 def _sequential_answer(
@@ -541,7 +541,7 @@ def _sequential_answer(
     return valid_answer(f"{message}.", **evidence)
 
 
-def _random_answers(
+def _random_access_answers(
     job: Job, direction: Direction, trace: DirectionTrace, host: str, where: str
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
@@ -607,7 +607,7 @@ def _not_sequential_answer(
     }
     message = (
         f"{percent_text(share)} of {format_count(trace.bios)} sampled "
-        f"{ios_of_direction_text(direction)}{where} "
+        f"{direction_ios_text(direction)}{where} "
         "followed "
         "another"
     )
@@ -641,7 +641,7 @@ def _coverage_answer(
         "data_bytes": blocks * grain,
     }
     message = (
-        f"{format_count(drawn)} sampled {ios_of_direction_text(direction)}{where} began at "
+        f"{format_count(drawn)} sampled {direction_ios_text(direction)}{where} began at "
         f"{format_count(distinct)} "
         "places"
     )
@@ -739,7 +739,7 @@ def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Ite
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
         }
-        subject = f"of its {ios_of_direction_text(way)}{view.host_suffix_text(host)}"
+        subject = f"of its {direction_ios_text(way)}{view.host_suffix_text(host)}"
         # The last bin takes all that is longer.
         if claimed_ns < (1 - SUM_SHARE) * least or (
             claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
@@ -810,7 +810,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
             yield _compare_mean_latencies(view, index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
             yield not_applicable_answer(
-                f"Only {format_count(trace.timed)} {ios_of_direction_text(way)}{where} were "
+                f"Only {format_count(trace.timed)} {direction_ios_text(way)}{where} were "
                 "timed in the block "
                 "layer.",
                 host=host.host,
@@ -831,7 +831,7 @@ def _compare_distributions(
     for rank in (*RANKS, 100.0):
         at = int(np.argmax(above <= (1 - rank / 100) * total))
         # The next bin too: clocks differ, and a bin's edge is no wall.
-        slower = _slower_bio_statistics(trace, at + 1, _unsampled_deviation(trace, total))
+        slower = _slower_bio_statistics(trace, at + 1, _finite_population_factor(trace, total))
         answers.append(
             _slower_device_answer(
                 host, direction, trace, slower, (rank, at, above[at] / total), where
@@ -866,7 +866,7 @@ def _slower_device_answer(
     }
     how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
     message = (
-        f"The engine says that {how_many} {ios_of_direction_text(direction)}{where} took longer "
+        f"The engine says that {how_many} {direction_ios_text(direction)}{where} took longer "
         "than "
         f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
@@ -897,14 +897,14 @@ def _latency_agrees_answer(
     direction: Direction, trace: DirectionTrace, where: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     return valid_answer(
-        f"{format_count(trace.timed)} sampled {ios_of_direction_text(direction)}{where} took the "
+        f"{format_count(trace.timed)} sampled {direction_ios_text(direction)}{where} took the "
         "block layer no "
         "longer than the engine says, beyond what chance allows.",
         **evidence,
     )
 
 
-def _unsampled_deviation(trace: DirectionTrace, ios: int) -> float:
+def _finite_population_factor(trace: DirectionTrace, ios: int) -> float:
     """How far chance can move a share of the sampled, who are a part of those whose share it is.
 
     Where all were sampled not at all (the correction for a finite population).
@@ -949,7 +949,7 @@ def _compare_mean_latencies(
         if trace is None
         else not_applicable_answer(
             f"{percent_text(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
-            f"{ios_of_direction_text(direction)}{where} have no recorded end, too many to tell "
+            f"{direction_ios_text(direction)}{where} have no recorded end, too many to tell "
             "times.",
             host=host.host,
         )
@@ -974,7 +974,7 @@ def _compare_mean_latencies(
         "excess": device / engine - 1,
     }
     message = (
-        f"The mean of the engine's {ios_of_direction_text(direction)}{where} is "
+        f"The mean of the engine's {direction_ios_text(direction)}{where} is "
         f"{format_ns(engine)}, "
         "that of the "
         f"device's {format_ns(device)}"

@@ -18,7 +18,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind, Programs
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import Target, load_hosts_of_point
+from iolab.study.targets import Target, load_host_names_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_count, format_duration_s, format_rate_bytes
@@ -81,7 +81,7 @@ class FileIoStudyKind(LoadStudyKind):
         job = Job.require_type(point.job)
         if not job.access.has_writes:
             return RunWrites()
-        makers = load_hosts_of_point(study, point)
+        makers = load_host_names_of_point(study, point)
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         disk_iops = hosts.iops_limit(study)
         limited, unlimited = 0.0, []
@@ -159,11 +159,11 @@ def _job_text(job: Job) -> str:
     shared = ", on one file" if job.shared_file else ""
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{_rate_text(job)}{shared}{buffered}"
+        f"{job.iodepth}{_rate_suffix_text(job)}{shared}{buffered}"
     )
 
 
-def _rate_text(job: Job) -> str:
+def _rate_suffix_text(job: Job) -> str:
     """How fast, and how I/Os arrive where that is said."""
     if job.trace:
         speed = "" if job.trace_speed == 1 else f", {job.trace_speed:g} x as fast"
@@ -190,7 +190,7 @@ def ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[
         if not isinstance(point.job, Job) or point.job.access.has_trims:
             continue
         kind = (
-            frozenset(load_hosts_of_point(study, point)),
+            frozenset(load_host_names_of_point(study, point)),
             point.host_numjobs,
             job_for_generator_ceiling(point.job),
         )

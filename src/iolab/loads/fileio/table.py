@@ -167,7 +167,7 @@ def _settings_from_trace(path: str) -> dict[str, Any]:
         trace = read_trace(path)
     except TraceError:
         return {"rw": Access.READ.value, "bs": [TRACE_BLOCK_BYTES]}
-    share, largest = trace.read_share, int(trace.moved_sizes.max())
+    share, largest = trace.read_share, int(trace.io_sizes.max())
     keys: dict[str, Any] = {"bs": [1 << (largest - 1).bit_length()]}
     if share in (0.0, 1.0):
         return {**keys, "rw": (Access.RANDREAD if share else Access.RANDWRITE).value}
@@ -182,7 +182,7 @@ def _with_trace_digest_and_sizes(job: Job) -> Job:
         trace = read_trace(job.trace)
     except TraceError:
         return job
-    sizes = trace.moved_sizes
+    sizes = trace.io_sizes
     return replace(
         job,
         trace_digest=trace.digest,

@@ -148,6 +148,8 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """By whole operations."""
         load = view.key_value_load
         spread = host_spread(
-            view.hosts, host_io_windows(view.record, load.measured_part), load.fleet_rates
+            view.hosts,
+            host_io_windows(view.record, load.measured_part),
+            load.operation_rates_by_host,
         )
         return {} if spread is None else {WHOLE_RUN: spread}

@@ -50,9 +50,9 @@ from iolab.report.charts.lines import (
     latency_chart,
     lines_sentence,
     load_chart,
-    other_lines_in_groups,
     quantity_chart,
     rate_quantity,
+    remaining_lines_in_groups,
 )
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.numbers import DASH, axis_values_text, flat_record_document, metric_value_text
@@ -110,7 +110,7 @@ def compare_point_groups(
     )
 
 
-def gains_of_group(
+def group_gains(
     gains: Sequence[ConfigurationGains], group: PointGroup
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
@@ -228,7 +228,7 @@ def largest_gains(
     """The largest gain for each group, candidate and metric."""
     largest = []
     for group in groups:
-        for pair in gains_of_group(gains, group):
+        for pair in group_gains(gains, group):
             for metric in pair.metrics:
                 best = pair.largest_gain(metric)
                 at = DASH if best is None else gain_cell_title(best.gain, group)
@@ -384,12 +384,14 @@ def key_value_charts(
         metric_value(point.metrics, WHOLE_OPERATIONS_RATE_KEY) is not None for point in group.points
     ):
         return None
-    own = gains_of_group(gains, group)
+    own = group_gains(gains, group)
     lines = configuration_chart_lines(group, styles)
-    figures = tuple(_main_charts(group, lines, styles, own)) if group.axis else ()
+    figures = tuple(_load_charts(group, lines, styles, own)) if group.axis else ()
     further = list(_appendix_charts(group, lines)) if group.axis else []
-    for others in other_lines_in_groups(lines, group.workload.rate_metric) if group.axis else ():
-        further += [*_main_charts(group, others, styles, own), *_appendix_charts(group, others)]
+    for others in (
+        remaining_lines_in_groups(lines, group.workload.rate_metric) if group.axis else ()
+    ):
+        further += [*_load_charts(group, others, styles, own), *_appendix_charts(group, others)]
     tables = (*_gain_tables(group, styles, own), *_detail_tables(group, study, host_runs, styles))
     return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
 
@@ -428,7 +430,7 @@ def configuration_chart_lines(group: PointGroup, styles: SeriesStyles) -> list[C
     ]
 
 
-def _main_charts(
+def _load_charts(
     group: PointGroup,
     lines: Sequence[ChartLine],
     styles: SeriesStyles,

@@ -30,8 +30,8 @@ from iolab.analysis.checks.run import (
     check_operations_counted,
     check_operations_failed,
     check_rate_kept,
-    compare_operation_counts,
     engine_process_faults,
+    operation_count_answer,
     operation_count_text_and_evidence,
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
@@ -144,7 +144,7 @@ def check_key_value_engine_errors(view: KeyValueView, index: int) -> Iterator[Ch
 @check_operations_failed
 def check_key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
-    counts = [(host, count) for host, reply in view.engine_replies for count in reply.counts]
+    counts = [(host, count) for host, reply in view.hosts_and_runs for count in reply.counts]
     if not counts:
         return unchecked_answer("the engine did not count its operations")
     failed = sum(count.failed for _, count in counts)
@@ -171,7 +171,7 @@ def check_keys_absent(view: KeyValueView) -> CheckAnswer:
     job = view.key_value_job
     if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
         return not_applicable_answer("The workload reads absent keys on purpose.", asked=True)
-    counts = [count for _, reply in view.engine_replies for count in reply.counts]
+    counts = [count for _, reply in view.hosts_and_runs for count in reply.counts]
     if not counts:
         return not_applicable_answer("The engine reports no counts of its operations.", reads=0)
     reads = [count for count in counts if count.operation is KeyOperation.READ]
@@ -194,7 +194,7 @@ def check_keys_absent(view: KeyValueView) -> CheckAnswer:
 @check("debug-build", "Engine not built for release", needs_load=False)
 def check_debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
-    builds = {reply.build: host.host for host, reply in view.engine_replies if reply.build}
+    builds = {reply.build: host.host for host, reply in view.hosts_and_runs if reply.build}
     if not builds:
         return valid_answer("No engine remarks on its build.", build="")
     names = ", ".join(sorted(builds))
@@ -220,7 +220,7 @@ def check_shared_seed(view: KeyValueView) -> CheckAnswer:
         )
     seeds = [
         (host.host, reply, SeedRange(reply.seed, job.seed_stream_count))
-        for host, reply in view.engine_replies
+        for host, reply in view.hosts_and_runs
     ]
     for host, reply, cell in seeds:
         if reply.load_seed is None:
@@ -249,7 +249,7 @@ def check_shared_seed(view: KeyValueView) -> CheckAnswer:
     return valid_answer("No two threads and no load share a random stream.", hosts=len(seeds))
 
 
-@per_host(max_key="unexplained", needs_whole_share=True)
+@per_host(max_key="unexplained", needs_complete_host_run=True)
 def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
@@ -273,7 +273,7 @@ def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
-    ours = float(view.key_value_load.fleet_rates[index])
+    ours = float(view.key_value_load.operation_rates_by_host[index])
     evidence: EvidenceValues = {
         "host": host.host,
         "interval_operations": counted,
@@ -407,17 +407,17 @@ def check_key_value_omission(view: KeyValueView) -> CheckAnswer:
             open_loop=False,
             threads=job.threads,
         )
-    kept = [_kept_rate_answer(view, index, rate) for index in range(len(view.hosts))]
+    kept = [_achieved_rate_answer(view, index, rate) for index in range(len(view.hosts))]
     return worst_answer(
         [*kept, *_intended_latency_answers(view.key_value_load)], min_key="achieved"
     )
 
 
-def _kept_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
+def _achieved_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
     host, load = view.hosts[index], view.key_value_load
     if load.seconds[index] <= 0:
         return unchecked_answer(f"no operation was measured on {host.host}")
-    achieved = float(load.fleet_rates[index]) / rate
+    achieved = float(load.operation_rates_by_host[index]) / rate
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
@@ -519,7 +519,7 @@ def check_key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
 
 def check_key_value_uneven(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
-    rates: Floats = view.key_value_load.fleet_rates
+    rates: Floats = view.key_value_load.operation_rates_by_host
     return unevenness_answer(view, rates, rates, "ops_per_s")
 
 
@@ -561,7 +561,7 @@ def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnsw
                 claimed,
                 statistics[name],
             )
-            yield compare_operation_counts(
+            yield operation_count_answer(
                 claimed, statistics[name], text, {"host": host.host, **evidence}
             )
     if not claimed_all:
@@ -590,7 +590,7 @@ def _server_count_answers(view: KeyValueView, server: ServerRun) -> Iterator[Che
         )
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
             yield indicative_answer(f"{text}: others used the server, too.", **evidence)
-        yield compare_operation_counts(claimed, counted, text, evidence)
+        yield operation_count_answer(claimed, counted, text, evidence)
     if not claimed_all:
         yield not_applicable_answer(
             f"{server.product} counts reads and writes; the workload has neither."

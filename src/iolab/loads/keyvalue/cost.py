@@ -149,7 +149,7 @@ def write_bytes_per_s(job: KeyJob, rate: float) -> float:
         return float(min(job.write_bytes_per_s, rate))
     if job.workload == "readrandomwriterandom":
         return rate * (1 - job.read_percent / 100)
-    return 0.0 if _only_reads(job) else rate
+    return 0.0 if _is_read_only(job) else rate
 
 
 def needed_memory_bytes(job: KeyJob) -> int:
@@ -160,7 +160,7 @@ def needed_memory_bytes(job: KeyJob) -> int:
     size = loaded.keys * loaded.entry_bytes
     filters = loaded.keys * loaded.bloom_bits // 8
     index = _index_bytes(size, loaded.block_bytes)
-    writes = 0 if _only_reads(job) else MEMTABLES_BYTES
+    writes = 0 if _is_read_only(job) else MEMTABLES_BYTES
     if job.write_bytes_per_s is not None:
         writes = min(writes, job.write_bytes_per_s * 60)
     threads = job.seed_stream_count * THREAD_BYTES
@@ -171,7 +171,7 @@ def _index_bytes(size: int, block_bytes: int) -> int:
     return size // block_bytes * INDEX_ENTRY_BYTES
 
 
-def _only_reads(job: KeyValueJob) -> bool:
+def _is_read_only(job: KeyValueJob) -> bool:
     return job.workload.startswith(_READS) and not job.workload.endswith(_WRITES)
 
 
@@ -185,7 +185,7 @@ def execution_limit_s(method: Method, kind: ServerKind, clients: int) -> int:
     return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(kind, clients)
 
 
-def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: int) -> float:
+def key_value_run_s(method_s: float, job: KeyJob, kind: ServerKind, clients: int) -> float:
     """How long one run loads its store; `method_s` is warm-up and runtime."""
     if isinstance(job, YcsbJob):
         return method_s + start_allowance_s(kind, clients)
@@ -227,16 +227,16 @@ def key_value_time_items(
         jobs = [job for _, job in of_kind]
         server = server_settings(study).kind
         loads = sum(
-            key_value_seconds(fixed_s, job, server, clients[point.configuration])
+            key_value_run_s(fixed_s, job, server, clients[point.configuration])
             for point, job in of_kind
         )
         many = f"{counted_noun(len(jobs), 'run')} of {message}"
         yield f"{many}: {length}{', connect' if kind is YcsbJob else ''}", loads
         around_s = sum(run_overhead_s(study, job) for job in jobs)
-        yield f"{many}: {_overhead_text(study, jobs[0])}", around_s
+        yield f"{many}: {_run_overhead_text(study, jobs[0])}", around_s
 
 
-def _overhead_text(study: Study, job: KeyJob) -> str:
+def _run_overhead_text(study: Study, job: KeyJob) -> str:
     """What a run does beside its load."""
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
         return "restore the node and start it, drop caches, watch, commit"
@@ -399,7 +399,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     )
 
 
-class _CopiesPerRun(Record):
+class _RunDatabaseCopy(Record):
     """Of one run: how large the database is, and the hosts that copy it whole."""
 
     hosts: tuple[str, ...]
@@ -408,7 +408,7 @@ class _CopiesPerRun(Record):
 
 def _database_copies(
     study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks
-) -> Iterator[_CopiesPerRun]:
+) -> Iterator[_RunDatabaseCopy]:
     """Of each run that has any; an XFS that the session makes has reflinks."""
     if study.target.make_xfs:
         return
@@ -422,7 +422,7 @@ def _database_copies(
                 host for host in holders if not reflinks.get((configuration, host), True)
             )
             if copying:
-                yield _CopiesPerRun(copying, store_bytes(job))
+                yield _RunDatabaseCopy(copying, store_bytes(job))
 
 
 def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from iolab.core.events import Phase
-from iolab.core.run import CACHE_NOT_DROPPED, CacheProof, PlannedRun
+from iolab.core.run import CACHE_NOT_DROPPED, CacheDropProof, PlannedRun
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
@@ -36,8 +36,8 @@ from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_o
 from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
 from iolab.loads.keyvalue.table import PROGRAMS
 from iolab.loads.keyvalue.workload import (
+    DatabaseSpec,
     KeyValueJob,
-    KeyValueSet,
     LevelShape,
     StoreShape,
     TableShape,
@@ -206,7 +206,7 @@ async def drop_folder_caches(
     await run_on_each_host(shares, drop_folder_cache_on_host)
 
 
-async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheProof:
+async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
     return await evict_page_cache(workdir, sorted(await file_sizes(workdir.host, folder)))
 
@@ -289,9 +289,9 @@ def golden_database_folder(workdir: WorkDirectory, job: KeyValueJob) -> str:
     return f"{workdir.dir}/db_bench.{digest[:12]}"
 
 
-async def user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
+async def read_user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
     """The tables of the user's own database. EngineError when they are not what the job says."""
-    tables = await _table_shape(workdir, job, job.database)
+    tables = await _read_table_shape(workdir, job, job.database)
     faults = shape_faults(tables, job.loaded)
     if faults or tables is None:
         message = (
@@ -307,7 +307,7 @@ async def folder_bytes(workdir: WorkDirectory, folder: str) -> int:
     return sum((await file_sizes(workdir.host, folder)).values())
 
 
-async def _table_shape(
+async def _read_table_shape(
     workdir: WorkDirectory, job: KeyValueJob, database: str
 ) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
@@ -358,16 +358,16 @@ async def _require_loaded_database(
 ) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was requested."""
     database = _database_path(workdir, job)
-    tables = await _table_shape(workdir, job, database)
+    tables = await _read_table_shape(workdir, job, database)
     if faults := shape_faults(tables, job.loaded):
         message = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(message, OUTPUT_HINT)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
-    shape = replace(_store_shape_of_output(output), tables=tables)
+    shape = replace(_output_store_shape(output), tables=tables)
     return GoldenDatabase(database, shape, tree_bytes, seed, await folder_bytes(workdir, database))
 
 
-def _store_shape_of_output(output: DbBenchOutput) -> StoreShape:
+def _output_store_shape(output: DbBenchOutput) -> StoreShape:
     """The levels with their scores. Nothing is to be compacted where none is at its limit."""
     rows = [row for row in output.compaction if row.name.startswith("L")]
     levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)
@@ -377,7 +377,7 @@ def _store_shape_of_output(output: DbBenchOutput) -> StoreShape:
 
 def _load_error(
     workdir: WorkDirectory,
-    loaded: KeyValueSet,
+    loaded: DatabaseSpec,
     command: Command,
     ending: ProcessEnding,
     output: DbBenchOutput,

@@ -37,8 +37,8 @@ from iolab.loads.keyvalue.databases import (
     folder_bytes,
     golden_database_folder,
     make_golden_database,
+    read_user_database_shape,
     remove_folder,
-    user_database_shape,
 )
 from iolab.loads.keyvalue.db_bench.engine import (
     DbBenchTask,
@@ -81,7 +81,7 @@ from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_faults
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostRunState, run_on_each_host
+from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.start import (
     HostStartTime,
@@ -122,7 +122,7 @@ class YcsbClientState(Record):
     output_streams: YcsbStreams
 
 
-def read_client_results(share: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
+def fill_in_client_results(share: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was requested.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -199,8 +199,8 @@ def make_server(settings: ServerSettings) -> Server | None:
     return None
 
 
-class YcsbDriver(Driver):
-    """YCSB on all clients of a run; see `Driver`."""
+class YcsbDriver(LoadDriver):
+    """YCSB on all clients of a run; see `LoadDriver`."""
 
     def __init__(self, servers: Servers = make_server, kits: InstallKit = install_kit) -> None:
         self._servers = servers
@@ -226,7 +226,7 @@ class YcsbDriver(Driver):
         if session.stop.is_requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {share.name: self._tools.tools_of_host(share.workdir) for share in shares}
+            tools = {share.name: self._tools.install_of_host(share.workdir) for share in shares}
             await self._embedded.prepare_databases(
                 session, run, YcsbJob.require_type(run.point.job), shares, tools
             )
@@ -299,7 +299,7 @@ class YcsbDriver(Driver):
                 session,
                 run,
                 list(zip(shares, records, strict=True)),
-                lambda workdir: self._tools.tools_of_host(workdir).kit,
+                lambda workdir: self._tools.install_of_host(workdir).kit,
                 lambda _: store,
             )
 
@@ -317,7 +317,7 @@ class YcsbDriver(Driver):
         share.command = measure_command(
             job,
             self._ycsb_store(session, database_copy_folder(share.workdir)),
-            self._tools.tools_of_host(share.workdir).kit,
+            self._tools.install_of_host(share.workdir).kit,
             work_folder(share.workdir),
             seconds=seconds,
             prefix=LATENCY_LOG_PREFIX,
@@ -363,17 +363,17 @@ class YcsbDriver(Driver):
         names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
         async def read_client(share: HostRunState) -> None:
-            start = self._embedded.database_state_of_client(share)
+            start = self._embedded.start_state_of_client(share)
             client = YcsbClientState(
                 job, seconds, names, start, clients.streams_by_host[share.name]
             )
-            faults = read_client_results(share, client)
+            faults = fill_in_client_results(share, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = excerpt("; ".join(faults)).rstrip(".")
                 raise EngineError(f"YCSB on host '{share.name}': {reason}.", OUTPUT_HINT)
 
-        async def clear_client(share: HostRunState) -> None:
+        async def remove_client_folders(share: HostRunState) -> None:
             if not share.workdir.host.lost_reason:
                 await self._embedded.remove_copy(share)
                 await remove_folder(share.workdir.host, work_folder(share.workdir))
@@ -382,7 +382,7 @@ class YcsbDriver(Driver):
         for step in (
             clients.fetch_files(names),
             run_on_each_host(shares, read_client),
-            run_on_each_host(shares, clear_client),
+            run_on_each_host(shares, remove_client_folders),
         ):
             try:
                 await step
@@ -391,8 +391,8 @@ class YcsbDriver(Driver):
         return first_failure
 
 
-class DbBenchDriver(Driver):
-    """One db_bench on each client; see `Driver`."""
+class DbBenchDriver(LoadDriver):
+    """One db_bench on each client; see `LoadDriver`."""
 
     def __init__(self) -> None:
         self._programs = RocksdbPrograms()
@@ -430,13 +430,15 @@ class DbBenchDriver(Driver):
         seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_OVERRUN_S
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
-        cells = {share.name: self._client_task(session, run, share, seconds) for share in shares}
+        cells = {
+            share.name: self._create_client_task(session, run, share, seconds) for share in shares
+        }
 
-        async def load_on_host(share: HostRunState, go: HostStartTime) -> None:
+        async def run_bench_on_host(share: HostRunState, go: HostStartTime) -> None:
             await run_bench(session, run, share, cells[share.name], go, halt)
 
         try:
-            await start_load_together(session, shares, counters, load_on_host, halt)
+            await start_load_together(session, shares, counters, run_bench_on_host, halt)
         finally:
             await _remove_copies(shares)
 
@@ -460,7 +462,7 @@ class DbBenchDriver(Driver):
         self._golden_databases.clear()
 
         async def find_database(share: HostRunState) -> None:
-            source = await self._user_database_shape(share, job)
+            source = await self._cached_user_database_shape(share, job)
             database = await find_golden_database(
                 share.workdir, job, self._versions[share.name], source
             )
@@ -475,7 +477,7 @@ class DbBenchDriver(Driver):
             if database.seed is not None:
                 self._loads.add(load_seed_range(database.seed))
 
-    async def _user_database_shape(
+    async def _cached_user_database_shape(
         self, share: HostRunState, job: KeyValueJob
     ) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
@@ -483,7 +485,7 @@ class DbBenchDriver(Driver):
             return None
         sources = self._sources.setdefault(share.workdir.host, {})
         if golden_database_folder(share.workdir, job) not in sources:
-            sources[golden_database_folder(share.workdir, job)] = await user_database_shape(
+            sources[golden_database_folder(share.workdir, job)] = await read_user_database_shape(
                 share.workdir, job
             )
         return sources[golden_database_folder(share.workdir, job)]
@@ -499,13 +501,13 @@ class DbBenchDriver(Driver):
         session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load_on_client(share: HostRunState) -> None:
+        async def load_database_on_client(share: HostRunState) -> None:
             database = await self._load_database(session, run, share, halt)
             if database is not None:
                 self._golden_databases[share.name] = database
 
         await run_with_background(
-            run_on_each_host(missing, load_on_client), session.stop.forward_to_event(halt)
+            run_on_each_host(missing, load_database_on_client), session.stop.forward_to_event(halt)
         )
 
     async def _load_database(
@@ -552,7 +554,7 @@ class DbBenchDriver(Driver):
 
         await session.stop.run_unless_stopped(run_on_each_host(shares, copy_on_host))
 
-    def _client_task(
+    def _create_client_task(
         self, session: SessionContext, run: PlannedRun, share: HostRunState, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.analysis.storage_bytes import distinct_devices
+from iolab.analysis.storage_bytes import distinct_device_deltas
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import HostRun, RunKey
@@ -96,7 +96,9 @@ def device_io_table(
     rows = []
     for name, result in named_results:
         hosts = host_runs.runs.get((result.digest, result.repeat), ())
-        moved = distinct_devices(((host.host, host.devices[:1]) for host in hosts), host_runs.facts)
+        moved = distinct_device_deltas(
+            ((host.host, host.devices[:1]) for host in hosts), host_runs.facts
+        )
         seconds = [
             (host.end_real_ns - host.start_real_ns) / 1e9
             for host in hosts

@@ -173,17 +173,17 @@ class Maven(Record):
             "package",
         ]
         if (
-            await self._failed_maven_output(
+            await self._run_and_get_failure_output(
                 [*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title
             )
             is None
         ):
             return
-        output = await self._failed_maven_output(words, self.limit_s, title)
+        output = await self._run_and_get_failure_output(words, self.limit_s, title)
         if output is not None:
             raise _build_error(output, title)
 
-    async def _failed_maven_output(
+    async def _run_and_get_failure_output(
         self, arguments: list[str], limit_s: float, title: str
     ) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
@@ -202,7 +202,7 @@ class Maven(Record):
             ) from None
         try:
             async with asyncio.timeout(limit_s):
-                tail = await _output_tail(process)
+                tail = await _read_output_tail(process)
                 code = await process.wait()
         except TimeoutError:
             raise EngineError(
@@ -214,7 +214,7 @@ class Maven(Record):
         return tail if code else None
 
 
-async def _output_tail(process: asyncio.subprocess.Process) -> bytes:
+async def _read_output_tail(process: asyncio.subprocess.Process) -> bytes:
     tail = b""
     while process.stdout and (piece := await process.stdout.read(TAIL_BYTES)):
         tail = (tail + piece)[-TAIL_BYTES:]

@@ -35,8 +35,8 @@ from iolab.analysis.window import (
     WARMUP_SLACK_SHARE,
     MeasuredPart,
     Window,
-    controller_clock_ns,
     find_measured_part,
+    to_controller_clock_ns,
 )
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -170,7 +170,7 @@ class KeyValueLoad(Record):
         return np.asarray(self.completed_by_host @ weights, dtype=np.int64)
 
     @property
-    def fleet_rates(self) -> Floats:
+    def operation_rates_by_host(self) -> Floats:
         """Whole operations a second of each host (H,), 0 where it measured none."""
         return self._rates_from_counts(self.completed_operations_by_host)
 
@@ -257,7 +257,7 @@ def _interval_edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
     """When each host's intervals begin, and when they end, on the controller's clock."""
     table, hosts = record.intervals, range(len(record.hosts))
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = controller_clock_ns(table.end_real_ns, offsets[table.host])
+    ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
     starts = ends - table.span_ns
     return [starts[table.host == host] for host in hosts], [
         ends[table.host == host] for host in hosts
@@ -284,7 +284,7 @@ def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyVa
     return KeyValueLoad(
         measured_part=measured,
         operations=operations,
-        seconds=_covered_seconds(record, np.flatnonzero(measured.intervals & counted)),
+        seconds=_covered_seconds_by_host(record, np.flatnonzero(measured.intervals & counted)),
         completed_by_host=sums.completed,
         lat_sum_ns=sums.lat_sum_ns,
         bins=sums.bins,
@@ -292,11 +292,11 @@ def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyVa
     )
 
 
-def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
+def _covered_seconds_by_host(record: RunRecord, rows: Ints) -> Floats:
     """The time that each host's intervals cover: operations may have intervals of their own."""
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = controller_clock_ns(table.end_real_ns[rows], offsets[table.host[rows]])
+    ends = to_controller_clock_ns(table.end_real_ns[rows], offsets[table.host[rows]])
     starts = ends - table.span_ns[rows]
     covered = np.zeros(len(record.hosts), dtype=np.float64)
     for host in range(len(record.hosts)):
@@ -324,7 +324,7 @@ class KeyValueView(RunView, kw_only=True):
         return job
 
     @property
-    def engine_replies(self) -> list[tuple[HostRun, KeyValueRun]]:
+    def hosts_and_runs(self) -> list[tuple[HostRun, KeyValueRun]]:
         """What engines told, of the hosts whose engine told anything."""
         return [
             (host, reply)
@@ -387,7 +387,7 @@ def _key_value_metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) ->
         and load.completed_operations_by_host[hosts].any()
     ):
         rates: dict[str, float | None] = {
-            WHOLE_OPERATIONS_RATE_KEY: float(load.fleet_rates[hosts].sum())
+            WHOLE_OPERATIONS_RATE_KEY: float(load.operation_rates_by_host[hosts].sum())
         }
         for operation in shown:
             if not operation.is_intended:
@@ -411,7 +411,10 @@ def _operation_rate(
     if not any(shares):
         return None
     return float(
-        sum(load.fleet_rates[host] * share for host, share in zip(hosts, shares, strict=True))
+        sum(
+            load.operation_rates_by_host[host] * share
+            for host, share in zip(hosts, shares, strict=True)
+        )
     )
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.points import PointSummary
-from iolab.analysis.steady import measured_window
+from iolab.analysis.steady import rule_measured_window
 from iolab.core.metric import Metric, Result
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.study import Study
@@ -57,19 +57,19 @@ from iolab.report.charts.run_series import (
     distribute_over_cells,
     inverse_tail_fraction,
     latency_curve,
+    operation_record,
     p99_by_cell,
-    record_of_operation,
 )
 from iolab.report.charts.series import (
     LatencyCurve,
     Panel,
     RunAnchors,
-    RunDetail,
+    RunChartData,
     TimeGrid,
     panel_line_from_array,
 )
 from iolab.report.results import points_and_runs_markdown
-from iolab.report.runs import all_runs_table
+from iolab.report.runs import runs_table
 from iolab.report.table import Table
 from iolab.report.terminal import Screen, point_rows, point_sort_key
 
@@ -108,7 +108,7 @@ class KeyValueReport(LoadReport):
         """All operations, and how long the main one took."""
         return operations_line(result)
 
-    def operations_counted_once(self, operation_numbers: Iterable[int]) -> set[int]:
+    def non_overlapping_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
         operations = {KeyOperation(number) for number in operation_numbers}
         if KeyOperation.ALL in operations:
@@ -119,7 +119,7 @@ class KeyValueReport(LoadReport):
         """Every workload."""
         return True
 
-    def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
+    def compared_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
         main = main_operation([result.metrics])
         return (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
@@ -134,7 +134,7 @@ class KeyValueReport(LoadReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
-        load = sum_key_value_load(record, measured_window(record))
+        load = sum_key_value_load(record, rule_measured_window(record))
         hosts = list(range(len(record.hosts)))
         curves = []
         for operation in load.operations:
@@ -158,7 +158,7 @@ class KeyValueReport(LoadReport):
         for operation in KeyOperation:
             if operation not in ways:
                 continue
-            own = record_of_operation(record, operation)
+            own = operation_record(record, operation)
             done = distribute_over_cells(own, grid, own.intervals.ios.astype(np.float64), operation)
             waited = distribute_over_cells(own, grid, own.intervals.lat_sum_ns, operation)
             name = _KEY_WORDS.get(operation, operation.display_name)
@@ -177,7 +177,7 @@ class KeyValueReport(LoadReport):
         ]
 
     def latency_distribution_chart(
-        self, subject: str, detail: RunDetail, token: Token
+        self, subject: str, detail: RunChartData, token: Token
     ) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
         curves = [curve for curve in detail.per_operation if curve.tail]
@@ -235,7 +235,7 @@ class KeyValueReport(LoadReport):
     def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With rates and latencies of each operation."""
         shown = self.metric_columns([result.metrics for result in results])
-        return all_runs_table(_RUNS_TITLE, study, results, shown, anchors)
+        return runs_table(_RUNS_TITLE, study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """The jobs of each engine, and what databases and servers were."""
@@ -276,7 +276,7 @@ class KeyValueReport(LoadReport):
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
         shown = self.metric_columns([result.metrics for result in results])
-        runs = all_runs_table(_RUNS_TITLE, study, results, shown, {}, max_rows=len(results))
+        runs = runs_table(_RUNS_TITLE, study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, shown, runs)
 
     def result_document_parts(

@@ -24,7 +24,7 @@ from iolab.analysis.checks.bytes import (
 )
 from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.core.host import HostFacts
-from iolab.core.run import CacheProof, DeviceDelta, HostRun
+from iolab.core.run import CacheDropProof, DeviceDelta, HostRun
 from iolab.loads.keyvalue.db_bench.run import shape_faults
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
@@ -187,17 +187,17 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     """Whether the page cache held nothing of the store when the run began."""
     if is_external_store(view):
         return unchecked_answer("the caches of a server outside of the study cannot be dropped")
-    clients = store_clients(view)
+    clients = store_client_indexes(view)
     if not clients:
         return unchecked_answer("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
-    size = loaded_bytes(view)
+    size = loaded_store_bytes(view)
     return worst_answer(
         (_cache_drop_answer(host, proof, size) for host, proof in proofs), max_key="resident_bytes"
     )
 
 
-def _cache_drop_answer(host: str, proof: CacheProof | None, size: int) -> CheckAnswer:
+def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> CheckAnswer:
     if proof is None:
         return unchecked_answer(
             f"whether the page cache of {host} was dropped is not known", host=host
@@ -229,10 +229,10 @@ def check_database_start_state(view: KeyValueView) -> CheckAnswer:
     server = server_run_of_run(view.record)
     if server is not None:
         return _start_state_answer("the server", server.restored_by)
-    if not view.engine_replies:
+    if not view.hosts_and_runs:
         return unchecked_answer("no engine told of its run")
     return worst_answer(
-        _start_state_answer(host.host, reply.copied_by) for host, reply in view.engine_replies
+        _start_state_answer(host.host, reply.copied_by) for host, reply in view.hosts_and_runs
     )
 
 
@@ -264,7 +264,7 @@ def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
     if not isinstance(job, KeyValueJob):
         yield _row_count_answer(server_run_of_run(view.record), job.records)
         return
-    starts = [(host.host, reply.start) for host, reply in view.engine_replies]
+    starts = [(host.host, reply.start) for host, reply in view.hosts_and_runs]
     shaped = [(host, start) for host, start in starts if start and start.tables is not None]
     if len(shaped) < len(view.hosts):
         yield unchecked_answer("the tables of the database were not looked at before the run")
@@ -324,14 +324,14 @@ def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
         return _compaction_debt_answer(
             "the server", pending=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
-    if not view.engine_replies:
+    if not view.hosts_and_runs:
         return unchecked_answer("no engine told of its run")
     return worst_answer(
-        _compaction_debt_of_host(host.host, reply.start) for host, reply in view.engine_replies
+        _host_compaction_debt_answer(host.host, reply.start) for host, reply in view.hosts_and_runs
     )
 
 
-def _compaction_debt_of_host(host: str, start: StoreShape | None) -> CheckAnswer:
+def _host_compaction_debt_answer(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
         return unchecked_answer(
             f"the levels of the database of {host} were not looked at before the run"
@@ -393,7 +393,7 @@ def check_server_died(view: KeyValueView) -> CheckAnswer:
 
 def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
     """device-busy of load on a key-value store: on the devices that hold it."""
-    clients = store_clients(view)
+    clients = store_client_indexes(view)
     if not clients:
         return unchecked_answer(
             "the devices of the server's store were not watched before the start"
@@ -455,7 +455,7 @@ def is_external_store(view: KeyValueView) -> bool:
     return server is not None and not server.host
 
 
-def store_clients(view: KeyValueView) -> tuple[int, ...]:
+def store_client_indexes(view: KeyValueView) -> tuple[int, ...]:
     """The clients, by their place, on whose own target a store lies; none for a server's."""
     server = server_run_of_run(view.record)
     names = [host.host for host in view.hosts]
@@ -464,7 +464,7 @@ def store_clients(view: KeyValueView) -> tuple[int, ...]:
     return (names.index(server.host),) if server.host in names else ()
 
 
-def loaded_bytes(view: KeyValueView) -> int:
+def loaded_store_bytes(view: KeyValueView) -> int:
     """Keys and values in one store, as they were to be loaded."""
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
@@ -487,7 +487,7 @@ def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     device, deltas = read
     memory = server.memory_bytes or (facts.memory.total_bytes if facts else None)
     bounded = server.memory_bytes is not None
-    size = loaded_bytes(view)
+    size = loaded_store_bytes(view)
     return (
         StoreReads(
             device=device,
@@ -520,7 +520,7 @@ def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
             StoreReads(
                 device=group.device,
                 clients=clients,
-                data_bytes=loaded_bytes(view) * len(clients),
+                data_bytes=loaded_store_bytes(view) * len(clients),
                 memory_bytes=memory,
                 has_memory_limit=bound is not None,
                 read_bytes=group.read_bytes,

@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.cost import (
     Reflinks,
     full_copy_notes,
     jobs_of_distinct_stores,
-    key_value_seconds,
+    key_value_run_s,
     key_value_time_items,
     loaded_bytes,
     max_space_bytes_on_a_host,
@@ -165,7 +165,7 @@ class KeyValueStudyKind(LoadStudyKind):
             return 0.0
         configuration = study.configuration(point.configuration)
         written_s = method.warmup_s + method.runtime_s
-        load_s = key_value_seconds(
+        load_s = key_value_run_s(
             written_s, job, server_settings(study).kind, len(configuration.hosts)
         )
         return max(load_s + run_overhead_s(study, job) - run_overhead_seconds(method), 0.0)

@@ -31,10 +31,10 @@ from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     EMBEDDED_SERVER,
     YCSB_ENGINE,
+    DatabaseSpec,
     Distribution,
     KeyOperation,
     KeyValueJob,
-    KeyValueSet,
     ServerKind,
     ServerSettings,
     YcsbJob,
@@ -255,11 +255,11 @@ REPLICATION_MAX: Final = 100
 class YcsbOption(EngineOption):
     """With what it is called by.
 
-    `is_prefix` is what it is called by beyond its name: nothing for YCSB's own, `iolab.` for those
-    of the bindings, and for those of the Java machine, which are no properties, the flag.
+    `property_prefix` is what stands before its name: nothing for YCSB's own, `iolab.` for those of
+    the bindings, and for those of the Java machine, which are no properties, the flag.
     """
 
-    is_prefix: str = ""
+    property_prefix: str = ""
 
 
 YCSB_OPTIONS: Final[Mapping[str, YcsbOption]] = MappingProxyType(
@@ -276,10 +276,12 @@ YCSB_OPTIONS: Final[Mapping[str, YcsbOption]] = MappingProxyType(
 """Every allowed option by its name."""
 
 
-def version_value() -> values.ValueReader:
+def version_reader() -> values.ValueReader:
     """A version of Cassandra; one without a third part is the one that was tried of its line."""
     hint = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
-    base = values.text_matching(_VERSION.fullmatch, hint, {"pattern": f"^(?:{_VERSION.pattern})$"})
+    base = values.matching_text_value(
+        _VERSION.fullmatch, hint, {"pattern": f"^(?:{_VERSION.pattern})$"}
+    )
 
     def read(value: object) -> str:
         version = str(base.read(value))
@@ -288,23 +290,27 @@ def version_value() -> values.ValueReader:
     return values.ValueReader(read, base.schema)
 
 
-def keyspace_value() -> values.ValueReader:
+def keyspace_reader() -> values.ValueReader:
     """The name of a keyspace, which is never quoted."""
     hint = "Use small letters, digits and '_', a letter first, "
     hint += f"at most {KEYSPACE_CHARACTERS} characters."
-    return values.text_matching(_KEYSPACE.fullmatch, hint, {"pattern": f"^{_KEYSPACE.pattern}$"})
+    return values.matching_text_value(
+        _KEYSPACE.fullmatch, hint, {"pattern": f"^{_KEYSPACE.pattern}$"}
+    )
 
 
-def program_value() -> values.ValueReader:
+def program_reader() -> values.ValueReader:
     """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
     hint = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
-    return values.text_matching(_PROGRAM.fullmatch, hint, {"pattern": f"^(?:{_PROGRAM.pattern})$"})
+    return values.matching_text_value(
+        _PROGRAM.fullmatch, hint, {"pattern": f"^(?:{_PROGRAM.pattern})$"}
+    )
 
 
-def endpoint_value() -> values.ValueReader:
+def endpoint_reader() -> values.ValueReader:
     """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
     hint = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
-    return values.text_matching(is_valid_endpoint, hint, {}, "has")
+    return values.matching_text_value(is_valid_endpoint, hint, {}, "has")
 
 
 def is_valid_endpoint(text: str) -> bool:
@@ -317,12 +323,12 @@ def is_valid_endpoint(text: str) -> bool:
     return ssh_addresses.is_valid_address(match["name"] or match["six"])
 
 
-def listen_address_value() -> values.ValueReader:
+def listen_address_reader() -> values.ValueReader:
     """The IP address that a server of ours listens on.
 
     On all ports at once nobody could say who reaches it, and Cassandra refuses it.
     """
-    return values.text_matching(
+    return values.matching_text_value(
         lambda text: (
             ssh_addresses.is_ip_address(text) and not ipaddress.ip_address(text).is_unspecified
         ),
@@ -376,7 +382,7 @@ class DbBenchTable(LoadTable):
 
     def build_job(self) -> KeyValueJob:
         """See `LoadTable`."""
-        loaded = KeyValueSet(
+        loaded = DatabaseSpec(
             keys=self.keys,
             key_bytes=parse_size(self.key_size),
             value_bytes=parse_size(self.value_size),
@@ -435,16 +441,16 @@ class ServerTable(StudyTable):
         EMBEDDED_SERVER.kind
     )
     addresses: (
-        Annotated[list[Annotated[str, endpoint_value()]], values.ListValue(allow_scalar=True)]
+        Annotated[list[Annotated[str, endpoint_reader()]], values.ListValue(allow_scalar=True)]
         | None
     ) = None
     host: Annotated[str, values.host_name_value()] | None = None
-    version: Annotated[str, version_value()] = EMBEDDED_SERVER.version
-    listen: Annotated[str, listen_address_value()] = EMBEDDED_SERVER.listen
+    version: Annotated[str, version_reader()] = EMBEDDED_SERVER.version
+    listen: Annotated[str, listen_address_reader()] = EMBEDDED_SERVER.listen
     port: Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)] = EMBEDDED_SERVER.port
     heap: Annotated[int | str, values.size_value(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
     memory: MemoryBytes | None = None
-    keyspace: Annotated[str, keyspace_value()] = EMBEDDED_SERVER.keyspace
+    keyspace: Annotated[str, keyspace_reader()] = EMBEDDED_SERVER.keyspace
     replication: Annotated[int, values.integer_value(1, min(REPLICATION_MAX, HOSTS_MAX))] = (
         EMBEDDED_SERVER.replication
     )
@@ -452,7 +458,7 @@ class ServerTable(StudyTable):
         EMBEDDED_SERVER.consistency
     )
     ycsb: TargetPath | None = None
-    java: Annotated[str, program_value()] = EMBEDDED_SERVER.java
+    java: Annotated[str, program_reader()] = EMBEDDED_SERVER.java
 
 
 def server_table_or_default(tables: StudyTables) -> ServerTable:

@@ -306,7 +306,10 @@ def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Tabl
             operation.display_name,
             name(point),
             str(run.repeat),
-            *(_bounds_text(run.metrics.get(operation.latency_key(key))) for key in names),
+            *(
+                _percentile_bounds_text(run.metrics.get(operation.latency_key(key)))
+                for key in names
+            ),
             run.verdict.level,
         )
         for point in points
@@ -327,7 +330,7 @@ def _has_wide_bin(metric: Metric | None) -> bool:
     return metric is not None and metric.has_bin_edge_interval
 
 
-def _bounds_text(metric: Metric | None) -> str:
+def _percentile_bounds_text(metric: Metric | None) -> str:
     if (
         metric is None
         or metric.low is None

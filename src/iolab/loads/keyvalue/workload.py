@@ -76,7 +76,7 @@ class KeyOperation(NamedOperation):
         return None if self.is_intended else KeyOperation.__members__.get(f"INTENDED_{self.name}")
 
 
-class KeyValueSet(Record):
+class DatabaseSpec(Record):
     """What a database was loaded with: `keys` distinct keys of one size with values of one size.
 
     `block_bytes` is RocksDB's block size, which a database has from its load and keeps.
@@ -123,7 +123,7 @@ class KeyValueJob(AnyJob, Record, tag="db_bench"):
     )
 
     workload: str
-    loaded: KeyValueSet
+    loaded: DatabaseSpec
     threads: int
     cache_bytes: int
     read_percent: int = 80
@@ -407,7 +407,7 @@ class ServerSettings(ServerConfig, Record, tag="key-value"):
     java: str = "java"
 
     @property
-    def limits_memory(self) -> bool:
+    def is_memory_limited(self) -> bool:
         """Whether a node of ours is held to a bound of memory."""
         return self.kind is ServerKind.MANAGED and bool(self.memory_bytes)
 

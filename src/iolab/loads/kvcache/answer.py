@@ -26,7 +26,7 @@ from iolab.units import format_bytes, format_count, format_ns
 PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
 
 
-def replays_sentence(study: Study, points: Sequence[PointSummary]) -> str:
+def highest_rates_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     """The highest rate of each workload that is not invalid; empty where none is."""
     return " ".join(
         _highest_rate_sentence(study.workload(workload), own)
@@ -34,7 +34,7 @@ def replays_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     )
 
 
-def keeps_pace_sentence(points: Sequence[PointSummary], axis: str) -> str:
+def read_beats_recompute_sentence(points: Sequence[PointSummary], axis: str) -> str:
     """Up to where on the axis the mean prefix is read sooner than computed; empty if not known."""
     usable = [
         (dict(point.key.axis)[axis], mean < recompute)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary
 from iolab.core.workload import Workload
-from iolab.loads.kvcache.answer import keeps_pace_sentence
+from iolab.loads.kvcache.answer import read_beats_recompute_sentence
 from iolab.loads.kvcache.metric_specs import (
     BREAK_EVEN_RATE,
     PREFIX_RATE,
@@ -53,7 +53,7 @@ def prefix_charts(
         for panel in (LATENCIES, RATES)
     )
     if len(lines) == 1:
-        finding = f"{latencies.finding} {keeps_pace_sentence(points, axis)}".strip()
+        finding = f"{latencies.finding} {read_beats_recompute_sentence(points, axis)}".strip()
         latencies = replace(latencies, finding=finding)
     return latencies, rates
 

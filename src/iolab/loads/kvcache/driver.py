@@ -18,7 +18,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import run_seed
 
 
@@ -59,12 +59,12 @@ class KvCacheDriver(ProcessDriver):
 
 
 def _host_index(session: SessionContext, run: PlannedRun, share: HostRunState) -> int:
-    return load_hosts_of_point(session.study, run.point).index(share.name)
+    return load_host_names_of_point(session.study, run.point).index(share.name)
 
 
 def _replay_of_run(session: SessionContext, run: PlannedRun) -> Replay:
     job = KvCacheJob.require_type(run.point.job)
-    hosts = len(load_hosts_of_point(session.study, run.point))
+    hosts = len(load_host_names_of_point(session.study, run.point))
     seconds = session.study.method.load_seconds_range[1]
     try:
         replay = plan_replay(job, seconds, hosts, session.study.method.seed)

@@ -15,7 +15,7 @@ from iolab.hosts.engine_lines import (
     optional_count,
     parse_operation_interval,
     require_count,
-    require_part,
+    require_operation_table,
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
@@ -41,7 +41,7 @@ def kv_cache_command(
     job: KvCacheJob, replay: Replay, host: int, directory: str, *, seconds: float, seed: int
 ) -> Command:
     """The process of one host. EngineError where it has more requests than a message holds."""
-    warm, requests = replay.requests_of_host(host)
+    warm, requests = replay.warm_and_replayed_requests(host)
     data_set = job.data_set("")
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -76,7 +76,7 @@ def kv_cache_command(
 
 def requests_message_bytes(replay: Replay, host: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
-    warm, requests = replay.requests_of_host(host)
+    warm, requests = replay.warm_and_replayed_requests(host)
     return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
@@ -94,13 +94,15 @@ class KvCacheReader(LineReader):
         self._write_backlog: list[int] = []
         self.details: KvCacheRun | None = None
 
-    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads and writes of objects, and the operations that are made of them."""
         parts: list[DirectionInterval] = []
         for direction in self._job.data_directions:
-            parts += parse_direction_intervals(direction, require_part(document, direction.key))
+            parts += parse_direction_intervals(
+                direction, require_operation_table(document, direction.key)
+            )
         parts += (
-            parse_operation_interval(operation, require_part(document, operation.key))
+            parse_operation_interval(operation, require_operation_table(document, operation.key))
             for operation in KvOperation
         )
         self._backlog.append(require_count(document, "backlog"))
@@ -109,7 +111,7 @@ class KvCacheReader(LineReader):
 
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of requests."""
-        self.details = self._run_details(require_part(end, "requests"))
+        self.details = self._run_details(require_operation_table(end, "requests"))
         return parse_engine_totals(head, end, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
@@ -119,11 +121,11 @@ class KvCacheReader(LineReader):
         ways = (totals.read, totals.write)
         if failed and not any(way.ios for way in ways if way is not None):
             self.faults.add_fault(f"all {failed} I/Os failed")
-        if not require_part(end, "requests").get("requests"):
+        if not require_operation_table(end, "requests").get("requests"):
             self.faults.add_fault("no request came")
 
     def _run_details(self, counts: Mapping[str, Any]) -> KvCacheRun:
-        warm, requests = self._replay.requests_of_host(self._host)
+        warm, requests = self._replay.warm_and_replayed_requests(self._host)
         came = requests[: require_count(counts, "requests")]
         ideal = lru_hit_counts(self._job, warm, came)
         return KvCacheRun(

@@ -51,7 +51,9 @@ class Replay(Record, dict=True):
     hosts: tuple[int, ...]
     clock_factor: float
 
-    def requests_of_host(self, index: int) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    def warm_and_replayed_requests(
+        self, index: int
+    ) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
         """The warm and the replayed requests of one host."""
         warm, replayed = self._requests_by_host
         return tuple(warm.get(index, ())), tuple(replayed.get(index, ()))

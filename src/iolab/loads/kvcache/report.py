@@ -10,7 +10,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
-from iolab.loads.kvcache.answer import replays_sentence
+from iolab.loads.kvcache.answer import highest_rates_sentence
 from iolab.loads.kvcache.charts import prefix_charts
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
@@ -56,10 +56,10 @@ class KvCacheReport(SingleFigureReport):
         )
 
     def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
-        """See `replays_sentence`."""
-        return replays_sentence(study, points)
+        """See `highest_rates_sentence`."""
+        return highest_rates_sentence(study, points)
 
-    def figures_of_kind(
+    def kind_specific_charts(
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
     ) -> tuple[Figure, ...]:
         """Prefixes beside their break-even."""

@@ -21,7 +21,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudyKind, KnownFacts, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_rate_bytes
@@ -52,7 +52,9 @@ def replay_demand(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Rep
         replay = plan_replay(job, seconds, hosts, seed)
     except TraceError:
         return None
-    counts = [lru_hit_counts(job, *replay.requests_of_host(host)) for host in range(hosts)]
+    counts = [
+        lru_hit_counts(job, *replay.warm_and_replayed_requests(host)) for host in range(hosts)
+    ]
     blocks, hits = sum(c.references for c in counts), sum(c.hits for c in counts)
     writes = 0 if job.write is WritePolicy.NONE else blocks - hits
     return ReplayDemand(
@@ -100,9 +102,9 @@ class KvCacheStudyKind(LoadStudyKind):
         job = KvCacheJob.require_type(point.job)
         if job.write is WritePolicy.NONE:
             return RunWrites()
-        makers = len(load_hosts_of_point(study, point))
+        makers = len(load_host_names_of_point(study, point))
         seconds = study.method.load_seconds_range
-        demand = _demand_of_point(study, point)
+        demand = _point_replay_demand(study, point)
         if demand is None:
             return RunWrites(open_hosts=makers, seconds=seconds)
         return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds=seconds)
@@ -112,7 +114,7 @@ class KvCacheStudyKind(LoadStudyKind):
         for point in plan.points:
             if not isinstance(point.job, KvCacheJob):
                 continue
-            demand = _demand_of_point(study, point)
+            demand = _point_replay_demand(study, point)
             if demand is not None:
                 yield (
                     f"{point.title_text}: {demand.clock_factor:.3g} x the trace's clock, "
@@ -122,9 +124,9 @@ class KvCacheStudyKind(LoadStudyKind):
                 )
 
 
-def _demand_of_point(study: Study, point: Point) -> ReplayDemand | None:
+def _point_replay_demand(study: Study, point: Point) -> ReplayDemand | None:
     job = KvCacheJob.require_type(point.job)
-    makers = len(load_hosts_of_point(study, point))
+    makers = len(load_host_names_of_point(study, point))
     seconds = study.method.load_seconds_range[1]
     return replay_demand(job, seconds, makers, study.method.seed)
 
@@ -134,7 +136,7 @@ def _request_count_fault(study: Study, point: Point) -> Fault | None:
     from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, requests_message_bytes
 
     job = KvCacheJob.require_type(point.job)
-    hosts = len(load_hosts_of_point(study, point))
+    hosts = len(load_host_names_of_point(study, point))
     seconds = study.method.load_seconds_range[1]
     try:
         replay = plan_replay(job, seconds, hosts, study.method.seed)

@@ -24,11 +24,11 @@ from iolab.loads.metadata.metrics import sum_metadata_load
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     RATE_NOTE,
+    bare_rate_text,
     iterations_text,
-    mean_text,
-    point_text,
+    mean_rate_text,
+    point_statistics_text,
     rate_basis_text,
-    rate_text,
     summary_table,
 )
 from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
@@ -51,14 +51,14 @@ from iolab.report.charts.run_series import (
     distribute_over_cells,
     inverse_tail_fraction,
     latency_curve,
+    operation_record,
     p99_by_cell,
-    record_of_operation,
 )
 from iolab.report.charts.scale import ChartAxis, log_scale
 from iolab.report.charts.series import (
     LatencyCurve,
     Panel,
-    RunDetail,
+    RunChartData,
     TimeGrid,
     panel_line_from_array,
 )
@@ -99,7 +99,7 @@ def operation_charts(
         detail = brief.details.get((shown.digest, shown.repeat))
         if detail is None:
             continue
-        name = point_text(point, brief.study)
+        name = point_statistics_text(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
         tails = {
@@ -200,7 +200,7 @@ def _mean_label(
     """The mean, before it what tells the points of a configuration apart; none where invalid."""
     several = len({other.axis for other in points}) > 1
     values = " ".join(str(value) for _, value in point.axis)
-    mean = mean_text(statistics)
+    mean = mean_rate_text(statistics)
     return f"{values}: {mean}" if several else mean
 
 
@@ -226,14 +226,14 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
     """
     sentences = []
     for point in points:
-        name = point_text(point, study)
+        name = point_statistics_text(point, study)
         own = [
             operation
             for operation in point.operations
             if len(points) == 1 or operation.operation is Operation.FILE_CREATE
         ]
         means = [
-            f"{OPERATION_NAMES[statistics.operation].lower()} {mean_text(statistics)}"
+            f"{OPERATION_NAMES[statistics.operation].lower()} {mean_rate_text(statistics)}"
             for statistics in own
             if statistics.level is not Level.INVALID
         ]
@@ -253,10 +253,10 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
     rows = tuple(
         row_of_cells(
             OPERATION_NAMES[operation.operation],
-            point_text(point, study) or DASH,
+            point_statistics_text(point, study) or DASH,
             rate_basis_text(operation),
             str(result.repeat),
-            rate_text(result.metrics[operation.metric].value),
+            bare_rate_text(result.metrics[operation.metric].value),
             result.verdict.level,
         )
         for point in points
@@ -267,7 +267,10 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
 
 
 def operations_distribution(
-    subject: str, title: str, detail: RunDetail, tails: Mapping[str, float] = MappingProxyType({})
+    subject: str,
+    title: str,
+    detail: RunChartData,
+    tails: Mapping[str, float] = MappingProxyType({}),
 ) -> Figure | None:
     """One run's latency by percentile, a curve for each operation; None without any.
 
@@ -303,7 +306,7 @@ def run_panels(record: RunRecord, grid: TimeGrid) -> list[Panel]:
     """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
     rates, tails = [], []
     for operation in FILE_OPERATIONS:
-        own = record_of_operation(record, operation)
+        own = operation_record(record, operation)
         if len(own.intervals) == 0:
             continue
         ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)

@@ -25,7 +25,7 @@ from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.analysis.checks.run import (
     check_operations_counted,
     check_operations_failed,
-    compare_operation_counts,
+    operation_count_answer,
     operation_count_text_and_evidence,
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
@@ -565,7 +565,7 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
         text, evidence = operation_count_text_and_evidence(
             f"The file system{_file_system_suffix_text(view, members)}", word, claimed, counted
         )
-        answer = compare_operation_counts(
+        answer = operation_count_answer(
             claimed, counted, text, {"fs_type": target.fs_type, **evidence}
         )
         if answer.level is not None and answer.level.rank and _can_samples_miss_files(view, files):

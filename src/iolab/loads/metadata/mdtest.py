@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from iolab.core.compressed import OutputCompressor
-from iolab.core.engine import validated_options
+from iolab.core.engine import validate_options
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
 from iolab.core.limits import MDTEST_OUTPUT_BYTES_MAX
@@ -20,7 +20,7 @@ from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.clock import measure_offset
+from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.remote_process import exit_fault, run_process
@@ -42,7 +42,7 @@ from iolab.loads.metadata.workload import (
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.driver import Driver, HostRunState, run_on_each_host
+from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.session.process_driver import process_ending_error
 from iolab.session.start import end_watches, watch_for_background_io
@@ -119,7 +119,7 @@ def mpiexec_argv(
     others by ssh. EngineError for an address that cannot stand there.
     """
     for place in placements:
-        _require_plain(place)
+        _require_plain_address(place)
     hosts = ",".join(f"{place.address}:{place.ranks}" for place in placements)
     ranks = str(sum(place.ranks for place in placements))
     if mpi.name is MpiName.MPICH:
@@ -137,7 +137,7 @@ _VERSIONS: Final = (
 )
 
 
-def _require_plain(placement: RankPlacement) -> None:
+def _require_plain_address(placement: RankPlacement) -> None:
     if _ADDRESS.fullmatch(placement.address):
         return
     message = (
@@ -155,7 +155,7 @@ class MpiPrograms(Record):
 
 def find_mpi_programs(job: MetadataJob) -> MpiPrograms:
     """The programs that the job names, else those of the usual names. EngineError as below."""
-    options = validated_options("mdtest", job.options, MDTEST_OPTIONS)
+    options = validate_options("mdtest", job.options, MDTEST_OPTIONS)
     return MpiPrograms(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
 
 
@@ -173,7 +173,7 @@ def measure_command(
     `placements` are the clients in their order, the one that starts the others first. EngineError
     for an option that is not allowed or an address that mpiexec cannot be told.
     """
-    options = validated_options("mdtest", job.options, MDTEST_OPTIONS)
+    options = validate_options("mdtest", job.options, MDTEST_OPTIONS)
     programs = find_mpi_programs(job)
     total = sum(place.ranks for place in placements)
     as_root = options.get("allow_run_as_root") == "1"
@@ -244,8 +244,8 @@ def _missing_output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -
         yield "mdtest did not say that it finished"
 
 
-class MdtestDriver(Driver):
-    """One iteration of mdtest on all clients; see `Driver`."""
+class MdtestDriver(LoadDriver):
+    """One iteration of mdtest on all clients; see `LoadDriver`."""
 
     def __init__(self) -> None:
         self.rates: tuple[ReportedRate, ...] = ()
@@ -378,23 +378,23 @@ async def _run_mdtest(
 
     async def begin_watch(share: HostRunState) -> None:
         await watches[share.name].begin()
-        share.offset = await measure_offset(share.workdir.host, session.clock)
+        share.offset = await measure_clock_offset(share.workdir.host, session.clock)
         share.before = await take_snapshot(share.workdir.host)
 
     async def end_watch(share: HostRunState) -> None:
         share.after, share.last_sample = await snapshot_and_sample(
             share.workdir.host, share.workdir.inode_path
         )
-        share.offset_after = await measure_offset(share.workdir.host, session.clock)
+        share.offset_after = await measure_clock_offset(share.workdir.host, session.clock)
 
-    def keep_output(piece: bytes) -> None:
+    def append_output(piece: bytes) -> None:
         packer.add(piece)
         raw.extend(piece)
 
     async def run_command() -> None:
         try:
             first.ending = await run_process(
-                first.workdir.host, command, halt, keep_output, watch_processor=True
+                first.workdir.host, command, halt, append_output, watch_processor=True
             )
         finally:
             first.output = packer.finish()

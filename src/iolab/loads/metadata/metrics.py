@@ -16,7 +16,7 @@ import numpy as np
 from iolab.analysis.metrics import latency_statistics, metrics_from_values
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
-from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint_window
+from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, intersect_windows
 from iolab.core.bins import LATENCY_NAMES
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -191,7 +191,7 @@ def _phase_load(
     """One phase; `operation_index` is that of its operation in the sums of the whole run."""
     table, count = record.intervals, len(record.hosts)
     own = all_ranks_windows(runs, record.hosts)
-    common = joint_window(own)
+    common = intersect_windows(own)
     rows = np.flatnonzero(table.direction == int(operation))
     rows = rows[_rows_in_window(record, rows, own, common)]
     seconds, inside = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)

@@ -13,12 +13,12 @@ import numpy as np
 
 from iolab.core.events import Phase
 from iolab.core.histogram import MIDDLE_NS, dense_counts
-from iolab.core.run import CACHE_NOT_DROPPED, CacheProof, PlannedRun
+from iolab.core.run import CACHE_NOT_DROPPED, CacheDropProof, PlannedRun
 from iolab.core.samples import with_narrowest_type
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.barrier import run_with_background, set_event_on_failure
-from iolab.hosts.clock import ClockOffset, measure_offset
+from iolab.hosts.clock import ClockOffset, measure_clock_offset
 from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import DirectionInterval, Interval
@@ -35,7 +35,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import Driver, HostRunState, run_on_each_host
+from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.session.start import (
     CommonStartTime,
@@ -88,7 +88,7 @@ class RankShare(Record):
     maker_host_indexes: tuple[int, ...]
 
     @property
-    def other_creator_indexes(self) -> tuple[int, ...]:
+    def other_maker_indexes(self) -> tuple[int, ...]:
         """The makers that are not this host."""
         return tuple(maker for maker in self.maker_host_indexes if maker != self.index)
 
@@ -129,7 +129,7 @@ def phase_request(
     if shifted and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
         if operation is Operation.FILE_CREATE:
-            asked["files_least"] = job.fewest_files
+            asked["files_least"] = job.min_files_per_rank
     shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
     if operation in SHIFTED and files_made:
         asked["files"] = _files_per_rank(job, share, files_made, shift)
@@ -137,7 +137,7 @@ def phase_request(
         asked["shift"] = shift
         asked["others"] = [
             {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
-            for maker in share.other_creator_indexes
+            for maker in share.other_maker_indexes
         ]
     return asked
 
@@ -180,7 +180,7 @@ class PhaseReader:
         self._files = files
         self.intervals: list[Interval] = []
 
-    def take_interval(self, answer: MetadataIntervalAnswer) -> Interval:
+    def add_interval(self, answer: MetadataIntervalAnswer) -> Interval:
         """The next interval. ValueError when it contradicts itself."""
         counts = dense_counts(*_bin_columns(answer.bins))
         if int(counts.sum()) != answer.ops:
@@ -332,7 +332,7 @@ async def measure_phase(
     def on_message(reply: Message) -> None:
         answer = read_answer(host.name, MetadataIntervalAnswer, reply)
         try:
-            on_interval(reader.take_interval(answer))
+            on_interval(reader.add_interval(answer))
         except ValueError as fault:
             _raise_protocol_error(host, "an interval", fault)
 
@@ -354,8 +354,8 @@ def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
     raise host.mark_lost(f"sent {part} that is malformed: {fault}") from None
 
 
-class MetadataDriver(Driver):
-    """The built-in `metadata` engine; see `Driver`."""
+class MetadataDriver(LoadDriver):
+    """The built-in `metadata` engine; see `LoadDriver`."""
 
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
@@ -365,7 +365,7 @@ class MetadataDriver(Driver):
         workdirs = [share.workdir for share in shares]
         needs = {
             workdirs[share.index].name: [
-                workdirs[other].name for other in share.other_creator_indexes
+                workdirs[other].name for other in share.other_maker_indexes
             ]
             for share in rank_shares(job, len(workdirs))
         }
@@ -410,7 +410,7 @@ class _Iteration:
         self._rank_shares = rank_shares(self._job, len(shares))
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         self._number = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt
-        self._share_of = {
+        self._rank_share_by_host = {
             share.name: rank_share
             for share, rank_share in zip(shares, self._rank_shares, strict=True)
         }
@@ -502,7 +502,7 @@ class _Iteration:
             proof = await evict_page_cache(share.workdir, ())
             if before is not None and before.requested:
                 kept = tuple(name for name in proof.methods if name in before.methods)
-                proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
+                proof = CacheDropProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
             share.cache = proof
 
         await run_on_each_host(self._shares, drop_on_host)
@@ -525,7 +525,7 @@ class _Iteration:
         await run_on_each_host(self._shares, measure_on_host)
 
     async def _read_clock(self, share: HostRunState) -> None:
-        share.offset = await measure_offset(share.workdir.host, self._session.clock)
+        share.offset = await measure_clock_offset(share.workdir.host, self._session.clock)
         self._first_offsets.setdefault(share.name, share.offset)
 
     def _start_telemetry(self, start: CommonStartTime) -> None:
@@ -549,7 +549,7 @@ class _Iteration:
     async def _run_operation(
         self, share: HostRunState, operation: Operation, start: CommonStartTime
     ) -> None:
-        rank_share = self._share_of[share.name]
+        rank_share = self._rank_share_by_host[share.name]
         asked = self._operation_request(share, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
         reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
@@ -626,10 +626,10 @@ class _Iteration:
     def _operation_request(
         self, share: HostRunState, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
-        rank_share = self._share_of[share.name]
+        rank_share = self._rank_share_by_host[share.name]
         dirs = {
             other: peer_folder_path(share.workdir, self._shares[other].workdir)
-            for other in rank_share.other_creator_indexes
+            for other in rank_share.other_maker_indexes
         }
         dirs[rank_share.index] = share.workdir.dir
         return phase_request(

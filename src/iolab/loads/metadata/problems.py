@@ -22,8 +22,8 @@ from iolab.study.file import ConfigurationTable
 from iolab.study.host_targets import (
     HostTarget,
     group_by_file_system,
+    host_targets_with_facts,
     is_surely_other_directory,
-    known_host_targets,
 )
 from iolab.study.tables import (
     Problem,
@@ -98,7 +98,7 @@ def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) ->
     A run removes what it made, so that the largest counts. Clients that share a file system need
     room for all of them there: it is known to be one where the network or one kernel tells so.
     """
-    places = known_host_targets(study, facts)
+    places = host_targets_with_facts(study, facts)
     faults = [
         fault
         for place in places

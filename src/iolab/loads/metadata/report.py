@@ -31,14 +31,14 @@ from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operatio
 from iolab.report.best import BestFigure, gravest_objection_code_and_text
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.numbers import axis_values_text, metric_value_text
-from iolab.report.runs import all_runs_table
+from iolab.report.runs import runs_table
 from iolab.report.table import Table, table_markdown
 from iolab.report.terminal import Screen
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.palette import Token
-    from iolab.report.charts.series import Panel, RunAnchors, RunDetail, TimeGrid
+    from iolab.report.charts.series import Panel, RunAnchors, RunChartData, TimeGrid
 
 
 class MetadataReport(LoadReport):
@@ -59,7 +59,7 @@ class MetadataReport(LoadReport):
         """Of each operation on files."""
         return operation_rates_line(result)
 
-    def lagging_host_metric_keys(self, result: Result) -> Sequence[str]:
+    def compared_host_metric_keys(self, result: Result) -> Sequence[str]:
         """The rate of each operation on files."""
         return host_rate_keys(result)
 
@@ -86,7 +86,7 @@ class MetadataReport(LoadReport):
     def latency_distribution_chart(
         self,
         subject: str,
-        detail: RunDetail,
+        detail: RunChartData,
         token: Token,  # noqa: ARG002
     ) -> Figure | None:
         """Each operation in a colour of its own."""
@@ -115,7 +115,7 @@ class MetadataReport(LoadReport):
     def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
         """With the rate of each operation."""
         shown = self.metric_columns([result.metrics for result in results])
-        return all_runs_table("Every run of metadata load", study, results, shown, anchors)
+        return runs_table("Every run of metadata load", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs, where there are any."""

@@ -99,7 +99,7 @@ def rate_basis_text(statistics: OperationStatistics) -> str:
     return OVER_WINDOW if statistics.is_over_common_window else OVER_WHOLE
 
 
-def point_text(point: PointStatistics, study: Study) -> str:
+def point_statistics_text(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
     titles = study.configuration_titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
@@ -116,7 +116,7 @@ def iterations_text(point: PointStatistics) -> str:
 
 def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
-    named = any(point_text(point, study) for point in points)
+    named = any(point_statistics_text(point, study) for point in points)
     heads = (
         *text_and_number_columns(("Operation", *((POINT_HEADING,) if named else ()), "Verdict")),
         Column("Rate over", is_optional=True),
@@ -130,7 +130,7 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
     rows = tuple(
         row_of_cells(
             OPERATION_NAMES[operation.operation],
-            *((point_text(point, study) or DASH,) if named else ()),
+            *((point_statistics_text(point, study) or DASH,) if named else ()),
             verdict_cell(
                 operation.level,
                 anchors.get((operation.median_result.digest, operation.median_result.repeat)),
@@ -151,21 +151,21 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
 
 def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
-    spread = DASH if statistics.level is Level.INVALID else rate_text(statistics.std_dev)
+    spread = DASH if statistics.level is Level.INVALID else bare_rate_text(statistics.std_dev)
     return (
-        rate_text(statistics.maximum),
-        rate_text(statistics.minimum),
-        mean_text(statistics),
+        bare_rate_text(statistics.maximum),
+        bare_rate_text(statistics.minimum),
+        mean_rate_text(statistics),
         spread,
     )
 
 
-def mean_text(statistics: OperationStatistics) -> str:
+def mean_rate_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
-    return DASH if statistics.level is Level.INVALID else rate_text(statistics.mean)
+    return DASH if statistics.level is Level.INVALID else bare_rate_text(statistics.mean)
 
 
-def rate_text(value: float | None) -> str:
+def bare_rate_text(value: float | None) -> str:
     """A rate of a table whose heading or note says that it is in operations a second."""
     return DASH if value is None else value_text(value, "ops/s", bare_rate=True)
 

@@ -17,7 +17,7 @@ from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     POINT_HEADING,
     iterations_text,
-    point_text,
+    point_statistics_text,
     summary_table,
 )
 from iolab.report.table import Table, select_columns, table_without_empty_columns
@@ -32,7 +32,7 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return
-    table = _without_repetition(summary_table(points, study, {}))
+    table = _without_repeated_columns(summary_table(points, study, {}))
     starts = accumulate([0, *(len(point.operations) for point in points)])
     titles = (_point_line(study, point) for point in points)
     yield grouped_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
@@ -46,7 +46,7 @@ def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[Rendera
     )
 
 
-def _without_repetition(table: Table) -> Table:
+def _without_repeated_columns(table: Table) -> Table:
     """The table without empty columns, and without what the line of a point already says."""
     repeated = {POINT_HEADING, ITERATIONS_HEADING}
     kept = [place for place, column in enumerate(table.columns) if column.title not in repeated]
@@ -71,5 +71,5 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
 
 def _point_line(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
-    parts = [titles.get(point.workload, point.workload), point_text(point, study)]
+    parts = [titles.get(point.workload, point.workload), point_statistics_text(point, study)]
     return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"

@@ -89,9 +89,9 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
     reads and removes what rank (r + `rank_shift`) mod all ranks made (mdtest's `-N`); the usual
     shift is a client's ranks, so that no client works on what it made. `options` are further
     options of mdtest, allow-listed by its engine. With `phase_s` a rank ends a phase on files after
-    that many seconds, and `files_per_rank` is the most that it makes; it makes `fewest_files` even
-    where that takes up to `TIME_LIMIT_FACTOR` times as long, since later phases do each file once
-    only.
+    that many seconds, and `files_per_rank` is the most that it makes; it makes
+    `min_files_per_rank` even where that takes up to `TIME_LIMIT_FACTOR` times as long, since later
+    phases do each file once only.
     """
 
     type_tag: ClassVar[str] = "metadata"
@@ -110,7 +110,7 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
     phase_s: float | None = None
 
     @property
-    def fewest_files(self) -> int:
+    def min_files_per_rank(self) -> int:
         """The files that each rank makes at least, where its phases end by the clock."""
         return min(self.files_per_rank, -(-FILES_MIN // self.ranks))
 
@@ -157,7 +157,7 @@ def phase_seconds(job: MetadataJob, operation: Operation) -> float:
         return seconds
     if operation is not Operation.FILE_CREATE:
         return min(seconds, job.phase_s)
-    least = job.ranks * job.fewest_files / ASSUMED_OPS_PER_S[operation]
+    least = job.ranks * job.min_files_per_rank / ASSUMED_OPS_PER_S[operation]
     return min(seconds, max(job.phase_s, min(least, TIME_LIMIT_FACTOR * job.phase_s)))
 
 

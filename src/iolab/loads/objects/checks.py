@@ -177,7 +177,7 @@ def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
     connect_ns = view.operation_histogram([index], ObjectOperation.OBJECT_CONNECT).percentile_ns(
         50.0
     )
-    delayed = {operation: _delayed_share(view, index, operation) for operation in known}
+    delayed = {operation: _delayed_ack_share(view, index, operation) for operation in known}
     operation, median_ns = max(known.items(), key=lambda item: (delayed[item[0]], item[1]))
     evidence: EvidenceValues = {
         "host": host.host,
@@ -197,7 +197,7 @@ def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
     return valid_answer(f"{text}, which is no delayed acknowledgement.", **evidence)
 
 
-def _delayed_share(view: ObjectsView, index: int, operation: NamedOperation) -> float:
+def _delayed_ack_share(view: ObjectsView, index: int, operation: NamedOperation) -> float:
     """The part of a host's answers that took as long as a delayed acknowledgement."""
     counts = view.operation_histogram([index], operation).counts
     first, last = bin_index_of_ns([DELAYED_FROM_NS, DELAYED_TO_NS])
@@ -377,11 +377,11 @@ def check_operations_on_time(view: ObjectsView, index: int) -> CheckAnswer:
 
 def check_bytes_carried(view: ObjectsView) -> CheckAnswer:
     """Whether the ports of the clients carried the contents that are claimed."""
-    return _bytes_carried(view)
+    return _bytes_carried_answer(view)
 
 
 @per_host(min_key="carried_share", good=CARRIED_GOOD, bad=CARRIED_BAD)
-def _bytes_carried(view: ObjectsView, index: int) -> HostAnswer:
+def _bytes_carried_answer(view: ObjectsView, index: int) -> HostAnswer:
     host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
     claimed = {way: view.claimed_bytes(index, way) for way in view.objects_job.data_directions}
     total = sum(claimed.values())

@@ -61,26 +61,26 @@ def load_credentials(
     """The keys of a store. HostError with what was looked at where there are none."""
     environment = os.environ if environment is None else environment
     if store.credentials_command:
-        return _from_command(store.credentials_command)
+        return _credentials_from_command(store.credentials_command)
     if store.profile is not None:
-        return _from_profile(store.profile, environment)
+        return _credentials_from_profile(store.profile, environment)
     key, secret = (environment.get(name, "") for name in ("AWS_ACCESS_KEY_ID", _SECRET_NAME))
     if key and secret:
         return Credentials(key, secret, environment.get("AWS_SESSION_TOKEN") or None)
     if key or secret:
         missing = _SECRET_NAME if key else "AWS_ACCESS_KEY_ID"
         raise HostError(f"The environment has no {missing}, but the other of both.", _SOURCES)
-    return _from_profile(environment.get("AWS_PROFILE") or DEFAULT_PROFILE, environment)
+    return _credentials_from_profile(environment.get("AWS_PROFILE") or DEFAULT_PROFILE, environment)
 
 
-def _from_profile(name: str, environment: Mapping[str, str]) -> Credentials:
+def _credentials_from_profile(name: str, environment: Mapping[str, str]) -> Credentials:
     home = environment.get("HOME") or str(Path.home())
     files = (
         environment.get("AWS_SHARED_CREDENTIALS_FILE") or f"{home}/.aws/credentials",
         environment.get("AWS_CONFIG_FILE") or f"{home}/.aws/config",
     )
     keys: dict[str, str] = {}
-    for file, section in zip(files, (name, _config_section(name)), strict=True):
+    for file, section in zip(files, (name, _config_section_name(name)), strict=True):
         for key, value in _read_section(Path(file), section).items():
             keys.setdefault(key, value)
     access, secret = keys.get("aws_access_key_id"), keys.get("aws_secret_access_key")
@@ -90,7 +90,7 @@ def _from_profile(name: str, environment: Mapping[str, str]) -> Credentials:
     return Credentials(access, secret, keys.get("aws_session_token"))
 
 
-def _config_section(name: str) -> str:
+def _config_section_name(name: str) -> str:
     return name if name == DEFAULT_PROFILE else f"profile {name}"
 
 
@@ -113,7 +113,7 @@ def _read_section(path: Path, section: str) -> dict[str, str]:
     return dict(parser.items(section)) if parser.has_section(section) else {}
 
 
-def _from_command(argv: tuple[str, ...]) -> Credentials:
+def _credentials_from_command(argv: tuple[str, ...]) -> Credentials:
     """What `credential_process` of AWS's tools prints: a JSON object with the keys."""
     name = excerpt(argv[0], 60)
     hint = (

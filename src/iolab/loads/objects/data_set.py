@@ -38,7 +38,7 @@ class ObjectDataSet(Record):
         return self.object_count * self._job.mean_bytes
 
     @property
-    def put_requests(self) -> int:
+    def put_request_count(self) -> int:
         """Requests that put all of it; of unlike objects as if all were of the mean size."""
         if self.part_bytes is None or not self._job.has_parts:
             return self.object_count
@@ -46,7 +46,7 @@ class ObjectDataSet(Record):
         return self.object_count * (parts + 2 if parts > 1 else 1)
 
     @property
-    def list_requests(self) -> int:
+    def list_request_count(self) -> int:
         """Requests that list all of it: one prefix at a time."""
         pages = -(-self.object_count // (self.prefix_count * LIST_PAGE))
         return self.prefix_count * max(pages, 1)
@@ -62,10 +62,10 @@ class ObjectDataSet(Record):
             part_bytes=self.part_bytes,
         )
 
-    def agent_document(self, session_prefix: str) -> dict[str, Any]:
+    def agent_document(self, session_object_prefix: str) -> dict[str, Any]:
         """The same for the agent."""
         document: dict[str, Any] = {
-            "prefix": f"{session_prefix}{self.id}/",
+            "prefix": f"{session_object_prefix}{self.id}/",
             "count": self.object_count,
             "prefixes": self.prefix_count,
             "seed": self.seed,
@@ -85,15 +85,15 @@ class ObjectDataSet(Record):
         return document
 
 
-def data_set_of(study: Study, point: Point) -> ObjectDataSet | None:
+def required_data_set(study: Study, point: Point) -> ObjectDataSet | None:
     """What must be there before a point's runs; None for load that only puts new objects."""
     job = point.job
     if not isinstance(job, ObjectsJob) or not job.reads_data_set:
         return None
-    return described_data_set(study, point)
+    return point_data_set(study, point)
 
 
-def described_data_set(study: Study, point: Point) -> ObjectDataSet:
+def point_data_set(study: Study, point: Point) -> ObjectDataSet:
     """The objects as a point's job describes them, which need not be there."""
     job = ObjectsJob.require_type(point.job)
     return ObjectDataSet(
@@ -108,7 +108,7 @@ def described_data_set(study: Study, point: Point) -> ObjectDataSet:
     )
 
 
-def host_share(object_count: int, place: int, hosts: int) -> tuple[int, int]:
+def host_object_range(object_count: int, place: int, hosts: int) -> tuple[int, int]:
     """The first object of a host, and how many it has: its part of those of the fleet."""
     first = object_count * place // hosts
     return first, object_count * (place + 1) // hosts - first

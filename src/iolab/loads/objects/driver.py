@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from iolab.core.events import Notice, Phase
-from iolab.core.object_store import ObjectStore, session_prefix
+from iolab.core.object_store import ObjectStore, session_object_prefix
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, Fault, IolabError
 from iolab.hosts.engine import Command
@@ -20,15 +20,20 @@ from iolab.hosts.engine_lines import (
 )
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.objects.data_set import ObjectDataSet, data_set_of, described_data_set, host_share
+from iolab.loads.objects.data_set import (
+    ObjectDataSet,
+    host_object_range,
+    point_data_set,
+    required_data_set,
+)
 from iolab.loads.objects.engine import (
     ObjectsReader,
     StoreAccess,
     engine_command,
     load_document,
-    load_limits,
+    load_time_and_output_limits,
 )
-from iolab.loads.objects.remedies import remedy
+from iolab.loads.objects.remedies import problem_hint
 from iolab.loads.objects.store_check import check_store, endpoint_faults
 from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
@@ -51,7 +56,7 @@ from iolab.session.driver import HostRunState, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import poisson_arrival_offset, run_seed
 from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S, format_bytes, format_count
@@ -74,7 +79,7 @@ class GeneratorCeiling(Record):
     fault: str = ""
 
 
-class LaidOut(Record):
+class LayoutResult(Record):
     """What a layout found and wrote on all hosts together; `examples` say why objects failed."""
 
     objects: int = 0
@@ -84,7 +89,7 @@ class LaidOut(Record):
     examples: tuple[str, ...] = ()
 
     @classmethod
-    def from_answer(cls, answer: object) -> LaidOut:
+    def from_answer(cls, answer: object) -> LayoutResult:
         """What one host told. LineError for anything else."""
         table = require_object(answer)
         return cls(
@@ -95,8 +100,8 @@ class LaidOut(Record):
             printable_sentences(table.get("examples"))[:EXAMPLES_MAX],
         )
 
-    def __add__(self, other: LaidOut) -> LaidOut:
-        return LaidOut(
+    def __add__(self, other: LayoutResult) -> LayoutResult:
+        return LayoutResult(
             self.objects + other.objects,
             self.bytes + other.bytes,
             self.found_objects + other.found_objects,
@@ -121,9 +126,9 @@ class ObjectsDriver(ProcessDriver):
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
         try:
-            access = await self._access(session, run, shares)
+            access = await self._open_store_access(session, run, shares)
             await self._set_ceilings(session, run, shares, access)
-            data_set = data_set_of(session.study, run.point)
+            data_set = required_data_set(session.study, run.point)
             if data_set is not None and data_set.id not in self._data_set_bytes:
                 await self._lay_out(session, run, shares, access, data_set)
         except EngineError as fault:
@@ -144,29 +149,31 @@ class ObjectsDriver(ProcessDriver):
         try:
             await super().measure(session, run, shares, counters)
         finally:
-            data_set = described_data_set(session.study, run.point)
+            data_set = point_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
             for share in shares:
                 if share.details is not None:
                     run_details = ObjectsRun.require_type(share.details)
                     share.details = replace(run_details, data_set_bytes=size)
             if ObjectsJob.require_type(run.point.job).put:
-                await self._remove(session, run.point.configuration, _run_prefix(session, run))
+                await self._remove_objects(
+                    session, run.point.configuration, _run_prefix(session, run)
+                )
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job, study = ObjectsJob.require_type(run.point.job), session.study
-        hosts = load_hosts_of_point(study, run.point)
+        hosts = load_host_names_of_point(study, run.point)
         place = hosts.index(share.name)
         access = self._stores[run.point.configuration]
-        data_set = described_data_set(study, run.point)
+        data_set = point_data_set(study, run.point)
         seconds = study.method.load_seconds_range[1]
-        first, count = host_share(job.object_count, place, len(hosts))
+        first, count = host_object_range(job.object_count, place, len(hosts))
         document: dict[str, Any] = {
             **access.document(access.store.endpoints_of_host(place), job.timeout_s),
             **load_document(
                 job,
-                data_set.agent_document(session_prefix(session.session_id)),
+                data_set.agent_document(session_object_prefix(session.session_id)),
                 f"{_run_prefix(session, run)}host-{place}/",
                 len(hosts),
             ),
@@ -176,7 +183,7 @@ class ObjectsDriver(ProcessDriver):
             "seed": run_seed(study, run.point, share.name, run.repeat),
         }
         self._readers[share.name] = ObjectsReader(job)
-        limit_s, output_limit_bytes = load_limits(seconds, job.timeout_s)
+        limit_s, output_limit_bytes = load_time_and_output_limits(seconds, job.timeout_s)
         return engine_command(
             access,
             document,
@@ -197,18 +204,18 @@ class ObjectsDriver(ProcessDriver):
             return ()
         faults: list[str] = []
         for configuration in self._stores:
-            prefix = session_prefix(session.session_id)
-            if fault := await self._remove(session, configuration, prefix):
+            prefix = session_object_prefix(session.session_id)
+            if fault := await self._remove_objects(session, configuration, prefix):
                 faults.append(fault)
         return tuple(faults)
 
-    async def _access(
+    async def _open_store_access(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
     ) -> StoreAccess:
         """The store of a run's configuration, whose bucket is made where the study says so."""
         name = run.point.configuration
         if name not in self._stores:
-            access = open_store(_store_of(session, name))
+            access = open_store(_object_store(session, name))
             if access.store.create_bucket:
                 await create_bucket(shares[0].workdir.host, access)
             self._stores[name] = access
@@ -254,14 +261,14 @@ class ObjectsDriver(ProcessDriver):
         makers = counted_noun(len(shares), "host")
         detail = f"{format_count(data_set.object_count)} objects, {size}, from {makers}"
         session.begin_phase(Phase.LAY_OUT, run, detail)
-        laid_out: list[LaidOut] = []
+        laid_out: list[LayoutResult] = []
 
         async def lay_out(share: HostRunState) -> None:
             place = [each.name for each in shares].index(share.name)
-            first, count = host_share(data_set.object_count, place, len(shares))
+            first, count = host_object_range(data_set.object_count, place, len(shares))
             document = {
                 "task": "layout",
-                "objects": data_set.agent_document(session_prefix(session.session_id)),
+                "objects": data_set.agent_document(session_object_prefix(session.session_id)),
                 "share": {"first": first, "count": count},
                 "concurrency": CONCURRENCY,
                 "parts_in_flight": PARTS_IN_FLIGHT,
@@ -276,28 +283,30 @@ class ObjectsDriver(ProcessDriver):
                 limit_s=LONG_TASK_LIMIT_S,
             )
             try:
-                laid_out.append(LaidOut.from_answer(answer))
+                laid_out.append(LayoutResult.from_answer(answer))
             except LineError as fault:
                 message = f"s3 on host '{share.name}': {fault}."
                 raise EngineError(message, "Run again.") from None
 
         await run_on_each_host(shares, lay_out)
-        whole = sum(laid_out, LaidOut())
+        whole = sum(laid_out, LayoutResult())
         if whole.failed or whole.objects < data_set.object_count:
             why = "; ".join(example.rstrip(".") for example in whole.examples)
             message = (
                 f"{whole.failed} of {data_set.object_count} objects could not be put in "
                 f"{access.store.url_text}: {why or 'no reason was given'}."
             )
-            raise EngineError(message, remedy(why))
+            raise EngineError(message, problem_hint(why))
         if whole.found_objects:
             session.emit(Notice(f"{format_count(whole.found_objects)} objects were there already."))
         self._data_set_bytes[data_set.id] = whole.bytes
 
-    async def _remove(self, session: SessionContext, configuration: str, prefix: str) -> str:
+    async def _remove_objects(
+        self, session: SessionContext, configuration: str, prefix: str
+    ) -> str:
         """Remove what lies below a prefix, from any host that answers; why not, or ""."""
         access = self._stores.get(configuration)
-        host = _living_host(session)
+        host = _reachable_host(session)
         if access is None:
             return ""
         if host is None:
@@ -344,7 +353,7 @@ async def _measure_ceiling(
     return GeneratorCeiling(operations * NS_PER_S / cpu_ns * threads)
 
 
-def _store_of(session: SessionContext, configuration: str) -> ObjectStore:
+def _object_store(session: SessionContext, configuration: str) -> ObjectStore:
     store = session.study.configuration(configuration).object_store
     if store is None:
         message = f"Configuration '{configuration}' has no object store."
@@ -355,14 +364,14 @@ def _store_of(session: SessionContext, configuration: str) -> ObjectStore:
 def _run_prefix(session: SessionContext, run: PlannedRun) -> str:
     """Below which a run puts new objects, on all hosts."""
     number = f"{run.point.digest}-{run.repeat}-{run.attempt}"
-    return f"{session_prefix(session.session_id)}run-{number}/"
+    return f"{session_object_prefix(session.session_id)}run-{number}/"
 
 
-def _living_host(session: SessionContext) -> Host | None:
+def _reachable_host(session: SessionContext) -> Host | None:
     return next((host for host in session.hosts.values() if not host.lost_reason), None)
 
 
-async def store_faults(session: SessionContext) -> tuple[Fault, ...]:
+async def check_session_stores(session: SessionContext) -> tuple[Fault, ...]:
     """What is wrong with the stores of the session's load, as its hosts see them."""
     used = {point.configuration for point in session.plan.points if point.job.engine == S3_ENGINE}
     faults: list[Fault] = []
@@ -370,9 +379,9 @@ async def store_faults(session: SessionContext) -> tuple[Fault, ...]:
         if configuration.id in used and configuration.object_store is not None:
             access = open_store(configuration.object_store)
             hosts = [session.hosts[name] for name in configuration.hosts if name in session.hosts]
-            statuses = await check_store(hosts, access, session_prefix(session.session_id))
+            statuses = await check_store(hosts, access, session_object_prefix(session.session_id))
             faults += endpoint_faults(access.store, statuses)
     return tuple(dict.fromkeys(faults))
 
 
-SESSION: Final = LoadSessionKind(drivers={S3_ENGINE: ObjectsDriver}, preflight=store_faults)
+SESSION: Final = LoadSessionKind(drivers={S3_ENGINE: ObjectsDriver}, preflight=check_session_stores)

@@ -16,13 +16,13 @@ from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineError,
     LineReader,
-    inner_table,
     optional_count,
+    optional_table,
     parse_bins,
     parse_operation_interval,
     printable_sentences,
     require_count,
-    require_part,
+    require_operation_table,
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
@@ -134,7 +134,7 @@ def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: i
     return document
 
 
-def load_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
+def load_time_and_output_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
     """How long a load of so many seconds may last, and how much it may print."""
     limit_s = seconds + END_LIMIT_S + timeout_s
     return limit_s, (math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES
@@ -151,11 +151,13 @@ class ObjectsReader(LineReader):
         self._backlog: list[int] = []
         self.details: ObjectsRun | None = None
 
-    def interval_parts(self, document: Document) -> tuple[DirectionInterval, ...]:
+    def direction_intervals(self, document: Document) -> tuple[DirectionInterval, ...]:
         """Reads and writes of contents, the operations on objects, and their parts."""
         parts: list[DirectionInterval] = []
         for direction in self._job.data_directions:
-            parts += parse_direction_intervals(direction, require_part(document, direction.key))
+            parts += parse_direction_intervals(
+                direction, require_operation_table(document, direction.key)
+            )
         parts += (
             parse_operation_interval(operation, table)
             for operation in (*ObjectRequest, *ObjectOperation)
@@ -189,14 +191,17 @@ class ObjectsReader(LineReader):
         return len(self._job.sizes) > 1 or self._job.size_spread is not None
 
     def _details(self, head: Document, end: Document) -> ObjectsRun:
-        counts = require_part(end, "objects")
-        connections, clock = inner_table(counts, "connections"), inner_table(counts, "server_clock")
-        cpu, parts = inner_table(end, "cpu"), inner_table(counts, "cpu_parts")
-        tls = inner_table(head, "tls")
+        counts = require_operation_table(end, "objects")
+        connections, clock = (
+            optional_table(counts, "connections"),
+            optional_table(counts, "server_clock"),
+        )
+        cpu, parts = optional_table(end, "cpu"), optional_table(counts, "cpu_parts")
+        tls = optional_table(head, "tls")
         words = (tls.get("version"), tls.get("cipher"), tls.get("provider"))
-        uploads = inner_table(counts, "uploads")
+        uploads = optional_table(counts, "uploads")
         return ObjectsRun(
-            counts=tuple(_request_counts(inner_table(counts, "kinds"))),
+            counts=tuple(_request_counts(optional_table(counts, "kinds"))),
             endpoints=tuple(_endpoint_counts(counts.get("endpoints"))),
             connections=optional_count(connections, "opened_before"),
             opened=optional_count(connections, "opened"),
@@ -221,7 +226,7 @@ class ObjectsReader(LineReader):
             ),
             examples=printable_sentences(counts.get("examples"))[: limits.NOTES_MAX],
             backlog=tuple(self._backlog),
-            sizes=tuple(_size_counts(inner_table(counts, "kinds")) if self._has_sizes else ()),
+            sizes=tuple(_size_counts(optional_table(counts, "kinds")) if self._has_sizes else ()),
         )
 
 
@@ -255,7 +260,7 @@ def _request_counts(kinds: Mapping[str, Any]) -> list[RequestCount]:
 
 
 def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> RequestCount:
-    errors = inner_table(table, "attempt_errors")
+    errors = optional_table(table, "attempt_errors")
     named = [
         (excerpt(str(name), limits.SENTENCE_CHARACTERS_MAX), optional_count(errors, name))
         for name in list(errors)[: limits.RETRY_KINDS_MAX]
@@ -271,7 +276,7 @@ def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> Reque
 
 def _size_counts(kinds: Mapping[str, Any]) -> Iterator[SizeCount]:
     for operation in (*ObjectOperation, *ObjectRequest):
-        rows = inner_table(kinds, operation.key).get("sizes")
+        rows = optional_table(kinds, operation.key).get("sizes")
         for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]:
             match row:
                 case [int(limit_bytes), dict(table)]:
@@ -303,10 +308,10 @@ def _endpoint_counts(table: object) -> list[EndpointCount]:
     ]
 
 
-def task_answer(output: bytes, key: str) -> Any:  # noqa: ANN401 - of any shape
+def parse_task_answer(output: bytes, key: str) -> Any:  # noqa: ANN401 - of any shape
     """What a task that is no load answered under a key. LineError where it did not."""
     for line in reversed(output.splitlines()):
-        document = _parsed_line(line)
+        document = _parse_json_line(line)
         if key in document:
             return document[key]
     raise LineError(f"it told no {key}")
@@ -315,14 +320,14 @@ def task_answer(output: bytes, key: str) -> Any:  # noqa: ANN401 - of any shape
 def task_faults(output: bytes) -> tuple[str, ...]:
     """The sentences with which a task says that it could not be done."""
     for line in reversed(output.splitlines()):
-        document = _parsed_line(line)
+        document = _parse_json_line(line)
         if "fault" in document:
             faults = document["fault"]
             return printable_sentences(faults if isinstance(faults, list) else [faults])
     return ()
 
 
-def _parsed_line(line: bytes) -> Document:
+def _parse_json_line(line: bytes) -> Document:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

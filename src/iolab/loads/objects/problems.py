@@ -19,10 +19,10 @@ PARTS_MAX: Final = 10_000
 def add_objects_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of workloads on objects that no single key shows."""
     for item, table in tables.items_of_table("workload", ObjectsTable):
-        add_problems(document, item, _problems(table))
+        add_problems(document, item, _workload_problems(table))
 
 
-def _problems(table: ObjectsTable) -> Iterator[Problem]:
+def _workload_problems(table: ObjectsTable) -> Iterator[Problem]:
     if not any(getattr(table, kind) for kind in OPERATION_KINDS):
         yield Problem((), "no operation", "Write for example get = 70 and put = 30.")
     if table.objective is Objective.MAX_LOAD:

@@ -92,7 +92,7 @@ def _latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _title(operation: NamedOperation) -> str:
+def _operation_title(operation: NamedOperation) -> str:
     words = operation.display_name.removeprefix("object-").split("-")
     return " ".join([words[0].upper() if words[0] != "multipart" else "Multipart", *words[1:]])
 
@@ -100,9 +100,12 @@ def _title(operation: NamedOperation) -> str:
 RUN_COLUMNS: Final = (
     (RATE, "Operations/s"),
     ("bw_bytes_per_s", "Bandwidth"),
-    *((operation.latency_key("p99"), f"{_title(operation)} p99") for operation in FIRST_BYTES),
     *(
-        (operation.latency_key(name), f"{_title(operation)} {name}")
+        (operation.latency_key("p99"), f"{_operation_title(operation)} p99")
+        for operation in FIRST_BYTES
+    ),
+    *(
+        (operation.latency_key(name), f"{_operation_title(operation)} {name}")
         for operation in WHOLE
         for name in ("p50", "p99")
     ),

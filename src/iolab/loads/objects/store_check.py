@@ -13,7 +13,7 @@ from iolab.errors import EngineError, Fault
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
 from iolab.loads.objects.engine import StoreAccess
-from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS, named_problem
+from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS, problem_key
 from iolab.loads.objects.store_tasks import run_store_task
 from iolab.record import Record
 from iolab.text import excerpt, list_text, quote_value
@@ -69,10 +69,10 @@ async def check_store(
                     host, access, document, CHECK_ANSWER, endpoints=(endpoint,)
                 )
             except EngineError as error:
-                problem = named_problem(error.message)
+                problem = problem_key(error.message)
                 if problem is None:
                     raise
-                found.append(_unseen_endpoint(host, endpoint, problem, error))
+                found.append(_unreachable_status(host, endpoint, problem, error))
                 continue
             statuses = _endpoint_statuses(host, answer)
             found += [replace(status, tried_rights=tries_rights) for status in statuses]
@@ -114,7 +114,9 @@ def _skew_text(ahead_ms: int | None) -> str:
     return f", {format_duration_s(abs(ahead_ms) / 1000)} {direction}"
 
 
-def _unseen_endpoint(host: Host, endpoint: str, problem: str, error: EngineError) -> EndpointStatus:
+def _unreachable_status(
+    host: Host, endpoint: str, problem: str, error: EngineError
+) -> EndpointStatus:
     """An endpoint of which nothing could be seen, as where its name has no address."""
     words = error.message.partition(f"from host '{host.name}': ")[2] or error.message
     return EndpointStatus(host.name, endpoint, problem, words)
@@ -138,14 +140,14 @@ def _endpoint_status(host: str, row: Mapping[str, Any]) -> EndpointStatus:
         error=_text(row.get("error")),
         clock_ahead_ms=ahead if isinstance(ahead, int) else None,
         request_ns=tuple(ns for ns in row.get("request_ns") or () if isinstance(ns, int)),
-        keeps_alive=_truth(row.get("keep_alive")),
-        rejects_wrong_secret=_truth(row.get("rejects_wrong_secret")),
+        keeps_alive=_bool_or_none(row.get("keep_alive")),
+        rejects_wrong_secret=_bool_or_none(row.get("rejects_wrong_secret")),
         server=_text(row.get("server")),
         tls=" ".join(map(_text, tls.values())) if isinstance(tls := row.get("tls"), dict) else "",
     )
 
 
-def _truth(value: object) -> bool | None:
+def _bool_or_none(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 

@@ -17,10 +17,10 @@ from iolab.loads.objects.engine import (
     Document,
     StoreAccess,
     engine_command,
-    task_answer,
+    parse_task_answer,
     task_faults,
 )
-from iolab.loads.objects.remedies import remedy
+from iolab.loads.objects.remedies import problem_hint
 from iolab.text import excerpt
 
 TASK_LIMIT_S: Final = 120.0
@@ -69,11 +69,13 @@ async def run_store_task(
     ending = await run_process(host, command, halt or asyncio.Event(), printed.extend)
     faults = task_faults(bytes(printed))
     if faults:
-        raise EngineError(_fault_text(host.name, access.store, faults), remedy(" ".join(faults)))
+        raise EngineError(
+            _fault_text(host.name, access.store, faults), problem_hint(" ".join(faults))
+        )
     if how := exit_fault(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
     try:
-        return task_answer(bytes(printed), answer_key)
+        return parse_task_answer(bytes(printed), answer_key)
     except LineError as fault:
         raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
 

@@ -12,7 +12,7 @@ from iolab.core.host import DeviceFacts, HostFacts
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault, HostError
-from iolab.loads.objects.data_set import ObjectDataSet, data_set_of
+from iolab.loads.objects.data_set import ObjectDataSet, required_data_set
 from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
 from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob
@@ -20,7 +20,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_count
@@ -60,7 +60,7 @@ class ObjectsStudyKind(LoadStudyKind):
         share = job.put / sum(share for _, share in job.operation_shares)
         if job.rate is not None:
             return RunWrites(limited_bytes_per_s=job.rate * share * job.mean_bytes, seconds=seconds)
-        makers = len(load_hosts_of_point(study, point))
+        makers = len(load_host_names_of_point(study, point))
         return RunWrites(open_hosts=makers, seconds=seconds)
 
     def load_demand(
@@ -68,7 +68,7 @@ class ObjectsStudyKind(LoadStudyKind):
     ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
-        reasons = _ceiling_reasons(study, self.runs_of_kind(runs))
+        reasons = _ceiling_time_items(study, self.runs_of_kind(runs))
         demand = replace(demand, ceiling_measurements=reasons)
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
@@ -112,19 +112,19 @@ class ObjectsStudyKind(LoadStudyKind):
             yield (
                 f"{where}: {data_set.object_count:,} objects, "
                 f"{format_bytes(round(data_set.expected_bytes))}, which take "
-                f"{data_set.put_requests:,} PUT, {data_set.list_requests:,} LIST and "
+                f"{data_set.put_request_count:,} PUT, {data_set.list_request_count:,} LIST and "
                 f"{data_set.object_count:,} DELETE requests beside those of runs"
             )
 
 
-def _ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+def _ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
     """How long the engine's ceiling takes to measure, once for each kind of load."""
     if not study.method.generator_limit:
         return ()
     kinds = {
         (
             ObjectsJob.require_type(run.point.job).for_ceiling,
-            frozenset(load_hosts_of_point(study, run.point)),
+            frozenset(load_host_names_of_point(study, run.point)),
         )
         for run in runs
     }
@@ -160,7 +160,7 @@ def sizes_text(job: ObjectsJob) -> str:
 def data_sets_of_runs(study: Study, runs: Iterable[PlannedRun]) -> dict[ObjectDataSet, int]:
     """The data sets that runs need, each with the hosts that lay it out."""
     return {
-        data_set: len(load_hosts_of_point(study, run.point))
+        data_set: len(load_host_names_of_point(study, run.point))
         for run in runs
-        if (data_set := data_set_of(study, run.point)) is not None
+        if (data_set := required_data_set(study, run.point)) is not None
     }

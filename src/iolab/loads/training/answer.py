@@ -72,7 +72,7 @@ def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointS
         emulated = _accelerators_text(job, accelerators_of_point(workload, least))
         text = (
             f"Does not keep {emulated} of {name} at {percent_text(job.threshold)}: "
-            f"{_utilisation_text(least)}{_cause_text(least)}"
+            f"{_utilisation_text(least)}{_wait_cause_text(least)}"
         )
         return f"{text}{_doubt_text(least)}."
     best = fed[-1]
@@ -83,8 +83,8 @@ def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointS
         text += ", the most that were tried"
     else:
         more = accelerators_of_point(workload, beyond)
-        text += f"; {more} fall to {_utilisation_text(beyond)}{_cause_text(beyond)}"
-    return f"{text}; {_rate_text(best)}{_doubt_text(best)}."
+        text += f"; {more} fall to {_utilisation_text(beyond)}{_wait_cause_text(beyond)}"
+    return f"{text}; {_read_rate_text(best)}{_doubt_text(best)}."
 
 
 def _accelerators_text(job: TrainingJob, count: int) -> str:
@@ -95,7 +95,7 @@ def _utilisation_text(point: PointSummary) -> str:
     return f"{metric_value_text(point.metrics[UTILISATION.key])} utilisation"
 
 
-def _cause_text(point: PointSummary) -> str:
+def _wait_cause_text(point: PointSummary) -> str:
     share, text = max(
         ((point.metric_value(spec.key) or 0.0, text) for spec, text in CAUSES),
         key=lambda cause: cause[0],
@@ -103,7 +103,7 @@ def _cause_text(point: PointSummary) -> str:
     return f", for {text.format(percent_text(share))}"
 
 
-def _rate_text(point: PointSummary) -> str:
+def _read_rate_text(point: PointSummary) -> str:
     rate = f"{metric_value_text(point.metrics.get('read_bw_bytes_per_s'))} are read"
     later = {
         check.level

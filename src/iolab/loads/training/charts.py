@@ -15,7 +15,7 @@ from iolab.loads.training.metric_specs import BARRIER_WAIT, LATENESS, STORAGE_WA
 from iolab.loads.training.workload import TrainingJob
 from iolab.report.charts.chart import Figure, LineSegments, SeriesStyles
 from iolab.report.charts.palette import INK, MUTED, Token
-from iolab.report.charts.rows import StackPiece, StackRow, stacked_bar_plots
+from iolab.report.charts.rows import StackedBar, StackedBarPart, stacked_bar_plots
 from iolab.report.numbers import axis_values_text, metric_value_text
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import escape_invisible, percent_text
@@ -50,9 +50,9 @@ def step_parts_chart(
         )
     )
     drawn = known[:ROWS_MAX]
-    rows = tuple(_stack_rows(workload, drawn, styles))
+    rows = tuple(_step_time_bars(workload, drawn, styles))
     legend = [
-        (name, StackPiece(0.0, MUTED, opacity=shade))
+        (name, StackedBarPart(0.0, MUTED, opacity=shade))
         for (_, name), shade in zip(PARTS, SHADES, strict=True)
     ]
     keys, bars = stacked_bar_plots(rows, legend)
@@ -80,9 +80,9 @@ def _other_axes_text(point: PointSummary) -> str:
     return axis_values_text(tuple(pair for pair in point.key.axis if pair[0] != AXIS))
 
 
-def _stack_rows(
+def _step_time_bars(
     workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
-) -> Iterator[StackRow]:
+) -> Iterator[StackedBar]:
     """One a point; the first of a configuration and of other axes has these as its heading."""
     several = len({point.key.configuration for point in points}) > 1
     before = ""
@@ -91,8 +91,8 @@ def _stack_rows(
         name = escape_invisible(style.label) if several else ""
         heading = ": ".join(filter(None, (name, _other_axes_text(point))))
         doubt = "" if point.level is Level.VALID else f" {point.level.value}"
-        yield StackRow(
-            tuple(_pieces(point, style.token)),
+        yield StackedBar(
+            tuple(_step_time_parts(point, style.token)),
             heading if heading != before else "",
             name=str(accelerators_of_point(workload, point)),
             total=doubt.strip(),
@@ -100,10 +100,10 @@ def _stack_rows(
         before = heading
 
 
-def _pieces(point: PointSummary, token: Token) -> Iterator[StackPiece]:
+def _step_time_parts(point: PointSummary, token: Token) -> Iterator[StackedBarPart]:
     for (spec, _), shade in zip(PARTS, SHADES, strict=True):
         share = point.metric_value(spec.key) or 0.0
-        yield StackPiece(share, token, percent_text(share), shade)
+        yield StackedBarPart(share, token, percent_text(share), shade)
 
 
 def _finding_text(workload: Workload, job: TrainingJob, points: Sequence[PointSummary]) -> str:

@@ -155,7 +155,7 @@ def check_data_fits_in_memory(view: TrainingView, index: int) -> CheckAnswer:
     if facts is None:
         return unchecked_answer(f"the memory of {host.host} is not known", host=host.host)
     size, memory = job.files * job.file_bytes, facts.memory.usable_bytes
-    hits = resident_hit_share(memory / size)
+    hits = lru_hit_share(memory / size)
     evidence: EvidenceValues = {
         "host": host.host,
         "files_bytes": size,
@@ -171,7 +171,7 @@ def check_data_fits_in_memory(view: TrainingView, index: int) -> CheckAnswer:
     )
 
 
-def resident_hit_share(held: float) -> float:
+def lru_hit_share(held: float) -> float:
     """Reads of reshuffled epochs that hit an LRU memory which holds so large a part of the set."""
     if held >= 1:
         return 1.0

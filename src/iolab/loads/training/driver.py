@@ -14,7 +14,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import run_seed
 
 
@@ -29,7 +29,7 @@ class TrainingDriver(ProcessDriver):
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job = TrainingJob.require_type(run.point.job)
-        hosts = load_hosts_of_point(session.study, run.point)
+        hosts = load_host_names_of_point(session.study, run.point)
         accelerators = job.accelerators_of_host(hosts.index(share.name), len(hosts))
         self._readers[share.name] = TrainingReader(accelerators)
         return training_command(

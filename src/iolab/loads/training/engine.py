@@ -13,7 +13,7 @@ from iolab.hosts.engine_lines import (
     LineReader,
     parse_operation_interval,
     require_count,
-    require_part,
+    require_operation_table,
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
@@ -70,20 +70,22 @@ class TrainingReader(LineReader):
         self._accelerators = accelerators
         self.details: TrainingRun | None = None
 
-    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads, and the operations that are made of them."""
         parts = list(
-            parse_direction_intervals(Direction.READ, require_part(document, Direction.READ.key))
+            parse_direction_intervals(
+                Direction.READ, require_operation_table(document, Direction.READ.key)
+            )
         )
         parts += (
-            parse_operation_interval(operation, require_part(document, operation.key))
+            parse_operation_interval(operation, require_operation_table(document, operation.key))
             for operation in TrainingOperation
         )
         return tuple(parts)
 
     def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of epochs."""
-        self.details = self._run_details(require_part(end, "training"))
+        self.details = self._run_details(require_operation_table(end, "training"))
         return parse_engine_totals(head, end, (Direction.READ,), 1)
 
     def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
@@ -92,7 +94,7 @@ class TrainingReader(LineReader):
         failed = generator.failed_ios if generator else 0
         if failed and not (totals.read and totals.read.ios):
             self.faults.add_fault(f"all {failed} I/Os failed")
-        if not require_part(end, "training").get("steps_most"):
+        if not require_operation_table(end, "training").get("steps_most"):
             self.faults.add_fault(
                 "no accelerator ended a step: a batch takes longer than the run, or there are "
                 "fewer samples than one batch for each"
@@ -106,8 +108,8 @@ class TrainingReader(LineReader):
             epochs=require_count(counts, "epochs"),
             steps_least=require_count(counts, "steps_least"),
             steps_most=require_count(counts, "steps_most"),
-            first_epoch=_epoch_totals(require_part(counts, "first_epoch")),
-            later_epochs=_epoch_totals(require_part(counts, "later_epochs")),
+            first_epoch=_epoch_totals(require_operation_table(counts, "first_epoch")),
+            later_epochs=_epoch_totals(require_operation_table(counts, "later_epochs")),
         )
 
 

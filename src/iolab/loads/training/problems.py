@@ -13,7 +13,7 @@ from iolab.study.checks import FILES_PER_HOST_MAX
 from iolab.study.document import StudyDocument
 from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, StudyTables, add_problems, table_name
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.text import list_text
 
 THREADS_MAX: Final = 16_384
@@ -70,15 +70,15 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
         job = point.job
         if not isinstance(job, TrainingJob):
             continue
-        hosts = len(load_hosts_of_point(study, point))
+        hosts = len(load_host_names_of_point(study, point))
         where = ("workload", places[point.workload])
-        if fault := _sharing_fault(job, hosts):
+        if fault := _accelerator_share_fault(job, hosts):
             key, message, hint = fault
             message = f"{table_name(document, where)} has {message}"
             document.add_fault((*where, key), message, hint, about=f"{key} {job.accelerators}")
 
 
-def _sharing_fault(job: TrainingJob, hosts: int) -> tuple[str, str, str] | None:
+def _accelerator_share_fault(job: TrainingJob, hosts: int) -> tuple[str, str, str] | None:
     """The key, what is wrong, and what to do, of a job on so many hosts."""
     if job.accelerators < hosts:
         message = f"accelerators = {job.accelerators}, which {hosts} hosts cannot share."

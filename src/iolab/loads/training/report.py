@@ -64,7 +64,7 @@ class TrainingReport(SingleFigureReport):
         """See `training_sentence`."""
         return training_sentence(study, points)
 
-    def figures_of_kind(
+    def kind_specific_charts(
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
     ) -> tuple[Figure, ...]:
         """What the time of accelerators consists of."""

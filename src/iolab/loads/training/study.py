@@ -17,7 +17,7 @@ from iolab.study.document import StudyDocument
 from iolab.study.kinds import KnownFacts, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
-from iolab.study.targets import load_hosts_of_point
+from iolab.study.targets import load_host_names_of_point
 from iolab.text import counted_noun
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
@@ -59,7 +59,7 @@ class TrainingStudyKind(LoadStudyKind):
         for point in plan.points:
             if not isinstance(point.job, TrainingJob):
                 continue
-            hosts = load_hosts_of_point(study, point)
+            hosts = load_host_names_of_point(study, point)
             for place, name in enumerate(hosts):
                 loaders = point.job.accelerators_of_host(place, len(hosts)) * point.job.loaders
                 needed = loaders * point.job.read_bytes
@@ -78,7 +78,7 @@ class TrainingStudyKind(LoadStudyKind):
             job = point.job
             if not isinstance(job, TrainingJob):
                 continue
-            hosts = load_hosts_of_point(study, point)
+            hosts = load_host_names_of_point(study, point)
             demand = job.accelerators * job.bytes_per_s_of_accelerator
             steps = job.steps_of_epoch(job.accelerators_of_host(0, len(hosts)))
             emulated = counted_noun(job.accelerators, "accelerator")
@@ -96,7 +96,7 @@ def _memory_notes(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> I
         if not isinstance(job, TrainingJob) or job.direct:
             continue
         size = job.files * job.file_bytes
-        for name in load_hosts_of_point(study, point):
+        for name in load_host_names_of_point(study, point):
             found = facts.get(name)
             if found is not None and size < MEMORY_FACTOR * found.memory.usable_bytes:
                 yield (

@@ -157,9 +157,9 @@ class TrainingTable(SearchTable):
             "compute_ns": step.compute_ns,
             "sample_bytes": bytes_each,
             "samples_per_file": per_file,
-            "files": self.files or self._published_files(step, per_file),
+            "files": self.files or self._published_file_count(step, per_file),
             "loaders": loaders or (self.sample_set.loaders if self.sample_set else 4),
-            **self._spread_of_sizes(),
+            **self._sample_size_deviation(),
         }
         if self.sample_set:
             entries.setdefault("threshold", self.sample_set.threshold)
@@ -168,10 +168,10 @@ class TrainingTable(SearchTable):
     def _default_accelerator(self) -> str:
         return next(iter(self.sample_set.steps)) if self.sample_set else ""
 
-    def _published_files(self, step: Step, per_file: int) -> int:
+    def _published_file_count(self, step: Step, per_file: int) -> int:
         return math.ceil(PUBLISHED_STEPS * step.batch / per_file) * max(self.accelerators)
 
-    def _spread_of_sizes(self) -> dict[str, int]:
+    def _sample_size_deviation(self) -> dict[str, int]:
         """The deviation of sizes and what they are multiples of; none where all are alike."""
         own = self.sample_set
         stdev = own.sample_stdev if own and self.sample_bytes is None else 0

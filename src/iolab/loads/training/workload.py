@@ -152,7 +152,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         """See `AnyJob`."""
         return f"utilisation >= {percent_text(self.threshold)}"
 
-    def keeps_own_limit(self, values: Mapping[str, float | None]) -> bool:
+    def meets_search_limit(self, values: Mapping[str, float | None]) -> bool:
         """See `AnyJob`."""
         return (values.get(UTILISATION.key) or 0.0) >= self.threshold
 

@@ -67,7 +67,7 @@ RULES: Final[tuple[AuditRule, ...]] = (
         "scaling", "Does a client of many do no more than one alone?", rates.audit_client_scaling
     ),
     AuditRule(
-        "part-of", "Is a percentage what its part and its whole give?", figures.audit_percent_of
+        "part-of", "Is a percentage what its part and its whole give?", figures.audit_part_percents
     ),
     AuditRule(
         "percentages", "Are shares in per cent between 0 and 100?", figures.audit_percent_bounds
@@ -75,7 +75,7 @@ RULES: Final[tuple[AuditRule, ...]] = (
     AuditRule(
         "replication", "Did drives do what machines asked, times copies?", rates.audit_replication
     ),
-    AuditRule("drives", "Do a node's drives add up to the node?", rates.audit_drives_of_node),
+    AuditRule("drives", "Do a node's drives add up to the node?", rates.audit_node_drive_rates),
     AuditRule("network", "Do ports send what copies of writes need?", rates.audit_network),
     AuditRule(
         "gain-pairs", "Are gains in rate and in latency of one mean?", rates.audit_gain_pairs
@@ -112,7 +112,7 @@ def audit_session(
     )
 
 
-def _sum_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _host_and_node_sum_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """The hosts' rates add up to the fleet's, and so do the nodes'."""
     del point
     parts = (
@@ -208,7 +208,7 @@ def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
 
 
 _RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
-    _sum_outcomes,
+    _host_and_node_sum_outcomes,
     _rate_times_size_outcomes,
     _littles_law_outcomes,
     _latency_order_outcomes,

@@ -65,7 +65,7 @@ class FigureRange(Record):
         """Whether any number lies in both."""
         return self.low <= other.high and other.low <= self.high
 
-    def gap_to(self, other: FigureRange) -> float:
+    def relative_gap_to(self, other: FigureRange) -> float:
         """How far the nearest numbers of both are apart, as a share of the other's nearest."""
         if self.overlaps(other):
             return 0.0
@@ -141,7 +141,7 @@ class PublishedSet(Record):
                 return {}
         return value if isinstance(value, dict) else {}
 
-    def tables_of_array(self, name: str) -> tuple[Mapping[str, Any], ...]:
+    def array_tables(self, name: str) -> tuple[Mapping[str, Any], ...]:
         """The elements of an array of tables."""
         value = self.tree.get(name)
         return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
@@ -152,9 +152,11 @@ class PublishedSet(Record):
             for table in value if isinstance(value, list) else (value,):
                 if isinstance(table, dict) and kind != LOCATION_KEY:
                     name = element_label(table) if isinstance(value, list) else key_text(kind)
-                    yield PublishedElement(kind, name, self.element_place_text(kind, table), table)
+                    yield PublishedElement(
+                        kind, name, self.element_location_text(kind, table), table
+                    )
 
-    def element_place_text(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
+    def element_location_text(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
         own = (table or {}).get(LOCATION_KEY)
         place_text = self.table(LOCATION_KEY).get(kind)

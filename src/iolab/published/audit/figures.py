@@ -31,11 +31,11 @@ from iolab.published.audit.relations import (
     FigureComparison,
     FigureQuantity,
     agreement_of_ranges,
-    contradiction_outcome,
-    doubt_outcome,
+    exact_relation_outcome,
     figure_outcome,
+    inner_key_text,
     join_locations,
-    key_for_people,
+    plausibility_outcome,
     printed_figure_text,
     printed_number,
     range_text,
@@ -82,13 +82,13 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
                 )
             if quantity.has_range and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
-                message = f"{key_for_people(quantity.name)} goes from {quantity.printed}."
-                yield contradiction_outcome("order", element, message, fine=fine)
+                message = f"{inner_key_text(quantity.name)} goes from {quantity.printed}."
+                yield exact_relation_outcome("order", element, message, fine=fine)
         for group in groups.values():
-            yield from _ascending_outcomes(element, sorted(group, key=_statistic_rank))
+            yield from _order_outcomes(element, sorted(group, key=_statistic_rank))
 
 
-def _ascending_outcomes(
+def _order_outcomes(
     element: PublishedElement, group: list[FigureQuantity]
 ) -> Iterator[AuditOutcome]:
     """One outcome of figures by rank; those between which nothing is known are left out."""
@@ -101,16 +101,16 @@ def _ascending_outcomes(
     if falls:
         (a, b) = falls[0]
         message = (
-            f"{key_for_people(a.name)} is {a.printed}, above {key_for_people(b.name)} "
+            f"{inner_key_text(a.name)} is {a.printed}, above {inner_key_text(b.name)} "
             f"with {b.printed}."
         )
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
         ascends = ", ".join(
-            f"{key_for_people(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
+            f"{inner_key_text(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
         )
         message = f"They ascend: {ascends}."
-    yield contradiction_outcome("order", element, message, fine=not falls)
+    yield exact_relation_outcome("order", element, message, fine=not falls)
 
 
 def _is_comparable_pair(a: FigureQuantity, b: FigureQuantity) -> bool:
@@ -155,7 +155,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             text = f"A standard deviation of {deviation.printed}"
             low_end, middle, high_end = (end.printed for end in ends)
             how = f"of {repeats} values from {low_end} to {high_end}, mean {middle}"
-            nearest = min(possible, key=deviation.value.gap_to)
+            nearest = min(possible, key=deviation.value.relative_gap_to)
             stated = deviation.value
             yield figure_outcome(
                 FigureComparison(
@@ -166,7 +166,9 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             message = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
             fine = width >= SPREAD_MIN
             message += "." if fine else ": measured apart, or one figure told again?"
-            yield doubt_outcome("spread", element.name, message, fine=fine, where=element.location)
+            yield plausibility_outcome(
+                "spread", element.name, message, fine=fine, where=element.location
+            )
 
 
 def _standard_deviation_range(
@@ -212,8 +214,8 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             at, stated = max(spans, key=lambda pair: pair[1].high)
             total = printed_figure_text(at.table[counted])
             how = f"{count:g} x {printed_figure_text(value)}"
-            text = f"{key_for_people(counted)} {total}"
-            computed = (_integer_count(name, value) or each) * exact_range(count)
+            text = f"{inner_key_text(counted)} {total}"
+            computed = (_exact_count_range(name, value) or each) * exact_range(count)
             yield figure_outcome(
                 FigureComparison(
                     "shares", element.name, text, stated, computed, "", how, at.location
@@ -221,7 +223,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             )
 
 
-def _integer_count(name: str, value: object) -> FigureRange | None:
+def _exact_count_range(name: str, value: object) -> FigureRange | None:
     """A whole number without a unit, which was counted and not rounded."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
@@ -238,15 +240,15 @@ def audit_percent_bounds(published: PublishedSet) -> Iterator[AuditOutcome]:
     ]
     wrong = [(element, q) for element, q in percents if q.value.low > 100 or q.value.high < 0]
     for element, q in wrong:
-        yield contradiction_outcome(
-            "percentages", element, f"{key_for_people(q.name)} is {q.printed} %.", fine=False
+        yield exact_relation_outcome(
+            "percentages", element, f"{inner_key_text(q.name)} is {q.printed} %.", fine=False
         )
     if percents and not wrong:
         message = f"{len(percents)} shares lie between 0 and 100 %."
         yield AuditOutcome("percentages", published.id, Agreement.AGREES, message)
 
 
-def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`X_pct_of_Y`: X over Y, where Y is a capacity of the same unit, or the mean named Y.
 
     A mean is that of the results at the depth and the mix that the table itself has.
@@ -260,11 +262,11 @@ def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
             part, total = match.groups()
             parts = [q for q in own if q.name.startswith(f"{part}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _totals_of_part(published, element, q, total):
+                for at, other in _matching_total(published, element, q, total):
                     computed = q.value * exact_range(100) / other.value
-                    how = f"{q.printed} of {key_for_people(other.name)} {other.printed}"
+                    how = f"{q.printed} of {inner_key_text(other.name)} {other.printed}"
                     where = join_locations(element.location, at.location)
-                    text, subject = f"{value} %", f"{element.name}, {key_for_people(q.name)}"
+                    text, subject = f"{value} %", f"{element.name}, {inner_key_text(q.name)}"
                     yield figure_outcome(
                         FigureComparison(
                             "part-of", subject, text, stated, computed, "%", how, where
@@ -272,7 +274,7 @@ def audit_percent_of(published: PublishedSet) -> Iterator[AuditOutcome]:
                     )
 
 
-def _totals_of_part(
+def _matching_total(
     published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
 ) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
     first = part.name.partition("_")[0]
@@ -308,22 +310,22 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             if element.kind != kind or not is_same_element(again.table, element.table):
                 continue
             for name, value in again.table.items():
-                stated = _integer_count(name, element.table.get(name)) or _amount_range(
+                stated = _exact_count_range(name, element.table.get(name)) or _amount_range(
                     element.table.get(name)
                 )
-                other = _integer_count(name, value) or _amount_range(value)
+                other = _exact_count_range(name, value) or _amount_range(value)
                 if name in ("in", "where", *_AXES) or stated is None or other is None:
                     continue
                 over = again.table.get("over") is True
                 fine = agreement_of_ranges(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
                 message = (
-                    f"{key_for_people(name)} is {printed_figure_text(element.table[name])}; "
+                    f"{inner_key_text(name)} is {printed_figure_text(element.table[name])}; "
                     "elsewhere"
                     f"{f' ({again.location})' if again.location else ''} it is "
                     f"{'over ' if over else ''}{printed_figure_text(value)}."
                 )
-                yield contradiction_outcome("restated", element, message, fine=fine)
+                yield exact_relation_outcome("restated", element, message, fine=fine)
 
 
 def _amount_range(value: object) -> FigureRange | None:
@@ -341,7 +343,7 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The same precise figure for two different subjects: one of them is probably a slip."""
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
     for path, value in published.figures():
-        if _is_precise(value) and len(path) > 1 and path[0] in ("result", "example"):
+        if _has_enough_digits(value) and len(path) > 1 and path[0] in ("result", "example"):
             holders[_last_key(path), Decimal(value)].append(path[:2])
     for (name, value), paths in holders.items():
         places = dict.fromkeys(paths)
@@ -349,9 +351,12 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             continue
         tables = [published.table(*path) for path in places]
         each = "both" if len(places) == 2 else "each"
-        message = f"{key_for_people(name)} is {value:,} for {each}: measured twice, or copied?"
+        message = f"{inner_key_text(name)} is {value:,} for {each}: measured twice, or copied?"
         where = join_locations(
-            *(published.element_place_text(str(path[0]), published.table(*path)) for path in places)
+            *(
+                published.element_location_text(str(path[0]), published.table(*path))
+                for path in places
+            )
         )
         subject = list_text(element_label(table) for table in tables)
         yield AuditOutcome(
@@ -364,7 +369,7 @@ def _last_key(path: Path) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
-def _is_precise(value: int | Decimal) -> bool:
+def _has_enough_digits(value: int | Decimal) -> bool:
     digits = "".join(str(digit) for digit in Decimal(value).as_tuple().digits)
     return len(digits.rstrip("0")) >= DIGITS_MIN
 
@@ -385,7 +390,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
             continue
         like = enclosing_range(others)
         far = quantity.highest.high > STANDS_OUT * like.high
-        name = f"{key_for_people(statistic)} latency at depth {depth}"
+        name = f"{inner_key_text(statistic)} latency at depth {depth}"
         highest = range_text(value_in_unit("s", like, quantity.name), "")
         message = (
             f"Its {name}, {quantity.printed}, is {quantity.highest.high / like.high:.2g} times "
@@ -393,7 +398,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
             if far
             else f"No mix stands out in {name}."
         )
-        yield doubt_outcome(
+        yield plausibility_outcome(
             "stands-out", top.name if far else name, message, fine=not far, where=top.location
         )
 
@@ -414,4 +419,4 @@ def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
                 listed = ", ".join(str(depth) for depth in measured)
                 so = "one" if fine else "none"
                 message = f"{workload}: depth {depth} is {so} of those measured ({listed})."
-                yield contradiction_outcome("depths", element, message, fine=fine)
+                yield exact_relation_outcome("depths", element, message, fine=fine)

@@ -25,10 +25,10 @@ from iolab.published.audit.relations import (
     FigureComparison,
     FigureQuantity,
     agreement_of_ranges,
-    contradiction_outcome,
-    doubt_outcome,
+    exact_relation_outcome,
     figure_outcome,
-    key_for_people,
+    inner_key_text,
+    plausibility_outcome,
     printed_figure_text,
     printed_number,
     range_text,
@@ -83,7 +83,7 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
             q for q in figures if q.unit == "1/s" and q.value.low > 0 and _is_total_quantity(q)
         ]
         if (
-            len({_direction_of_quantity(q) for q in rates}) > 1
+            len({_quantity_direction(q) for q in rates}) > 1
         ):  # nobody says whether reads and writes ran together
             continue
         deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
@@ -95,9 +95,9 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
                 same = same and latency.unit == "s" and _is_total_quantity(latency)
                 if not same or asked is None or latency.value.low <= 0:
                     continue
-                if latency.statistic == "mean" and _direction_of_quantity(
+                if latency.statistic == "mean" and _quantity_direction(
                     latency
-                ) == _direction_of_quantity(rate):
+                ) == _quantity_direction(rate):
                     lighter = latency.depth is not None and latency.depth < deepest
                     yield _mean_latency_outcome(element, asked, rate, latency, lighter=lighter)
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
@@ -105,7 +105,7 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     yield from _unloaded_latency_outcomes(published)
 
 
-def _direction_of_quantity(quantity: FigureQuantity) -> str:
+def _quantity_direction(quantity: FigureQuantity) -> str:
     return next((way for way in ("read", "write") if way in quantity.total_of.split("_")), "")
 
 
@@ -149,11 +149,11 @@ def _mean_latency_outcome(
         fine = ios_in_flight <= computed.high * (1 + LITTLE_SLACK)
     so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
     message = (
-        f"{ios_in_flight:,.0f} in flight {so} {key_for_people(rate.name)} {rate.printed} x "
-        f"{key_for_people(latency.name)} "
+        f"{ios_in_flight:,.0f} in flight {so} {inner_key_text(rate.name)} {rate.printed} x "
+        f"{inner_key_text(latency.name)} "
         f"{latency.printed} give ({range_text(computed, 'I/Os')})."
     )
-    return contradiction_outcome("littles-law", element, message, fine=fine)
+    return exact_relation_outcome("littles-law", element, message, fine=fine)
 
 
 def _percentile_outcome(
@@ -164,10 +164,10 @@ def _percentile_outcome(
     message = (
         f"{ios_in_flight:,.0f} in flight at {rate.printed}/s wait "
         f"{range_text(mean * exact_range(1e3), 'ms')} on "
-        f"average, {'below' if fine else 'above'} {key_for_people(latency.name)} of "
+        f"average, {'below' if fine else 'above'} {inner_key_text(latency.name)} of "
         f"{latency.printed}."
     )
-    return contradiction_outcome("littles-law", element, message, fine=fine)
+    return exact_relation_outcome("littles-law", element, message, fine=fine)
 
 
 def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -182,7 +182,7 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             for q in table_quantities(element.table)
             if q.statistic in ("", "mean")
         }
-        for job in published.tables_of_array("job"):
+        for job in published.array_tables("job"):
             way, _, indicator = str(job.get("id", "")).partition("-")
             alone = by_indicator.get(f"{way}_latency_us")
             named = [q for name, q in by_indicator.items() if name.startswith(f"{way}_{indicator}")]
@@ -203,13 +203,13 @@ def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome
             asked = hosts * jobs * depth
             fine = in_flight.low <= asked
             message = (
-                f"{key_for_people(named[0].name)} {named[0].printed} x {alone.printed} us of "
+                f"{inner_key_text(named[0].name)} {named[0].printed} x {alone.printed} us of "
                 "one I/O "
                 "at a "
                 f"time are {range_text(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
                 f"({hosts:g} hosts x {jobs:g} jobs x {depth:g})."
             )
-            yield contradiction_outcome("littles-law", element, message, fine=fine)
+            yield exact_relation_outcome("littles-law", element, message, fine=fine)
 
 
 def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -217,7 +217,7 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
 
     Nothing forbids another rate, as reads and writes may help each other.
     """
-    percent = {str(table.get("id")): table for table in published.tables_of_array("workload")}
+    percent = {str(table.get("id")): table for table in published.array_tables("workload")}
     for element in published.iterate_elements():
         peaks = [
             q for q in table_quantities(element.table) if q.unit == "1/s" and q.part_of in percent
@@ -265,12 +265,12 @@ def _mix_outcomes(
         computed = exact_range(1) / time
         fine = agreement_of_ranges(q.value, computed, MIX_SLACK) is Agreement.AGREES
         message = (
-            f"{q.part_of or key_for_people(q.name)} at {share:g} % writes is {q.printed}; reads "
+            f"{q.part_of or inner_key_text(q.name)} at {share:g} % writes is {q.printed}; reads "
             "alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
         )
-        yield doubt_outcome("mix", element.name, message, fine=fine, where=element.location)
+        yield plausibility_outcome("mix", element.name, message, fine=fine, where=element.location)
 
 
 def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -287,8 +287,8 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
             f"{percent_text(kept.value)} of one alone."
         )
-        where = published.element_place_text("example", {"id": name})
-        yield doubt_outcome("scaling", name, message, fine=fine, where=where)
+        where = published.element_location_text("example", {"id": name})
+        yield plausibility_outcome("scaling", name, message, fine=fine, where=where)
 
 
 def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -298,7 +298,7 @@ def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
     """
     method = published.table("method")
     nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
-    for node, rate, writes in _monitored_nodes(published):
+    for node, rate, writes in _monitored_nodes_with_load(published):
         stated = printed_range(node.table.get("node_iops"))
         if stated is None or not nodes or copies is None:
             continue
@@ -313,7 +313,7 @@ def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
         )
 
 
-def audit_drives_of_node(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_node_drive_rates(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The rate of a node's drives, one by one, against the rate of the node."""
     drives = [
         int(match[1])
@@ -348,7 +348,7 @@ def audit_network(published: PublishedSet) -> Iterator[AuditOutcome]:
     nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
     ports = printed_number(published.table("hardware").get("ports_between_nodes"))
     block = _parse_block_bytes(method.get("block_size"))
-    for node, rate, writes in _monitored_nodes(published):
+    for node, rate, writes in _monitored_nodes_with_load(published):
         sent = printed_range(node.table.get("port_tx_mb_s"))
         if sent is None or not (nodes and copies and block and ports):
             continue
@@ -360,17 +360,19 @@ def audit_network(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{computed.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
         )
         message += "." if fine else ": ports are not shared evenly, or more than copies is sent."
-        yield doubt_outcome("network", "a port's bytes", message, fine=fine, where=node.location)
+        yield plausibility_outcome(
+            "network", "a port's bytes", message, fine=fine, where=node.location
+        )
 
 
-def _monitored_nodes(
+def _monitored_nodes_with_load(
     published: PublishedSet,
 ) -> Iterator[tuple[PublishedElement, FigureRange, float]]:
     """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
     for element in published.iterate_elements():
         if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
             continue
-        for other in published.tables_of_array("result"):
+        for other in published.array_tables("result"):
             rate, writes = (
                 positive_range_or_none(other.get("max_iops")),
                 printed_number(other.get("write_percent")),
@@ -387,7 +389,7 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
     With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
     or 20 % lower for oneself. Another number is of another latency than the mean.
     """
-    for table in published.tables_of_array("result"):
+    for table in published.array_tables("result"):
         rate, latency = (
             printed_range(table.get("max_gain_ops_pct")),
             printed_range(table.get("max_gain_latency_pct")),
@@ -405,8 +407,10 @@ def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"printed is a gain of {table['max_gain_latency_pct']} %"
         )
         message += "." if fine else ": of another latency than the mean, or at another load."
-        where = published.element_place_text("result", table)
-        yield doubt_outcome("gain-pairs", element_label(table), message, fine=fine, where=where)
+        where = published.element_location_text("result", table)
+        yield plausibility_outcome(
+            "gain-pairs", element_label(table), message, fine=fine, where=where
+        )
 
 
 def _parse_block_bytes(value: object) -> int | None:
@@ -421,12 +425,12 @@ def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
     for element in published.iterate_elements():
         for name, text in element.table.items():
-            for stated, parts, unit in _totals_in_text(text) if isinstance(text, str) else ():
+            for stated, parts, unit in _totals_and_parts(text) if isinstance(text, str) else ():
                 computed = exact_range(sum(count * size for count, size in parts))
                 how = " + ".join(
                     f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
                 )
-                subject, total = f"{element.name}, {key_for_people(name)}", exact_range(stated)
+                subject, total = f"{element.name}, {inner_key_text(name)}", exact_range(stated)
                 text_of = f"{stated:g} {unit}"
                 yield figure_outcome(
                     FigureComparison(
@@ -435,7 +439,7 @@ def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
                 )
 
 
-def _totals_in_text(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
+def _totals_and_parts(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
     """Each total of a text, with the counts and sizes of its parts."""
     match = MODULES.search(text)
     if match is not None and match[5] is not None:
@@ -470,7 +474,7 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{stated.middle * nodes:g} TB are usable, of {raw.middle:g} TB raw"
             f"{f' in {copies:g} copies' if copies > 1 else ''}."
         )
-        yield contradiction_outcome("raw-capacity", element, message, fine=fine)
+        yield exact_relation_outcome("raw-capacity", element, message, fine=fine)
 
 
 def audit_per_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -493,7 +497,7 @@ def _recomputed_outcomes(
     for figure in figures:
         if figure.computed_range is None:
             continue
-        where = published.element_place_text(kind, {"id": figure.subject})
+        where = published.element_location_text(kind, {"id": figure.subject})
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"
         stated, computed = figure.stated_range, figure.computed_bounds
         yield figure_outcome(
@@ -545,11 +549,11 @@ def _line_rate_outcome(
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     message = (
-        f"{key_for_people(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, "
+        f"{inner_key_text(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, "
         f"{method_text} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
-    return contradiction_outcome("line-rate", element, message, fine=fine)
+    return exact_relation_outcome("line-rate", element, message, fine=fine)
 
 
 def _frame_size_outcome(
@@ -558,11 +562,11 @@ def _frame_size_outcome(
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     message = (
-        f"{key_for_people(sent.name)} {sent.printed} over {key_for_people(frames.name)} "
+        f"{inner_key_text(sent.name)} {sent.printed} over {inner_key_text(frames.name)} "
         f"{frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
-    return contradiction_outcome("line-rate", element, message, fine=fine)
+    return exact_relation_outcome("line-rate", element, message, fine=fine)
 
 
 def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -579,7 +583,7 @@ def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
         ("-N", inner.get("rank_shift"), "shifted by"),
         ("-i", inner.get("iterations"), "iterations"),
     )
-    where = published.element_place_text("metadata")
+    where = published.element_location_text("metadata")
     for flag, stated, meaning in pairs:
         if flag in flags and (described := printed_number(stated)) is not None:
             message = agreement_of_ranges(exact_range(described), exact_range(int(flags[flag])))

@@ -103,7 +103,9 @@ def agreement_of_ranges(
     allowed = (
         min(SLACK, stated.relative_width + computed.relative_width) if slack is None else slack
     )
-    return Agreement.AGREES if stated.gap_to(computed) <= allowed else Agreement.CONTRADICTS
+    return (
+        Agreement.AGREES if stated.relative_gap_to(computed) <= allowed else Agreement.CONTRADICTS
+    )
 
 
 def figure_outcome(figure: FigureComparison) -> AuditOutcome:
@@ -122,7 +124,7 @@ def figure_outcome(figure: FigureComparison) -> AuditOutcome:
     )
 
 
-def contradiction_outcome(
+def exact_relation_outcome(
     rule: str, element: PublishedElement, message: str, *, fine: bool
 ) -> AuditOutcome:
     """The outcome of what is true or not of a table."""
@@ -130,7 +132,9 @@ def contradiction_outcome(
     return AuditOutcome(rule, element.name, verdict, message, where=element.location)
 
 
-def doubt_outcome(rule: str, subject: str, message: str, *, fine: bool, where: str) -> AuditOutcome:
+def plausibility_outcome(
+    rule: str, subject: str, message: str, *, fine: bool, where: str
+) -> AuditOutcome:
     """The same of what nothing forbids."""
     verdict = Agreement.AGREES if fine else Agreement.DOUBTFUL
     return AuditOutcome(rule, subject, verdict, message, where=where)
@@ -259,6 +263,6 @@ def printed_figure_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def key_for_people(name: str) -> str:
+def inner_key_text(name: str) -> str:
     """A key for people, that of an inner table too."""
     return key_text(name.replace(".", " "))

@@ -21,7 +21,7 @@ from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
 from iolab.report.table import Table
-from iolab.text import distinct_parts, escape_invisible, excerpt
+from iolab.text import escape_invisible, excerpt, split_common_part
 
 HEAD: Final = 32
 """Room for the unit over a plot."""
@@ -196,7 +196,7 @@ class Plot(Record):
         """Units from the left to a value of x."""
         if value is None:
             return edge
-        return self.x.offset_of(value) if self.x else value
+        return self.x.offset_at(value) if self.x else value
 
     def y_in_figure(self, value: float | None, edge: float = 0.0) -> float:
         """Units from the top to a value of y."""
@@ -447,8 +447,8 @@ def short_configuration_names(configurations: Sequence[Configuration]) -> list[s
     titles = [escape_invisible(configuration.title) for configuration in configurations]
     ids = [configuration.id for configuration in configurations]
     plain = [title.partition(" (")[0] for title in titles]
-    distinct_titles = distinct_parts(titles)[0]
-    for names in (titles, plain, distinct_titles, ids, distinct_parts(ids, "-_.")[0]):
+    distinct_titles = split_common_part(titles)[0]
+    for names in (titles, plain, distinct_titles, ids, split_common_part(ids, "-_.")[0]):
         are_short = all(0 < len(name) <= LABEL_CHARACTERS for name in names)
         if are_short and len(set(names)) == len(names):
             return names

@@ -29,12 +29,12 @@ from iolab.report.charts.lines import (
     ChartQuantity,
     latency_chart,
     load_chart,
-    other_lines_in_groups,
     quantity_chart,
     rate_quantity,
+    remaining_lines_in_groups,
 )
 from iolab.report.charts.palette import Token
-from iolab.report.charts.series import RunDetail
+from iolab.report.charts.series import RunChartData
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.numbers import all_axis_names, axis_value_as_number, axis_values_text
 from iolab.report.phrases import metric_phrase
@@ -116,14 +116,14 @@ def charts_over_axis(
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
     lines = chart_lines_over_axis(points, axis, styles, own, knees)
-    figures, others = _line_charts(workload, axis, lines)
-    for further in other_lines_in_groups(lines, workload.rate_metric):
-        for part in _line_charts(workload, axis, further):
+    figures, others = _load_and_appendix_charts(workload, axis, lines)
+    for further in remaining_lines_in_groups(lines, workload.rate_metric):
+        for part in _load_and_appendix_charts(workload, axis, further):
             others += part
     return figures, others
 
 
-def _line_charts(
+def _load_and_appendix_charts(
     workload: Workload, axis: str, lines: Sequence[ChartLine]
 ) -> tuple[list[Figure], list[Figure]]:
     """Rate and latency over the load, and for the appendix one against the other."""
@@ -195,7 +195,7 @@ def latency_distribution_charts(
     workload: Workload,
     headlines: Sequence[Headline],
     results: Sequence[Result],
-    details: Mapping[RunKey, RunDetail],
+    details: Mapping[RunKey, RunChartData],
     styles: SeriesStyles,
 ) -> list[Figure]:
     """A workload's latency by percentile: of one configuration each point, of several the best.
@@ -204,7 +204,7 @@ def latency_distribution_charts(
     """
     keys = {headline.best.median_run.key for headline in headlines if headline.best}
     several = len(headlines) > 1
-    by_point: dict[str, RunDetail] = {}
+    by_point: dict[str, RunChartData] = {}
     for result in results:
         detail = details.get(result.key)
         if detail is None or not detail.all_operations.tail:
@@ -248,7 +248,9 @@ def _axis_values_label(result: Result) -> str:
     return escape_invisible(axis_values_text(result.axis)) or "all I/Os"
 
 
-def run_latency_distribution_chart(subject: str, detail: RunDetail, token: Token) -> Figure | None:
+def run_latency_distribution_chart(
+    subject: str, detail: RunChartData, token: Token
+) -> Figure | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
     curves = [curve for curve in detail.per_operation if curve.tail]

@@ -12,8 +12,13 @@ from iolab.analysis.quotients import Quotient
 from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
 from iolab.report.charts.palette import MUTED
-from iolab.report.charts.rows import StackPiece, StackRow, labelled_points_plot, stacked_bar_plots
-from iolab.report.numbers import quotient_text
+from iolab.report.charts.rows import (
+    StackedBar,
+    StackedBarPart,
+    labelled_points_plot,
+    stacked_bar_plots,
+)
+from iolab.report.numbers import quotient_value_text
 from iolab.report.phrases import terabytes_text
 from iolab.report.table import Table
 from iolab.text import counted_noun, escape_invisible, excerpt, list_text, percent_text
@@ -50,16 +55,16 @@ def procurement_cost_chart(
         return None
     drawn = priced[:CONFIGURATIONS_MAX]
     legend = [
-        (part, StackPiece(0.0, MUTED, opacity=shade))
+        (part, StackedBarPart(0.0, MUTED, opacity=shade))
         for part, shade in zip(PARTS, SHADES, strict=True)
     ]
     left_out = len(priced) - len(drawn)
     return Figure(
         subject="Cost",
         title=f"Procurement cost in {excerpt(currency, _CURRENCY_CHARACTERS)}",
-        finding=_cost_sentence([(style, cost) for style, cost, _ in drawn]),
+        finding=_procurement_cost_sentence([(style, cost) for style, cost, _ in drawn]),
         note=f"{counted_noun(left_out, 'configuration')} more in the table." if left_out else "",
-        plots=stacked_bar_plots([_cost_row(*each) for each in drawn], legend),
+        plots=stacked_bar_plots([_cost_bar(*each) for each in drawn], legend),
         table=table,
         by_configuration=True,
     )
@@ -74,16 +79,16 @@ def _capacity_text(configuration: Configuration) -> str:
     return next((f"{terabytes_text(size)} {kind}" for size, kind in sizes if size), "")
 
 
-def _cost_row(style: ConfigurationStyle, cost: ProcurementCost, capacity: str) -> StackRow:
+def _cost_bar(style: ConfigurationStyle, cost: ProcurementCost, capacity: str) -> StackedBar:
     pieces = (
-        StackPiece(amount, style.token, format_count(amount), shade)
+        StackedBarPart(amount, style.token, format_count(amount), shade)
         for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True)
     )
     heading = ": ".join(filter(None, (escape_invisible(style.label), capacity)))
-    return StackRow(tuple(pieces), heading, total=format_count(cost.total))
+    return StackedBar(tuple(pieces), heading, total=format_count(cost.total))
 
 
-def _cost_sentence(priced: Sequence[tuple[ConfigurationStyle, ProcurementCost]]) -> str:
+def _procurement_cost_sentence(priced: Sequence[tuple[ConfigurationStyle, ProcurementCost]]) -> str:
     """Each configuration's sum, and what the largest part of it is."""
     parts = []
     for style, cost in priced:
@@ -127,7 +132,7 @@ def value_for_money_chart(
     title = rates[0].maximum.title or rates[0].maximum.workload
     sentences = (
         f"{escape_invisible(styles[rate.maximum.configuration].title)} "
-        f"{quotient_text(rate.value)} and {quotient_text(capacity.value)}"
+        f"{quotient_value_text(rate.value)} and {quotient_value_text(capacity.value)}"
         for capacity, rate in pairs
     )
     return Figure(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric, worst_level
-from iolab.core.metric_spec import Better, metric_spec
+from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
@@ -48,7 +48,7 @@ from iolab.report.numbers import (
 )
 from iolab.report.phrases import load_with_interval_text, metric_phrase
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
-from iolab.text import capitalised, distinct_parts, escape_invisible, list_text
+from iolab.text import capitalised, escape_invisible, list_text, split_common_part
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90
@@ -59,7 +59,7 @@ PANEL_GAP: Final = 36
 """Room for the unit over the lower one."""
 LINES_MAX: Final = 6
 """More lines than this cannot be told apart: the best of them are drawn, and the others in charts
-of their own (`other_lines_in_groups`)."""
+of their own (`remaining_lines_in_groups`)."""
 TAILS_MAX: Final = 4
 """Of more lines than this the tails would hide the means, and stand in the table."""
 BARS_MAX: Final = 40
@@ -125,7 +125,7 @@ def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[
     """The lines that one chart has room for: of many those with the best values, in their order."""
     if len(lines) <= LINES_MAX:
         return list(lines)
-    sign = 1.0 if metric_spec(metric_key).better is Better.HIGHER else -1.0
+    sign = 1.0 if metric_spec(metric_key).better is BetterDirection.HIGHER else -1.0
 
     def best(line: ChartLine) -> tuple[bool, float]:
         sound = [point for point in line.points if point.level is not Level.INVALID]
@@ -139,7 +139,7 @@ def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[
     return [line for line in lines if line in ranked]
 
 
-def with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine], str]:
+def lines_with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine], str]:
     """The lines by names that fit beside a plot, and what all names have in common.
 
     Where names are too long only what tells them apart stands there.
@@ -147,14 +147,16 @@ def with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine], str]:
     names = [escape_invisible(line.name) for line in lines]
     if all(len(name) <= LABEL_CHARACTERS for name in names):
         return list(lines), ""
-    short, common = distinct_parts(names)
+    short, common = split_common_part(names)
     return [
         replace(line, name=name, title=line.full_name)
         for line, name in zip(lines, short, strict=True)
     ], common
 
 
-def other_lines_in_groups(lines: Sequence[ChartLine], metric_key: str) -> Iterator[list[ChartLine]]:
+def remaining_lines_in_groups(
+    lines: Sequence[ChartLine], metric_key: str
+) -> Iterator[list[ChartLine]]:
     """The other lines, as many together as a chart has room for."""
     drawn = lines_with_best_values(lines, metric_key)
     rest = [line for line in lines if line not in drawn]
@@ -219,10 +221,10 @@ def line_chart(
     lines cross.
     """
     quantities = tuple(quantity for panel in panels for quantity in panel)
-    drawn, common = with_short_names(lines_with_best_values(lines, quantities[0].key))
+    drawn, common = lines_with_short_names(lines_with_best_values(lines, quantities[0].key))
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    in_steps = len(panels) > 1 and _have_bars_room(drawn, axis)
+    in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis)
     x = load_axis_of_lines(drawn, axis, *quantities, in_steps=in_steps)
     height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
     plots = []
@@ -246,7 +248,7 @@ def line_chart(
     )
 
 
-def _have_bars_room(lines: Sequence[ChartLine], axis: str) -> bool:
+def _has_room_for_bars(lines: Sequence[ChartLine], axis: str) -> bool:
     """Whether a bar for each line and value is wide enough, and nothing stands between values."""
     values = {point_axis_value(point, axis) for line in lines for point in line.points} - {None}
     return (
@@ -314,7 +316,7 @@ def _lines_plot(
     if highest is not None:  # one name for all that are dashed
         ends.append(highest if alone else replace(highest, token=MUTED))
     for reference in references:
-        marks += _reference_marks(drawn_lines, axis, reference.key, scale)
+        marks += _reference_line_marks(drawn_lines, axis, reference.key, scale)
         labels = [
             end
             for line in drawn_lines
@@ -326,7 +328,7 @@ def _lines_plot(
     return Plot(height, marks, x, scale, ends, unit=unit)
 
 
-def _reference_marks(
+def _reference_line_marks(
     lines: Sequence[ChartLine], axis: str, metric_key: str, scale: Scale
 ) -> Iterator[Mark]:
     """Dotted lines of a quantity that others are held against, each distinct one once."""
@@ -447,11 +449,11 @@ def connecting_line_marks(
     dash: Sequence[float],
 ) -> list[Mark]:
     """The line through places that are not invalid; those stand alone."""
-    joined = places_that_are_not_invalid(places, levels)
+    joined = not_invalid_places(places, levels)
     return [LineMark(token=token, places=joined, dash=dash)] if len(joined) > 1 else []
 
 
-def places_that_are_not_invalid(
+def not_invalid_places(
     places: Sequence[tuple[float, float]], levels: Sequence[Level]
 ) -> list[tuple[float, float]]:
     """The places whose points are not invalid."""

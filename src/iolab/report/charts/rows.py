@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import Better
+from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.charts.chart import (
     CHARACTER,
@@ -47,7 +47,7 @@ from iolab.report.charts.scale import (
     value_axis_of_scale,
 )
 from iolab.report.table import Table
-from iolab.text import counted_noun, distinct_parts, escape_invisible, excerpt
+from iolab.text import counted_noun, escape_invisible, excerpt, split_common_part
 from iolab.units import significant_digits_text
 
 HEAD: Final = 10
@@ -95,7 +95,7 @@ def rows_by_key(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def figures_by_unit(
+def charts_by_unit(
     rows: Iterable[T], unit: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
 ) -> tuple[Figure, ...]:
     """A chart for each unit that rows have, those of rates first, over the width of a page."""
@@ -142,7 +142,7 @@ def dot_chart(
     finding: str,
     table: Table,
     per_unit: str = "",
-    better: Better = Better.HIGHER,
+    better: BetterDirection = BetterDirection.HIGHER,
     note: str = "",
 ) -> Figure | None:
     """The dots of all rows on one scale, of many the best; None where none has a value.
@@ -157,7 +157,7 @@ def dot_chart(
         return None
     dots = [dot for row in drawn for dot in row.dots]
     scale = _value_scale(dots)
-    names, common = distinct_parts([escape_invisible(row.title) for row in drawn])
+    names, common = split_common_part([escape_invisible(row.title) for row in drawn])
     lanes, texts, height = _lay_out_lanes(drawn, names)
     unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
     x = replace(
@@ -173,7 +173,7 @@ def dot_chart(
     right = CHARACTER * VALUE_CHARACTERS + 12
     room = COLUMN_WIDTHS[4] - left - right
     marks = [*_reference_marks(dots), *_lane_marks(lanes, scale, room), *texts]
-    total = sum(bool(_value_and_ends(dot)) for row in rows for dot in row.dots)
+    total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dot_chart_note(dots, total)]
     return Figure(
         subject=subject,
@@ -186,17 +186,17 @@ def dot_chart(
     )
 
 
-def _best_dots_in_order(dots: Sequence[Dot], most: int, better: Better) -> tuple[Dot, ...]:
+def _best_dots_in_order(dots: Sequence[Dot], most: int, better: BetterDirection) -> tuple[Dot, ...]:
     """As many of the dots that have a value, in their order; those that are invalid last."""
-    sign = 1.0 if better is Better.HIGHER else -1.0
-    measured = [dot for dot in dots if _value_and_ends(dot)]
+    sign = 1.0 if better is BetterDirection.HIGHER else -1.0
+    measured = [dot for dot in dots if _value_and_interval_ends(dot)]
     ranked = sorted(
         measured, key=lambda dot: (dot.level is Level.INVALID, -sign * (dot.value.value or 0.0))
     )[:most]
     return tuple(dot for dot in measured if dot in ranked)
 
 
-def _value_and_ends(dot: Dot) -> list[float]:
+def _value_and_interval_ends(dot: Dot) -> list[float]:
     """Everything of a dot that must fit the scale; empty where it has no value."""
     if dot.value.value is None:
         return []
@@ -205,7 +205,7 @@ def _value_and_ends(dot: Dot) -> list[float]:
 
 def _value_scale(dots: Sequence[Dot]) -> Scale:
     """From zero; logarithmic for ratios, and where the largest would hide the smallest."""
-    values = [end for dot in dots for end in _value_and_ends(dot)]
+    values = [end for dot in dots for end in _value_and_interval_ends(dot)]
     positive = [value for value in values if value > 0]
     if not dots[0].value.unit:
         scale = log_scale("", [*positive, 1 / SMALL_RATIO, SMALL_RATIO], max_ticks=7)
@@ -316,7 +316,7 @@ def _dot_chart_note(dots: Sequence[Dot], total: int) -> str:
     return " ".join(notes)
 
 
-class StackPiece(Record):
+class StackedBarPart(Record):
     """A part of a bar: `text` stands in it where it has room."""
 
     amount: float
@@ -325,17 +325,17 @@ class StackPiece(Record):
     opacity: float = 1.0
 
 
-class StackRow(Record):
+class StackedBar(Record):
     """A bar of parts; `heading` stands over it, `name` before and `total` behind it."""
 
-    pieces: tuple[StackPiece, ...]
+    pieces: tuple[StackedBarPart, ...]
     heading: str = ""
     name: str = ""
     total: str = ""
 
 
 def stacked_bar_plots(
-    rows: Sequence[StackRow], legend: Sequence[tuple[str, StackPiece]]
+    rows: Sequence[StackedBar], legend: Sequence[tuple[str, StackedBarPart]]
 ) -> tuple[Plot, Plot]:
     """What the parts are, and the bars below each other on one scale."""
     high = max((sum(piece.amount for piece in row.pieces) for row in rows), default=0.0) or 1.0
@@ -358,7 +358,7 @@ def stacked_bar_plots(
     return keys, bars
 
 
-def _legend_marks(legend: Sequence[tuple[str, StackPiece]]) -> Iterator[Mark]:
+def _legend_marks(legend: Sequence[tuple[str, StackedBarPart]]) -> Iterator[Mark]:
     """The parts in the order in which bars have them, a square of colour before each."""
     widths = [24 + CHARACTER * len(name) for name, _ in legend]
     for (name, piece), left in zip(legend, accumulate([0.0, *widths]), strict=False):
@@ -367,7 +367,7 @@ def _legend_marks(legend: Sequence[tuple[str, StackPiece]]) -> Iterator[Mark]:
         yield TextMark(token=MUTED, places=[(left + 13, 11, name)])
 
 
-def _stacked_bar_marks(row: StackRow, bar_top: float, axis_end: float) -> Iterator[Mark]:
+def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iterator[Mark]:
     """A bar's parts with their texts where they have room, before and behind it what it is."""
     middle, start = bar_top + BAR / 2, 0.0
     for piece in row.pieces:

@@ -87,18 +87,24 @@ def telemetry_panels(
     step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in of_clients if s.scope == "pressure"]
 
-    def gridded(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
+    def series_on_grid(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
         return [
             average_on_grid(s, grid, numbers[s.host], step_ns) for s in chosen if s.metric == metric
         ]
 
-    received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
+    received, sent = (
+        series_on_grid(ports, "rx_bytes_per_s"),
+        series_on_grid(ports, "tx_bytes_per_s"),
+    )
     busy_ports = any(_largest_value(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
-    read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
+    read, write = (
+        series_on_grid(disks, "read_bytes_per_s"),
+        series_on_grid(disks, "write_bytes_per_s"),
+    )
     server = [s for s in series if s.scope in OF_SERVERS]
     panels = (
         *storage,
-        *_server_panels(server, gridded),
+        *_server_panels(server, series_on_grid),
         Panel(
             "Device throughput",
             "bytes/s",
@@ -109,12 +115,14 @@ def telemetry_panels(
         Panel(
             "Device queue",
             "depth",
-            _host_or_mean_panel_lines(gridded(disks, "queue_depth"), "depth"),
+            _host_or_mean_panel_lines(series_on_grid(disks, "queue_depth"), "depth"),
         ),
         Panel(
-            "Device busy", "share", _host_or_mean_panel_lines(gridded(disks, "busy_share"), "busy")
+            "Device busy",
+            "share",
+            _host_or_mean_panel_lines(series_on_grid(disks, "busy_share"), "busy"),
         ),
-        Panel("Processors busy", "share", _processor_panel_lines(every, cores, gridded)),
+        Panel("Processors busy", "share", _processor_panel_lines(every, cores, series_on_grid)),
         Panel(
             "Network",
             "bytes/s",
@@ -125,12 +133,12 @@ def telemetry_panels(
         Panel(
             "I/O pressure",
             "share",
-            _host_or_mean_panel_lines(gridded(pressure, "io_some_share"), "waiting"),
+            _host_or_mean_panel_lines(series_on_grid(pressure, "io_some_share"), "waiting"),
         ),
         Panel(
             "Device temperature",
             "celsius",
-            _host_or_mean_panel_lines(gridded(disks, "temperature_c"), "device"),
+            _host_or_mean_panel_lines(series_on_grid(disks, "temperature_c"), "device"),
         ),
     )
     return tuple(panel for panel in panels if panel.lines)
@@ -203,13 +211,14 @@ def _distinct_disk_series(
 
 
 def _server_panels(
-    server: Sequence[CounterSeries], gridded: Callable[[Iterable[CounterSeries], str], list[Floats]]
+    server: Sequence[CounterSeries],
+    series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
 
     def lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
         return _nonzero_panel_lines(
-            *((name, _sum_over_hosts(gridded(server, metric))) for name, metric in pairs)
+            *((name, _sum_over_hosts(series_on_grid(server, metric))) for name, metric in pairs)
         )
 
     return (
@@ -245,13 +254,13 @@ def _server_panels(
 def _processor_panel_lines(
     processor_series: Sequence[CounterSeries],
     cores: Sequence[CounterSeries],
-    gridded: Callable[[Iterable[CounterSeries], str], list[Floats]],
+    series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[PanelLine, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
-    together = gridded(processor_series, "busy_share") or gridded(cores, "busy_share")
+    together = series_on_grid(processor_series, "busy_share") or series_on_grid(cores, "busy_share")
     return _known_panel_lines(
         ("all cores", _mean_over_hosts(together)),
-        ("busiest", _maximum_over_hosts(gridded(cores, "busy_share"))),
+        ("busiest", _maximum_over_hosts(series_on_grid(cores, "busy_share"))),
     )
 
 
@@ -456,7 +465,7 @@ def _measured_span_s(
     return round(begin / 1e9, 3), round(end / 1e9, 3)
 
 
-def record_of_operation(record: RunRecord, operation: IntEnum) -> RunRecord:
+def operation_record(record: RunRecord, operation: IntEnum) -> RunRecord:
     """The record with the intervals and bins of one operation."""
     rows = record.intervals.direction == int(operation)
     bins = record.bins.direction == int(operation)

@@ -98,14 +98,14 @@ class ChartAxis(Record):
     end_offset: float = float(PLOT_WIDTH)
     is_title_left: bool = False
 
-    def offset_of(self, value: float) -> float:
+    def offset_at(self, value: float) -> float:
         """Units from the plot's left to a value."""
         return self.start_offset + (self.end_offset - self.start_offset) * self.scale.fraction(
             value
         )
 
     @property
-    def band_width(self) -> float:
+    def stop_width(self) -> float:
         """Units that each stop of its scale has."""
         return (self.end_offset - self.start_offset) / max(len(self.scale.stops), 1)
 

@@ -115,7 +115,7 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     ]
     if any(curve.scaling.usl_fit for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
-    notes += _hidden_lines_note(curves)
+    notes += _hidden_lines_notes(curves)
     return Figure(
         subject=subject,
         title=f"{quantity.name} against hosts",
@@ -144,7 +144,7 @@ def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure
         finding=" ".join(
             _efficiency_sentence(curve, with_name=len(lines) > 1) for curve in curves[:LINES_MAX]
         ),
-        note=" ".join([*notes, *_hidden_lines_note(curves)]),
+        note=" ".join([*notes, *_hidden_lines_notes(curves)]),
         plots=(replace(plot, marks=[full, *plot.marks]),),
         table=scaling_table(subject, curves),
     )
@@ -257,6 +257,6 @@ def _line_name_prefix(line: ScalingLine) -> str:
     return f"{escape_invisible(line.name)}: "
 
 
-def _hidden_lines_note(curves: Sequence[ScalingLine]) -> list[str]:
+def _hidden_lines_notes(curves: Sequence[ScalingLine]) -> list[str]:
     hidden = len(curves) - LINES_MAX
     return [f"{counted_noun(hidden, 'line')} more in the table."] if hidden > 0 else []

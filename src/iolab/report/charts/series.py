@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.slow_ios import SlowIoContext
 from iolab.analysis.storage_bytes import ByteBalance
-from iolab.analysis.window import controller_clock_ns
+from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunKey, RunRecord
-from iolab.core.samples import Floats, Ints, counts_each_io_once
+from iolab.core.samples import Floats, Ints, unique_io_mask
 from iolab.record import Record
 from iolab.report.charts.palette import Token
 
@@ -110,7 +110,7 @@ class HeatMap(Record):
     interquartile_ns: tuple[float, float] | None
 
 
-class RunDetail(Record):
+class RunChartData(Record):
     """The charts' side of a run.
 
     `all_operations` is the latency of all its I/Os, `per_operation` that of each direction; of
@@ -206,7 +206,7 @@ class TimeGrid(Record):
         ahead = [host.clock_offset_ns for host in record.hosts]
         ahead += [host.clock_offset_ns for host in record.bystanders]
         offsets = np.array(ahead, dtype=np.int64)
-        ends = controller_clock_ns(table.end_real_ns, offsets[table.host])
+        ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
         start = int((ends - table.span_ns).min())
         span = int(ends.max()) - start
         step = max(float(np.median(table.span_ns)), 1.0)
@@ -218,7 +218,7 @@ class TimeGrid(Record):
 
     def since_start_ns(self, host_ns: Ints, host: Ints | int) -> Floats:
         """Times of hosts' own clocks, in ns since the first I/O."""
-        times = controller_clock_ns(host_ns, self.offsets_ns[host]) - self.start_ns
+        times = to_controller_clock_ns(host_ns, self.offsets_ns[host]) - self.start_ns
         return np.asarray(times, dtype=np.float64)
 
     def cell_indexes(self, times_ns: Floats) -> Ints:
@@ -249,7 +249,7 @@ def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
     cell_by_interval[table.host * stride + table.seq] = grid.cell_indexes(middles)
     cells = cell_by_interval[parts.host * stride + parts.seq]
-    known = (cells >= 0) & counts_each_io_once(parts.direction)
+    known = (cells >= 0) & unique_io_mask(parts.direction)
     record.bins.add_counts_to(counts, parts.select_groups(known), cells[known])
     return counts
 

@@ -454,7 +454,7 @@ def _visible_x_ticks(plot: Plot) -> list[tuple[float, str]]:
     if axis is None:
         return []
     low, high = axis.scale.low, axis.scale.high
-    return [(axis.offset_of(at), text) for at, text in axis.ticks if low <= at <= high * (1 + 1e-9)]
+    return [(axis.offset_at(at), text) for at, text in axis.ticks if low <= at <= high * (1 + 1e-9)]
 
 
 def ticks_with_room(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
@@ -490,7 +490,7 @@ def _box_corners(boxes: Rectangles, plot: Plot) -> Iterator[tuple[float, float, 
 def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Likewise of each bar: those of one x stand side by side about its middle."""
     index, count = bars.slot
-    room = plot.x.band_width if plot.x else plot.width
+    room = plot.x.stop_width if plot.x else plot.width
     width = min(room * (1 - _BAR_GAP) / count, _BAR_MOST)
     for x, value in bars.places:
         left = plot.x_in_figure(x) + (index - count / 2) * width

@@ -83,7 +83,7 @@ def topology_drawing(brief: Brief) -> TopologyDrawing | None:
         if facts:
             drawn = (
                 _clients_box(brief.study, configuration, facts),
-                _network_label(configuration, facts),
+                _port_speed_label(configuration, facts),
                 _storage_box(configuration, facts),
             )
             rows.setdefault(drawn, []).append(configuration.title)
@@ -106,11 +106,11 @@ def _clients_box(
     return _TopologyBox(name, (list_text(configuration.hosts, HOSTS_SHOWN), size))
 
 
-def _network_label(configuration: Configuration, facts: Sequence[HostFacts]) -> str:
+def _port_speed_label(configuration: Configuration, facts: Sequence[HostFacts]) -> str:
     """The fastest port of a client; nothing where the target is its own."""
     if not _is_remote_storage(configuration, facts):
         return ""
-    ports = [nic for nic in facts[0].nics if nic.up and nic.has_device]
+    ports = [nic for nic in facts[0].nics if nic.up and nic.has_hardware]
     speeds = [nic.speed_mbit_s for nic in ports if nic.speed_mbit_s]
     return f"{max(speeds) / 1000:g} Gbit/s" if speeds else "network"
 

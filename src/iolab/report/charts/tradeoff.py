@@ -34,10 +34,10 @@ from iolab.report.charts.lines import (
     hidden_lines_note,
     interval_in_scale_unit,
     lines_with_best_values,
+    lines_with_short_names,
     markers_with_intervals,
     point_axis_value,
     quantities_table,
-    with_short_names,
     worst_verdict_text,
 )
 from iolab.report.charts.palette import MUTED
@@ -69,7 +69,7 @@ def latency_tradeoff_chart(
     The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
     under it. `note` is what else to know.
     """
-    drawn, common = with_short_names(lines_with_best_values(lines, performance.key))
+    drawn, common = lines_with_short_names(lines_with_best_values(lines, performance.key))
     keys = [latency.key for latency in latencies]
     placed = {
         (index, key): points_along_line(line, axis, performance.key, key)
@@ -96,21 +96,21 @@ def latency_tradeoff_chart(
         alone = len(drawn) == 1
         name = latency.label if alone else f"{line.full_name}, {latency.label}"
         marks += _line_marks(places, line, key, dash, name, scales)
-        marks += _named_place_marks(places, line, key, held, scales)
+        marks += _knee_and_limit_marks(places, line, key, held, scales)
         label = latency.label if alone or dash else line.name
         ends.append(LineEndLabel(label, scales[1].to_scale_unit(places[-1][2]), line.token))
     return Figure(
         subject=subject,
         title=f"{capitalised(list_text(latency.name for latency in latencies))} against "
-        f"{_heading_phrase(performance.name)}{f', {common}' if common else ''}",
+        f"{_lower_unless_abbreviation(performance.name)}{f', {common}' if common else ''}",
         finding=_tradeoff_sentence(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(
             [
                 f"Points are joined in the order of {axis_name_text(axis)}.",
                 *([f"Dashed: {latencies[1].label}."] if len(latencies) > 1 else []),
                 *not_valid_notes({point.level for *_, point in every}),
-                *_error_notes(every, keys),
-                *_remark_notes(drawn, held),
+                *_error_bar_notes(every, keys),
+                *_knee_and_limit_notes(drawn, held),
                 *hidden_lines_note(lines, drawn),
                 *([note] if note else []),
             ]
@@ -121,7 +121,7 @@ def latency_tradeoff_chart(
     )
 
 
-def _heading_phrase(name: str) -> str:
+def _lower_unless_abbreviation(name: str) -> str:
     """A quantity within a heading: an abbreviation stays one."""
     return name if name.isupper() else name.lower()
 
@@ -164,7 +164,7 @@ def _line_marks(
     ]
 
 
-def _named_place_marks(
+def _knee_and_limit_marks(
     line_places: Sequence[Place],
     line: ChartLine,
     key: str,
@@ -199,7 +199,7 @@ def _named_place_marks(
         )
 
 
-def _remark_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Iterator[str]:
+def _knee_and_limit_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Iterator[str]:
     if any(line.knee is not None for line in lines):
         yield "Knee: from here on more load costs more latency than it gains rate."
     if limit is not None:
@@ -207,7 +207,7 @@ def _remark_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Ite
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 
-def _error_notes(places: Sequence[Place], keys: Sequence[str]) -> list[str]:
+def _error_bar_notes(places: Sequence[Place], keys: Sequence[str]) -> list[str]:
     metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in places for key in keys)
     return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
 

@@ -21,12 +21,12 @@ from iolab.core.metric import Level
 from iolab.record import Record
 from iolab.report.blocks import (
     Block,
-    Columns,
-    FastFacts,
+    FastFactsBlock,
     FigureGroup,
     Heading,
     Paragraph,
-    Style,
+    ParagraphStyle,
+    SideBySideBlocks,
     TopologyBlock,
     UserTextBlock,
     brief_blocks,
@@ -35,13 +35,13 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import css_declarations
 from iolab.report.charts.svg import draw_inline_svg
-from iolab.report.numbers import verdict_mark, with_unbroken_values
+from iolab.report.numbers import text_with_no_break_units, verdict_mark
 from iolab.report.page import build_report_page, distinct_figure_tables
 from iolab.report.phrases import (
+    configuration_titles_if_several,
     objection_runs_text,
     result_run_text,
     run_with_configuration_text,
-    titles_if_several,
 )
 from iolab.report.runs import checks_note, objections_table
 from iolab.report.table import Table, table_html, verdict_badge_html
@@ -63,8 +63,8 @@ _BLOCK_KINDS: Final = {
     Table: "table",
     FigureGroup: "figures",
     TopologyBlock: "drawing",
-    FastFacts: "facts",
-    Columns: "columns",
+    FastFactsBlock: "facts",
+    SideBySideBlocks: "columns",
 }
 """What the template calls the blocks of a brief."""
 
@@ -89,7 +89,7 @@ def page_sections(blocks: Iterable[Block]) -> tuple[PageSection, ...]:
     """The blocks of a brief by their headings; those before the first have none."""
     sections: list[tuple[str, str, list[Block]]] = [("", "", [])]
     for block in blocks:
-        if isinstance(block, Columns) and not all(map(_is_alert, sections[-1][2])):
+        if isinstance(block, SideBySideBlocks) and not all(map(_is_alert, sections[-1][2])):
             sections.append(("", "", [block]))
         elif isinstance(block, Heading) and block.level == 1:
             sections.append((block.anchor, block.text, []))
@@ -103,13 +103,13 @@ def page_sections(blocks: Iterable[Block]) -> tuple[PageSection, ...]:
 
 
 def _is_alert(block: Block) -> bool:
-    return isinstance(block, Paragraph) and block.style is Style.ALERT
+    return isinstance(block, Paragraph) and block.style is ParagraphStyle.ALERT
 
 
 def _group_list_items(blocks: Iterable[Block]) -> Iterator[Block | tuple[Paragraph, ...]]:
     """The blocks with items that follow each other as one."""
     for is_list, own in groupby(
-        blocks, lambda block: isinstance(block, Paragraph) and block.style is Style.ITEM
+        blocks, lambda block: isinstance(block, Paragraph) and block.style is ParagraphStyle.ITEM
     ):
         if is_list:
             yield tuple(block for block in own if isinstance(block, Paragraph))
@@ -131,7 +131,7 @@ def render_html(brief: Brief) -> str:
         script=Markup(page_script()),  # noqa: S704 - the same
         policy=content_security_policy(style, page_script()),
         levels={level.value: level for level in Level},
-        names=titles_if_several(brief.study),
+        names=configuration_titles_if_several(brief.study),
         draw=_draw_figures,
         logo=_logo_data_uri(brief.user_text),
         run_anchors=frozenset(part.anchor for part in page.runs),
@@ -229,7 +229,7 @@ def template_environment(*folders: Path) -> Environment:
         finalize=_escaped_template_value,
     )
     environment.filters["markdown"] = _markdown_markup
-    environment.filters["unbroken"] = with_unbroken_values
+    environment.filters["unbroken"] = text_with_no_break_units
     environment.globals["kind"] = _block_kind
     # What a page leads to of runs: nothing, where it does not tell of them one by one.
     environment.globals.update(

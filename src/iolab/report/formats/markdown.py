@@ -17,12 +17,12 @@ from iolab.report.blocks import (
     FigureGroup,
     Heading,
     Paragraph,
-    Style,
+    ParagraphStyle,
     TopologyBlock,
     UserTextBlock,
     appendix_blocks,
+    blocks_in_reading_order,
     brief_blocks,
-    in_reading_order,
     title_blocks,
 )
 from iolab.report.brief import Brief
@@ -36,11 +36,11 @@ from iolab.text import escape_invisible
 _FENCE: Final = re.compile(r"`{3,}")
 
 _STYLE_FORMATS: Final = {
-    Style.PLAIN: "{}",
-    Style.NOTE: "{}",
-    Style.STRONG: "**{}**",
-    Style.ALERT: "> {}",
-    Style.ITEM: "- {}",
+    ParagraphStyle.PLAIN: "{}",
+    ParagraphStyle.NOTE: "{}",
+    ParagraphStyle.STRONG: "**{}**",
+    ParagraphStyle.ALERT: "> {}",
+    ParagraphStyle.ITEM: "- {}",
 }
 
 
@@ -59,8 +59,8 @@ def render_appendix(brief: Brief) -> str:
 def _join_blocks(blocks: Iterable[Block]) -> str:
     lines: list[str] = []
     in_list = False
-    for block in in_reading_order(blocks):
-        is_item = isinstance(block, Paragraph) and block.style is Style.ITEM
+    for block in blocks_in_reading_order(blocks):
+        is_item = isinstance(block, Paragraph) and block.style is ParagraphStyle.ITEM
         for number, line in enumerate(_block_lines(block)):
             if lines and not (number == 0 and is_item and in_list):
                 lines.append("")

@@ -196,13 +196,13 @@ def cumulative_run_counters(
         length = STEP_S * NS_PER_S if with_timestamps else float(ended - began)
         steps = max(math.ceil((ended - began) / length), 1)
         first = 0 if with_timestamps else 1
-        row = _step_of_interval(intervals.end_real_ns, began, length, steps) + 1 - first
+        row = _interval_step_indexes(intervals.end_real_ns, began, length, steps) + 1 - first
         # Only the moments at which anything was counted: a long gap makes no samples.
         kept, row = np.unique(np.append(row, [0]), return_inverse=True)
         row = row[:-1]
         moments = (kept + first) * length
         times = (began + np.minimum(moments, ended - began)) / NS_PER_S
-        of_interval = _step_of_bin_row(intervals, bins, row)
+        of_interval = _bin_row_step_indexes(intervals, bins, row)
         for number in np.unique(intervals.direction).tolist():
             operations[number] = _cumulative_operations(
                 intervals, bins, (row, of_interval), number, times
@@ -212,13 +212,13 @@ def cumulative_run_counters(
     )
 
 
-def _step_of_interval(ends_ns: Ints, began: int, length: float, steps: int) -> Ints:
+def _interval_step_indexes(ends_ns: Ints, began: int, length: float, steps: int) -> Ints:
     """In which step each interval ended."""
     which = np.ceil((ends_ns - began) / length).astype(np.int64) - 1
     return np.clip(which, 0, steps - 1)
 
 
-def _step_of_bin_row(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
+def _bin_row_step_indexes(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
     """The step of each row of bins: that of the interval with its host and number."""
     width = int(max(intervals.seq.max(), bins.seq.max() if len(bins) else 0)) + 1
     keys = intervals.host * width + intervals.seq
@@ -359,7 +359,7 @@ def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | 
         if not spec.is_over_window:
             continue
         named = (*labels, *more)
-        for estimate, value in _metric_estimates(metric):
+        for estimate, value in _value_and_interval_items(metric):
             samples.add_sample(family, (*named, ("estimate", estimate)), value * factor, at_s)
 
 
@@ -373,7 +373,7 @@ def _family_factor_and_labels(spec: MetricSpec) -> tuple[_MetricFamily, float, L
     return (BANDWIDTH if spec.unit == "bytes/s" else RATE), 1.0, (operation,)
 
 
-def _metric_estimates(metric: Metric) -> Iterator[tuple[str, float]]:
+def _value_and_interval_items(metric: Metric) -> Iterator[tuple[str, float]]:
     every = (("value", metric.value), ("low", metric.low), ("high", metric.high))
     for name, value in every:
         if value is not None and math.isfinite(value):

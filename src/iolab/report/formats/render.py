@@ -26,13 +26,13 @@ from iolab.report.blocks import (
     HARDWARE_TITLE,
     Block,
     Code,
-    Columns,
-    FastFacts,
+    FastFactsBlock,
     FigureGroup,
     Heading,
-    Landscape,
+    LandscapeBlocks,
     Paragraph,
-    Style,
+    ParagraphStyle,
+    SideBySideBlocks,
     TopologyBlock,
     UserTextBlock,
     appendix_blocks,
@@ -43,7 +43,7 @@ from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.palette import INK
 from iolab.report.charts.scale import WIDTH
 from iolab.report.charts.svg import svg_document
-from iolab.report.numbers import DASH, with_unbroken_values
+from iolab.report.numbers import DASH, text_with_no_break_units
 from iolab.report.page import (
     ReportPage,
     build_report_page,
@@ -51,8 +51,8 @@ from iolab.report.page import (
     page_figures,
 )
 from iolab.report.phrases import (
+    configuration_titles_if_several,
     run_with_configuration_text,
-    titles_if_several,
 )
 from iolab.report.runs import RunSection, checks_note, evidence_text, objections_table
 from iolab.report.table import (
@@ -181,15 +181,15 @@ def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     if brief.user_text.logo:
         figures.files[LOGO] = brief.user_text.logo
     logo = LOGO if brief.user_text.logo else ""
-    frame = {**_document_frame(brief, page, paper, "brief"), "logo": logo}
+    frame = {**_common_document_data(brief, page, paper, "brief"), "logo": logo}
     return _typeset_document(frame, brief_blocks(brief, page), figures)
 
 
 def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """What backs the brief: every run, check, host and job. ReportError as above."""
     page = build_report_page(brief)
-    frame = {**_document_frame(brief, page, paper, "appendix"), "logo": ""}
-    runs = _run_blocks(page, titles_if_several(brief.study))
+    frame = {**_common_document_data(brief, page, paper, "appendix"), "logo": ""}
+    runs = _run_blocks(page, configuration_titles_if_several(brief.study))
     return _typeset_document(frame, appendix_blocks(brief, page, runs), _FigureFiles())
 
 
@@ -229,29 +229,29 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
                 "file": DRAWING,
                 "narrow": NARROW_DRAWING,
             }
-        case Landscape() | FastFacts() | Columns():
+        case LandscapeBlocks() | FastFactsBlock() | SideBySideBlocks():
             yield _layout_typst_data(block, figures)
 
 
 def _layout_typst_data(
-    block: Landscape | FastFacts | Columns, figures: _FigureFiles
+    block: LandscapeBlocks | FastFactsBlock | SideBySideBlocks, figures: _FigureFiles
 ) -> dict[str, Any]:
     """What stands beside other things, or on pages of its own."""
     match block:
-        case FastFacts():
+        case FastFactsBlock():
             facts = [
                 {
-                    "value": with_unbroken_values(fact.value),
+                    "value": text_with_no_break_units(fact.value),
                     "label": fact.label,
-                    "note": with_unbroken_values(fact.note),
+                    "note": text_with_no_break_units(fact.note),
                 }
                 for fact in block.facts
             ]
             return {"kind": "facts", "facts": facts}
-        case Columns():
+        case SideBySideBlocks():
             left, right = (_blocks_typst_data(side, figures) for side in (block.left, block.right))
             return {"kind": "columns", "left": left, "right": right}
-        case Landscape():
+        case LandscapeBlocks():
             return {"kind": "landscape", "blocks": _blocks_typst_data(block.blocks, figures)}
 
 
@@ -269,7 +269,9 @@ def _is_list_item_without_verdict(data: Mapping[str, Any]) -> bool:
     return data["kind"] == "item" and data["level"] is None
 
 
-def _document_frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
+def _common_document_data(
+    brief: Brief, page: ReportPage, paper: Paper, part: str
+) -> dict[str, Any]:
     """What both documents have: paper, title, and where they come from."""
     return {
         "part": part,
@@ -335,16 +337,18 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     shown = [group.figures for group in drawn] + [()] * (len(shown_runs) - len(drawn))
     yield Heading("Runs and their checks", 1)
     if usual:
-        yield Paragraph(f"Of each run, unless noted otherwise: {usual}", Style.NOTE)
+        yield Paragraph(f"Of each run, unless noted otherwise: {usual}", ParagraphStyle.NOTE)
     if notes:
-        yield Paragraph(notes, Style.NOTE)
+        yield Paragraph(notes, ParagraphStyle.NOTE)
     if only:
-        yield Paragraph(f"Stored in the {only.replace('Session', 'session', 1)}.", Style.NOTE)
+        yield Paragraph(
+            f"Stored in the {only.replace('Session', 'session', 1)}.", ParagraphStyle.NOTE
+        )
     for part, own in zip(shown_runs, shown, strict=True):
         yield Heading(run_with_configuration_text(part.result, names), 3)
         trace = part.storage_text.removeprefix(session)
         checks = _checks_note_if_unusual(part.result, usual)
-        yield Paragraph(trace, Style.ITEM, part.result.verdict.level, checks)
+        yield Paragraph(trace, ParagraphStyle.ITEM, part.result.verdict.level, checks)
         if own:
             yield FigureGroup(own, is_detailed=True)
         if part.hosts_table:

@@ -20,11 +20,11 @@ from iolab.report.blocks import (
     FigureGroup,
     Heading,
     Paragraph,
-    Style,
+    ParagraphStyle,
     TopologyBlock,
     UserTextBlock,
+    blocks_in_reading_order,
     brief_blocks,
-    in_reading_order,
     title_blocks,
 )
 from iolab.report.brief import Brief
@@ -61,7 +61,7 @@ def render_docx(brief: Brief) -> bytes:
     document.core_properties.author = ""
     page = build_report_page(brief)
     every = (*title_blocks(brief, page), *brief_blocks(brief, page))
-    for block in in_reading_order(every):
+    for block in blocks_in_reading_order(every):
         _add_block(document, block)
     written = io.BytesIO()
     document.save(written)
@@ -76,10 +76,10 @@ def _add_block(document: Document, block: BasicBlock) -> None:
             level = block.verdict
             before = f"{verdict_mark(level)} {level.value}: " if level else ""
             after = f" ({block.note})" if block.note else ""
-            style = "List Bullet" if block.style is Style.ITEM else None
+            style = "List Bullet" if block.style is ParagraphStyle.ITEM else None
             text = escape_invisible(f"{before}{block.text}{after}")
             run = document.add_paragraph(style=style).add_run(text)
-            run.bold = block.style is Style.STRONG or None
+            run.bold = block.style is ParagraphStyle.STRONG or None
         case TopologyBlock():
             document.add_paragraph(escape_invisible(block.alt_text))
         case UserTextBlock():

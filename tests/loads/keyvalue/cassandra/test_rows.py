@@ -40,14 +40,14 @@ def test_few_rows_are_all_counted() -> None:
     found, asked = counted(COUNT_ALL_MAX, COUNT_ALL_MAX - 1)
     assert found == RowCount(COUNT_ALL_MAX - 1, "count")
     assert asked == (COUNTED_RANGES, COUNTED_RANGES)
-    assert not found.may_be_equal_to(COUNT_ALL_MAX)
+    assert not found.is_compatible_with(COUNT_ALL_MAX)
 
 
 @pytest.mark.parametrize("records", [COUNT_ALL_MAX + 1, 10**7, 10**9, 10**12])
 def test_many_rows_are_told_by_a_sample(records: int) -> None:
     found, (ranges, sample) = counted(records, records)
     assert found.method == "estimate"
-    assert found.may_be_equal_to(records)
+    assert found.is_compatible_with(records)
     assert found.error < 0.03 * records
     assert ranges == RANGES
     assert ranges % sample == 0
@@ -55,7 +55,7 @@ def test_many_rows_are_told_by_a_sample(records: int) -> None:
     assert records * sample / ranges >= SAMPLED_ROWS
     assert sample == 1 or records * sample / ranges <= 2 * SAMPLED_ROWS
     short, _ = counted(records, round(records * 0.95))
-    assert not short.may_be_equal_to(records)
+    assert not short.is_compatible_with(records)
 
 
 def test_a_wrong_count_is_an_error_that_says_how_it_is_known() -> None:

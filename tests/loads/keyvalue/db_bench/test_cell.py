@@ -7,10 +7,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, StoreShape
+from iolab.loads.keyvalue.workload import DatabaseSpec, KeyOperation, KeyValueJob, StoreShape
 from tests.recorded import is_recorded, recorded
 
-LOADED: Final = KeyValueSet(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
+LOADED: Final = DatabaseSpec(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
 JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
 S: Final = 1_000_000_000

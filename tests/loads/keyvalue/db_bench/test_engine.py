@@ -28,10 +28,10 @@ from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, load_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
-from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueSet
+from iolab.loads.keyvalue.workload import DatabaseSpec, KeyValueJob
 from tests.recorded import recorded
 
-LOADED: Final = KeyValueSet(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
+LOADED: Final = DatabaseSpec(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
 JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
 MIXED: Final = replace(JOB, workload="readrandomwriterandom")
@@ -50,7 +50,7 @@ def golden(name: str, old: bytes = b"", new: bytes = b"") -> DbBenchOutput:
 
 
 def test_the_published_cell_is_what_is_run() -> None:
-    loaded = KeyValueSet(keys=10**9, key_bytes=16, value_bytes=1024, block_bytes=16384)
+    loaded = DatabaseSpec(keys=10**9, key_bytes=16, value_bytes=1024, block_bytes=16384)
     job = replace(MIXED, loaded=loaded, threads=64)
     command = bench_command(job, "/mnt/x", "run-7", seconds=60, seed=7000, report_file="r.csv")
     assert command.argv == (

@@ -13,7 +13,7 @@ from iolab.loads.keyvalue.db_bench.output import (
     BuildKind,
     DbBenchOutput,
     FirstThreadCounts,
-    TimedTicker,
+    TickerHistogram,
     parse_build_kind,
     parse_compaction_row,
     parse_db_bench_output,
@@ -215,7 +215,7 @@ def test_lines_that_are_no_rows_are_none() -> None:
     assert parse_ticker("rocksdb.x COUNT : 5") == ("rocksdb.x", 5)
     assert parse_ticker("rocksdb.x P50 : 1.0 P95 : 2.0 COUNT : 5 SUM : 9") == (
         "rocksdb.x",
-        TimedTicker(5, 9, ((50, 1.0), (95, 2.0))),
+        TickerHistogram(5, 9, ((50, 1.0), (95, 2.0))),
     )
     assert parse_ticker("rocksdb.x COUNT : many") is None
 

@@ -18,10 +18,10 @@ from iolab.loads.keyvalue.db_bench.run import (
     bench_seconds,
     parse_report_rows,
 )
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, ThreadProgress
+from iolab.loads.keyvalue.workload import DatabaseSpec, KeyOperation, KeyValueJob, ThreadProgress
 from tests.recorded import recorded
 
-LOADED: Final = KeyValueSet(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
+LOADED: Final = DatabaseSpec(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
 JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
 UNKNOWN: Final = BenchTotals(None, None, None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.core.host import HostKind, HostSpec
-from iolab.core.run import CacheProof, PlannedRun
+from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.hosts.barrier import StopRequest
@@ -80,7 +80,7 @@ class FakeServer(Server):
     events: list[str] = field(default_factory=list)
     addresses: tuple[str, ...] = ("127.0.0.1:9042",)
     host: str = ""
-    cache_proof: CacheProof | None = None
+    cache_proof: CacheDropProof | None = None
     server_run: ServerRun = STAND_IN
     _whole: bool = False
     _fault: str | None = None

@@ -135,13 +135,13 @@ class FioEngine:
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
 
-        def missing_layout_bytes(last_document: FioDocument) -> str | None:
+        def missing_layout_reason(last_document: FioDocument) -> str | None:
             written = last_document.progress[Direction.WRITE].bytes
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
         return FioReader(
-            (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_bytes
+            (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_reason
         )
 
     def fill_command(
@@ -352,7 +352,7 @@ def fill_block_bytes(data_set: DataSet) -> int:
 def fill_job_bytes(data_set: DataSet, passes: float) -> int:
     """What each job of a fill writes: whole blocks."""
     block = fill_block_bytes(data_set)
-    return math.ceil(data_set.job_bytes * passes / block) * block
+    return math.ceil(data_set.bytes_per_job * passes / block) * block
 
 
 def layout_block_bytes(file_bytes: int) -> int:
@@ -364,8 +364,8 @@ def _file_options(data_set: DataSet) -> tuple[str, ...]:
     if data_set.shared_region_name:
         return (
             f"filename={data_set.shared_region_name}",
-            f"size={data_set.job_bytes}",
-            f"offset_increment={data_set.job_bytes}",
+            f"size={data_set.bytes_per_job}",
+            f"offset_increment={data_set.bytes_per_job}",
         )
     return (
         f"nrfiles={data_set.files_per_job}",

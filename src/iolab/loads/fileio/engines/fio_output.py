@@ -132,14 +132,14 @@ class JsonDocumentSplitter(Struct):
             return block
         opened = list(_OPEN.finditer(block))
         if not opened:
-            self._keep_text_lines(block)
+            self._collect_message_lines(block)
             return b""
         self.broken_count += len(opened) - 1
-        self._keep_text_lines(block[: opened[0].start()])
+        self._collect_message_lines(block[: opened[0].start()])
         document = block[opened[-1].start() :]
         foreign = _AT_MARGIN.findall(document)
         if foreign:
-            self._keep_text_lines(b"".join(foreign))
+            self._collect_message_lines(b"".join(foreign))
             document = _AT_MARGIN.sub(b"", document)
         return document
 
@@ -147,11 +147,13 @@ class JsonDocumentSplitter(Struct):
         """What is in the buffer will never be a document."""
         opened = list(_OPEN.finditer(self._buffer))
         self.broken_count += len(opened)
-        self._keep_text_lines(bytes(self._buffer[: opened[0].start()] if opened else self._buffer))
+        self._collect_message_lines(
+            bytes(self._buffer[: opened[0].start()] if opened else self._buffer)
+        )
         self._buffer.clear()
         self._searched = 0
 
-    def _keep_text_lines(self, text: bytes) -> None:
+    def _collect_message_lines(self, text: bytes) -> None:
         for line in text.split(b"\n", TEXT_LINES_MAX)[:TEXT_LINES_MAX]:
             words = line[:TEXT_LINE_BYTES_MAX].decode("utf-8", "replace").strip()
             if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_MAX:
@@ -335,7 +337,7 @@ class FioDocument(Record):
             blocks = [job[direction.key] for job in printed]
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
-            parts[direction] = _totals_within_limits(blocks, progress.counts) if asked else None
+            parts[direction] = _checked_direction_totals(blocks, progress.counts) if asked else None
         return engine_totals(printed, parts, error=self.error, jobs=jobs)
 
 
@@ -343,7 +345,7 @@ def read_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentError with a sentence."""
     try:
         return _build_document(text, *_parse_with_separate_bins(text))
-    except _OddBinsError:
+    except _UnexpectedBinsError:
         return _build_document(text, _parse_report(text), ())
 
 
@@ -374,7 +376,9 @@ def _job_blocks(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return jobs
 
 
-def _totals_within_limits(blocks: Sequence[Mapping[str, Any]], counts: Counts) -> DirectionTotals:
+def _checked_direction_totals(
+    blocks: Sequence[Mapping[str, Any]], counts: Counts
+) -> DirectionTotals:
     try:
         totals = direction_totals(blocks, counts)
     except OverflowError:
@@ -387,7 +391,7 @@ def _totals_within_limits(blocks: Sequence[Mapping[str, Any]], counts: Counts) -
     return totals
 
 
-class _OddBinsError(Exception):
+class _UnexpectedBinsError(Exception):
     """Bins that are not as fio prints them: the document has to be parsed as a whole."""
 
 
@@ -479,13 +483,13 @@ def _latency_counts_and_mean(
 
 
 def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
-    """The bins and counts inside an object of bins. Raises _OddBinsError."""
+    """The bins and counts inside an object of bins. Raises _UnexpectedBinsError."""
     try:
         numbers = _to_int64_array(
             msgspec.json.decode(b"".join((b"[", inside.translate(_AS_LIST), b"]")))
         )
     except (*DECODE_ERRORS, ValueError):
-        raise _OddBinsError from None
+        raise _UnexpectedBinsError from None
     if not inside.strip():
         return numbers, numbers
     middles, counts = numbers[::2], numbers[1::2]
@@ -496,7 +500,7 @@ def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
     pair = marks[: marks.index(b",") + 1]
     alike = pair.split() in _PAIRS and marks == pair * len(middles)
     if not (alike and (MIDDLE_NS.take(where, mode="clip") == middles).all()):
-        raise _OddBinsError
+        raise _UnexpectedBinsError
     return where, counts
 
 

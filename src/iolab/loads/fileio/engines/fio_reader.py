@@ -168,7 +168,7 @@ def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | N
 
     The log is corrected in place wherever no interval has to be joined with another.
     """
-    log.correct_bytes(distribute_bytes_by_ios(log.direction_rows.tolist()))
+    log.correct_bytes(distribute_bytes_by_ios(log.interval_direction_rows.tolist()))
     if start_ns is None or end_ns is None or len(log) == 0:
         return log
     ends_ns = log.head_rows[:, 1].copy()

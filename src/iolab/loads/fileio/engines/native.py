@@ -162,7 +162,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
     block = layout_block_bytes(region.file_bytes)
     raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
     jobs = [
-        {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.job_bytes, number + seed)}
+        {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
         for number, place in enumerate(_job_file_specs(region, region.numjobs, create=True))
     ]
     return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
@@ -192,7 +192,7 @@ def readback_spec(job: Job, data_set: DataSet) -> Spec:
             **shape,
             "contents": _contents_spec("random"),
             "seed": number,
-            "io_bytes": data_set.job_bytes // block * block,
+            "io_bytes": data_set.bytes_per_job // block * block,
         }
         for number, place in enumerate(_job_file_specs(data_set, job.numjobs))
     ]
@@ -294,7 +294,7 @@ def _contents_spec(kind: str, compress_percent: int = 0, dedupe_percent: int = 0
 
 def _job_file_specs(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
     """Where each job works: on files of its own, or its region of a device or shared file."""
-    size, extra = data_set.job_bytes, {"create": True} if create else {}
+    size, extra = data_set.bytes_per_job, {"create": True} if create else {}
     file: Spec = {"bytes": data_set.file_bytes, **extra}
     for job in range(numjobs):
         if data_set.shared_region_name:
@@ -500,7 +500,7 @@ class NativeEngine:
 def missing_bytes_check(wanted: int) -> Callable[[EngineTotals], str | None]:
     """Says what a whole run of writes lacks of the bytes that were wanted."""
 
-    def missing_bytes(totals: EngineTotals) -> str | None:
+    def missing_bytes_reason(totals: EngineTotals) -> str | None:
         written = totals.write.bytes if totals.write else 0
         if written >= wanted:
             return None
@@ -508,7 +508,7 @@ def missing_bytes_check(wanted: int) -> Callable[[EngineTotals], str | None]:
         why = f" ({', '.join(f'{count} x {name}' for name, count in errors)})" if errors else ""
         return f"it wrote {written} of {wanted} bytes{why}"
 
-    return missing_bytes
+    return missing_bytes_reason
 
 
 def _with_spec_settings(command: Command, settings: Spec) -> Command:

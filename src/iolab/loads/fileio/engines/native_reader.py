@@ -8,7 +8,12 @@ from typing import Any, Final
 from iolab.core import limits
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
-from iolab.hosts.engine_lines import LineReader, inner_table, require_count, require_part
+from iolab.hosts.engine_lines import (
+    LineReader,
+    optional_table,
+    require_count,
+    require_operation_table,
+)
 from iolab.hosts.engine_totals import SHORT_IO_KIND, parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.text import excerpt
@@ -55,19 +60,19 @@ class NativeReader(LineReader):
             self.faults.add_fault(lack)
         if end.get("gave_up") is True or _did_every_io_fail(totals):
             self.faults.add_fault(_failures_text(totals))
-        unrecorded = inner_table(end, "recorded").get("fault")
+        unrecorded = optional_table(end, "recorded").get("fault")
         if unrecorded is not None:
             reason = excerpt(str(unrecorded), limits.SENTENCE_CHARACTERS_MAX)
             self.faults.add_fault(f"its I/Os could not be recorded: {reason}")
 
-    def interval_parts(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """The directions, and under a rate their times from submission."""
         parts: list[DirectionInterval] = []
         for direction in Direction:
             name = direction.key
             if direction not in self._directions and name not in document:
                 continue
-            part = require_part(document, name)
+            part = require_operation_table(document, name)
             if direction not in self._directions and not require_count(part, "ios"):
                 continue
             parts += parse_direction_intervals(direction, part)

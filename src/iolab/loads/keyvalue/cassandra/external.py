@@ -21,8 +21,8 @@ from iolab.loads.keyvalue.cassandra.server import (
     Server,
     count_table_rows,
     create_table,
-    holds_records,
     is_created_by_iolab,
+    is_filled_by_iolab,
     record_set_of_run,
     require_columns,
     require_keyspace,
@@ -139,10 +139,12 @@ class ExternalServer(Server):
         self._loaded = None
         self._is_table_ours = is_created_by_iolab(schema)
         counted = (
-            await self._count_rows(tools, record_set) if holds_records(schema, record_set) else None
+            await self._count_rows(tools, record_set)
+            if is_filled_by_iolab(schema, record_set)
+            else None
         )
         if self._is_table_ours and (
-            counted is None or not counted.may_be_equal_to(record_set.records)
+            counted is None or not counted.is_compatible_with(record_set.records)
         ):
             # Of other records, changed since, or half a load of a session that died.
             schema = await tools.run_schema_action(self.addresses, "drop", comment=COMMENT_PREFIX)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from iolab.core.events import Notice, Phase
-from iolab.core.run import CacheProof, PlannedRun
+from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.node import CassandraNode, CassandraNodePlan
@@ -59,7 +59,7 @@ LOST_HINT: Final = "See in what YCSB said why records were not stored, and run a
 class ManagedServer(Server):
     """See `Server`; `kits` brings jars to hosts."""
 
-    cache_proof: CacheProof | None = None
+    cache_proof: CacheDropProof | None = None
 
     def __init__(self, settings: ServerSettings, kits: InstallKit = install_kit) -> None:
         self._settings = settings
@@ -107,7 +107,7 @@ class ManagedServer(Server):
                 self._node_tools = await equipment
             self.update_server_run(java=self._node_tools.java)
             wanted = record_set_of_run(run)
-            if not await self._has_records(workdir, wanted):
+            if not await self._find_loaded_records(workdir, wanted):
                 await self._load_records(session, run, workdir, wanted, load)
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
@@ -186,7 +186,7 @@ class ManagedServer(Server):
         self.update_server_run(host=self._node_folder.name)
         return self._node_folder.workdir
 
-    async def _has_records(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
+    async def _find_loaded_records(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
         """Whether the records are there, whole, of this version and these settings."""
         marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, record_set))
         if marker is None or {**marker, **self._expected_marker(record_set)} != marker:
@@ -320,4 +320,4 @@ async def _remove_live_folders(workdir: WorkDirectory) -> None:
 
 
 def _loaded_data_folder(workdir: WorkDirectory, record_set: RecordSet) -> str:
-    return f"{_server_folder(workdir)}/golden-{record_set.size_name}"
+    return f"{_server_folder(workdir)}/golden-{record_set.file_name_part}"

@@ -171,7 +171,11 @@ class CassandraNode:
             return None
         if self._no_room:
             return f"{self._display_name} could not write to its target any more ({self._no_room})."
-        return None if self._daemon.is_alive else f"{self._display_name} {self._daemon.end_text()}."
+        return (
+            None
+            if self._daemon.is_alive
+            else f"{self._display_name} {self._daemon.exit_and_output_text()}."
+        )
 
     @property
     def has_counters(self) -> bool:
@@ -215,14 +219,16 @@ class CassandraNode:
         """Why it is not there; nothing of it is left."""
         alive = self._daemon.is_alive
         if not alive:
-            message = f"{self._display_name} died at its start: it {self._daemon.end_text()}."
+            message = (
+                f"{self._display_name} died at its start: it {self._daemon.exit_and_output_text()}."
+            )
         elif not self._reader.is_alive and self._is_serving.is_set():
             message = (
                 f"The counters of {self._display_name} cannot be read: it "
-                f"{self._reader.end_text()}."
+                f"{self._reader.exit_and_output_text()}."
             )
         else:
-            message = f"{self._display_name} {late}; {self._daemon.end_text()}."
+            message = f"{self._display_name} {late}; {self._daemon.exit_and_output_text()}."
         await self.kill()
         lost = self._tools.host.lost_reason
         return HostError(lost, CORRECT_HINT) if lost else EngineError(message, CORRECT_HINT)
@@ -331,7 +337,7 @@ def _yaml_settings(plan: CassandraNodePlan) -> dict[str, Any]:
         "commitlog_sync_period_in_ms": 10000,
         "commitlog_segment_size_in_mb": 32,
     }
-    if plan.version.has_units:
+    if plan.version.has_units_in_values:
         sync = {"commitlog_sync_period": "10000ms", "commitlog_segment_size": "32MiB"}
     seeds = {"seeds": f"{LOOPBACK}:{plan.storage_port}"}
     return {

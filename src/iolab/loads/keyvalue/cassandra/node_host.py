@@ -34,7 +34,12 @@ from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.study.targets import target_path
-from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
+from iolab.targets.work_directory import (
+    CLOSE_LIMIT_S,
+    OPEN_LIMIT_S,
+    WorkDirectory,
+    scratch_folder_name,
+)
 from iolab.text import excerpt
 
 SUFFIX: Final = "-server"
@@ -139,7 +144,7 @@ async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> 
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
         path=target_path(configuration, host.spec),
-        name=scratch_name(host.name) + SUFFIX,
+        name=scratch_folder_name(host.name) + SUFFIX,
         owner=session.owner_text,
     )
     folder = read_answer(host.name, ScratchAnswer, message).dir
@@ -157,7 +162,7 @@ class CassandraVersion(Record):
     series: tuple[int, int]
 
     @property
-    def has_units(self) -> bool:
+    def has_units_in_values(self) -> bool:
         """Whether its settings have their unit in the value, not in the name (from 4.1 on)."""
         return self.series >= (4, 1)
 
@@ -227,7 +232,7 @@ async def _prepare_host(
     jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, notify)
     tools = CassandraTools(host, settings, own)
     preflight = await tools.check_node_start()
-    storage_port, jmx_port = _free_ports(preflight, settings, host.name)
+    storage_port, jmx_port = _require_free_ports(preflight, settings, host.name)
     if not version.supports(java):
         notify(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
@@ -256,7 +261,9 @@ def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...
     return tuple(lines)
 
 
-def _free_ports(preflight: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
+def _require_free_ports(
+    preflight: PreflightReply, settings: ServerSettings, host: str
+) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
     if preflight.taken is not None:
         why = excerpt(preflight.taken).rstrip(".")
@@ -348,12 +355,13 @@ class ServerProcess:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def end_text(self) -> str:
+    def exit_and_output_text(self) -> str:
         """How it ended, as the second half of a sentence, with the end of what it said."""
         # Who is killed has no say in it: his last words tell of something else.
-        struck = self.exited is not None and self.exited.signal is not None
+        was_killed = self.exited is not None and self.exited.signal is not None
         last_words = excerpt(
-            "; ".join(_explaining_output_lines(self.tail, struck=struck)), OUTPUT_CHARACTERS_MAX
+            "; ".join(_explaining_output_lines(self.tail, was_killed=was_killed)),
+            OUTPUT_CHARACTERS_MAX,
         ).rstrip(".")
         return f"{self._exit_text()}{f' ({last_words})' if last_words else ''}"
 
@@ -406,9 +414,9 @@ class ServerProcess:
                     self._on_line(line)
 
 
-def _explaining_output_lines(output: str, *, struck: bool) -> list[str]:
+def _explaining_output_lines(output: str, *, was_killed: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _ERROR_WORDS)]
     bad = [line for line in bad if not line.startswith("at ")]
-    return (bad if bad or struck else lines)[-EXPLAINING_LINES:]
+    return (bad if bad or was_killed else lines)[-EXPLAINING_LINES:]

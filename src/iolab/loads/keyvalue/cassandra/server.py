@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
-from iolab.core.run import CacheProof, PlannedRun
+from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, RowsReply, SchemaReply
@@ -74,7 +74,7 @@ class Server(ABC):
         return ""
 
     @property
-    def cache_proof(self) -> CacheProof | None:
+    def cache_proof(self) -> CacheDropProof | None:
         """What was dropped of its files on `host` before it was started; None if nothing was."""
         return None
 
@@ -133,7 +133,7 @@ class RecordSet(Record):
         return f"{self.records:,} records of {self.fields} x {self.field_bytes} bytes"
 
     @property
-    def size_name(self) -> str:
+    def file_name_part(self) -> str:
         """The same as part of a file's name."""
         return f"{self.records}x{self.fields}x{self.field_bytes}"
 
@@ -171,7 +171,7 @@ class RowCount(Record):
         """The number for people."""
         return f"{self.rows:,}" if self.method == COUNT else f"about {self.rows:,}"
 
-    def may_be_equal_to(self, records: int) -> bool:
+    def is_compatible_with(self, records: int) -> bool:
         """Whether there may be so many, for all that was counted."""
         return abs(self.rows - records) <= self.error
 
@@ -204,7 +204,7 @@ def sampled_range_count(records: int) -> int:
 
 def require_rows(counted: RowCount, records: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
-    if not counted.may_be_equal_to(records):
+    if not counted.is_compatible_with(records):
         message = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
         raise EngineError(message, hint)
 
@@ -232,7 +232,7 @@ def is_created_by_iolab(schema: SchemaReply) -> bool:
     return schema.comment is not None and schema.comment.startswith(COMMENT_PREFIX)
 
 
-def holds_records(schema: SchemaReply, records: RecordSet) -> bool:
+def is_filled_by_iolab(schema: SchemaReply, records: RecordSet) -> bool:
     """Whether the table was made by iolab and filled with these records."""
     return schema.comment == table_comment(records)
 

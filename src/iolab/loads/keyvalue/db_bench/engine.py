@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
-from iolab.core.engine import validated_options
+from iolab.core.engine import validate_options
 from iolab.core.events import IntervalReported
 from iolab.core.limits import STREAM_BYTES_MAX
 from iolab.core.run import PlannedRun
@@ -31,8 +31,8 @@ from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     READ_RANDOM_WRITE_RANDOM,
+    DatabaseSpec,
     KeyValueJob,
-    KeyValueSet,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -134,7 +134,7 @@ def version_command(
     options: tuple[tuple[str, str], ...], directory: str, program: str = "db_bench"
 ) -> Command:
     """Ask db_bench, or sst_dump, for its version."""
-    argv = (_program_path(_allowed_options(options), program), "--version")
+    argv = (_program_path(_validated_options(options), program), "--version")
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, STREAM_BYTES_MAX)
 
 
@@ -149,11 +149,11 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
 
     EngineError for an option that is not allowed, and for a seed that db_bench would not use.
     """
-    options = _allowed_options(job.options)
+    options = _validated_options(job.options)
     argv = [
         *_common_flags(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
-        *("--histogram=1", "--progress_reports=0", f"--seed={_seed_in_range(seed)}"),
+        *("--histogram=1", "--progress_reports=0", f"--seed={_checked_seed(seed)}"),
         *_option_flags(options, excluded="disable_wal"),
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
@@ -162,7 +162,7 @@ def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) 
 
 def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
     """Ask for the levels of a database that iolab did not load; give it a copy to open."""
-    options = _allowed_options(job.options)
+    options = _validated_options(job.options)
     argv = [
         *_common_flags(options, "levelstats,stats", database, job.loaded),
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
@@ -173,7 +173,7 @@ def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
 
 def table_shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
     """Ask sst_dump for the properties of every table file; it opens and writes no database."""
-    program = _program_path(_allowed_options(job.options), "sst_dump")
+    program = _program_path(_validated_options(job.options), "sst_dump")
     argv = (program, f"--file={database}", "--command=none", "--show_properties")
     return Command(argv, directory, b"", "", SHAPE_LIMIT_S, STREAM_BYTES_MAX)
 
@@ -193,7 +193,7 @@ def bench_command(
     standard error every thread tells by itself how far it is.
     EngineError for a job that db_bench cannot be told, or that could not be compared.
     """
-    options = _allowed_options(job.options)
+    options = _validated_options(job.options)
     if not _WORKLOAD.fullmatch(job.workload) or job.workload.startswith(_LOADS):
         message = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
         raise EngineError(message, "Name one that reads, such as readrandom.")
@@ -203,7 +203,7 @@ def bench_command(
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
         *_workload_flags(job),
-        f"--seed={_seed_in_range(seed)}",
+        f"--seed={_checked_seed(seed)}",
         *("--report_interval_seconds=1", f"--report_file={report_file}"),
         *_option_flags(options),
     ]
@@ -212,7 +212,7 @@ def bench_command(
 
 
 def _common_flags(
-    options: dict[str, str], benchmarks: str, database: str, loaded: KeyValueSet
+    options: dict[str, str], benchmarks: str, database: str, loaded: DatabaseSpec
 ) -> Iterator[str]:
     yield _program_path(options, "db_bench")
     yield f"--benchmarks={benchmarks}"
@@ -246,11 +246,11 @@ def _program_path(options: dict[str, str], name: str) -> str:
     return options.get(name, name)
 
 
-def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return validated_options("db_bench", options, DB_BENCH_OPTIONS)
+def _validated_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return validate_options("db_bench", options, DB_BENCH_OPTIONS)
 
 
-def _seed_in_range(seed: int) -> int:
+def _checked_seed(seed: int) -> int:
     if not 1 <= seed <= SEED_MAX:
         # At 0 it takes the time of day, which nobody would know of afterwards.
         raise EngineError(f"{seed} is not a seed for db_bench.", f"Use one from 1 to {SEED_MAX}.")
@@ -321,7 +321,7 @@ async def run_bench(
     EngineError when it is not what was requested, HostError when the host fails.
     """
     share.command = cell.command
-    heard = _OutputReader(session, run, share, cell)
+    heard = _BenchOutputReader(session, run, share, cell)
     report: bytes | None = None
     try:
         ending = await run_process_then_snapshot(
@@ -335,7 +335,7 @@ async def run_bench(
         raise fault
 
 
-class _OutputReader:
+class _BenchOutputReader:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(

@@ -24,10 +24,10 @@ from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
+    DatabaseSpec,
     KeyOperation,
     KeyValueJob,
     KeyValueRun,
-    KeyValueSet,
     OperationCount,
     Statistic,
     StoreShape,
@@ -84,7 +84,7 @@ COUNTS: Final = (
 STALL_COUNTER: Final = "rocksdb.stall.micros"
 
 
-def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
+def load_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> tuple[str, ...]:
     """Why a load did not leave the database that was requested; empty when it did.
 
     What db_bench itself said of an error comes first.
@@ -113,15 +113,15 @@ def bench_run_faults(
         faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were requested")
     return (
         *faults,
-        *_key_count_faults(output, result, job),
+        *_missing_key_faults(output, result, job),
         *_latency_faults(result),
-        *_block_faults(output, job),
+        *_block_size_faults(output, job),
         *_writer_faults(output, job),
-        *_size_faults(output, job, loaded_bytes),
+        *_tree_size_faults(output, job, loaded_bytes),
     )
 
 
-def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
+def _header_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> Iterator[str]:
     header = output.header
     for quantity, measured, asked in (
         ("keys", header.keys, loaded.keys),
@@ -141,7 +141,7 @@ def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
     return f"db_bench gave no result for {benchmark}"
 
 
-def _load_result_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
+def _load_result_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> Iterator[str]:
     written = output.result("filluniquerandom")
     if written is None:
         yield _no_result_text(output, "filluniquerandom")
@@ -170,7 +170,7 @@ def _uncompacted_tree_faults(output: DbBenchOutput) -> Iterator[str]:
             yield f"level {row.name[1:]} is at {row.score:g} of its limit after the load"
 
 
-def _key_count_faults(
+def _missing_key_faults(
     output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob
 ) -> Iterator[str]:
     """Keys that were not there: reading what is absent costs next to nothing."""
@@ -209,7 +209,7 @@ def _latency_faults(result: BenchmarkOutput) -> Iterator[str]:
         yield f"db_bench counted {result.operations} operations, and timed {timed}"
 
 
-def _block_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+def _block_size_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     """Blocks of another size, as they came into the cache: the option is of no use by then."""
     blocks = output.tickers.get("rocksdb.block.cache.data.add", 0)
     filled = output.tickers.get("rocksdb.block.cache.data.bytes.insert", 0)
@@ -244,7 +244,7 @@ def _operation_share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator
         yield f"{percent:.1f} % of operations were reads, and {job.read_percent} % were requested"
 
 
-def _size_faults(
+def _tree_size_faults(
     output: DbBenchOutput, job: KeyValueJob, loaded_bytes: int | None
 ) -> Iterator[str]:
     """A tree of another size than was loaded; writes may make it larger."""

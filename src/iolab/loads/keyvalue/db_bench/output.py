@@ -163,7 +163,7 @@ class HistogramParser:
         self._bins.append(LatencyBin(low * NS_PER_US, high * NS_PER_US, count))
 
 
-class TimedTicker(Record):
+class TickerHistogram(Record):
     """A histogram that the statistics give in a line, in the ticker's own unit.
 
     `percentiles` are (percent, value) as printed; that of 100 is the maximum.
@@ -208,11 +208,11 @@ class WriteStalls(Record):
         return sum(own or once)
 
 
-def parse_ticker(line: str) -> tuple[str, int | TimedTicker] | None:
+def parse_ticker(line: str) -> tuple[str, int | TickerHistogram] | None:
     """A line of `STATISTICS:`, its name and what it counts; None for any other line."""
     if match := _TIMED.fullmatch(line.rstrip()):
         percentiles = tuple((int(name), float(text)) for name, text in _PERCENTILE.findall(line))
-        return match[1], TimedTicker(int(match[2]), int(match[3]), percentiles)
+        return match[1], TickerHistogram(int(match[2]), int(match[3]), percentiles)
     if match := _TICKER.fullmatch(line.rstrip()):
         return match[1], int(match[2])
     return None
@@ -348,7 +348,7 @@ class DbBenchOutput(Record):
     compaction: tuple[CompactionRow, ...]
     stalls: WriteStalls | None
     tickers: dict[str, int]
-    timed: dict[str, TimedTicker]
+    timed: dict[str, TickerHistogram]
     progress: tuple[ThreadProgress, ...]
     messages: tuple[str, ...]
     faults: tuple[str, ...]
@@ -372,7 +372,7 @@ def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
         if match := _VERSION.match(line):
             version = match[1]
         else:
-            _add_message(draft.messages, line)
+            _add_error_line(draft.messages, line)
     return draft.build_output(version, parse_progress(_terminal_lines(stderr)))
 
 
@@ -402,7 +402,7 @@ class _DbBenchParser:
         self._stall_counts: tuple[tuple[str, int], ...] | None = None
         self._stalled: tuple[float, float] | None = None
         self._tickers: dict[str, int] = {}
-        self._timed: dict[str, TimedTicker] = {}
+        self._timed: dict[str, TickerHistogram] = {}
 
     def take_line(self, line: str) -> None:
         """One line, in order."""
@@ -421,7 +421,7 @@ class _DbBenchParser:
         elif self._in_statistics:
             self._take_statistic_line(line)
         elif not self._take_table_line(line):
-            _add_message(self.messages, line)
+            _add_error_line(self.messages, line)
 
     def end_histogram(self) -> None:
         """End the histogram that is being read, if one is."""
@@ -547,7 +547,7 @@ def _parse_first_thread(tail: str) -> FirstThreadCounts | None:
     return None
 
 
-def _add_message(messages: list[str], line: str) -> None:
+def _add_error_line(messages: list[str], line: str) -> None:
     if _ERROR.search(line) and len(messages) < ERROR_LINES_MAX:
         messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 

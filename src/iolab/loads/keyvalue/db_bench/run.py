@@ -24,9 +24,9 @@ from iolab.core.limits import (
 )
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import (
+    DatabaseSpec,
     KeyOperation,
     KeyValueJob,
-    KeyValueSet,
     TableShape,
     ThreadProgress,
 )
@@ -89,7 +89,7 @@ def parse_table_shape(raw: bytes) -> TableShape | None:
     return TableShape(len(files), entries, blocks, blocks_sum, keys_sum, values_sum, compression)
 
 
-def shape_faults(shape: TableShape | None, loaded: KeyValueSet) -> tuple[str, ...]:
+def shape_faults(shape: TableShape | None, loaded: DatabaseSpec) -> tuple[str, ...]:
     """Why a database is not the one that was to be loaded; empty when it is."""
     if shape is None:
         return ("there is no database with tables: it was not loaded, or the path is another",)
@@ -111,7 +111,7 @@ def shape_faults(shape: TableShape | None, loaded: KeyValueSet) -> tuple[str, ..
     return tuple(faults)
 
 
-def block_size_fault(mean_bytes: float | None, loaded: KeyValueSet) -> str | None:
+def block_size_fault(mean_bytes: float | None, loaded: DatabaseSpec) -> str | None:
     """Why blocks of that mean size were not made with the block size; None when they may be.
 
     A block is closed by the entry that fills it up, so it may be longer by one; one that stands
@@ -138,7 +138,7 @@ def parse_progress(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
         match = _LINE.match(line)
         if match is None or len(taken) >= PROGRESS_LINES_MAX:
             continue
-        stamp_s = _stamp_s(match[1])
+        stamp_s = _parse_stamp_s(match[1])
         if stamp_s is None:
             continue
         taken.append(
@@ -153,7 +153,7 @@ def parse_progress(lines: Iterable[str]) -> tuple[ThreadProgress, ...]:
 
 
 @lru_cache(maxsize=64)
-def _stamp_s(text: str) -> int | None:
+def _parse_stamp_s(text: str) -> int | None:
     """Seconds since 1970 of a stamp, which many threads print; None for what is no time."""
     try:
         moment = datetime.strptime(text, "%Y/%m/%d-%H:%M:%S").replace(tzinfo=UTC)
@@ -241,7 +241,10 @@ def bench_seconds(
     points = _writer_operations_by_time(writer, totals)
     seconds: list[BenchSecond] = []
     for (start_s, start), (end_s, end) in pairwise(marks):
-        before, after = _operations_until(points, start_s), _operations_until(points, end_s)
+        before, after = (
+            _interpolated_operations(points, start_s),
+            _interpolated_operations(points, end_s),
+        )
         if before is None or after is None:
             break
         written = round(after) - round(before)
@@ -291,10 +294,10 @@ class LiveProgress:
                 if self._rates:
                     reports.append((int(progress.elapsed_s) - 1, sum(self._rates.values())))
                 self._second = int(progress.elapsed_s)
-            self._rate_since_last_line(progress)
+            self._update_thread_rate(progress)
         return reports
 
-    def _rate_since_last_line(self, progress: ThreadProgress) -> None:
+    def _update_thread_rate(self, progress: ThreadProgress) -> None:
         """How fast that thread was since it last spoke."""
         before_s, before = self._last.get(progress.thread, (0.0, 0))
         if progress.elapsed_s > before_s:
@@ -340,7 +343,7 @@ def _writer_operations_by_time(
     return points
 
 
-def _operations_until(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
+def _interpolated_operations(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
     """Operations done by then; None when it is past all that is known."""
     index = bisect_left(points, at_s, key=lambda point: point[0])
     if index == len(points):

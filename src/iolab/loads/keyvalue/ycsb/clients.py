@@ -201,7 +201,7 @@ class YcsbClients:
         self._counters = counters
         self._halt = asyncio.Event()
         self.streams_by_host = {
-            share.name: YcsbStreams(status_listener(session, run, share.name, record_bytes))
+            share.name: YcsbStreams(live_status_callback(session, run, share.name, record_bytes))
             for share in shares
         }
 
@@ -269,7 +269,7 @@ class YcsbClients:
         await asyncio.Event().wait()
 
 
-def status_listener(
+def live_status_callback(
     session: SessionContext, run: PlannedRun, host: str, record_bytes: int
 ) -> StatusCallback:
     """Tells the live view of each status line of a host."""
@@ -339,14 +339,14 @@ async def load_records(
     }
     progress = _LoadProgress(session, run, sum(records.count for _, records in work.values()))
 
-    async def load_on_client(share: HostRunState) -> None:
+    async def load_records_on_client(share: HostRunState) -> None:
         command, records = work[share.name]
-        printed = YcsbStreams(progress.listener_for_host(share.name))
+        printed = YcsbStreams(progress.status_callback_for_host(share.name))
         with set_event_on_failure(halt):
             await _load_records_of_client(share, command, records, printed, halt)
 
     loading = run_on_each_host(
-        [share for share, records in shares if records.count], load_on_client
+        [share for share, records in shares if records.count], load_records_on_client
     )
     await run_with_background(loading, session.stop.forward_to_event(halt))
     if session.stop.is_requested:
@@ -363,7 +363,7 @@ class _LoadProgress:
         self._done: dict[str, int] = {}
         self._told_ns = session.clock.mono_ns()
 
-    def listener_for_host(self, host: str) -> StatusCallback:
+    def status_callback_for_host(self, host: str) -> StatusCallback:
         """What hears that host's status."""
 
         def on_status(status: YcsbStatus) -> None:
@@ -425,7 +425,7 @@ class YcsbTools:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def tools_of_host(self, workdir: WorkDirectory) -> YcsbInstall:
+    def install_of_host(self, workdir: WorkDirectory) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
         return self._found[workdir.host]
 
@@ -551,7 +551,7 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStartState] = {}
 
-    def database_state_of_client(self, share: HostRunState) -> DatabaseStartState | None:
+    def start_state_of_client(self, share: HostRunState) -> DatabaseStartState | None:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(share.name)
 
@@ -610,13 +610,13 @@ async def _load_databases(
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
     all_records = RecordRange(0, job.records)
 
-    async def clear_host(share: HostRunState) -> None:
+    async def remove_database_on_host(share: HostRunState) -> None:
         await remove_folder(share.workdir.host, golden_database_folder(share.workdir, job))
 
     session.begin_phase(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
     )
-    await run_on_each_host(missing, clear_host)
+    await run_on_each_host(missing, remove_database_on_host)
     await load_records(
         session,
         run,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from iolab.core.engine import validated_options
+from iolab.core.engine import validate_options
 from iolab.core.limits import STREAM_BYTES_MAX
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
@@ -222,7 +222,10 @@ def rocksdb_shape_command(
 
     Its output is for `read_shape` of the clients.
     """
-    properties = {**_embedded_properties(store), **_binding_options(_allowed_options(job.options))}
+    properties = {
+        **_embedded_properties(store),
+        **_binding_options(_validated_options(job.options)),
+    }
     argv = (
         *java_argv(kit, directory, "iolab.ycsb.RocksTool"),
         *(["settle"] if settle else []),
@@ -235,8 +238,8 @@ def rocksdb_shape_command(
 
 def _common_properties(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
     """What loading and measuring are both told: above all the records, which must be the same."""
-    options = _allowed_options(job.options)
-    own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].is_prefix}
+    options = _validated_options(job.options)
+    own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].property_prefix}
     return {
         "db": _BINDING_CLASSES[store.kind],
         "workload": "site.ycsb.workloads.CoreWorkload",
@@ -276,7 +279,7 @@ def _binding_options(options: dict[str, str]) -> dict[str, str]:
     return {
         f"{BINDING}{name}": text
         for name, text in options.items()
-        if YCSB_OPTIONS[name].is_prefix == BINDING
+        if YCSB_OPTIONS[name].property_prefix == BINDING
     }
 
 
@@ -304,12 +307,12 @@ def _operation_limit(job: YcsbJob, seconds: int) -> int:
     return OPERATIONS_MAX
 
 
-def _allowed_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return validated_options("YCSB", options, YCSB_OPTIONS)
+def _validated_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return validate_options("YCSB", options, YCSB_OPTIONS)
 
 
 def _java_heap_bytes(job: YcsbJob) -> int:
-    stated = _allowed_options(job.options).get(HEAP)
+    stated = _validated_options(job.options).get(HEAP)
     if stated:
         return int(stated[:-1]) << (20 if stated.endswith("m") else 30)
     if job.memory_bytes is None:

@@ -147,7 +147,9 @@ def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
     head, payload = _parse_header(content[:_HEAD]), content[_HEAD:]
     if head.payload_bytes != len(payload):
         raise HdrLogError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
-    return head.values_and_bounds(*_counts_by_index(_decode_zigzag(payload), head.index_count))
+    return head.median_and_highest_values(
+        *_counts_by_index(_decode_zigzag(payload), head.index_count)
+    )
 
 
 class _HistogramHeader(Record):
@@ -160,7 +162,7 @@ class _HistogramHeader(Record):
         """How many counts there can be: beyond them values are no longer in 64 bits."""
         return (64 - self.unit_bits - self.sub_bits + 2) << (self.sub_bits - 1)
 
-    def values_and_bounds(self, index: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    def median_and_highest_values(self, index: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
         """As `valueFromIndex`, `medianEquivalentValue` and `highestEquivalentValue` have them."""
         half = self.sub_bits - 1
         bucket = np.maximum((index >> half) - 1, 0)

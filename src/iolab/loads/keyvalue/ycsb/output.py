@@ -163,7 +163,7 @@ def ycsb_faults(
         *_status_faults(output),
         *_missing_or_failed_operation_faults(output, job),
         *_log_faults(logs),
-        *_agreement_faults(output, job, logs),
+        *_log_count_faults(output, job, logs),
     )
 
 
@@ -301,7 +301,7 @@ def _log_faults(logs: Sequence[HdrLog]) -> Iterator[str]:
         yield from log.faults
 
 
-def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) -> Iterator[str]:
+def _log_count_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) -> Iterator[str]:
     """What was logged must be what was counted: a log that lacks its end is not told by itself."""
     by_operation = {log.operation: log for log in logs}
     for operation in timed_operations(job):
