@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
-    build_java_kit,
+    java_kit_of_jars,
     latency_log_names,
     load_command,
     measure_command,
@@ -44,7 +44,7 @@ SECONDS = 2
 @pytest.fixture(scope="module")
 def kit() -> JavaKit:
     folder = asyncio.run(kit_builder_of_user().get_or_build_kit(KitName.YCSB, YCSB_VERSION, print))
-    return build_java_kit("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
+    return java_kit_of_jars("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_an_old_hdrhistogram_of_the_users_own_ycsb_does_no_harm(
     (tmp_path / "lib").mkdir()
     core = next(jar for jar in kit.classpath if Path(jar).name.startswith("core-"))
     (tmp_path / "lib" / "core.jar").symlink_to(core)
-    own = build_java_kit("java", kit.classpath, ycsb=str(tmp_path))
+    own = java_kit_of_jars("java", kit.classpath, ycsb=str(tmp_path))
     faults, logs, _ = measured(JOB, store, own, tmp_path)
     assert faults == ()
     assert [log.operation for log in logs] == [READ, UPDATE]

@@ -107,7 +107,7 @@ def session_screen_lines(
     end = rendered_lines("", *closing)
     room = None if height is None or screen.is_full_output else height - len(top) - len(end)
     if room is None:
-        middle = rendered_lines(*_parts_with_summary_tables(_all_result_parts(screen), screen))
+        middle = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
         middle = _results_and_details_lines(middle, list(details), len(top))
     else:
         middle = _results_that_fit(screen, room)
@@ -149,7 +149,7 @@ def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     yield from load_finding_lines(study, results)
 
 
-def _parts_with_summary_tables(
+def _summarised_tables(
     parts: Iterable[RenderableType], screen: SessionScreen
 ) -> Iterator[RenderableType]:
     """The same, tables with the columns that matter most where nobody wants all of them."""
@@ -163,13 +163,11 @@ def _parts_with_summary_tables(
 def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
     if len(screen.points) <= room:
-        every = rendered_lines(*_parts_with_summary_tables(_all_result_parts(screen), screen))
+        every = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
         if len(every) <= room:
             return every
         tables = rendered_lines(
-            *_parts_with_summary_tables(
-                result_lines(screen.study, screen.results, screen.points), screen
-            )
+            *_summarised_tables(result_lines(screen.study, screen.results, screen.points), screen)
         )
         if len(tables) < room:
             return [*tables, *rendered_lines(_hidden_parts_text(0))]

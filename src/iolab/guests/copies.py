@@ -126,7 +126,7 @@ def nbd_address(replica: Replica) -> str:
     return f"nbd://{host}:{replica.port}/{replica.export}"
 
 
-class ReplicaSet:
+class ReplicaServers:
     """The copies of a session; `create` once, `stop` once."""
 
     def __init__(

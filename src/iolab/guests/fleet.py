@@ -23,7 +23,7 @@ from iolab.guests.blocks import (
     guest_cpu_time_between,
     parse_block_stats,
 )
-from iolab.guests.copies import ReplicaSet
+from iolab.guests.copies import ReplicaServers
 from iolab.guests.guest import (
     BlockCounts,
     DiskKind,
@@ -228,7 +228,7 @@ class SessionGuests:
         self._session = session
         self._kits = kits
         self._nodes: dict[str, Hypervisor] = {}
-        self._copies: ReplicaSet | None = None
+        self._copies: ReplicaServers | None = None
         self._counting: GuestCounters | None = None
         self._reach: HostFactory | None = None
         self.path_devices_by_node: Mapping[str, tuple[str, ...]] = {}
@@ -430,7 +430,7 @@ class SessionGuests:
             paths = node.workdir.paths(images.with_jobs_of_host(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
-            self._copies = ReplicaSet(self._session, nodes, settings)
+            self._copies = ReplicaServers(self._session, nodes, settings)
             await self._copies.create()
 
     def _guest_node_pairs(self, run: PlannedRun) -> list[tuple[str, str]]:

@@ -67,7 +67,7 @@ class LatencyPart(Record):
 class LatencyBreakdown(Record):
     """One direction of one run: `total_ns` as the guests saw it, and its parts from below.
 
-    `layers` is the mean of each layer that is known. `has_clipped_parts` are layers whose I/Os took
+    `layers` is the mean of each layer that is known. `clipped_layers` are layers whose I/Os took
     longer than those of the layer above, since they had others too: no part can be longer than the
     whole.
     """
@@ -77,7 +77,7 @@ class LatencyBreakdown(Record):
     total_ns: float
     parts: tuple[LatencyPart, ...]
     layers: tuple[tuple[LatencyLayer, float], ...]
-    has_clipped_parts: tuple[LatencyLayer, ...]
+    clipped_layers: tuple[LatencyLayer, ...]
     level: Level
 
 
@@ -219,7 +219,7 @@ def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out: int)
         f"{name}: {_PART_STYLES[name].long_name}" for name in latency_part_names(breakdowns)
     )
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
-    layers = {layer.value for breakdown in breakdowns for layer in breakdown.has_clipped_parts}
+    layers = {layer.value for breakdown in breakdowns for layer in breakdown.clipped_layers}
     if layers:
         notes.append(
             f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "

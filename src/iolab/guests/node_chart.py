@@ -154,7 +154,8 @@ def _highest_and_lowest_devices(panel: NodePanel, timeline: NodeTimeline) -> lis
     means = {
         trace.name: mean
         for trace in panel.panel.lines
-        if (mean := _typical_value(_window_values(trace, timeline), panel.panel.unit)) is not None
+        if (mean := _mean_or_latency_median(_window_values(trace, timeline), panel.panel.unit))
+        is not None
     }
     ordered = sorted(means, key=means.__getitem__)
     return [*ordered[-1:], *ordered[:1]]
@@ -183,7 +184,7 @@ def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
     panel = inside.panel
     means = {
-        trace.name: _typical_value(_window_values(trace, timeline), inside.panel.unit)
+        trace.name: _mean_or_latency_median(_window_values(trace, timeline), inside.panel.unit)
         for trace in panel.lines
     }
     measured = {name: mean for name, mean in means.items() if mean is not None}
@@ -234,7 +235,7 @@ def _window_values(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
     ]
 
 
-def _typical_value(values: Sequence[float], unit: str) -> float | None:
+def _mean_or_latency_median(values: Sequence[float], unit: str) -> float | None:
     """The mean; of latencies the median, since cells have unequal numbers of I/Os."""
     if not values:
         return None
@@ -248,7 +249,7 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
         shares = dict(panel.link_use_by_trace)
         for trace in panel.panel.lines:
             values, unit = _window_values(trace, timeline), panel.panel.unit
-            mean = _typical_value(values, unit)
+            mean = _mean_or_latency_median(values, unit)
             numbers = (
                 [DASH] * 3
                 if mean is None

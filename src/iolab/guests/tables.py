@@ -133,7 +133,7 @@ def latency_breakdowns(run: Result, name: str) -> Iterator[LatencyBreakdown]:
             total_ns=means[0][1],
             parts=parts,
             layers=means,
-            has_clipped_parts=capped,
+            clipped_layers=capped,
             level=run.verdict.level,
         )
 

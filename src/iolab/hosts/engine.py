@@ -184,22 +184,24 @@ class FileEngine(LoadTool, Protocol[JobT]):
 
 
 @runtime_checkable
-class LedgerEngine(Protocol):
+class VerifyingEngine(Protocol):
     """An engine that can hold what it reads against what was last written there."""
 
-    def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+    def verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger.
 
         EngineError when that is more than the engine reads.
         """
 
 
-def with_ledger(engine: LoadTool, command: Command, ledger: BlockLedger | None) -> Command:
+def verified_against_ledger(
+    engine: LoadTool, command: Command, ledger: BlockLedger | None
+) -> Command:
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
     if ledger is None:
         return command
-    if not isinstance(engine, LedgerEngine):
+    if not isinstance(engine, VerifyingEngine):
         raise EngineError(
             f"{engine.name} does not verify what it reads.", "Leave verify out of the workload."
         )
-    return engine.with_ledger(command, ledger)
+    return engine.verified_against_ledger(command, ledger)

@@ -119,7 +119,7 @@ class LineReader(ABC):
         self._last_ns: int | None = None
 
     @abstractmethod
-    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """What an interval's line tells of each operation. LineError where it tells nothing."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class LineReader(ABC):
         return None
 
     def _parse_interval(self, document: dict[str, Any]) -> Interval:
-        parts = self.direction_intervals(document)
+        parts = self.parse_interval_line(document)
         end_ns, span_ns = require_count(document, "end_real_ns"), require_count(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:
             raise LineError("it told an interval that ends before the one before it")

@@ -104,7 +104,7 @@ def plan_imported_session(
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
         job = _imported_job(tool, [run for _, run in group])
-        rows, varied = _axis_rows_and_axes([_axis_settings(run) for _, run in group])
+        rows, varied = _joined_if_too_many_points([_axis_settings(run) for _, run in group])
         workload = Workload(
             id=_unused_workload_id(name, tool, ids),
             title=", ".join(
@@ -205,7 +205,7 @@ _Row = Mapping[str, int | str]
 _Axes = Mapping[str, tuple[int | str, ...]]
 
 
-def _axis_rows_and_axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
+def _joined_if_too_many_points(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
     """What tells each run apart, and the axes of it: one of all where they make too many points."""
     varied = _varied_axes(rows)
     if math.prod(len(values) for values in varied.values()) <= POINTS_MAX:

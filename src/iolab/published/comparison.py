@@ -197,7 +197,9 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     source = f"Published by: {request.published.source or DASH}."
     owned = [figure.owner for figure in figures]
     note = f"{source}{_unmeasured_figures_note(figures, pairs)}"
-    beneath = ChartGroup("What differs", (), _system_differences_table(brief, request, owned), note)
+    beneath = ChartGroup(
+        "What differs", (), _published_and_own_system_table(brief, request, owned), note
+    )
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
     title = f"Against {request.published.id}"
     return ReportSection("against", title, INTRODUCTION, groups, in_appendix=False)
@@ -346,7 +348,7 @@ def _ratio_text(figure: MatchedFigure, basis: FigureBasis) -> str:
     return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
 
 
-def _system_differences_table(
+def _published_and_own_system_table(
     brief: Brief, request: PublishedReference, systems: Sequence[PublishedSystem]
 ) -> Table:
     """What was published of hardware and method, and what is known of it here."""

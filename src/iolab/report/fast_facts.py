@@ -14,7 +14,7 @@ from iolab.record import Record
 from iolab.report.best import BestFigure, best_figure_of_metric
 from iolab.report.low_load import (
     PointLatency,
-    is_read_workload,
+    has_reads,
     is_surely_lower,
     low_load_rows,
     workloads_with_low_load_latency,
@@ -167,7 +167,7 @@ def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
         ]
         if curves:
             workload, ranked = min(
-                curves, key=lambda curve: (not is_read_workload(curve[0]), curve[1][0].value)
+                curves, key=lambda curve: (not has_reads(curve[0]), curve[1][0].value)
             )
             yield _latency_fact(brief, workload, text, ranked)
             return

@@ -76,7 +76,7 @@ def is_surely_lower(brief: Brief, best: PointLatency, other: PointLatency) -> bo
     return high is not None and low is not None and high < low
 
 
-def is_read_workload(workload: Workload) -> bool:
+def has_reads(workload: Workload) -> bool:
     """Whether it reads, also among other operations."""
     directions = workload.job.data_directions
     return not directions or Direction.READ in directions
@@ -94,7 +94,7 @@ def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
 
 def _read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
     directions = workload.job.data_directions
-    return not is_read_workload(workload), len(directions) > 1
+    return not has_reads(workload), len(directions) > 1
 
 
 def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:

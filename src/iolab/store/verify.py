@@ -196,7 +196,7 @@ def read_study_text(directory: Path, session: SessionDocument) -> str:
     return _read_listed_file(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
 
 
-def document_damage(
+def damage_beside_plan(
     directory: Path,
     session: SessionDocument,
     hosts: type[object] = HostsHead,
@@ -284,7 +284,7 @@ def verify_session(directory: Path, run_name: Callable[[RunKey], str]) -> tuple[
 
     `run_name` names a committed run; earlier attempts have no name, since nothing shows them.
     """
-    damages = [*_session_damage(directory), *missing_run_damage(directory, run_name)]
+    damages = [*_session_document_damage(directory), *missing_run_damage(directory, run_name)]
     for key, run in layout.committed_runs(directory).items():
         damages += run_damage(directory, run, run_name(key))
     for run in layout.earlier_attempt_directories(directory):
@@ -342,7 +342,7 @@ def _read_listed_file(directory: Path, session: SessionDocument, name: str) -> b
     return content
 
 
-def _session_damage(directory: Path) -> Iterator[Damage]:
+def _session_document_damage(directory: Path) -> Iterator[Damage]:
     """Damage of the session's own files, each read in full."""
     try:
         session = read_digested_document(SessionDocument, directory / layout.SESSION)
@@ -353,7 +353,7 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
         read_plan(directory, session)
     except StoreError as error:
         yield damage_from_error(directory, layout.PLAN, error)
-    yield from document_damage(directory, session, HostsDocument, LedgerDocument)
+    yield from damage_beside_plan(directory, session, HostsDocument, LedgerDocument)
 
 
 def _file_stamp(path: str) -> tuple[int, int, int, int] | None:

@@ -19,7 +19,7 @@ from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.device_counters import DeviceSnapshot, take_snapshot
-from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
+from iolab.hosts.engine import Command, EngineReading, OutputReader, verified_against_ledger
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, start_state_key
@@ -125,7 +125,7 @@ async def overwrite_data_set(
         seed = contents_seed(context.study, workdir.name)
         command = engine.fill_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
-        command = with_ledger(engine, command, ledger)
+        command = verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(
             context, workdir, command, engine.fill_reader(held, passes)
         )
@@ -182,7 +182,7 @@ async def _run_round(
         seed = run_seed(context.study, run.point, workdir.name, number)
         command = engine.measure_command(job, held, workdir.dir, seconds=seconds, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
-        command = with_ledger(engine, command, ledger)
+        command = verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(context, workdir, command, engine.measure_reader(job))
         fault = round_error(engine.name, workdir.name, number, ending, reading)
         if fault:

@@ -97,7 +97,7 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
     groups: dict[tuple[str, str], list[int]] = {}
     for index, host in enumerate(view.hosts):
         facts = view.facts_of_host(host)
-        device = None if facts is None else counted_device_name(facts, host.devices)
+        device = None if facts is None else counted_devices_label(facts, host.devices)
         if facts is None or device is None:
             return None
         groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
@@ -106,7 +106,7 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
     )
 
 
-def counted_device_name(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
+def counted_devices_label(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
     """The nearest device if it was counted, else its leaves if all were, joined by `+`."""
     target, counted = facts.target, {delta.device for delta in deltas}
     if target is None or not counted:

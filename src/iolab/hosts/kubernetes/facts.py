@@ -125,7 +125,7 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
     if path is None:
         return None
     best, name = -1, ""
-    for item in _all_containers(pod):
+    for item in _main_and_ephemeral_containers(pod):
         if container and _excerpt_at(item, "name") != container:
             continue
         for device in list_at(item, "volumeDevices"):
@@ -141,12 +141,12 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
     )
 
 
-def _all_containers(pod: Object) -> list[Any]:
+def _main_and_ephemeral_containers(pod: Object) -> list[Any]:
     return [*list_at(pod, "spec", "containers"), *list_at(pod, "spec", "ephemeralContainers")]
 
 
 def _container_limits(pod: Object, container: str) -> Mapping[str, Any]:
-    for item in _all_containers(pod):
+    for item in _main_and_ephemeral_containers(pod):
         if not container or _excerpt_at(item, "name") == container:
             return _mapping_at(item, "resources", "limits")
     return {}

@@ -163,7 +163,7 @@ class CheckpointReader(LineReader):
         self._rank_numbers = rank_numbers
         self.ranks: tuple[RankRun, ...] = ()
 
-    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Writes of a save, reads of a restore."""
         part = require_operation_table(document, self._direction.key)
         return (parse_operation_interval(self._direction, part),)

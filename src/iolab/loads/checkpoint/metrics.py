@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import median
 from typing import Final
 
-from iolab.analysis.checks.bytes import counted_device_name
+from iolab.analysis.checks.bytes import counted_devices_label
 from iolab.analysis.metrics import METRIC_KEYS, metrics_from_values
 from iolab.analysis.view import RunView
 from iolab.core.metric import Metric
@@ -147,7 +147,7 @@ class CheckpointView(RunView, Record, dict=True):
         for index, host in enumerate(self.hosts):
             facts, run = self.facts_of_host(host), phase_run_of_host(host, phase)
             device = (
-                None if facts is None or run is None else counted_device_name(facts, run.devices)
+                None if facts is None or run is None else counted_devices_label(facts, run.devices)
             )
             if facts is None or device is None:
                 return None

@@ -15,7 +15,7 @@ from iolab.core.limits import FILE_BYTES_MAX
 from iolab.core.run import EngineTotals, FileIdentityCheck, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
+from iolab.hosts.engine import Command, FileEngine, OutputReader, verified_against_ledger
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -108,7 +108,7 @@ class IoDriver(ProcessDriver):
             later=poisson_arrival_offset(session.study, run.point, share.name),
         )
         ledger = session.ledgers.ledger_for(share.workdir, data_set) if job.verify else None
-        command = with_ledger(self._files, command, ledger)
+        command = verified_against_ledger(self._files, command, ledger)
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
             if telemetry.slow_ios:
@@ -145,7 +145,7 @@ async def read_back(
         held = share.workdir.data_set_on_host(data_set)
         command = engine.readback_command(job, held, share.workdir.dir)
         ledger = session.ledgers.ledger_for(share.workdir, data_set)
-        command = with_ledger(engine, command, ledger)
+        command = verified_against_ledger(engine, command, ledger)
         reader = engine.readback_reader(job)
         ending = await run_process(share.workdir.host, command, asyncio.Event(), reader.feed)
         totals = reader.finish().totals

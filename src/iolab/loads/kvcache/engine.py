@@ -94,7 +94,7 @@ class KvCacheReader(LineReader):
         self._write_backlog: list[int] = []
         self.details: KvCacheRun | None = None
 
-    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads and writes of objects, and the operations that are made of them."""
         parts: list[DirectionInterval] = []
         for direction in self._job.data_directions:

@@ -102,7 +102,7 @@ def request_count(job: KvCacheJob, seconds: float) -> int:
 def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Replay:
     """The requests of a run, so many that the asked rate is kept on average. TraceError."""
     wanted = request_count(job, seconds)
-    trace, requests, first = _trace_from_start(job, wanted + 1)
+    trace, requests, first = _requests_and_first_replayed(job, wanted + 1)
     if len(requests) > REQUESTS_OF_RUN_MAX * hosts:
         raise TraceError(
             f"the run replays {len(requests):,} requests, and {REQUESTS_OF_RUN_MAX:,} a host are "
@@ -130,7 +130,7 @@ def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Repla
     )
 
 
-def _trace_from_start(
+def _requests_and_first_replayed(
     job: KvCacheJob, request_count: int
 ) -> tuple[Trace, tuple[Request, ...], int]:
     """The trace, enough of its requests, and the first of them that is replayed."""

@@ -151,7 +151,7 @@ class ObjectsReader(LineReader):
         self._backlog: list[int] = []
         self.details: ObjectsRun | None = None
 
-    def direction_intervals(self, document: Document) -> tuple[DirectionInterval, ...]:
+    def parse_interval_line(self, document: Document) -> tuple[DirectionInterval, ...]:
         """Reads and writes of contents, the operations on objects, and their parts."""
         parts: list[DirectionInterval] = []
         for direction in self._job.data_directions:

@@ -70,7 +70,7 @@ class TrainingReader(LineReader):
         self._accelerators = accelerators
         self.details: TrainingRun | None = None
 
-    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads, and the operations that are made of them."""
         parts = list(
             parse_direction_intervals(

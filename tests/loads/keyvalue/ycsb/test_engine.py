@@ -10,7 +10,7 @@ from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation
 from iolab.loads.keyvalue.ycsb.engine import (
     OPERATIONS_MAX,
-    build_java_kit,
+    java_kit_of_jars,
     latency_log_names,
     load_command,
     measure_command,
@@ -178,15 +178,15 @@ def test_nothing_is_left_outside_of_the_directory() -> None:
 def test_rocksdb_is_loaded_from_where_the_kit_lies() -> None:
     jars = (*KIT.classpath, "/kit/rocksdbjni-7.8.3.jar")
     argv = measure_command(
-        A, EMBEDDED, build_java_kit("java", jars, ycsb="/y"), "/s", seconds=1, prefix=""
+        A, EMBEDDED, java_kit_of_jars("java", jars, ycsb="/y"), "/s", seconds=1, prefix=""
     ).argv
     assert "-Djava.library.path=/kit" in argv
 
 
 def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
-    kit = build_java_kit("/opt/java/bin/java", KIT.classpath, ycsb="/opt/ycsb-0.17.0/")
+    kit = java_kit_of_jars("/opt/java/bin/java", KIT.classpath, ycsb="/opt/ycsb-0.17.0/")
     assert kit.classpath == ("/kit/iolab-ycsb.jar", "/opt/ycsb-0.17.0/lib/*")
-    assert build_java_kit("java", KIT.classpath) == KIT
+    assert java_kit_of_jars("java", KIT.classpath) == KIT
     argv = measure_command(A, EMBEDDED, kit, "/s", seconds=1, prefix="").argv
     assert argv[0] == "/opt/java/bin/java"
     assert argv[argv.index("-cp") + 1] == "/kit/iolab-ycsb.jar:/opt/ycsb-0.17.0/lib/*"

@@ -65,7 +65,7 @@ class NativeReader(LineReader):
             reason = excerpt(str(unrecorded), limits.SENTENCE_CHARACTERS_MAX)
             self.faults.add_fault(f"its I/Os could not be recorded: {reason}")
 
-    def direction_intervals(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
+    def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """The directions, and under a rate their times from submission."""
         parts: list[DirectionInterval] = []
         for direction in Direction:

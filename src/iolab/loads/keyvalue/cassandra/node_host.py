@@ -232,7 +232,7 @@ async def _prepare_host(
     jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, notify)
     tools = CassandraTools(host, settings, own)
     preflight = await tools.check_node_start()
-    storage_port, jmx_port = _require_free_ports(preflight, settings, host.name)
+    storage_port, jmx_port = _require_storage_and_jmx_ports(preflight, settings, host.name)
     if not version.supports(java):
         notify(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
@@ -261,7 +261,7 @@ def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...
     return tuple(lines)
 
 
-def _require_free_ports(
+def _require_storage_and_jmx_ports(
     preflight: PreflightReply, settings: ServerSettings, host: str
 ) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""

@@ -66,7 +66,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
-    build_java_kit,
+    java_kit_of_jars,
     load_command,
     rocksdb_shape_command,
 )
@@ -450,7 +450,7 @@ class YcsbTools:
             else YCSB_VERSION
         )
         jars = await self._kits(workdir.host, KitName.YCSB, YCSB_VERSION, workdir.dir, notify)
-        return YcsbInstall(build_java_kit(settings.java, jars, ycsb=settings.ycsb), java, version)
+        return YcsbInstall(java_kit_of_jars(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
 def work_folder(workdir: WorkDirectory) -> str:

@@ -91,7 +91,7 @@ class JavaKit(Record):
     classpath: tuple[str, ...]
 
 
-def build_java_kit(java: str, jars: Sequence[str], *, ycsb: str = "") -> JavaKit:
+def java_kit_of_jars(java: str, jars: Sequence[str], *, ycsb: str = "") -> JavaKit:
     """The kit of these jars; with the folder `ycsb` the user's own YCSB, with our bindings.
 
     Ours then come first but for YCSB's core itself, so that the latency logs are written by an
