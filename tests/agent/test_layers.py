@@ -105,6 +105,16 @@ def test_an_overlay_on_a_disk_is_storage_however_its_folder_was_named(
     assert target["layers"][1:] == below["layers"]
 
 
+def test_overlays_of_others_on_the_same_disk_leave_no_doubt(agent: Agent, tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    mine.mkdir()
+    other.mkdir()
+    below = facts_of(agent, tmp_path)
+    with overlay(other, tmp_path / "o"), overlay(mine, tmp_path / "m", absolute=False) as merged:
+        target = facts_of(agent, merged)
+    assert target["devices"] == below["devices"]
+
+
 def test_an_overlay_on_an_overlay_in_memory(agent: Agent, memory: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
         # An upper directory must take overlayfs's own attributes, which another overlay refuses

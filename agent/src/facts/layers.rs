@@ -378,26 +378,30 @@ fn strip_backslashes(text: &str) -> String {
 }
 
 /// The only file system with the same size and free space.
+///
+/// Overlays, of containers for example, have those of the file system that they lie on: beside it
+/// they are no candidates.
 fn mount_below_by_space<'a>(
     mounts: &'a [Mount],
     above: &Mount,
     at: &Path,
 ) -> Option<(&'a Mount, PathBuf)> {
-    let mut found: Option<&Mount> = None;
-    for mount in mounts.iter().filter(|mount| mount.device != above.device && is_local(mount)) {
-        if !(0..SPACE_TRIES).any(|_| has_same_space(at, &mount.mount_point).unwrap_or(false)) {
-            continue;
-        }
-        // Another mount may cover this one.
-        if mount_of(mounts, &mount.mount_point) != Some(mount) {
-            continue;
-        }
-        if found.is_some_and(|found| found.device != mount.device) {
-            return None;
-        }
-        found = Some(mount);
-    }
-    found.map(|mount| (mount, mount.mount_point.clone()))
+    let is_alike = |mount: &&Mount| {
+        mount.device != above.device
+            && is_local(mount)
+            && (0..SPACE_TRIES).any(|_| has_same_space(at, &mount.mount_point).unwrap_or(false))
+            // Another mount may cover this one.
+            && mount_of(mounts, &mount.mount_point) == Some(*mount)
+    };
+    let alike: Vec<&Mount> = mounts.iter().filter(is_alike).collect();
+    let only_device = |candidates: &[&'a Mount]| {
+        let first = *candidates.first()?;
+        candidates.iter().all(|other| other.device == first.device).then_some(first)
+    };
+    let plain: Vec<&Mount> =
+        alike.iter().copied().filter(|mount| mount.fs_type != "overlay").collect();
+    let mount = only_device(&alike).or_else(|| only_device(&plain))?;
+    Some((mount, mount.mount_point.clone()))
 }
 
 /// Whether it can lie below an overlay, and statfs of it does not wait for a server or a program.
