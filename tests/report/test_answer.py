@@ -125,9 +125,7 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     assert not any(cell.is_bold or cell.text.startswith(INDISTINGUISHABLE_MARK) for cell in row)
     assert noted(one, two) == f"{RATIO_NOTE} No row has a winner: too few repeats."
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert (
-        text == "Two has the best figure in 1 of 1 workload (1.01× the next best; too few repeats)."
-    )
+    assert tells(text, "Take none yet", "Two is ahead in reads (1.01×)", "too few repeats"), text
 
 
 def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
@@ -136,7 +134,7 @@ def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     assert not any(cell.is_bold for cell in row)
     assert "missing or invalid" in noted(one, two)
     text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
-    assert tells(text, "Two has the best usable figure", "1.20×", "missing or invalid")
+    assert tells(text, "Two is ahead", "1.20×", "missing or invalid", "repeat those points")
 
 
 def test_workloads_of_one_title_stand_apart() -> None:
@@ -159,23 +157,31 @@ def test_an_invalid_figure_is_none_and_no_rival() -> None:
     assert "at most one configuration has a usable figure" in text
 
 
-def test_the_answer_counts_who_is_the_best_where() -> None:
+def test_the_answer_says_which_to_take_for_what() -> None:
     found = [
         figure(owner, value, title=title)
         for title, values in (("a", (1, 2)), ("b", (1, 2)), ("c", (2, 1)), ("d", (1, 1)))
         for owner, value in zip(("one", "two"), values, strict=True)
     ]
     text = answer_sentence(study("one", "two"), found, RUNS, ())
-    assert text.startswith(
-        "Two is the best in 2 of 4 workloads (2.00× the next best), One in 1 (2.00×)"
-    )
-    assert "in 1 the best cannot be told from others" in text
+    assert text.startswith("Take Two for a (2.00×) and b (2.00×) and One for c (2.00×).")
+    assert "No sure difference in d." in text
 
 
-def test_a_sentence_that_begins_with_an_id_keeps_its_case() -> None:
+def test_one_of_many_workloads_has_the_range_of_its_leads() -> None:
+    found = [
+        figure(owner, value, title=title)
+        for title, lead in (("a", 2), ("b", 3), ("c", 4), ("d", 5))
+        for owner, value in (("one", 1), ("two", lead))
+    ]
+    text = answer_sentence(study("one", "two"), found, RUNS, ())
+    assert tells(text, "Take Two", "all 4 workloads", "2.00× to 5.00×"), text
+
+
+def test_an_id_keeps_its_case() -> None:
     named = replace(study("one", "two"), configurations=())
     text = answer_sentence(named, (figure("one", 1.0), figure("two", 2.0)), RUNS, ())
-    assert text.startswith("two is the best in 1 of 1 workload")
+    assert text.startswith("Take two: the best in reads")
 
 
 def test_leads_that_are_open_for_several_reasons_are_told_together_once() -> None:
@@ -186,10 +192,8 @@ def test_leads_that_are_open_for_several_reasons_are_told_together_once() -> Non
         figure("two", 3000.0, None, n=2, title="b"),
     )
     text = answer_sentence(study("one", "two"), found, RUNS, ())
-    assert text == (
-        "Two has the best usable figure in 2 of 2 workloads (1.20× to 3.00× the next best; a point "
-        "is missing or invalid or too few repeats)."
-    )
+    assert tells(text, "Two is ahead in a (1.20×) and b (3.00×)"), text
+    assert text.count("a point is missing or invalid and too few repeats") == 1
 
 
 def test_what_weakens_the_leads_of_several_is_said_once() -> None:
@@ -200,13 +204,25 @@ def test_what_weakens_the_leads_of_several_is_said_once() -> None:
         figure("two", 2000.0, None, n=1, title="b"),
     )
     text = answer_sentence(study("one", "two"), found, RUNS, ())
-    assert text == (
-        "One has the best figure in 1 of 2 workloads (3.00× the next best) and Two in 1 (2.00×); "
-        "no lead is certain: too few repeats."
-    )
+    assert tells(text, "Take none yet", "One is ahead in a (3.00×)", "Two is ahead in b (2.00×)")
+    assert text.count("too few repeats") == 1
     sure = (figure("one", 3000.0, title="c"), figure("two", 1000.0, title="c"))
     text = answer_sentence(study("one", "two"), (*found, *sure), RUNS, ())
-    assert text.endswith("; the leads are not certain: too few repeats.")
+    assert text.startswith("Take One for c (3.00×).")
+    assert text.count("too few repeats") == 1
+    assert "none" not in text
+
+
+def test_figures_of_memory_are_no_headline_beside_those_of_storage() -> None:
+    cached = replace(figure("one", 9000.0, title="cached"), is_from_memory=True)
+    stored = figure("one", 1000.0, title="stored")
+    text = answer_sentence(study("one"), (cached, stored), RUNS, ())
+    assert tells(text, "1 k IOPS (stored"), text
+    assert "9 k IOPS" not in text
+    alone = answer_sentence(study("one"), (cached,), RUNS, ())
+    assert tells(alone, "9 k IOPS", "from memory, not from the storage"), alone
+    assert "from memory" not in answer_sentence(study("one"), (stored,), RUNS, ())
+    assert "from\N{NO-BREAK SPACE}memory" in told(cached)[0][1].note
 
 
 def test_a_latency_of_too_few_ios_is_left_out_and_told_below() -> None:

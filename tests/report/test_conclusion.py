@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.configuration import Configuration
+from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.core.metric import Level
 from iolab.report.best import BestFigure
 from iolab.report.blocks import Heading, Paragraph, blocks_in_reading_order, brief_blocks
 from iolab.report.brief import Brief
+from iolab.report.choice import choice_sentence
 from iolab.report.conclusion import conclusion_sentences
 from iolab.report.matrix import workload_rows
 from iolab.report.page import build_report_page
@@ -19,7 +20,7 @@ from iolab.report.value import cost_capacity_rows
 from tests.facts import tells
 from tests.report import shared
 from tests.report.priced import configuration, euros
-from tests.report.test_answer import busy, figure
+from tests.report.test_answer import figure
 
 BOTH = tuple(Configuration(name, name, ("h",), "/x") for name in ("one", "two"))
 
@@ -31,9 +32,12 @@ def brief_of(owners: Sequence[Configuration]) -> Brief:
 
 def concluded(*figures: BestFigure, owners: Sequence[Configuration] = BOTH) -> str:
     brief = brief_of(owners)
-    return conclusion_sentences(
-        brief, workload_rows(figures), cost_capacity_rows(brief, figures), ()
+    rows = workload_rows(figures)
+    texts = (
+        choice_sentence(rows, {owner.id: owner.title for owner in owners}),
+        conclusion_sentences(brief, rows, cost_capacity_rows(brief, figures)),
     )
+    return " ".join(texts)
 
 
 def pair(title: str, one: float, two: float, half: float | None = 0.01) -> tuple[BestFigure, ...]:
@@ -53,22 +57,20 @@ def test_several_winners_have_their_workloads_and_the_rest_is_said() -> None:
     text = concluded(
         *pair("reads", 100.0, 200.0), *pair("writes", 150.0, 100.0), *pair("mix", 100.0, 100.1)
     )
-    assert tells(text, "Take", "two for reads", "one for writes", "For mix intervals do not tell")
+    assert tells(text, "Take", "two for reads", "one for writes", "No sure difference in mix")
 
 
 def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:
     alike = concluded(*pair("reads", 100.0, 100.1), *pair("writes", 100.0, 100.1))
-    assert tells(alike, "None can be named", "2 workloads")
+    assert tells(alike, "Take any", "2 workloads")
     single = concluded(*pair("reads", 100.0, 200.0, None), *pair("writes", 100.0, 150.0, None))
-    assert tells(single, "None can be named", "too few repeats", "reads and writes", "two", "three")
+    assert tells(single, "Take none yet: two", "reads (2.00×)", "too few repeats", "three")
 
 
 def test_figures_that_are_all_indicative_are_no_ground_to_decide_on() -> None:
     figures = tuple(replace(one, level=Level.INDICATIVE) for one in pair("reads", 1.0, 2.0))
-    brief = brief_of(BOTH)
-    caveats = [busy(0.9)]
-    text = conclusion_sentences(brief, workload_rows(figures), (), caveats)
-    assert tells(text, "Take two", "All figures are indicative (device-busy)", "before you decide")
+    text = choice_sentence(workload_rows(figures), {})
+    assert tells(text, "Take two", "All figures are indicative", "before you rely on them")
 
 
 @pytest.mark.parametrize("half", [0.01, None])
@@ -87,9 +89,34 @@ def test_the_best_value_is_named_or_said_to_be_open(half: float | None) -> None:
     priced.__dict__["best_points"] = tuple(bests)
     figures = pair("reads", 100.0, 110.0)
     costs = cost_capacity_rows(priced, figures)
-    text = conclusion_sentences(priced, workload_rows(figures), costs, ())
+    text = conclusion_sentences(priced, workload_rows(figures), costs)
     assert tells(text, "Best value", "One")
     assert ("intervals do not decide" in text) is (half is None)
+
+
+def test_another_best_value_of_storage_alone_is_said() -> None:
+    owners = (
+        configuration("one", cost=ProcurementCost("EUR", 900.0, 10.0, 100.0)),
+        configuration("two", cost=ProcurementCost("EUR", 100.0, 10.0, 800.0)),
+    )
+    figures = pair("reads", 100.0, 110.0)
+    brief = brief_of(owners)
+    brief.__dict__["best_points"] = tuple(
+        replace(
+            shared.brief("sweep").best_points[0],
+            configuration=found.configuration,
+            value=found.value,
+        )
+        for found in figures
+    )
+    rows = cost_capacity_rows(brief, figures)
+    text = conclusion_sentences(brief, workload_rows(figures), rows)
+    # 110 of 910 against 100 of 1010; of storage alone 100 of 100 against 110 of 800.
+    assert tells(text, "Best value: Two, 1.22×", "Of storage alone One, 7.27×"), text
+    alone = [row for row in rows if row.is_of_storage_alone]
+    assert [figure.text for figure in alone[0].figures] == ["0.250 EUR", "2.00 EUR"]
+    same = (replace(owners[0], cost=ProcurementCost("EUR", 0.0, 0.0, 100.0)),) * 2
+    assert not any(row.is_of_storage_alone for row in cost_capacity_rows(brief_of(same), figures))
 
 
 def test_a_buyer_is_told_where_no_price_is_stated() -> None:
@@ -102,7 +129,7 @@ def test_it_stands_on_the_first_page_and_begins_the_bottom_line() -> None:
     for name in ("two", "kpi"):
         brief = shared.brief(name)
         page = build_report_page(brief)
-        text = page.answer.conclusion
+        text = page.answer.sentence
         assert text
         blocks = list(blocks_in_reading_order(brief_blocks(brief, page)))
         places = [

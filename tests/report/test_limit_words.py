@@ -125,7 +125,7 @@ def one_at_a_time() -> RunResources:
             BENT,
             ("port ens1", "98 %", "processors of c1"),
         ),
-        (one_at_a_time(), None, ("one I/O", "800 µs", "80 %")),
+        (one_at_a_time(), None, ("one I/O", "80 %", "latency at the device")),
         (
             watched(record(QUIET, burst=Burst(lat_ns=400_000))),
             None,

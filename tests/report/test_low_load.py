@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from iolab.core.metric import CheckResult, Level, Verdict
 from iolab.report.low_load import GROUP, low_load_rows
 from iolab.report.page import build_report_page
 from tests.facts import tells
@@ -47,3 +50,31 @@ def test_the_latency_to_remember_stands_in_the_matrix() -> None:
         assert facts
         for fact in facts:
             assert any(fact.note.startswith(title) for title in shown)
+
+
+def test_a_least_load_whose_runs_are_invalid_is_not_measurable() -> None:
+    brief = shared.brief("two")
+    lost = {
+        point.key
+        for point in brief.points
+        if point.key.configuration == "beta" and dict(point.key.axis).get("iodepth") == 1
+    }
+    check = CheckResult("verify-mismatch", Level.INVALID, "It differs.")
+    points = tuple(
+        replace(
+            point,
+            results=(),
+            left_out_results=tuple(
+                replace(run, verdict=Verdict(Level.INVALID, (check,))) for run in point.runs
+            ),
+            level=Level.INVALID,
+            is_trusted=False,
+        )
+        if point.key in lost
+        else point
+        for point in brief.points
+    )
+    for row in low_load_rows(replace(brief, points=points)):
+        figure = row.figure_of_configuration("beta")
+        assert (figure.text, figure.note) == ("not measurable", "verify-mismatch")
+        assert row.figure_of_configuration("alpha").amount

@@ -35,9 +35,9 @@ def test_with_costs() -> None:
 
 def test_without_costs() -> None:
     shares = ("100 %", "60 %", "49 %", "Mainstream", "31 %")
-    assert told(BuyerNeed.CAPACITY, None, "High-capacity", "973 TB", "3.20×", "Mainstream", "costs")
+    assert told(BuyerNeed.CAPACITY, None, "High-capacity", "973 TB", "3.20×", "Mainstream")
     assert told(BuyerNeed.PERFORMANCE, None, *RATES_ALONE)
-    assert told(BuyerNeed.BALANCE, None, "High-capacity", *shares, "costs")
+    assert told(BuyerNeed.BALANCE, None, "High-capacity", *shares)
     assert "EUR" not in "".join(recommendation_sentence(one, NAMES) for one in needs().values())
 
 

@@ -31,6 +31,7 @@ from iolab.report.best_terminal import (
 )
 from iolab.report.drives import drives_table
 from iolab.report.power import power_table
+from iolab.report.short_names import column_names
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
@@ -171,7 +172,7 @@ def _results_that_fit(screen: SessionScreen, room: int) -> list[str]:
         )
         if len(tables) < room:
             return [*tables, *rendered_lines(_hidden_parts_text(0))]
-    figures, titles = screen.answer.figures, screen.study.configuration_titles
+    figures, titles = screen.answer.figures, column_names(screen.study)
     line_count = best_line_count(figures)
     while True:
         shown = first_line_figures(figures, line_count)

@@ -19,12 +19,10 @@ from iolab.core.run import RunStatus
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
+from iolab.report.choice import MEASURE_AGAIN, choice_sentence
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.low_load import low_load_rows
 from iolab.report.matrix import (
-    NEXT_BEST,
-    NOT_MEASURABLE,
-    POINT_LOST,
     WorkloadRow,
     best_figures_by_operation,
     largest_by_unit,
@@ -34,10 +32,10 @@ from iolab.report.matrix import (
     workload_rows,
 )
 from iolab.report.numbers import (
+    NOT_MEASURABLE,
     TOO_FEW_REPEATS,
     axis_name_text,
     missing_interval_reason,
-    ratio_text,
 )
 from iolab.report.other_load import (
     OTHER_LOAD_CODES,
@@ -50,10 +48,11 @@ from iolab.report.phrases import (
     merge_objections,
     run_with_configuration_text,
 )
+from iolab.report.short_names import column_names
 from iolab.report.storage_classes import storage_classes_sentence
 from iolab.report.table import Table
 from iolab.report.value import cost_capacity_rows
-from iolab.text import capitalised, counted_noun, list_text, percent_text
+from iolab.text import counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
 CAVEATS_SHOWN: Final = 3
 """Caveats on the first page; the appendix has all."""
 
-DOUBTS_SHOWN: Final = 2
+DOUBTS_SHOWN: Final = 1
 """Checks whose sentences say why runs are not valid; the caveats have more."""
 
 CHECK_CODES_SHOWN: Final = 2
@@ -72,8 +71,8 @@ CHECK_CODES_SHOWN: Final = 2
 DEPTH_WORKLOADS_SHOWN: Final = 3
 """Workloads named for a depth; others are counted."""
 
-WINNERS_SHOWN: Final = 2
-"""Configurations named in the answer; others are counted."""
+FROM_MEMORY: Final = " from memory, not from the storage: take more data than memory holds"
+"""What follows figures of reads that memory answered, where there are no others."""
 
 CHART_BARS_MIN: Final = 2
 """A chart of one bar says no more than its number."""
@@ -151,12 +150,19 @@ def build_answer(
         verdicts_sentence(verdict_counts),
         other_load_sentence(brief.study, brief.results),
         gravest_caveats_sentence(touching),
-        repeats_sentence(verdict_counts, brief),
-        _interval_widths_text(figures).strip(),
-        _supported_leads_sentence(rows),
+        " ".join(
+            filter(
+                None,
+                (
+                    _interval_widths_text(figures).strip(),
+                    _supported_leads_sentence(rows),
+                    repeats_sentence(verdict_counts, brief),
+                ),
+            )
+        ),
         scale_sentence(brief.study),
     )
-    conclusion = conclusion_sentences(brief, rows, costs, touching)
+    conclusion = conclusion_sentences(brief, rows, costs)
     return Answer(
         sentence=answer_sentence(
             brief.study,
@@ -165,6 +171,7 @@ def build_answer(
             caveats,
             brief.points,
             brief.kinds.answer_text(brief.study, brief.points),
+            labels,
         ),
         conclusion=conclusion,
         detail_texts=tuple(
@@ -220,7 +227,7 @@ def _supported_leads_sentence(rows: Sequence[WorkloadRow]) -> str:
         return ""
     decided = sum(row.has_supported_winner for row in compared)
     number = f"{decided} of {counted_noun(len(compared), 'workload')}"
-    return f"Intervals support the best of {number}."
+    return f"They support a winner in {number}."
 
 
 class SessionAnswer(Record):
@@ -242,7 +249,10 @@ def session_answer(
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
     own = kinds.answer_text(study, points)
-    sentence = answer_sentence(study, figures, count_verdicts(results), objections, points, own)
+    names = column_names(study)
+    sentence = answer_sentence(
+        study, figures, count_verdicts(results), objections, points, own, names
+    )
     return SessionAnswer(sentence, confidence_line(figures), objections, tuple(figures))
 
 
@@ -253,10 +263,12 @@ def answer_sentence(
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
     load_text: str = "",
+    titles: Mapping[str, str] | None = None,
 ) -> str:
     """The answer, of the kind that the study's question wants.
 
-    `load_text` is what its kind of load says of one configuration, if it has words of its own.
+    `load_text` is what its kind of load says of one configuration, if it has words of its own;
+    `titles` are what configurations are called, if not by their titles.
     """
     rows = workload_rows(figures)
     measured = [row for row in rows if row.best is not None]
@@ -294,7 +306,7 @@ def answer_sentence(
     if classes := storage_classes_sentence(study, points):
         return f"{caveat}{classes}"
     if _has_several_configurations(figures):
-        return f"{caveat}{_best_configurations_sentence(rows, study.configuration_titles)}"
+        return f"{caveat}{choice_sentence(rows, titles or study.configuration_titles)}"
     return f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
 
 
@@ -315,6 +327,9 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
         else "reaches"
     )
     bests = [row.best for row in measured if row.best is not None]
+    from_storage = [best for best in bests if not best.is_from_memory]
+    memory = "" if from_storage else FROM_MEMORY
+    bests = from_storage or bests
     are_indicative = all(best.level is Level.INDICATIVE for best in bests)
     texts = list(
         _best_per_operation_texts(
@@ -326,8 +341,8 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     )
     doubt = ""
     if are_indicative:
-        doubt = ", indicative" if len(texts) == 1 else "; all figures are indicative"
-    return f"{name} {verb} {list_text(texts)}{doubt}.{lost}"
+        doubt = f" {MEASURE_AGAIN}"
+    return f"{name} {verb} {list_text(texts)}{memory}.{lost}{doubt}"
 
 
 def confidence_line(figures: Sequence[BestFigure]) -> str:
@@ -402,72 +417,6 @@ def _best_per_operation_texts(
         note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
         value = value_text_in_matrix_unit(figure.value, largest)
         yield f"{value} ({note})" if note else value
-
-
-def _best_configurations_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
-    """Who is the best in how many workloads, by how much, and where no interval confirms it."""
-    compared = [row for row in rows if row.figure_count > 1]
-    clear = [row for row in compared if not row.indistinguishable and not row.open_reason]
-    of = f" of {counted_noun(len(rows), 'workload')}"
-    parts = _leaders_texts(clear, titles, "is the best", of)
-    undecided = [row for row in compared if row.open_reason]
-    reasons = " or ".join(dict.fromkeys(row.open_reason for row in undecided))
-    leaders = {row.best.configuration for row in undecided if row.best is not None}
-    # What weakens several leads is said once.
-    doubt = reasons if len(leaders) == 1 else ""
-    has_lost_points = any(row.open_reason == POINT_LOST for row in undecided)
-    verb = f"has the best {'usable ' if has_lost_points else ''}figure"
-    parts += _leaders_texts(undecided, titles, verb, "" if parts else of, doubt)
-    if ties := sum(bool(row.indistinguishable) for row in compared):
-        parts.append(f"in {ties}{'' if parts else of} the best cannot be told from others")
-    if lone := len(rows) - len(compared):
-        parts.append(
-            f"in {lone}{'' if parts else of} at most one configuration has a usable figure"
-        )
-    text = list_text(parts)
-    if len(leaders) > 1:
-        text += f"; {'the leads are not' if clear else 'no lead is'} certain: {reasons}"
-    bests = [row.best for row in compared if row.best is not None]
-    if bests and all(best.level is Level.INDICATIVE for best in bests):
-        text += "; all figures are indicative"
-    # A title or an id keeps its case.
-    return f"{capitalised(text) if text.startswith('in ') else text}."
-
-
-def _leaders_texts(
-    rows: Sequence[WorkloadRow],
-    titles: Mapping[str, str],
-    verb: str,
-    counted_noun_text: str,
-    doubt: str = "",
-) -> list[str]:
-    """Each leader with its number of workloads, the range of its leads, and a doubt about them.
-
-    The first text alone has the verb, and says what the leads are held against.
-
-    `counted_noun_text` says how many workloads there are.
-    """
-    leads: dict[str, list[float]] = {}
-    for row in rows:
-        if row.best is not None:
-            leads.setdefault(row.best.configuration, []).append(row.next_best_ratio)
-    ranked = sorted(leads.items(), key=lambda item: -len(item[1]))
-    texts = []
-    for place, (name, values) in enumerate(ranked[:WINNERS_SHOWN]):
-        title, leads_text = titles.get(name, name), _ratio_range_text(values)
-        if place:
-            texts.append(f"{title} in {len(values)} ({leads_text})")
-        else:
-            notes = "; ".join(filter(None, (f"{leads_text} the {NEXT_BEST}", doubt)))
-            texts.append(f"{title} {verb} in {len(values)}{counted_noun_text} ({notes})")
-    others = sum(len(values) for _, values in ranked[WINNERS_SHOWN:])
-    return [*texts, f"others in {others}"] if others else texts
-
-
-def _ratio_range_text(ratios: Sequence[float]) -> str:
-    """From the least to the largest ratio: `1.27× to 4.19×`, or the only one."""
-    least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
-    return most if least == most else f"{least} to {most}"
 
 
 def sufficient_load_sentence(figures: Sequence[BestFigure]) -> str:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 COMPARED_CONFIGURATIONS_MAX: Final = 6
 """Configurations whose best figures are compared in pairs: of more their intervals alone tell."""
 
+READS_FROM_MEMORY: Final = "reads-from-memory"
+"""The check that tells figures of memory from those of storage."""
+
 UNKNOWN_METRIC: Final = Metric(None, "")
 """Where a run has no such metric at all."""
 
@@ -84,6 +87,7 @@ class BestFigure(Record):
     `sufficient_axis` is the place of the least load whose figure lies within its interval, and
     `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
     figures at the same place of the axes against it, as `iolab compare` does, by configuration.
+    `is_from_memory` is whether memory answered most of what it read, and not the storage.
     """
 
     workload: str
@@ -104,6 +108,7 @@ class BestFigure(Record):
     metric: str = ""
     axis: Axis = ()
     comparisons: tuple[tuple[str, Comparison], ...] = ()
+    is_from_memory: bool = False
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -284,6 +289,11 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         best.left_out_repeats_text,
         headline.workload.headline_or_rate_metric,
         best.axis,
+        is_from_memory=any(
+            objection.code == READS_FROM_MEMORY
+            for run in best.results
+            for objection in run.verdict.objections
+        ),
     )
 
 

@@ -10,12 +10,11 @@ from iolab.report.best import BestFigure
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
-    NOT_MEASURABLE,
     WorkloadRow,
     largest_by_unit,
     workload_rows,
 )
-from iolab.report.numbers import DASH, metric_value_text, ratio_text
+from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text, ratio_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable, Row, TerminalCell, literal_text, styled_verdict
 from iolab.text import capitalised, counted_noun, list_text, percent_text

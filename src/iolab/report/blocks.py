@@ -113,7 +113,7 @@ class FastFactsBlock(Record):
 class SideBySideBlocks(Record):
     """Blocks beside each other where there is room: the main ones on the left."""
 
-    left: tuple[Heading | Paragraph, ...]
+    left: tuple[Heading | Paragraph | FastFactsBlock, ...]
     right: tuple[Heading | Paragraph, ...]
 
 
@@ -130,7 +130,7 @@ def blocks_in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
             case FastFactsBlock():
                 yield from (Paragraph(fact.text, ParagraphStyle.ITEM) for fact in block.facts)
             case SideBySideBlocks():
-                yield from (*block.left, *block.right)
+                yield from blocks_in_reading_order((*block.left, *block.right))
             case _:
                 yield block
 
@@ -242,6 +242,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
             Heading("Answer", 1, "answer"),
             Paragraph(answer.sentence, ParagraphStyle.STRONG),
             *_non_empty_paragraphs(answer.conclusion, *answer.detail_texts),
+            *((FastFactsBlock(answer.facts),) if answer.facts else ()),
         ),
         (
             Heading("Trust", 1, "trust"),
@@ -249,8 +250,6 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
             *(Paragraph(alert, ParagraphStyle.ALERT) for alert in page.alerts),
         ),
     )
-    if answer.facts:
-        yield FastFactsBlock(answer.facts)
     if answer.best_table.rows:
         yield Heading(answer.best_table.title, 1, "matrix")
         yield _table_without_title(answer.best_table)
@@ -302,11 +301,15 @@ def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
 
 def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
     """What to take and why, then the first findings, each with its runs."""
-    if not page.findings and not page.answer.conclusion:
+    answer = page.answer
+    if not page.findings and not answer.conclusion:
         return
     yield Heading("Bottom line", 1, "findings")
-    if page.answer.conclusion:
-        yield Paragraph(page.answer.conclusion, ParagraphStyle.ITEM)
+    yield from (
+        Paragraph(text, ParagraphStyle.ITEM)
+        for text in (answer.sentence, answer.conclusion)
+        if text
+    )
     yield from map(_finding_block, page.findings)
     yield from _note_paragraphs(page.findings_note)
 

@@ -97,6 +97,13 @@ _CAUSES_WITH_DEVICE_NAME: Final = (
 )
 """Limits of which there may be several on a host."""
 
+_RATE_LIMIT_CAUSES: Final = (
+    BottleneckCause.IO_LIMIT,
+    BottleneckCause.DISK_LIMIT,
+    BottleneckCause.PORT,
+)
+"""Limits on a rate."""
+
 _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.DEVICE: "device",
     BottleneckCause.DEVICE_OPEN: "load, or device",
@@ -347,14 +354,9 @@ def _think_time_text(finding: BottleneckFinding) -> str:
 def _queue_depth_one_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     text = "is limited by its load of one I/O at a time"
-    if flight is not None:
-        latency = value_text(flight.latency_ns, "ns")
-        text += f", whose latency is {latency}"
-        text += (
-            ""
-            if flight.device_latency_share is None
-            else f", {percent_text(flight.device_latency_share)} of it at the device"
-        )
+    # Its latency is that of the point, not of the one run that was watched.
+    if flight is not None and flight.device_latency_share is not None:
+        text += f", with {percent_text(flight.device_latency_share)} of its latency at the device"
     return text if finding.decision.step is None else f"{text}: {_load_step_text(finding)}"
 
 
@@ -583,18 +585,27 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
 
 
 def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
-    """The rows, each with what surely limits its best, unless one sentence tells it of all."""
-    causes = {
-        (limit.workload, limit.configuration): _cause_text(limit)
-        for limit in brief.bottlenecks
-        if limit.decision.is_certain
-    }
-    if len({_cause_text(limit) for limit in brief.bottlenecks}) < 2:
+    """The rows, each figure with what surely limits it, unless one sentence tells it of all.
+
+    A limit on a rate that was nearly used up is told, too: all else is likely of other load.
+    """
+    limits = brief.bottlenecks
+    if len({_cause_text(limit) for limit in limits}) < 2:
         return list(rows)
+    shown = [
+        limit
+        for limit in limits
+        if limit.decision.is_certain or limit.decision.cause in _RATE_LIMIT_CAUSES
+    ]
     return [
-        row
-        if row.best is None
-        else replace(row, limit_text=causes.get((row.best.workload, row.best.configuration), ""))
+        replace(
+            row,
+            limits=tuple(
+                (limit.configuration, _cause_without_name_text(limit))
+                for limit in shown
+                if limit.workload == row.cells[0].workload
+            ),
+        )
         for row in rows
     ]
 
@@ -648,9 +659,16 @@ def _causes_text(
     )
     several = f" of {counted_noun(len(limits), 'best point')}"
     return ", ".join(
-        f"{cause} in {len(alike)}{'' if place else several}"
+        f"{cause} in {len(alike)}{'' if place else several}{_likely_count_text(cause, alike)}"
         for place, (cause, alike) in enumerate(groups)
     )
+
+
+def _likely_count_text(cause: str, findings: Sequence[BottleneckFinding]) -> str:
+    """Of how many of one cause it is only likely, where its name does not say so."""
+    likely = sum(not finding.decision.is_certain for finding in findings)
+    is_told = cause.startswith("likely ") or findings[0].decision.cause not in _RATE_LIMIT_CAUSES
+    return f" (likely in {likely})" if likely and not is_told else ""
 
 
 def _affected_workloads_text(
@@ -729,7 +747,7 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         "figures for those of the limit.",
         BottleneckCause.DISK_LIMIT: "Leave out iops in [vm] to measure storage, or find the number "
         "of guests at which they no longer reach their limit.",
-        BottleneckCause.RATE: "Raise the rate, or leave it out.",
+        BottleneckCause.RATE: _higher_rate_step_text(finding),
         BottleneckCause.PACE: "Leave out the pauses (thinktime).",
         BottleneckCause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
         BottleneckCause.LOAD: f"Raise {load}.",
@@ -740,6 +758,15 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.NONE: f"Raise {load} to find the limit.",
     }
     return steps[finding.decision.cause]
+
+
+def _higher_rate_step_text(finding: BottleneckFinding) -> str:
+    """Which rate to try, where the requested one was kept and no higher one was tried."""
+    rates = [(axis_name_text(name), rate) for name, rate in finding.axis if isinstance(rate, int)]
+    if len(rates) != 1:
+        return "No higher rate was tried: raise it, or leave it out, to find the limit."
+    ((name, rate),) = rates
+    return f"No higher rate was tried: raise {name} beyond {rate} to find the limit."
 
 
 def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
@@ -756,10 +783,6 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """
     cause = findings[0].decision.cause
     parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
-    if cause is BottleneckCause.ONE_AT_A_TIME:
-        flights = [limit.resources.concurrency for limit in findings]
-        latencies = [flight.latency_ns for flight in flights if flight is not None]
-        parts += [f"latency {_value_range_text(latencies, 'ns')}"] if latencies else []
     if cause is BottleneckCause.ENGINE:
         parts += [f"{_in_flight_text(limit)} I/Os in flight" for limit in findings[:1]]
     if cause in (
@@ -960,6 +983,13 @@ def _cause_text(finding: BottleneckFinding) -> str:
 
 
 def _cause_kind_text(finding: BottleneckFinding) -> str:
+    """The same without how sure a limit on a rate is."""
+    text = _cause_without_name_text(finding)
+    is_rate = finding.decision.cause in _RATE_LIMIT_CAUSES
+    return text.removeprefix("likely ") if is_rate else text
+
+
+def _cause_without_name_text(finding: BottleneckFinding) -> str:
     """The cause without the name of what it is: an I/O limit, whichever."""
     use = finding.decision.use
     name = (

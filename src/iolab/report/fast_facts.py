@@ -95,26 +95,21 @@ def _machine_facts(brief: Brief) -> Iterator[FastFact]:
 
 
 def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
-    """Of each unit the largest lead of a best over the next; the largest decided one first."""
+    """Of each unit the largest lead that intervals support; the largest first."""
     largest = []
     for unit in dict.fromkeys(row.unit for row in rows):
         ahead = [
             row
             for row in rows
-            if row.unit == unit
-            and row.figure_count > 1
-            and not row.indistinguishable
-            and row.lead >= LEAST_LEAD
+            if row.unit == unit and row.has_supported_winner and row.lead >= LEAST_LEAD
         ]
         if ahead:
-            largest.append(max(ahead, key=_lead_sort_key))
-    return (
-        _lead_fact(row, rows, titles) for row in sorted(largest, key=_lead_sort_key, reverse=True)
-    )
+            largest.append(max(ahead, key=_lead))
+    return (_lead_fact(row, rows, titles) for row in sorted(largest, key=_lead, reverse=True))
 
 
-def _lead_sort_key(row: WorkloadRow) -> tuple[bool, float]:
-    return row.has_supported_winner, row.lead
+def _lead(row: WorkloadRow) -> float:
+    return row.lead
 
 
 def _lead_fact(
@@ -130,9 +125,7 @@ def _lead_fact(
         f"{value_text_in_matrix_unit(figure.value, largest)}"
         for figure in (best, second)
     )
-    doubts = dict.fromkeys(
-        (row.open_reason, best.left_out_repeats_text, second.left_out_repeats_text)
-    )
+    doubts = dict.fromkeys((best.left_out_repeats_text, second.left_out_repeats_text))
     doubt = "; ".join(filter(None, doubts))
     text = f"{note} ({doubt})" if doubt else note
     return FastFact(ratio_text(row.next_best_ratio), row.title, text)
@@ -144,13 +137,35 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     largest = largest_by_unit(rows)
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
         value = value_text_in_matrix_unit(best.value, largest)
-        yield FastFact(value, best.title, _best_note(best, titles))
+        others = next(row for row in rows if best in row.cells)
+        yield FastFact(value, best.title, _best_note(best, others, titles, largest))
 
 
-def _best_note(best: BestFigure, titles: Mapping[str, str]) -> str:
+def _best_note(
+    best: BestFigure, row: WorkloadRow, titles: Mapping[str, str], largest: Mapping[str, float]
+) -> str:
+    """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
-    doubt = Level.INDICATIVE.value if best.level is Level.INDICATIVE else ""
-    return ", ".join(filter(None, (who, best.axis_text, best.left_out_repeats_text, doubt)))
+    sound = [cell for cell in row.cells if cell.is_quotable and cell is not best]
+    if sound:
+        second = best_figure_of_metric(sound)
+        name = titles.get(second.configuration, second.configuration)
+        who = f"{who} against {name} {value_text_in_matrix_unit(second.value, largest)}"
+    is_tie = bool(row.indistinguishable)
+    notes = (
+        who,
+        "" if sound else _axis_beside_title(best),
+        "no sure difference" if is_tie else row.open_reason and f"not sure: {row.open_reason}",
+        best.left_out_repeats_text,
+        "from memory" if best.is_from_memory else "",
+        Level.INDICATIVE.value if best.level is Level.INDICATIVE and not sound else "",
+    )
+    return ", ".join(filter(None, notes))
+
+
+def _axis_beside_title(best: BestFigure) -> str:
+    """Its place of the axes, without what its title says."""
+    return ", ".join(part for part in best.axis_text.split(", ") if part not in best.title)
 
 
 def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
@@ -190,7 +205,9 @@ def _latency_fact(
     is_open = others and not is_surely_lower(brief, best, others[0])
     overlap = "not distinguishable" if is_open else ""
     left_out = best.point.left_out_repeats_text
-    note = ", ".join(filter(None, (workload.title, against, overlap, left_out, doubt)))
+    together = "reads and writes" if best.is_of_several_operations(workload.job) else ""
+    notes = (workload.title, together, against, overlap, left_out, doubt)
+    note = ", ".join(filter(None, notes))
     return FastFact(metric_value_text(best.metric), label, note)
 
 
@@ -202,7 +219,8 @@ def _cost_capacity_facts(
     contents = "".join(title.lower() for title in titles_of_cost)
     for row in costs:
         ratio = row.lead_ratio
-        if ratio is None:
+        # What intervals leave open is told by the answer, not by a card.
+        if ratio is None or row.is_open or row.is_of_storage_alone:
             continue
         best, *others = row.figures_best_first
         is_money = row.better is BetterDirection.LOWER
@@ -215,7 +233,7 @@ def _cost_capacity_facts(
             if is_money
             else f"{name} against {second}; {contents or row.scope}"
         )
-        yield FastFact(value, row.title, f"{note}, not distinguishable" if row.is_open else note)
+        yield FastFact(value, row.title, note)
 
 
 def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:

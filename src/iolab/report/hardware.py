@@ -17,6 +17,7 @@ from iolab.core.host import (
     HostFacts,
     MemoryFacts,
     NicFacts,
+    Role,
     TargetFacts,
 )
 from iolab.core.study import Study
@@ -68,6 +69,7 @@ _HOST_FACT_NAMES: Final = (
     "Target",
     "Volume",
     "I/O limits",
+    "Node",
 )
 
 
@@ -232,6 +234,8 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     extra = list(dict.fromkeys(name for owner in owners for name, _ in owner.hardware))
     stated = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra)
     names = (*stated, *_HOST_FACT_NAMES)
+    nodes = _hypervisor_facts(study, facts)
+    node = _texts_with_hosts({name: _node_text(host) for name, host in nodes.items()}) or DASH
     every = zip(
         names,
         *(
@@ -239,6 +243,7 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
                 list_text(owner.hosts, CLIENTS_MAX),
                 *_configuration_fact_texts(owner, extra),
                 *_host_fact_texts(facts_by_host(study, facts, owner.id)),
+                node,
             )
             for owner in owners
         ),
@@ -287,10 +292,11 @@ def hardware_fact_rows(
         if all(stated)
         else ("Storage", [_first_kind_text(_disk_texts(hosts)) for _, hosts in own])
     )
+    nodes = _hypervisor_facts(study, facts)
     # A box says what was measured in place of stated drives.
     are_others = any(_are_all_disks_virtual(_target_disks(hosts.values())) for _, hosts in own)
     rows = (
-        ("Machine", [_host_hardware_line(hosts) for _, hosts in own]),
+        ("Machine", [_host_hardware_line(nodes or hosts) for _, hosts in own]),
         *(() if all(stated) and are_others else (storage,)),
     )
     names = [labels.get(owner.id, owner.title) for owner in owners]
@@ -419,14 +425,35 @@ def _configuration_fact_texts(
     )
 
 
+def _hypervisor_facts(study: Study, facts: Mapping[str, HostFacts]) -> dict[str, HostFacts]:
+    """The facts of the nodes that guests were booted on."""
+    nodes = (host.name for host in study.hosts if host.role is Role.HYPERVISOR)
+    return {name: facts[name] for name in nodes if name in facts}
+
+
+def _node_text(host: HostFacts) -> str:
+    """A node of guests in one cell: what they share."""
+    kernel = host.kernel
+    parts = (
+        _cpu_text(host.cpu),
+        f"{_memory_text(host.memory)} of memory",
+        _disk_models_text(host),
+        _target_filesystem_text(host.target),
+        f"{kernel.os}, Linux {kernel.release}",
+        f"itself a virtual machine ({kernel.hypervisor})" if kernel.hypervisor else "",
+    )
+    return "; ".join(part for part in parts if part not in ("", DASH))
+
+
 def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
     """What its hosts are, by `_HOST_FACT_NAMES`; where they differ each text with its hosts."""
+    own_count = len(_HOST_FACT_NAMES) - 1  # that of nodes is not theirs
     if not facts:
-        return (DASH,) * len(_HOST_FACT_NAMES)
+        return (DASH,) * own_count
     by_host = {name: _one_host_fact_texts(host) for name, host in facts.items()}
     return tuple(
         _texts_with_hosts({name: texts[place] for name, texts in by_host.items()})
-        for place in range(len(_HOST_FACT_NAMES))
+        for place in range(own_count)
     )
 
 
@@ -434,8 +461,8 @@ def _texts_with_hosts(texts: Mapping[str, str]) -> str:
     hosts: dict[str, list[str]] = {}
     for name, text in texts.items():
         hosts.setdefault(text, []).append(name)
-    if len(hosts) == 1:
-        return next(iter(hosts))
+    if len(hosts) < 2:
+        return next(iter(hosts), "")
     parts = [f"{text} ({list_text(names, HOSTS_SHOWN)})" for text, names in hosts.items()]
     return "; ".join(parts)
 

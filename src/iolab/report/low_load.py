@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction
 from iolab.record import Record
-from iolab.report.numbers import DASH, metric_value_text
+from iolab.report.best import gravest_objection_code_and_text
+from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import CostCapacityFigure, CostCapacityRow
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
-    from iolab.core.workload import Workload
+    from iolab.core.workload import AnyJob, Workload
     from iolab.report.brief import Brief
 
 GROUP: Final = "Latency at the least load"
@@ -44,6 +44,10 @@ class PointLatency(Record):
     def value(self) -> float:
         """Nanoseconds."""
         return self.metric.value or 0.0
+
+    def is_of_several_operations(self, job: AnyJob) -> bool:
+        """Whether it is of reads and writes together."""
+        return self.key.startswith("lat_ns") and len(job.data_directions) > 1
 
 
 def least_load_latencies(brief: Brief, workload: Workload, name: str) -> list[PointLatency]:
@@ -88,8 +92,9 @@ def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
     Of a workload with one load the matrix has the latency beside its figure.
     """
     workloads = sorted(brief.study.workloads, key=_read_workload_sort_key)
-    every = (row for workload in workloads if (row := _low_load_row(brief, workload)) is not None)
-    return tuple(islice(every, ROWS_SHOWN))
+    rows = [row for workload in workloads if (row := _low_load_row(brief, workload)) is not None]
+    measured = [row for row in rows if any(figure.amount for figure in row.figures)]
+    return tuple(measured[:ROWS_SHOWN] or rows[:1])
 
 
 def _read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
@@ -102,38 +107,54 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     if len({point.key.axis for point in points}) < 2:
         return None
     means = least_load_latencies(brief, workload, "lat_ns_mean")
-    if not means:
+    lost = _lost_figures(points)
+    if not means and not lost:
         return None
     tails = {
         latency.point.key.configuration: latency
         for latency in least_load_latencies(brief, workload, "lat_ns_p99")
     }
-    best, *others = means
-    figures = tuple(
+    measured = tuple(
         CostCapacityFigure(
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
             latency.value,
-            _p99_note(latency, tails),
+            _p99_note(latency, tails, workload.job),
         )
         for latency in means
     )
-    at = axis_values_phrase(best.point.key.axis)
+    known = {figure.configuration for figure in measured}
+    figures = (*measured, *(figure for name, figure in lost.items() if name not in known))
+    least = _least_axis_values(points)
+    at = next(point.key.axis for point in points if _is_least_load(point, least))
     return CostCapacityRow(
         workload.title,
         figures,
         BetterDirection.LOWER,
-        is_open=bool(others) and not is_surely_lower(brief, best, others[0]),
-        scope=at,
+        is_open=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
+        scope=axis_values_phrase(at),
         group=GROUP,
     )
 
 
-def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency]) -> str:
+def _lost_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
+    """The configurations whose runs at the least load are invalid or failed, each with why."""
+    least = _least_axis_values(points)
+    lost: dict[str, CostCapacityFigure] = {}
+    for point in points:
+        owner = point.key.configuration
+        if not point.is_trusted and owner not in lost and _is_least_load(point, least):
+            why, _ = gravest_objection_code_and_text(point.runs, Level.INVALID)
+            lost[owner] = CostCapacityFigure(owner, NOT_MEASURABLE, note=why)
+    return lost
+
+
+def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], job: AnyJob) -> str:
     tail = tails.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
+    several = "reads and writes together" if latency.is_of_several_operations(job) else ""
     doubt = Level.INDICATIVE.value if latency.point.level is Level.INDICATIVE else ""
-    return " · ".join(filter(None, (p99, latency.point.left_out_repeats_text, doubt)))
+    return " · ".join(filter(None, (p99, several, latency.point.left_out_repeats_text, doubt)))
 
 
 def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:

@@ -21,6 +21,7 @@ from iolab.report.best import BestFigure, best_figure_of_metric
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
+    NOT_MEASURABLE,
     TOO_FEW_REPEATS,
     axis_name_text,
     metric_value_text,
@@ -55,7 +56,6 @@ ALIKE_NOTE: Final = (
 )
 """What the mark says, and why lines of a chart may seem to say something else."""
 
-NOT_MEASURABLE: Final = "not measurable"
 NO_VALUE: Final = "no run has a value"
 
 KEPT_CHARACTERS: Final = 16
@@ -74,7 +74,7 @@ _BLOCK_TITLES: Final = {
 POINT_LOST: Final = "a point is missing or invalid"
 """Why a lead is open where a configuration's best point may be one that has no figure."""
 
-RATIO_NOTE: Final = f"× {NEXT_BEST}: the best of the row divided by the figure that comes after it."
+RATIO_NOTE: Final = f"× {NEXT_BEST}: the best of the row against the figure that comes after it."
 
 _OPERATION_WORDS: Final = {
     "read": re.compile(r"\breads?\b", re.IGNORECASE),
@@ -86,8 +86,8 @@ class WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
     `indistinguishable` cannot be told from it by their intervals. `open_reason` says why a lead has
-    no interval; `lead` is how much the best is better than the next, as a share. `limit_text` is
-    what limits the best.
+    no interval; `lead` is how much the best is better than the next, as a share. `limits` are
+    what limits the figures, by configuration.
     """
 
     title: str
@@ -96,7 +96,7 @@ class WorkloadRow(Record):
     indistinguishable: tuple[BestFigure, ...] = ()
     open_reason: str = ""
     lead: float = 0.0
-    limit_text: str = ""
+    limits: tuple[tuple[str, str], ...] = ()
 
     @property
     def next_best_ratio(self) -> float:
@@ -182,8 +182,9 @@ def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
 
 
 def next_best_text(ratio: float) -> str:
-    """`1.27× next best`, which no line's end parts."""
-    return f"{ratio_text(ratio)} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
+    """`1.27× next best`, of less `1.27× below next best`, which no line's end parts."""
+    text = ratio_text(ratio) if ratio >= 1 else f"{ratio_text(1 / ratio)} below"
+    return f"{text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def matrix_table(
@@ -423,7 +424,8 @@ def _figure_cell(
         _sufficient_load_text(figure),
         half_width_text(figure.value),
         figure.left_out_repeats_text,
-        f"limit: {row.limit_text}" if row.limit_text and figure is row.best else "",
+        "from memory" if figure.is_from_memory else "",
+        f"limit: {limit}" if (limit := dict(row.limits).get(configuration)) else "",
         _doubt_text(figure),
     ]
     value = metric_value_text(figure.value, largest=largest.get(row.unit))

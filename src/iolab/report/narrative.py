@@ -68,7 +68,7 @@ _NEED_PREFIXES: Final = {
     BuyerNeed.BALANCE: "For all-round use",
 }
 
-SENTENCES_SHOWN: Final = 8
+SENTENCES_SHOWN: Final = 6
 """Sentences that stand open: what fits a screen. The others are folded below them."""
 
 LINKS_MAX: Final = 4
@@ -300,9 +300,7 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
         choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"
     else:
         choice = f", {_undecided_text(recommendation, best, second)}"
-    return (
-        f"{_NEED_PREFIXES[recommendation.need]}{choice}{_unknown_cost_note(recommendation)}.{level}"
-    )
+    return f"{_NEED_PREFIXES[recommendation.need]}{choice}.{level}"
 
 
 def _undecided_text(recommendation: Recommendation, best: str, second: str) -> str:
@@ -314,7 +312,9 @@ def _undecided_text(recommendation: Recommendation, best: str, second: str) -> s
         if recommendation.has_single_runs
         else "but their intervals do not decide it"
     )
-    ahead = f"{best} has {ratio_text(recommendation.lead_factor)} what {second} has"
+    of = _UNDECIDED_FIGURES.get(recommendation.need)
+    ratio = f"{ratio_text(recommendation.lead_factor)} what {second} has"
+    ahead = f"{best} has {ratio}{of(recommendation) if of else ''}"
     return f"{call}: {ahead}, {why}"
 
 
@@ -359,6 +359,23 @@ _NEED_TEXTS: Final = {
 }
 
 
+def _rates_figure_text(recommendation: Recommendation) -> str:
+    return f" in best rates{_per_unit_text(recommendation)}{_workload_count_text(recommendation)}"
+
+
+def _weakest_figure_text(recommendation: Recommendation) -> str:
+    names = list_text([side.name for side in recommendation.need_sides])
+    return f" where each is weakest of {names}{_per_unit_text(recommendation)}"
+
+
+_UNDECIDED_FIGURES: Final = {
+    BuyerNeed.PERFORMANCE: _rates_figure_text,
+    BuyerNeed.VALUE: _rates_figure_text,
+    BuyerNeed.BALANCE: _weakest_figure_text,
+}
+"""Of what an undecided lead is."""
+
+
 def _per_unit_text(recommendation: Recommendation) -> str:
     return f" per {recommendation.per_unit}" if recommendation.per_unit else ""
 
@@ -367,16 +384,6 @@ def _workload_count_text(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
     mean = " (geometric mean)" if several else ""
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"
-
-
-def _unknown_cost_note(recommendation: Recommendation) -> str:
-    """Where costs would weigh in, and are not known of all in one currency."""
-    weighs = recommendation.need in (BuyerNeed.CAPACITY, BuyerNeed.BALANCE)
-    return (
-        "; costs do not count: not all are given, in one currency"
-        if weighs and not recommendation.per_unit
-        else ""
-    )
 
 
 def distinct_sentences(sentences: Iterable[Sentence]) -> Iterator[Sentence]:

@@ -34,6 +34,9 @@ DIGITS: Final = 6
 _EXACT_INTEGER_MAX: Final = 2**53
 """Up to here every whole number is a float of its own."""
 
+NOT_MEASURABLE: Final = "not measurable"
+"""What stands for a figure that is invalid."""
+
 DASH: Final = "–"
 """What stands where a number is not known or not supported by enough I/Os."""
 

@@ -50,21 +50,19 @@ def is_explained_by_other_load(objection: Objection) -> bool:
 def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     """What all else used of processors and devices, where it was most of them; empty for nothing.
 
-    `Other load: all else used 96 to 98 % of the cores in all 12 runs.` A server that answers a load
+    `Other load: 96 to 98 % of the cores in all 12 runs.` A server that answers a load
     may use its machine's cores for it: of these nothing is known.
     """
     done = [result for result in results if result.status is RunStatus.DONE]
     served = {workload.id for workload in study.workloads if workload.job.works_against_server}
     own = [result for result in done if result.workload not in served]
     parts = [
-        *_other_load_parts(own, _other_processor_share, "all else used {} of the cores"),
-        *_other_load_parts(
-            done, _other_io_share, "others' I/O before the start was {} of the load"
-        ),
+        *_other_load_parts(own, _other_processor_share, "{} of the cores"),
+        *_other_load_parts(done, _other_io_share, "I/O before the start {} of the load"),
     ]
     if not parts:
         return ""
-    return f"Other load: {'; '.join(parts)}. The figures are those of a shared machine."
+    return f"Other load: {'; '.join(parts)}."
 
 
 def _other_load_parts(

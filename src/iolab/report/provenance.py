@@ -123,9 +123,10 @@ def scale_changes(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...
     if not isinstance(table, dict):
         return ()
     run = dict(override.partition("=")[::2] for override in overrides)
-    return tuple(
+    texts = (
         f"{name.rpartition('.')[2]} {run.get(name, value)}" for name, value in _flat_settings(table)
     )
+    return tuple(dict.fromkeys(texts))
 
 
 def _flat_settings(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
@@ -141,9 +142,7 @@ def scale_sentence(study: Study) -> str:
     """That a smaller study was run than the one that is written; empty for the whole."""
     if not study.scale or study.scale == FULL_SCALE:
         return ""
-    return (
-        f"Scale {study.scale}: reduced from the whole study, so figures may differ at full scale."
-    )
+    return f"Scale {study.scale}: reduced from the whole study."
 
 
 def _node_and_title_rows(brief: Brief) -> Iterator[tuple[str, str]]:
@@ -211,8 +210,8 @@ def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
     if not verdict_counts.runs or number == "1":
         return ""
     has_sound = 0 < verdict_counts.invalid < verdict_counts.runs
-    left_out = ", without those that are invalid" if has_sound else ""
-    return f"A figure is the geometric mean of {number} repeats{left_out}."
+    left_out = " that are not invalid" if has_sound else ""
+    return f"Each figure: geometric mean of {number} repeats{left_out}."
 
 
 def _repeat_count_text(brief: Brief) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.analysis.quotients import (
     MONEY,
     configurations_without_subsets,
@@ -52,7 +54,8 @@ class CostCapacityRow(Record, dict=True):
     """A figure of each configuration; `is_open` where intervals do not tell the best.
 
     `better` is None where none is the best of the row. `scope` says of what the figures are.
-    Rows of one `group` stand together under it.
+    Rows of one `group` stand together under it. Costs are of servers and network too, unless it
+    `is_of_storage_alone`.
     """
 
     title: str
@@ -62,6 +65,7 @@ class CostCapacityRow(Record, dict=True):
     scope: str = ""
     group: str = TITLE
     is_value_for_money: bool = False
+    is_of_storage_alone: bool = False
 
     @cached_property
     def figures_best_first(self) -> list[CostCapacityFigure]:
@@ -150,12 +154,33 @@ def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[Cos
         cost_row(configurations),
         cost_per_terabyte_row(configurations),
         value_for_money_row(configurations, scores, workloads),
+        *_storage_alone_rows(configurations, brief),
         _build_cost_capacity_row(
             "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
         ),
         *_rate_per_terabyte_rows(configurations, figures),
     )
     return tuple(row for row in rows if row is not None)
+
+
+def _storage_alone_rows(
+    configurations: Sequence[Configuration], brief: Brief
+) -> Iterator[CostCapacityRow | None]:
+    """What the money for storage alone buys: who has servers already may choose otherwise."""
+    costs = [configuration.cost for configuration in configurations]
+    are_known = all(cost is not None and cost.storage > 0 for cost in costs)
+    if not are_known or not any(cost and cost.total > cost.storage for cost in costs):
+        return
+    alone = [
+        replace(configuration, cost=replace(configuration.cost, servers=0.0, network=0.0))
+        for configuration in configurations
+        if configuration.cost is not None
+    ]
+    scores, workloads = value_for_money_scores(alone, brief.best_points)
+    rows = (cost_per_terabyte_row(alone), value_for_money_row(alone, scores, workloads))
+    for row in rows:
+        if row is not None:
+            yield replace(row, title=f"{row.title}, storage alone", is_of_storage_alone=True)
 
 
 def _rate_per_terabyte_rows(

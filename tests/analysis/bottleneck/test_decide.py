@@ -281,6 +281,28 @@ def test_a_limit_of_which_hardly_more_is_left_seems_the_limit(
     assert decide_bottleneck(seen, PAYING).cause is BottleneckCause.LOAD
 
 
+@pytest.mark.parametrize(("read_iops", "is_named"), [(42_200, True), (60_000, False)])
+def test_a_nearly_used_limit_explains_more_than_cores_that_others_fill(
+    read_iops: int, *, is_named: bool
+) -> None:
+    """Their I/Os take little of the latency at the device, and all cores are busy."""
+    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=read_iops),))}
+    full = record({**disk(0.05, each_ns=80_000), **cores(*[0.97] * 8)})
+
+    def found_with(percent: float) -> tuple[BottleneckCause, bool]:
+        totals = replace(
+            engine_totals(None, None), user_cpu_percent=percent, system_cpu_percent=0.0
+        )
+        run = replace(full, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
+        found = decide_bottleneck(watched(run, known), BENT)
+        return found.cause, found.is_certain
+
+    cause = BottleneckCause.IO_LIMIT if is_named else BottleneckCause.PROCESSORS
+    assert found_with(2.0) == (cause, False)
+    # Cores that the load itself fills are the limit all the same.
+    assert found_with(60.0) == (BottleneckCause.PROCESSORS, True)
+
+
 def test_reads_that_a_cache_answers_use_no_limit() -> None:
     known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=40_000),))}
     cached = watched(record({**QUIET, **disk(0.1, ios=400.0)}), known)

@@ -62,7 +62,7 @@ def test_the_answer_is_the_highest_rate_that_is_kept() -> None:
         points = points_of(study, None, *backlogs)
         (best,) = {points[speed - 1].metric_value("requests_per_s")}
         text = highest_rates_sentence(study, points)
-        assert f"Serves {best:.3g} requests/s of the conversation trace (15 x its clock" in text
+        assert f"Serves {best:.3g} requests/s of the conversation trace (15× its clock" in text
         assert "p99 prefix load 20" in text
         # A MiB in 10 ms, of tokens of 8 bytes.
         assert "fewer than 13.1 M tokens/s (8 B a token)" in text

@@ -14,14 +14,12 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import BetterDirection
 from iolab.report.charts.chart import (
-    LABEL_CHARACTERS,
     LINE_GAP,
     Figure,
     LineSegments,
     Mark,
     Markers,
     non_overlapping_positions,
-    short_configuration_names,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import (
@@ -46,6 +44,7 @@ from iolab.report.charts.series import LatencyCurve, Panel, PanelLine, Timeline
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.formats.render import PNG_SCALE, figure_pngs
+from iolab.report.short_names import LABEL_CHARACTERS, short_configuration_names
 from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines

@@ -39,10 +39,14 @@ def test_every_value_has_a_dot_a_number_and_each_configuration_its_name_once() -
     dots = [one for one in marks(figure) if isinstance(one, Markers)]
     assert sum(len(one.places) for one in dots) == 4
     assert [one.token for one in dots] == list(SERIES[:3])
-    assert {"642", "read", "write"} <= set(texts(figure))
+    assert {"642", "Random read", "Random write"} <= set(texts(figure))
     for name in ("Mainstream", "High capacity", "Printed"):
         assert texts(figure).count(name) == 1
-    assert figure.title.endswith(": Random")
+    named = [replace(row, title=f"4 KiB {row.title.lower()}") for row in groups()]
+    alike = drawn(*named)
+    assert alike is not None
+    assert alike.title.endswith(": 4 KiB random")
+    assert {"read", "write"} <= set(texts(alike))
 
 
 def test_dots_of_one_row_have_a_lane_each() -> None:

@@ -173,6 +173,10 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
             return BottleneckDecision(paced, is_certain=True)
     full, aside = _full_resources_and_processors(resources, step)
     device = _saturated_device(resources)
+    near = _most_used_rate_limit(resources)
+    if full and near is not None and _is_mostly_other_load(full[0]):
+        # Processors that others fill explain less than a limit of which hardly any is left.
+        full, aside = (), full
     if full:
         # A core that is full with all others is nothing more; beside a port or a limit they are.
         is_outside = full[0].resource in _LIMITS_OUTSIDE
@@ -181,7 +185,6 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
         return BottleneckDecision(
             _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
         )
-    near = _most_used_rate_limit(resources)
     if near is not None and not _is_still_rising(step):
         return BottleneckDecision(
             _CAUSES[near.resource],

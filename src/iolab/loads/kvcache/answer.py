@@ -71,7 +71,7 @@ def _points_by_store(
 
 
 def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -> str:
-    """`Serves 54 requests/s of the conversation trace (16 x its clock) with …`."""
+    """`Serves 54 requests/s of the conversation trace (16× its clock) with …`."""
     job = KvCacheJob.require_type(workload.job)
     limit = workload.search_goal.limit
     within = [
@@ -87,8 +87,8 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
     speed = best.metric_value(TRACE_SPEED.key)
     others = tuple(pair for pair in best.key.axis if pair[0] != KvCacheJob.limit_axis)
     facts = [
-        *([f"{speed:.3g} x its clock"] if speed else []),
-        *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} hits"]),
+        *([f"{speed:.3g}× its clock"] if speed else []),
+        *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} of blocks found"]),
         *([axis_values_text(others)] if others else []),
     ]
     texts = [

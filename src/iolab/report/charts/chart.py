@@ -13,15 +13,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.record import Record
 from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
+from iolab.report.short_names import short_configuration_names, short_plot_label
 from iolab.report.table import Table
-from iolab.text import escape_invisible, excerpt, split_common_part
 
 HEAD: Final = 32
 """Room for the unit over a plot."""
@@ -29,8 +28,6 @@ BOTTOM: Final = 40
 """Room for the labels and the title under a plot."""
 LINE_GAP: Final = 13.5
 """The least distance of two labels' middles: a line of type of 12 units."""
-LABEL_CHARACTERS: Final = 18
-"""What fits beside a plot at 12 units."""
 CHARACTER: Final = 6.6
 """The width of a character of 12 units, generously."""
 LABEL_GAP: Final = 10.0
@@ -299,11 +296,6 @@ def non_overlapping_positions(
     return placed
 
 
-def short_plot_label(text: str) -> str:
-    """A label beside a plot: cleaned and cut to what fits there."""
-    return excerpt(text, LABEL_CHARACTERS)
-
-
 def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> list[Mark]:
     """What is before and after the measured window, up to the last second."""
     spans = [(0.0, begin_s), (end_s, run_end_s)]
@@ -436,24 +428,3 @@ def series_styles(study: Study) -> SeriesStyles:
         )
         for index, (configuration, name) in enumerate(zip(study.configurations, names, strict=True))
     }
-
-
-def short_configuration_names(configurations: Sequence[Configuration]) -> list[str]:
-    """Names that fit beside a plot: titles, those without brackets, what tells them apart, or ids.
-
-    Where nothing fits, what tells the titles apart is cut, and names that are then alike are
-    numbered.
-    """
-    titles = [escape_invisible(configuration.title) for configuration in configurations]
-    ids = [configuration.id for configuration in configurations]
-    plain = [title.partition(" (")[0] for title in titles]
-    distinct_titles = split_common_part(titles)[0]
-    for names in (titles, plain, distinct_titles, ids, split_common_part(ids, "-_.")[0]):
-        are_short = all(0 < len(name) <= LABEL_CHARACTERS for name in names)
-        if are_short and len(set(names)) == len(names):
-            return names
-    cut = [short_plot_label(name) for name in distinct_titles]
-    return [
-        name if cut.count(name) == 1 else f"{excerpt(name, LABEL_CHARACTERS - 4)} {number}"
-        for number, name in enumerate(cut, 1)
-    ]

@@ -137,9 +137,9 @@ def value_for_money_chart(
     )
     return Figure(
         subject="Value for money",
-        title=f"{title}, and {what} capacity",
+        title=f"{title} against {what} capacity",
         finding=f"Per {money}: {list_text(sentences, _NAMED)}.",
-        note="",
+        note="Up and to the right is more of both for the money.",
         plots=(plot,),
         table=table,
         by_configuration=True,

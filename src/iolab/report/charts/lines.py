@@ -21,7 +21,6 @@ from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
     HEAD,
-    LABEL_CHARACTERS,
     Band,
     Bars,
     Figure,
@@ -47,6 +46,7 @@ from iolab.report.numbers import (
     value_text,
 )
 from iolab.report.phrases import load_with_interval_text, metric_phrase
+from iolab.report.short_names import LABEL_CHARACTERS
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, escape_invisible, list_text, split_common_part
 

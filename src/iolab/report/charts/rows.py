@@ -35,7 +35,6 @@ from iolab.report.charts.chart import (
     missing_interval_notes,
     non_overlapping_positions,
     not_valid_notes,
-    short_plot_label,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
 from iolab.report.charts.scale import (
@@ -46,6 +45,7 @@ from iolab.report.charts.scale import (
     log_scale,
     value_axis_of_scale,
 )
+from iolab.report.short_names import short_plot_label
 from iolab.report.table import Table
 from iolab.text import counted_noun, escape_invisible, excerpt, split_common_part
 from iolab.units import significant_digits_text
@@ -54,7 +54,7 @@ HEAD: Final = 10
 LANE: Final = 15.0
 """The height of a dot with its value."""
 ROW_GAP: Final = 9.0
-NAME_CHARACTERS: Final = 20
+NAME_CHARACTERS: Final = 26
 NAME_LINES: Final = 3
 """A longer name is cut."""
 VALUE_CHARACTERS: Final = 8
@@ -75,7 +75,7 @@ SMALL_RATIO: Final = 1.5
 
 BAR: Final = 15.0
 LEGEND: Final = 16.0
-HEADING_CHARACTERS: Final = 44
+HEADING_CHARACTERS: Final = 46
 """What a figure of four columns has room for."""
 POINTS_HEIGHT: Final = 190
 PIECE_LEAST: Final = 0.002
@@ -157,7 +157,10 @@ def dot_chart(
         return None
     dots = [dot for row in drawn for dot in row.dots]
     scale = _value_scale(dots)
-    names, common = split_common_part([escape_invisible(row.title) for row in drawn])
+    titles = [escape_invisible(row.title) for row in drawn]
+    names, common = split_common_part(titles)
+    if " " not in common:  # a word alone tells nothing without the rest of its title
+        names, common = titles, ""
     lanes, texts, height = _lay_out_lanes(drawn, names)
     unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
     x = replace(

@@ -34,11 +34,11 @@ from iolab.report.charts.chart import (
     Rectangles,
     TextMark,
     non_overlapping_positions,
-    short_plot_label,
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
 from iolab.report.charts.scale import axis_number_text
 from iolab.report.numbers import round_floats
+from iolab.report.short_names import short_plot_label
 from iolab.text import escape_invisible
 
 FONT: Final = 12

@@ -1,0 +1,121 @@
+"""Which configuration to take, in a sentence: the answer of a report and of a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from iolab.core.metric import Level
+from iolab.report.matrix import POINT_LOST, WorkloadRow
+from iolab.report.numbers import ratio_text
+from iolab.text import counted_noun, list_text
+
+TITLES_SHOWN: Final = 3
+"""Workloads named for a configuration; others are counted."""
+
+WINNERS_SHOWN: Final = 3
+"""Configurations named in the answer; others are counted."""
+
+MEASURE_AGAIN: Final = "All figures are indicative: measure again before you rely on them."
+
+
+def choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+    """`Take b for reads (1.29×) and a for streams (1.25×). For writes …`, or why none is named.
+
+    `titles` are those of the configurations by their ids.
+    """
+    by_winner: dict[str, list[WorkloadRow]] = {}
+    for row in rows:
+        if row.has_supported_winner and row.best is not None:
+            by_winner.setdefault(row.best.configuration, []).append(row)
+    winners = sorted(by_winner.items(), key=lambda item: -len(item[1]))
+    rest = [row for row in rows if not row.has_supported_winner]
+    bests = [row.best for row in rows if row.best is not None]
+    are_indicative = bool(bests) and all(best.level is Level.INDICATIVE for best in bests)
+    texts = [
+        _winners_sentence(winners, titles, len(rows)),
+        *_open_sentences(rest, titles, are_all=not winners),
+        _alike_sentence(rest, len(rows)),
+        _lone_sentence(rest, len(rows)),
+        MEASURE_AGAIN if are_indicative else "",
+    ]
+    return " ".join(filter(None, texts))
+
+
+def _winners_sentence(
+    winners: Sequence[tuple[str, Sequence[WorkloadRow]]],
+    titles: Mapping[str, str],
+    workload_count: int,
+) -> str:
+    if not winners:
+        return ""
+    if len(winners) == 1 and len(winners[0][1]) == workload_count:
+        ((owner, own),) = winners
+        where = (
+            f"all {workload_count} workloads ({_leads_range_text(own)})"
+            if workload_count > TITLES_SHOWN
+            else _named_leads_text(own)
+        )
+        return f"Take {titles.get(owner, owner)}: the best in {where}."
+    choices = [
+        f"{titles.get(owner, owner)} for {_named_leads_text(own)}"
+        for owner, own in winners[:WINNERS_SHOWN]
+    ]
+    others = sum(len(own) for _, own in winners[WINNERS_SHOWN:])
+    more = [f"others for {counted_noun(others, 'workload')}"] if others else []
+    return f"Take {list_text([*choices, *more])}."
+
+
+def _named_leads_text(rows: Sequence[WorkloadRow]) -> str:
+    if len(rows) > TITLES_SHOWN:
+        return f"{len(rows)} workloads ({_leads_range_text(rows)})"
+    return list_text([f"{row.title} ({ratio_text(row.next_best_ratio)})" for row in rows])
+
+
+def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:
+    """From the least to the largest lead: `1.27× to 4.19×`, or the only one."""
+    ratios = [row.next_best_ratio for row in rows]
+    least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
+    return most if least == most else f"{least} to {most}"
+
+
+def _open_sentences(
+    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, are_all: bool
+) -> list[str]:
+    """Who is ahead where no interval supports it, and what would."""
+    still_open = [row for row in rows if row.open_reason and row.best is not None]
+    if not still_open:
+        # Ties alone are told by their own sentence.
+        return []
+    by_leader: dict[str, list[WorkloadRow]] = {}
+    for row in still_open:
+        if row.best is not None:
+            by_leader.setdefault(row.best.configuration, []).append(row)
+    ahead = [
+        f"{titles.get(name, name)} is ahead in {_named_leads_text(own)}"
+        for name, own in by_leader.items()
+    ]
+    reasons = list_text(dict.fromkeys(row.open_reason for row in still_open))
+    is_lost = any(row.open_reason == POINT_LOST for row in still_open)
+    step = "repeat those points" if is_lost else "measure three repeats or more"
+    beginning = "Take none yet: " if are_all else ""
+    return [f"{beginning}{list_text(ahead)}, but not surely ({reasons}; {step})."]
+
+
+def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
+    alike = [row.title for row in rows if row.indistinguishable]
+    if not alike:
+        return ""
+    if len(alike) == workload_count:
+        of = "the only workload" if workload_count == 1 else f"any of {workload_count} workloads"
+        return f"Take any: repeats show no sure difference in {of}."
+    return f"No sure difference in {list_text(alike, TITLES_SHOWN)}."
+
+
+def _lone_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
+    lone = [row.title for row in rows if row.figure_count < 2]
+    if not lone:
+        return ""
+    if len(lone) == workload_count:
+        return "Nothing to choose by: at most one configuration has a usable figure."
+    return f"At most one has a usable figure in {list_text(lone, TITLES_SHOWN)}."
