@@ -5,7 +5,7 @@ They come as TOML of a loose form: tables of `[[result]]` with whatever was prin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
 from iolab.published.audit.document import PublishedSet, flatten_table, key_text
 from iolab.published.audit.relations import range_text
+from iolab.published.meaning import MEANING_KEY
 from iolab.published.recomputed import (
     PrintedClaim,
     published_configurations,
@@ -35,102 +36,62 @@ from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_numbe
 ROWS_MAX: Final = 64
 """Published tables are short; more rows would bury what was measured."""
 
-_HEADINGS: Final = {
-    "workload": "Workload",
-    "block_size": "Block",
-    "threads": "Threads",
-    "max_ops_s": "Most ops/s",
-    "ops_s.measured": "Ops/s",
-    "ops_s.competitor": "Ops/s, the other",
-    "p99_99_read_ms.measured": "Read p99.99, ms",
-    "p99_99_read_ms.competitor": "Read p99.99, ms, the other",
-    "max_gain_ops_pct": "Largest gain in ops/s, %",
-    "max_absolute_gain_ops_s": "Largest gain, ops/s",
-    "gain_ops_pct": "where the gain in ops/s is, %",
-    "max_gain_latency_pct": "Largest gain in latency, %",
-    "gain_ops": "Gain in ops/s, factor",
-    "gain_latency": "Gain in latency, factor",
-    "write_percent": "Writes, %",
-    "vms": "VMs",
-    "max_iops": "Most IOPS",
-    "mean_latency_us.qd1": "Mean, µs, depth 1",
-    "mean_latency_us.qd1_max": "Mean at most, µs, depth 1",
-    "mean_latency_us.qd8_max": "Mean at most, µs, depth 8",
-    "p99_99_latency_ms.qd1": "p99.99, ms, depth 1",
-    "p99_99_latency_ms.qd1_max": "p99.99 at most, ms, depth 1",
-    "p99_99_latency_ms.qd8": "p99.99, ms, depth 8",
-    "p99_99_latency_ms.qd8_max": "p99.99 at most, ms, depth 8",
-    "ssd_iops": "IOPS of each SSD",
-    "node_iops": "IOPS of the node",
-    "ssd_write_latency_us": "Write latency of each SSD, µs",
-    "ssd_write_latency_printed_pct_of_vm_latency": "of what a VM sees, as printed, %",
-    "cpu_busy_pct_by_numa.most": "CPU busy, most NUMA nodes, %",
-    "cpu_busy_pct_by_numa.numa1": "CPU busy, NUMA node 1, %",
-    "port_tx_mb_s": "Sent by a port, MB/s",
-    "port_tx_printed_pct_of_capacity": "of its capacity, as printed, %",
-    "port_frames_s": "Frames sent by a port, 1/s",
-    "port_frames_printed_pct_of_capacity": "of its most frames, as printed, %",
-}
-"""Names of published figures, for people."""
-
-_LOAD: Final = frozenset({"write_percent", "queue_depth"})
-"""What the heading of that table says."""
-
 _NOTES: Final = frozenset({"engine", "server", "reported", "placement", "node"})
 """Texts on how and on what was measured."""
-
-_NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
 
 _WHOLE_FROM: Final = 1000
 """Printed rates like 1.9e6 are read as the others are."""
 
-_TITLES: Final = {"printed_derivation": "Derived figures as they were printed"}
 _NOT_PRINTED: Final = "its other figure was not printed"
 
 
 def published_tables(published: PublishedSet) -> PublishedResultTables:
     """What is shown of a published set beside the results of its study."""
     rows = [dict(flatten_table(table)) for table in published.array_tables("result")]
-    names = _ordered_columns(dict.fromkeys(name for values in rows for name in values))
+    headings = dict(flatten_table(published.meaning.headings))
+    names = _ordered_columns(rows, list(headings))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
         for name, part in published.table(section).items()
         if name in _NOTES and isinstance(part, str)
     ]
-    heads = tuple(Column(_HEADINGS.get(name, name), is_number=name in _NUMBERS) for name in names)
+    heads = tuple(
+        Column(
+            headings.get(name, _dotted_key_text(name)),
+            is_number=not any(isinstance(values.get(name), str) for values in rows),
+        )
+        for name in names
+    )
     cells: tuple[tuple[Cell, ...], ...] = tuple(
         row_of_cells(*(_printed_value_text(values.get(name)) for name in names))
         for values in rows[:ROWS_MAX]
     )
     results = Table("Published elsewhere", heads, cells)
-    inside = _single_node_table(published.table("single_node"))
+    inside = _single_node_table(published.table("single_node"), headings)
     return PublishedResultTables(published.source or DASH, tuple(notes), results, inside)
 
 
-def _single_node_table(node: Mapping[str, Any]) -> Table | None:
+def _single_node_table(node: Mapping[str, Any], headings: Mapping[str, str]) -> Table | None:
     """What was published of one node, one row a figure."""
     if not node:
         return None
-    figures = [(name, value) for name, value in flatten_table(node) if name not in _LOAD]
-    rows = [(_HEADINGS.get(name, name), _printed_value_text(value)) for name, value in figures]
-    heads = (Column("One node, 70/30 at depth 8"), Column("Published", is_number=True))
-    return Table(
-        "One node from inside", heads, tuple(row_of_cells(*pair) for pair in rows[:ROWS_MAX])
+    rows = tuple(
+        row_of_cells(headings.get(name, _dotted_key_text(name)), _printed_value_text(value))
+        for name, value in flatten_table(node)
     )
+    heads = (Column("One node"), Column("Published", is_number=True))
+    return Table("One node from inside", heads, rows[:ROWS_MAX])
 
 
-def _ordered_columns(names: Iterable[str]) -> list[str]:
+def _ordered_columns(rows: Sequence[Mapping[str, Any]], headings: list[str]) -> list[str]:
     """Names as they appear, those of one table side by side in the order of their headings."""
-    every = list(names)
+    every = list(dict.fromkeys(name for values in rows for name in values))
     tables = list(dict.fromkeys(name.partition(".")[0] for name in every))
-    headings = list(_HEADINGS)
+    places = {name: place for place, name in enumerate(headings)}
     return sorted(
         every,
-        key=lambda name: (
-            tables.index(name.partition(".")[0]),
-            headings.index(name) if name in headings else len(headings),
-        ),
+        key=lambda name: (tables.index(name.partition(".")[0]), places.get(name, len(places))),
     )
 
 
@@ -155,7 +116,9 @@ class ReferenceSection(Record):
 def reference_sections(published: PublishedSet) -> Iterator[ReferenceSection]:
     """The tables of the file in their order, with all that they hold."""
     for name, value in published.tree.items():
-        title = _TITLES.get(name, name.replace("_", " ").capitalize())
+        if name == MEANING_KEY:
+            continue
+        title = key_text(name).capitalize()
         if isinstance(value, dict):
             yield ReferenceSection(
                 title, tuple((_dotted_key_text(key), text) for key, text in _flat_key_texts(value))

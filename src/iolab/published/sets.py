@@ -13,7 +13,13 @@ from typing import Any, Final
 from msgspec import field
 
 from iolab.analysis.points import Axis
-from iolab.core.metric_spec import OPS_PER_S, BetterDirection, metric_spec, phase_rate_key
+from iolab.core.metric_spec import (
+    OPS_PER_S,
+    BetterDirection,
+    is_known_metric,
+    metric_spec,
+    phase_rate_key,
+)
 from iolab.published.audit.document import (
     FigureRange,
     PublishedSet,
@@ -21,42 +27,23 @@ from iolab.published.audit.document import (
     flatten_table,
     positive_integer_or_none,
     positive_range_or_none,
-    table_items,
 )
+from iolab.published.audit.relations import FigureQuantity, table_quantities
 from iolab.record import Record
-
-GIB: Final = float(1 << 30)
-GB: Final = 1e9
-NS_PER_US: Final = 1e3
-NS_PER_MS: Final = 1e6
 
 MEASURED: Final = "measured"
 """Of results without a name of their own: the product that the set is about."""
 
-_METADATA: Final = {
-    "file-creation": "file_create",
-    "file-stat": "file_stat",
-    "file-read": "file_read",
-    "file-removal": "file_remove",
-    "tree-creation": "tree_create",
-    "tree-removal": "tree_remove",
-}
-"""mdtest's names, as `metadata.example_ops_s` has them."""
-
 _AXIS_KEYS: Final = ("block_size", "threads", "iodepth")
 """Keys of `[[result]]` that say for which place of a study's axes a figure was printed."""
 
-_DESCRIPTION_KEYS: Final = (
-    "ssd",
-    "ssds_per_node",
-    "cpu",
-    "dram",
-    "nic",
-    "node",
-    "server",
-    "port_gbit_s",
-)
-"""What is told of hardware."""
+_TOLD_OF_SYSTEM: Final = frozenset({"id", "nodes", "raw_tb", "usable_tb", "cluster_raw_tb"})
+"""What is told of hardware and has a field of its own."""
+
+_INDICATORS: Final = {"1/s": "iops", "bytes/s": "bandwidth", "s": "latency"}
+"""What the indicator of a cluster is called by the unit of its figure: `read-iops`."""
+
+_NS_PER_S: Final = exact_range(1e9)
 
 
 class PublishedSystem(Record):
@@ -112,55 +99,6 @@ class PublishedReference(Record):
         )
 
 
-class _KeyMeaning(Record):
-    """What a key of a table stands for: a workload's metric, in `factor` of its unit."""
-
-    workload: str
-    metric: str
-    unit: str
-    factor: float = 1.0
-
-
-_EXAMPLE: Final[Mapping[str, _KeyMeaning]] = {
-    **{
-        f"{way}_bandwidth_{unit}": _KeyMeaning(
-            f"{way}-bandwidth", "bw_bytes_per_s", "bytes/s", factor
-        )
-        for way in ("read", "write")
-        for unit, factor in (("gib_s", GIB), ("gb_s", GB))
-    },
-    **{f"{way}_iops": _KeyMeaning(f"{way}-iops", "iops", "1/s") for way in ("read", "write")},
-    **{
-        f"{way}_latency_us": _KeyMeaning(f"{way}-latency", "lat_ns_", "ns", NS_PER_US)
-        for way in ("read", "write")
-    },
-    **{
-        key: _KeyMeaning("metadata", phase_rate_key(operation), "ops/s")
-        for key, operation in (
-            ("creates_s", "file_create"),
-            ("stats_s", "file_stat"),
-            ("deletes_s", "file_remove"),
-        )
-    },
-}
-"""Keys of `[[example]]`; a latency is a mean, or a table of statistics."""
-
-
-_PEAK_METRICS: Final = {
-    "peak_iops": _KeyMeaning("", "iops", "1/s"),
-    "peak_gb_s": _KeyMeaning("", "bw_bytes_per_s", "bytes/s", GB),
-}
-"""Tables of `[[configuration]]` with a figure for each workload."""
-
-_RESULT_METRICS: Final = {
-    "max_ops_s": _KeyMeaning("", OPS_PER_S, "ops/s"),
-    "max_iops": _KeyMeaning("", "iops", "1/s"),
-    "ops_s": _KeyMeaning("", OPS_PER_S, "ops/s"),
-    "p99_99_read_ms": _KeyMeaning("", "read_lat_ns_p99_99", "ns", NS_PER_MS),
-}
-"""Keys of `[[result]]`; a table in place of a figure has one for each product."""
-
-
 def comparable_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:
     """Every figure that a study of the same name may have measured, in the order of the set."""
     return (
@@ -180,35 +118,38 @@ def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 
 
 def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
+    """Indicators of reading and of writing, each a workload of its own."""
     for table in published.array_tables("example"):
         owner = PublishedSystem(
             str(table.get("id", "")), clients=positive_integer_or_none(table.get("hosts"))
         )
-        for key, kind in _EXAMPLE.items():
-            for name, value in _latency_statistics(key, table.get(key)):
-                yield from _positive_figures(owner, kind, kind.workload, value, suffix=name)
-
-
-def _latency_statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
-    """A latency's statistics by name; any other figure by itself."""
-    if not key.endswith("_latency_us"):
-        yield "", value
-    elif isinstance(value, dict):
-        yield from value.items()
-    else:
-        yield "mean", value
+        for quantity in _comparable_quantities(table):
+            if quantity.direction:
+                workload = f"{quantity.direction}-{_INDICATORS[quantity.unit]}"
+                yield from _figure_of_quantity(owner, workload, quantity, of_direction=False)
+        yield from _operation_figures(published, owner, table)
 
 
 def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
     owner = PublishedSystem("mdtest", clients=positive_integer_or_none(table.get("clients")))
-    for name, value in table_items(table.get("example_ops_s")):
-        if operation := _METADATA.get(name):
-            kind = _KeyMeaning("metadata", phase_rate_key(operation), "ops/s")
-            yield from _positive_figures(owner, kind, kind.workload, value)
+    yield from _operation_figures(published, owner, table)
+
+
+def _operation_figures(
+    published: PublishedSet, owner: PublishedSystem, table: Mapping[str, Any]
+) -> Iterator[PublishedFigure]:
+    """Rates under the names that the document has for operations of metadata."""
+    for name, value in flatten_table(table):
+        operation = published.meaning.operations.get(name.rpartition(".")[2])
+        figure = None if isinstance(value, list) else positive_range_or_none(value)
+        if operation is not None and figure is not None:
+            metric = phase_rate_key(operation)
+            yield PublishedFigure(owner, "metadata", metric, metric_spec(metric).unit, figure)
 
 
 def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
+    """Tables with a figure for each workload."""
     clients = positive_integer_or_none(published.table("method").get("clients"))
     for table in published.array_tables("configuration"):
         owner = PublishedSystem(
@@ -219,12 +160,12 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
             usable_tb=positive_range_or_none(table.get("usable_tb")),
             description=_hardware_descriptions(table),
         )
-        for key, kind in _PEAK_METRICS.items():
-            for workload, value in table_items(table.get(key)):
-                yield from _positive_figures(owner, kind, workload, value)
+        for quantity in _comparable_quantities(table):
+            yield from _figure_of_quantity(owner, quantity.part_of, quantity)
 
 
 def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
+    """Figures of one workload; a table in place of a figure has one for each product."""
     method, hardware = published.table("method"), published.table("hardware")
     nodes = positive_integer_or_none(method.get("nodes"))
     raw = positive_range_or_none(hardware.get("cluster_raw_tb"))
@@ -236,35 +177,56 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
         axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
-        for key, kind in _RESULT_METRICS.items():
-            value = table.get(key)
-            products = value if isinstance(value, dict) else {MEASURED: value}
-            for product, figure in products.items():
-                owner = PublishedSystem(
-                    product, clients=clients, nodes=nodes, raw_tb=raw, description=words
-                )
-                yield from _positive_figures(owner, kind, workload, figure, axis=axis)
+        for quantity in _comparable_quantities(table):
+            owner = PublishedSystem(
+                quantity.part_of or MEASURED,
+                clients=clients,
+                nodes=nodes,
+                raw_tb=raw,
+                description=words,
+            )
+            yield from _figure_of_quantity(owner, workload, quantity, axis=axis)
 
 
-def _positive_figures(
+def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
+    """Rates and latencies of all that a table tells: no gains, shares, or ranges over an axis."""
+    for quantity in table_quantities(table):
+        if (
+            quantity.unit in _INDICATORS
+            and quantity.is_of_whole
+            and quantity.depth is None
+            and not quantity.has_range
+            and quantity.value.low > 0
+        ):
+            yield quantity
+
+
+def _figure_of_quantity(
     owner: PublishedSystem,
-    kind: _KeyMeaning,
     workload: str,
-    value: object,
+    quantity: FigureQuantity,
     *,
     axis: Axis = (),
-    suffix: str = "",
+    of_direction: bool = True,
 ) -> Iterator[PublishedFigure]:
-    """The figure, where it is one above zero."""
-    figure = None if isinstance(value, list) else positive_range_or_none(value)
-    if figure is not None and workload:
-        scaled = figure * exact_range(kind.factor)
-        yield PublishedFigure(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
+    """The figure under the metric that its key names; none of no workload."""
+    value, metric = quantity.value, "bw_bytes_per_s"
+    if quantity.unit == "s":
+        value, metric = value * _NS_PER_S, f"lat_ns_{quantity.statistic or 'mean'}"
+    elif quantity.unit == "1/s":
+        metric = "iops" if "iops" in quantity.name else OPS_PER_S
+    if of_direction and quantity.direction:
+        metric = f"{quantity.direction}_{metric}"
+    if workload and is_known_metric(metric):
+        yield PublishedFigure(owner, workload, metric, metric_spec(metric).unit, value, axis)
 
 
 def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What else is told of hardware, by name; figures of speed are in tables of their own."""
     return tuple(
-        (name, text) for name in _DESCRIPTION_KEYS if (text := _description_text(table.get(name)))
+        (name, text)
+        for name, value in table.items()
+        if name not in _TOLD_OF_SYSTEM and (text := _description_text(value))
     )
 
 

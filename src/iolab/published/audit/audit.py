@@ -9,7 +9,7 @@ from typing import Final
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
-from iolab.published.audit import figures, rates
+from iolab.published.audit import declared, figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
 from iolab.published.audit.relations import Agreement, AuditOutcome, agreement_of_ranges, range_text
 from iolab.record import Record
@@ -73,12 +73,9 @@ RULES: Final[tuple[AuditRule, ...]] = (
         "percentages", "Are shares in per cent between 0 and 100?", figures.audit_percent_bounds
     ),
     AuditRule(
-        "replication", "Did drives do what machines asked, times copies?", rates.audit_replication
-    ),
-    AuditRule("drives", "Do a node's drives add up to the node?", rates.audit_node_drive_rates),
-    AuditRule("network", "Do ports send what copies of writes need?", rates.audit_network),
-    AuditRule(
-        "gain-pairs", "Are gains in rate and in latency of one mean?", rates.audit_gain_pairs
+        "declared",
+        "Do figures follow as the set's own relations say?",
+        declared.audit_declared_relations,
     ),
     AuditRule(
         "order", "Do least, mean, percentiles and largest ascend?", figures.audit_statistics_order

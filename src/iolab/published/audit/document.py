@@ -9,6 +9,7 @@ from math import inf, prod
 from typing import Any, Final, TypeGuard
 
 from iolab.core.toml import DeepKeyError, parse_toml
+from iolab.published.meaning import MEANING_KEY, SetMeaning, read_meaning
 from iolab.record import Record
 
 DEPTH_MAX: Final = 12
@@ -75,6 +76,9 @@ class FigureRange(Record):
     def __add__(self, other: FigureRange) -> FigureRange:
         return FigureRange(self.low + other.low, self.high + other.high)
 
+    def __sub__(self, other: FigureRange) -> FigureRange:
+        return FigureRange(self.low - other.high, self.high - other.low)
+
     def __mul__(self, other: FigureRange) -> FigureRange:
         return FigureRange(self.low * other.low, self.high * other.high)
 
@@ -130,6 +134,7 @@ class PublishedSet(Record):
     id: str
     source: str
     tree: Mapping[str, Any]
+    meaning: SetMeaning
 
     def table(self, *path: str | int) -> Mapping[str, Any]:
         """The table there; empty where there is none."""
@@ -150,7 +155,7 @@ class PublishedSet(Record):
         """Every table at the top and every element of an array there, in the order of the file."""
         for kind, value in self.tree.items():
             for table in value if isinstance(value, list) else (value,):
-                if isinstance(table, dict) and kind != LOCATION_KEY:
+                if isinstance(table, dict) and kind not in (LOCATION_KEY, MEANING_KEY):
                     name = element_label(table) if isinstance(value, list) else key_text(kind)
                     yield PublishedElement(
                         kind, name, self.element_location_text(kind, table), table
@@ -186,7 +191,8 @@ def read_published(text: str) -> PublishedSet:
         raise ValueError(_TOO_DEEP) from None
     _require_within_limits(tree, ())
     _require_valid_locations(tree)
-    published = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree)
+    meaning = read_meaning(tree.get(MEANING_KEY, {}))
+    published = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree, meaning)
     if sum(1 for _ in published.figures()) > FIGURES_MAX:
         raise ValueError(f"it has more than {FIGURES_MAX:,} figures")
     return published

@@ -215,7 +215,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             total = printed_figure_text(at.table[counted])
             how = f"{count:g} x {printed_figure_text(value)}"
             text = f"{inner_key_text(counted)} {total}"
-            computed = (_exact_count_range(name, value) or each) * exact_range(count)
+            computed = (exact_count_range(name, value) or each) * exact_range(count)
             yield figure_outcome(
                 FigureComparison(
                     "shares", element.name, text, stated, computed, "", how, at.location
@@ -223,7 +223,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             )
 
 
-def _exact_count_range(name: str, value: object) -> FigureRange | None:
+def exact_count_range(name: str, value: object) -> FigureRange | None:
     """A whole number without a unit, which was counted and not rounded."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
@@ -310,10 +310,10 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             if element.kind != kind or not is_same_element(again.table, element.table):
                 continue
             for name, value in again.table.items():
-                stated = _exact_count_range(name, element.table.get(name)) or _amount_range(
+                stated = exact_count_range(name, element.table.get(name)) or _amount_range(
                     element.table.get(name)
                 )
-                other = _exact_count_range(name, value) or _amount_range(value)
+                other = exact_count_range(name, value) or _amount_range(value)
                 if name in ("in", "where", *_AXES) or stated is None or other is None:
                     continue
                 over = again.table.get("over") is True

@@ -15,6 +15,7 @@ from iolab.published.audit.document import (
     PublishedSet,
     element_label,
     exact_range,
+    flatten_table,
     positive_range_or_none,
     printed_range,
 )
@@ -74,17 +75,9 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     """
     method = published.table("method")
     for element in published.iterate_elements():
-        figures = [
-            q
-            for q in table_quantities(element.table)
-            if "gain" not in q.name and "_per_" not in q.name
-        ]
-        rates = [
-            q for q in figures if q.unit == "1/s" and q.value.low > 0 and _is_total_quantity(q)
-        ]
-        if (
-            len({_quantity_direction(q) for q in rates}) > 1
-        ):  # nobody says whether reads and writes ran together
+        figures = [q for q in table_quantities(element.table) if q.is_of_whole]
+        rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0]
+        if len({q.direction for q in rates}) > 1:  # nobody says whether they ran together
             continue
         deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
         for rate in rates:
@@ -92,26 +85,15 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
                 depth = latency.depth or _queue_depth(element.table, latency.part_of)
                 same = latency.depth is not None or latency.part_of == rate.part_of
                 asked = _ios_in_flight(element.table, method, depth)
-                same = same and latency.unit == "s" and _is_total_quantity(latency)
+                same = same and latency.unit == "s"
                 if not same or asked is None or latency.value.low <= 0:
                     continue
-                if latency.statistic == "mean" and _quantity_direction(
-                    latency
-                ) == _quantity_direction(rate):
+                if latency.statistic == "mean" and latency.direction == rate.direction:
                     lighter = latency.depth is not None and latency.depth < deepest
                     yield _mean_latency_outcome(element, asked, rate, latency, lighter=lighter)
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
                     yield _percentile_outcome(element, asked, rate, latency)
     yield from _unloaded_latency_outcomes(published)
-
-
-def _quantity_direction(quantity: FigureQuantity) -> str:
-    return next((way for way in ("read", "write") if way in quantity.total_of.split("_")), "")
-
-
-def _is_total_quantity(quantity: FigureQuantity) -> bool:
-    """Whether it is of all that a table tells, and not of its drives or of one layer."""
-    return set(quantity.total_of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
 
 
 def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
@@ -291,128 +273,6 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
         yield plausibility_outcome("scaling", name, message, fine=fine, where=where)
 
 
-def audit_replication(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """What the drives of one node did against what its machines asked, each write many times.
-
-    Machines' I/Os are spread evenly over the nodes; reads are served once.
-    """
-    method = published.table("method")
-    nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
-    for node, rate, writes in _monitored_nodes_with_load(published):
-        stated = printed_range(node.table.get("node_iops"))
-        if stated is None or not nodes or copies is None:
-            continue
-        factor = 1 - writes / 100 + copies * writes / 100
-        computed = rate * exact_range(factor / nodes)
-        how = f"{rate.middle:,.0f} / {nodes:g} nodes x {factor:g}, each write on {copies:g}"
-        text, subject = f"{stated.middle:,.0f} IOPS", f"one node at {writes:g} % writes"
-        yield figure_outcome(
-            FigureComparison(
-                "replication", subject, text, stated, computed, "IOPS", how, node.location
-            )
-        )
-
-
-def audit_node_drive_rates(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """The rate of a node's drives, one by one, against the rate of the node."""
-    drives = [
-        int(match[1])
-        for element in published.iterate_elements()
-        for text in element.table.values()
-        for match in (MODULES.finditer(text) if isinstance(text, str) else ())
-        if match[4] == "T"
-    ]
-    for element in published.iterate_elements():
-        each, total = (
-            printed_range(element.table.get("ssd_iops")),
-            printed_range(element.table.get("node_iops")),
-        )
-        if each is not None and total is not None and len(drives) == 1:
-            how = f"{drives[0]} drives x {printed_figure_text(element.table['ssd_iops'])}"
-            text = f"{printed_figure_text(element.table['node_iops'])} IOPS"
-            computed = each * exact_range(drives[0])
-            yield figure_outcome(
-                FigureComparison(
-                    "drives", element.name, text, total, computed, "IOPS", how, element.location
-                )
-            )
-
-
-def audit_network(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """What a node must send so that its writes lie on other nodes too, against what a port sent.
-
-    The copies of a node's writes leave it by the ports that lead to other nodes; reads stay where
-    they are. Nobody says that ports share evenly, so a difference is a doubt.
-    """
-    method = published.table("method")
-    nodes, copies = printed_number(method.get("nodes")), printed_number(method.get("replication"))
-    ports = printed_number(published.table("hardware").get("ports_between_nodes"))
-    block = _parse_block_bytes(method.get("block_size"))
-    for node, rate, writes in _monitored_nodes_with_load(published):
-        sent = printed_range(node.table.get("port_tx_mb_s"))
-        if sent is None or not (nodes and copies and block and ports):
-            continue
-        computed = rate * exact_range(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
-        fine = agreement_of_ranges(sent, computed) is Agreement.AGREES
-        text = range_text(computed, "MB/s")
-        message = (
-            f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
-            f"{computed.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
-        )
-        message += "." if fine else ": ports are not shared evenly, or more than copies is sent."
-        yield plausibility_outcome(
-            "network", "a port's bytes", message, fine=fine, where=node.location
-        )
-
-
-def _monitored_nodes_with_load(
-    published: PublishedSet,
-) -> Iterator[tuple[PublishedElement, FigureRange, float]]:
-    """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
-    for element in published.iterate_elements():
-        if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
-            continue
-        for other in published.array_tables("result"):
-            rate, writes = (
-                positive_range_or_none(other.get("max_iops")),
-                printed_number(other.get("write_percent")),
-            )
-            alike = "write_percent" in element.table and is_same_element(element.table, other)
-            if alike and rate is not None and writes is not None:
-                yield element, rate, writes
-                break
-
-
-def audit_gain_pairs(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """The largest gain in rate and in latency: of a closed loop's mean they are one and the same.
-
-    With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
-    or 20 % lower for oneself. Another number is of another latency than the mean.
-    """
-    for table in published.array_tables("result"):
-        rate, latency = (
-            printed_range(table.get("max_gain_ops_pct")),
-            printed_range(table.get("max_gain_latency_pct")),
-        )
-        if rate is None or latency is None:
-            continue
-        higher = rate
-        lower = FigureRange(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
-        fine = any(
-            agreement_of_ranges(latency, gain) is Agreement.AGREES for gain in (higher, lower)
-        )
-        message = (
-            f"A rate {table['max_gain_ops_pct']} % higher makes the mean latency "
-            f"{range_text(lower, '%')} lower, or the other's {range_text(higher, '%')} higher; "
-            f"printed is a gain of {table['max_gain_latency_pct']} %"
-        )
-        message += "." if fine else ": of another latency than the mean, or at another load."
-        where = published.element_location_text("result", table)
-        yield plausibility_outcome(
-            "gain-pairs", element_label(table), message, fine=fine, where=where
-        )
-
-
 def _parse_block_bytes(value: object) -> int | None:
     """A block size such as `4k` in bytes, None where it is none."""
     try:
@@ -457,21 +317,13 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
     method = published.table("method")
     copies = printed_number(method.get("replication")) or 1.0
     for element in published.iterate_elements():
-        raw = positive_range_or_none(
-            element.table.get("raw_tb", element.table.get("cluster_raw_tb"))
-        )
-        usable, nodes = element.table.get("usable_tb"), 1.0
-        if usable is None and element.kind == "hardware":
-            usable, nodes = (
-                method.get("volume_tb_per_node"),
-                printed_number(method.get("nodes")) or 1.0,
-            )
-        stated = positive_range_or_none(usable)
-        if raw is None or stated is None or copies < 1:
+        raw = positive_range_or_none(element.table.get("raw_tb"))
+        usable = positive_range_or_none(element.table.get("usable_tb"))
+        if raw is None or usable is None or copies < 1:
             continue
-        fine = stated.low * nodes <= raw.high / copies
+        fine = usable.low <= raw.high / copies
         message = (
-            f"{stated.middle * nodes:g} TB are usable, of {raw.middle:g} TB raw"
+            f"{usable.middle:g} TB are usable, of {raw.middle:g} TB raw"
             f"{f' in {copies:g} copies' if copies > 1 else ''}."
         )
         yield exact_relation_outcome("raw-capacity", element, message, fine=fine)
@@ -570,26 +422,17 @@ def _frame_size_outcome(
 
 
 def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """The processes and files of a command line against the same in its description."""
-    table = published.table("metadata")
-    flags = {
-        a: b for a, b in pairwise(str(table.get("command_shape", "")).split()) if b.isdecimal()
-    }
-    options = table.get("options", {})
-    inner = options if isinstance(options, dict) else {}
-    pairs = (
-        ("-np", table.get("ranks"), "processes"),
-        ("-n", table.get("files_per_rank"), "files a process"),
-        ("-N", inner.get("rank_shift"), "shifted by"),
-        ("-i", inner.get("iterations"), "iterations"),
-    )
-    where = published.element_location_text("metadata")
-    for flag, stated, meaning in pairs:
-        if flag in flags and (described := printed_number(stated)) is not None:
-            message = agreement_of_ranges(exact_range(described), exact_range(int(flags[flag])))
-            text = (
-                f"The command has {flag} {flags[flag]}, the description {described:g} ({meaning})."
-            )
+    """The numbers of a command line against the keys that describe its options."""
+    for element in published.iterate_elements():
+        words = str(element.table.get("command_shape", "")).split()
+        described = dict(flatten_table(element.table))
+        for option, number in pairwise(words):
+            key = published.meaning.command_options.get(option, "")
+            stated = printed_number(described.get(key))
+            if stated is None or not number.isdecimal():
+                continue
+            agreement = agreement_of_ranges(exact_range(stated), exact_range(int(number)))
+            message = f"The command has {option} {number}, {inner_key_text(key)} is {stated:g}."
             yield AuditOutcome(
-                "command", "metadata", message, text, f"{described:g}", flags[flag], where
+                "command", element.name, agreement, message, f"{stated:g}", number, element.location
             )

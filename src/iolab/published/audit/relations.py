@@ -46,6 +46,7 @@ _STATISTIC: Final = re.compile(r"(?<![a-z0-9])(min|mean|max|std_dev|p\d\d(?:_\d+
 _UNIT: Final = re.compile(rf"(?<![a-z0-9])({'|'.join(_UNITS)})(?![a-z0-9])")
 _DEPTH: Final = re.compile(r"(?<![a-z0-9])qd(\d{1,6})(?![a-z0-9])")
 _ENDS: Final = {"min": 0.0, "max": 100.0}
+_WORDS_OF_WHOLE: Final = {"", "bandwidth", "best", "latency", "peak", "read", "write"}
 
 
 class Agreement(StrEnum):
@@ -186,6 +187,16 @@ class FigureQuantity(Record):
     def has_range(self) -> bool:
         """Whether a lowest and a highest were printed."""
         return self.lowest != self.highest
+
+    @property
+    def direction(self) -> str:
+        """`read` or `write`; "" for both together, or where it is not told."""
+        return next((way for way in ("read", "write") if way in self.total_of.split("_")), "")
+
+    @property
+    def is_of_whole(self) -> bool:
+        """Whether it is of all that a table tells, and no gain, share, drive or layer of it."""
+        return set(self.total_of.split("_")) <= _WORDS_OF_WHOLE
 
     @property
     def percentile(self) -> float | None:

@@ -1,0 +1,132 @@
+"""Relations that a set states of its own figures, computed with what their rounding leaves open."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from iolab.published.audit.document import (
+    FigureRange,
+    PublishedElement,
+    PublishedSet,
+    exact_range,
+    flatten_table,
+    positive_range_or_none,
+)
+from iolab.published.audit.figures import exact_count_range, is_same_element
+from iolab.published.audit.relations import (
+    Agreement,
+    AuditOutcome,
+    FigureComparison,
+    exact_relation_outcome,
+    figure_outcome,
+    inner_key_text,
+    printed_figure_text,
+    range_text,
+)
+from iolab.published.meaning import SetRelation, parse_arithmetic
+
+_OPERATORS: Final[dict[type[ast.operator], Callable[[FigureRange, FigureRange], FigureRange]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_NAME: Final = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*")
+
+
+def audit_declared_relations(published: PublishedSet) -> Iterator[AuditOutcome]:
+    """Every relation of the set's `[meaning]`, for each element of its table."""
+    elements = tuple(published.iterate_elements())
+    for relation in published.meaning.relation:
+        kind, _, key = relation.figure.partition(".")
+        for element in elements:
+            if element.kind == kind:
+                yield from _relation_outcomes(relation, key, _ElementFigures(element, elements))
+
+
+class _ElementFigures:
+    """The figures that an expression names, as seen from one element."""
+
+    def __init__(self, element: PublishedElement, elements: tuple[PublishedElement, ...]) -> None:
+        self.element = element
+        self._elements = elements
+
+    def printed(self, name: str) -> object:
+        """What this element has under a key, or the one of a table that is of the same thing."""
+        own = dict(flatten_table(self.element.table)).get(name)
+        kind, _, key = name.partition(".")
+        return own or next(
+            (
+                dict(flatten_table(other.table)).get(key)
+                for other in self._elements
+                if other.kind == kind and is_same_element(self.element.table, other.table)
+            ),
+            None,
+        )
+
+    def value(self, name: str) -> FigureRange:
+        """The same, a count being exact; ValueError where it is no positive figure."""
+        printed = self.printed(name)
+        figure = exact_count_range(name, printed) or positive_range_or_none(printed)
+        if figure is None:
+            raise ValueError(f"{name!r} is no positive figure")
+        return figure
+
+    def evaluate(self, node: ast.expr) -> FigureRange:
+        """ValueError where a figure is missing, or a part is not above 0."""
+        if isinstance(node, ast.BinOp):
+            result = _OPERATORS[type(node.op)](self.evaluate(node.left), self.evaluate(node.right))
+        elif isinstance(node, ast.Constant):
+            result = exact_range(float(str(node.value)))
+        else:
+            result = self.value(ast.unparse(node))
+        if not 0 < result.low <= result.high < math.inf:
+            raise ValueError(f"{ast.unparse(node)!r} is not above 0")
+        return result
+
+    def arithmetic_text(self, expression: str) -> str:
+        """An expression with figures in place of their names."""
+        text = _NAME.sub(lambda name: printed_figure_text(self.printed(name[0])), expression)
+        return text.replace("*", "x")
+
+
+def _relation_outcomes(
+    relation: SetRelation, key: str, figures: _ElementFigures
+) -> Iterator[AuditOutcome]:
+    """The outcome by the expression that comes nearest; none where a figure is missing."""
+    try:
+        stated = figures.value(key)
+        computed = {text: figures.evaluate(parse_arithmetic(text)) for text in relation.expressions}
+    except ValueError:
+        return
+    nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
+    arithmetic, element = figures.arithmetic_text(nearest), figures.element
+    name, printed = inner_key_text(key), printed_figure_text(figures.printed(key))
+    if relation.at_most:
+        fine = stated.low <= computed[nearest].high
+        limit = f"{arithmetic} = {range_text(computed[nearest], '')}"
+        message = f"{name} {printed} is {'within' if fine else 'above'} {limit}."
+        outcome = exact_relation_outcome(relation.rule, element, message, fine=fine)
+    else:
+        comparison = FigureComparison(
+            relation.rule,
+            element.name,
+            f"{name} {printed}",
+            stated,
+            computed[nearest],
+            "",
+            arithmetic,
+            element.location,
+        )
+        outcome = figure_outcome(comparison)
+    if relation.doubt and outcome.agreement is Agreement.CONTRADICTS:
+        message = f"{outcome.message.removesuffix('.')}: {relation.doubt}."
+        outcome = replace(outcome, agreement=Agreement.DOUBTFUL, message=message)
+    yield outcome

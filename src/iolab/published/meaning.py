@@ -1,0 +1,89 @@
+"""What a set says of its own keys: headings, names of operations, options, and relations.
+
+`[meaning]` holds what one document has alone. All else follows from how keys are written.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import DecodeError, convert, field
+
+from iolab.core.metric_spec import is_known_metric, phase_rate_key
+from iolab.record import Record
+
+MEANING_KEY: Final = "meaning"
+"""The table of a set that holds all of this; none of it was printed."""
+
+EXPRESSION_MAX: Final = 200
+"""Characters of an expression; those of the sets that ship have up to 80."""
+
+_ARITHMETIC: Final = (
+    *(ast.Expression, ast.BinOp, ast.Constant, ast.Name, ast.Attribute, ast.Load),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div),
+)
+
+
+class SetRelation(Record, forbid_unknown_fields=True):
+    """A figure (`TABLE.KEY`) that equals what arithmetic on others gives, or is at most that.
+
+    A name alone is a key of the figure's own table, `TABLE.KEY` of the element of another that is
+    of the same thing. Any of several expressions will do. With a `doubt` nothing forbids another
+    figure, and it says what that would mean.
+    """
+
+    rule: str
+    figure: str
+    equals: tuple[str, ...] = ()
+    at_most: tuple[str, ...] = ()
+    doubt: str = ""
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Those of either kind."""
+        return self.equals or self.at_most
+
+
+class SetMeaning(Record, forbid_unknown_fields=True):
+    """All of `[meaning]`.
+
+    `headings` has the columns of tables by key, `operations` those of metrics by the names that the
+    document has for them, `command_options` the keys by the options of `command_shape`.
+    """
+
+    headings: Mapping[str, Any] = field(default_factory=dict)
+    operations: Mapping[str, str] = field(default_factory=dict)
+    command_options: Mapping[str, str] = field(default_factory=dict)
+    relation: tuple[SetRelation, ...] = ()
+
+
+def read_meaning(table: object) -> SetMeaning:
+    """The meaning; ValueError for what it cannot hold."""
+    try:
+        meaning = convert(table, SetMeaning)
+    except DecodeError as error:
+        raise ValueError(f"{MEANING_KEY!r}: {error}") from None
+    for operation in meaning.operations.values():
+        if not is_known_metric(phase_rate_key(operation)):
+            raise ValueError(f"{MEANING_KEY!r} has the operation {operation!r}, which is none")
+    for relation in meaning.relation:
+        if bool(relation.equals) == bool(relation.at_most):
+            raise ValueError(f"the relation of {relation.figure!r} needs 'equals' or 'at_most'")
+        for expression in relation.expressions:
+            parse_arithmetic(expression)
+    return meaning
+
+
+def parse_arithmetic(text: str) -> ast.expr:
+    """Sums, differences, products and quotients of names and numbers; ValueError for all else."""
+    try:
+        tree = ast.parse(text if len(text) <= EXPRESSION_MAX else "", mode="eval")
+    except (SyntaxError, ValueError):
+        tree = ast.Expression(ast.List([]))
+    for node in ast.walk(tree):
+        number = not isinstance(node, ast.Constant) or type(node.value) in (int, float)
+        if not isinstance(node, _ARITHMETIC) or not number:
+            raise ValueError(f"{text[:EXPRESSION_MAX]!r} is no arithmetic on keys and numbers")
+    return tree.body
