@@ -6,6 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.core.toml import read_regular_file
 from iolab.errors import StoreError, UsageError
 from iolab.record import Record
@@ -72,15 +74,23 @@ def find_published_source(name: str) -> StudySource:
 
 
 def read_published_set(name: str) -> PublishedSet:
-    """The published set of that id, or in that file, read; UsageError when it is none."""
+    """The published set of that id, or in that file, read; UsageError when it is none.
+
+    A file with the id of a set that ships is a copy of it: without `[meaning]` it has the latter's.
+    """
     from iolab.published.audit.document import read_published
+    from iolab.published.meaning import MEANING_KEY
 
     source = find_published_source(name)
     try:
-        return read_published(source.text)
+        published = read_published(source.text)
     except ValueError as error:
         hint = "Give a set of the form that 'iolab reference NAME --toml' prints."
         raise UsageError(f"{quote_value(name)} is no set of results: {error}.", hint) from None
+    is_copy = name != published.id and published.id in published_set_ids()
+    if is_copy and MEANING_KEY not in published.tree:
+        return replace(published, meaning=read_published_set(published.id).meaning)
+    return published
 
 
 def find_study(name: str) -> StudySource:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from msgspec import field
 
@@ -18,8 +18,8 @@ from iolab.published.audit.document import (
     PublishedSet,
     positive_integer_or_none,
     printed_range,
-    table_items,
 )
+from iolab.published.recomputed import published_maxima
 from iolab.record import Record
 from iolab.report.numbers import value_text
 from iolab.study.load_tables import parse_limit
@@ -27,6 +27,7 @@ from iolab.units import format_ns
 
 PER_SECOND: Final = "1/s"
 BYTES_PER_SECOND: Final = "bytes/s"
+_RATE_UNITS: Final = (PER_SECOND, BYTES_PER_SECOND)
 
 _POWERS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE: Final = re.compile(
@@ -185,6 +186,7 @@ def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
 
 def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
     """The configurations of a published set with what was printed of each."""
+    maxima = [best for best in published_maxima(published) if best.value.unit in _RATE_UNITS]
     return tuple(
         Offer(
             name=str(table.get("id", "")),
@@ -193,25 +195,14 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
             usable_tb=_positive_number(table.get("usable_tb")),
             cost=None,
             currency="",
-            points=tuple(_printed_peak_points(table)),
+            points=tuple(
+                OfferedPoint(best.workload, best.axis, {best.value.unit: best.value})
+                for best in maxima
+                if best.configuration == str(table.get("id", ""))
+            ),
         )
         for table in published.array_tables("configuration")
     )
-
-
-def _printed_peak_points(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
-    """Peaks by workload, each at the depth where it was reached, if that was printed."""
-    depths = table.get("peak_at_iodepth", {})
-    kinds = (("peak_iops", PER_SECOND, 1.0), ("peak_gb_s", BYTES_PER_SECOND, 1e9))
-    for key, unit, factor in kinds:
-        for workload, value in table_items(table.get(key)):
-            figure = printed_range(value)
-            if figure is None or isinstance(value, list):
-                continue
-            metric = Metric(float(value) * factor, unit, figure.low * factor, figure.high * factor)
-            depth = depths.get(workload) if isinstance(depths, dict) else None
-            axis = (("iodepth", depth),) if isinstance(depth, int) else ()
-            yield OfferedPoint(workload, axis, {unit: metric})
 
 
 def _positive_number(value: object) -> float | None:

@@ -6,8 +6,9 @@ its interval are shown, so that a reader can judge.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -76,6 +77,8 @@ _UPPERCASE_WORDS: Final = {
     name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
 }
 
+_JOBS_PER_HOST: Final = re.compile(r"(?:jobs|threads)_per_")
+
 _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
 """Told of the owner already, or words on how the figures were drawn."""
 
@@ -87,8 +90,8 @@ def measured_counterpart_text(brief: Brief, name: str) -> str:
     the hosts that made the load.
     """
     stated = _hardware_rows(brief, name)
-    word = _DESCRIBERS.get(name)
-    texts = stated or (list(dict.fromkeys(word(brief))) if word else [])
+    describe = _DESCRIBERS.get(name.rpartition(".")[2], _job_option_describer(name))
+    texts = stated or list(dict.fromkeys(describe(brief)))
     return list_text(texts, NAMED_MAX) or DASH
 
 
@@ -141,13 +144,23 @@ def _target_disk_models(brief: Brief) -> Iterator[str]:
         yield from (disk.model for disk in facts.disks if disk.model and disk.name in below)
 
 
-def _job_option_describer(key: str, show: Callable[[Any], str]) -> _Describer:
-    """What the jobs say under a key of a study file, of those that know it."""
+def _job_option_describer(name: str) -> _Describer:
+    """What the jobs say under that key of a study file, of those that know it.
+
+    Jobs or threads of each client or guest are its `numjobs`.
+    """
+    key = "numjobs" if _JOBS_PER_HOST.match(name) else name.rpartition(".")[2]
     return lambda brief: (
-        show(workload.job.study_values_by_key[key])
+        _job_option_text(key, value)
         for workload in brief.study.workloads
-        if key in workload.job.study_values_by_key
+        if (value := workload.job.study_values_by_key.get(key)) is not None
     )
+
+
+def _job_option_text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_bytes(value) if "size" in key and isinstance(value, int) else str(value)
 
 
 _SERVERS: Final = _host_describer(lambda facts: f"{_processors_text(facts)}, {_memory_text(facts)}")
@@ -170,16 +183,11 @@ _DESCRIBERS: Final[Mapping[str, _Describer]] = {
     "nic": _port_speed_texts,
     "ssd": _target_disk_models,
     "engine": lambda brief: brief.engine_versions,
-    "common.filesize": _job_option_describer("filesize", format_bytes),
-    "common.direct": _job_option_describer("direct", lambda direct: "yes" if direct else "no"),
-    "common.ioengine": _job_option_describer("ioengine", str),
-    "common.runtime": _RUNTIME,
-    "common.startdelay": _WARMUP,
+    "runtime": _RUNTIME,
+    "startdelay": _WARMUP,
     "warmup_s": _WARMUP,
     "run_s": _RUNTIME,
     "repeats": _study_describer(lambda study: str(study.method.repeats)),
-    "jobs_per_client": _job_option_describer("numjobs", str),
-    "threads_per_vm": _job_option_describer("numjobs", str),
 }
 
 

@@ -36,7 +36,8 @@ from iolab.published.audit.document import (
     printed_range,
     range_product,
 )
-from iolab.published.sets import PublishedFigure, PublishedSystem, comparable_figures
+from iolab.published.audit.relations import FigureQuantity, table_quantities
+from iolab.published.sets import MEASURED, PublishedFigure, PublishedSystem, comparable_figures
 from iolab.record import Record
 
 CLIENTS_MAX: Final = 100_000
@@ -52,6 +53,9 @@ _SEPARATE_AXES: Final = ("block_size",)
 _DERIVED: Final = re.compile(r"(?:(read|write)_)?(iops|gb_s|tb)_per_(tb|usable_tb|node)")
 """`read_iops_per_tb`, `gb_s_per_usable_tb`, `tb_per_node`."""
 
+_GAIN: Final = re.compile(r"max_gain_([a-z]+)_pct|gain_([a-z]+)")
+"""`gain_ops`, a factor, and `max_gain_latency_pct`."""
+
 _METRICS: Final = {"iops": ("iops", 1.0), "gb_s": ("bw_bytes_per_s", 1e9), "tb": ("raw_tb", 1.0)}
 _SIZE_MEASURES: Final = {
     "tb": SizeMeasure.RAW,
@@ -60,32 +64,6 @@ _SIZE_MEASURES: Final = {
 }
 _ACCESS: Final = {"read": ("randread", "read"), "write": ("randwrite", "write")}
 _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
-
-
-class _ClaimedGain(Record):
-    """A claim of one product over the other: the key of both figures, and what it is told in.
-
-    `metric` is the key that results have such figures under.
-    """
-
-    of_figures: str
-    metric: str
-    quantity: str
-    unit: str
-
-
-_CLAIMED_GAINS: Final = {
-    "gain_ops": _ClaimedGain("ops_s", OPS_PER_S, "gain in operations a second", "times"),
-    "gain_latency": _ClaimedGain(
-        "p99_99_read_ms", "read_lat_ns_p99_99", "gain in p99.99 latency", "times"
-    ),
-    "max_gain_ops_pct": _ClaimedGain(
-        "ops_s", OPS_PER_S, "largest gain in operations a second", "%"
-    ),
-    "max_gain_latency_pct": _ClaimedGain(
-        "p99_99_read_ms", "read_lat_ns_p99_99", "largest gain in latency", "%"
-    ),
-}
 
 
 class PrintedClaim(Record):
@@ -147,7 +125,10 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
             workload=_figure_workload_name(figure),
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
-            axis=_peak_point_axis(published, figure),
+            axis=(
+                *(pair for pair in figure.axis if pair[0] not in _SEPARATE_AXES),
+                *figure.reached_at,
+            ),
             title=_figure_workload_name(figure),
             hosts=_client_count(figure),
         )
@@ -249,23 +230,24 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for table in published.array_tables("result"):
-        for key, gain in _CLAIMED_GAINS.items():
-            stated = positive_range_or_none(table.get(key))
-            if stated is None:
+        quantities = [q for q in table_quantities(table) if q.part_of and q.is_of_whole]
+        for key, printed in table.items():
+            match, stated = _GAIN.fullmatch(key), positive_range_or_none(printed)
+            if match is None or stated is None:
                 continue
-            both = table.get(gain.of_figures)
-            sides = both if isinstance(both, dict) else {}
-            ours, other = (
-                _claimed_gain_metric(sides.get(side), gain) for side in ("measured", "competitor")
-            )
-            times = (
-                improvement_factor(ours, other, metric_spec(gain.metric).better)
-                if ours and other
-                else None
-            )
-            computed = _percent_gain_metric(times) if times and gain.unit == "%" else times
+            unit = "s" if "latency" in key else "1/s"
+            better = BetterDirection.LOWER if unit == "s" else BetterDirection.HIGHER
+            both = [q for q in quantities if q.unit == unit and q.value.low > 0]
+            sides = [_quantity_metric(q) for q in sorted(both, key=lambda q: q.part_of != MEASURED)]
+            times = improvement_factor(sides[0], sides[1], better) if len(sides) == 2 else None
+            largest = key.startswith("max")
             yield PrintedClaim(
-                element_label(table), gain.quantity, str(table[key]), stated, computed, gain.unit
+                element_label(table),
+                f"{'largest gain' if largest else 'gain'} in {match[1] or match[2]}",
+                str(printed),
+                stated,
+                _percent_gain_metric(times) if times and largest else times,
+                "%" if largest else "times",
             )
 
 
@@ -275,31 +257,15 @@ def _percent_gain_metric(times: Metric) -> Metric:
     return Metric(value, "%", low, high)
 
 
-def _claimed_gain_metric(value: object, gain: _ClaimedGain) -> Metric | None:
-    figure = positive_range_or_none(value)
-    unit = metric_spec(gain.metric).unit
-    return None if figure is None else Metric(figure.middle, unit, figure.low, figure.high)
+def _quantity_metric(quantity: FigureQuantity) -> Metric:
+    value = quantity.value
+    return Metric(value.middle, quantity.unit, value.low, value.high)
 
 
 def _figure_workload_name(figure: PublishedFigure) -> str:
     return " ".join(
         [figure.workload, *(str(value) for name, value in figure.axis if name in _SEPARATE_AXES)]
     )
-
-
-def _peak_point_axis(published: PublishedSet, figure: PublishedFigure) -> Axis:
-    """The depth, threads or guests at which a best was reached, as far as that was printed."""
-    own = tuple(pair for pair in figure.axis if pair[0] not in _SEPARATE_AXES)
-    for table in published.array_tables("configuration"):
-        depths = table.get("peak_at_iodepth")
-        if table.get("id") == figure.owner.name and isinstance(depths, dict):
-            depth = depths.get(figure.workload)
-            own += (("iodepth", depth),) if isinstance(depth, int) else ()
-    for table in published.array_tables("result"):
-        guests = table.get("vms")
-        if f"write-{table.get('write_percent')}" == figure.workload and isinstance(guests, int):
-            own += (("vms", guests),)
-    return own
 
 
 def _client_count(figure: PublishedFigure) -> int:

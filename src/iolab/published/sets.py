@@ -8,6 +8,7 @@ with what it was measured on; a key that nobody knows is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import field
@@ -25,6 +26,7 @@ from iolab.published.audit.document import (
     PublishedSet,
     exact_range,
     flatten_table,
+    peak_places,
     positive_integer_or_none,
     positive_range_or_none,
 )
@@ -64,7 +66,8 @@ class PublishedSystem(Record):
 class PublishedFigure(Record):
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
-    `axis` is the place for which it was printed, empty for the best of all.
+    `axis` is the place for which it was printed, empty for the best of all; `reached_at` is where a
+    best was reached, as far as that was printed.
     """
 
     owner: PublishedSystem
@@ -73,6 +76,7 @@ class PublishedFigure(Record):
     unit: str
     value: FigureRange
     axis: Axis = field(default=())
+    reached_at: Axis = field(default=())
 
     @property
     def better(self) -> BetterDirection:
@@ -161,7 +165,13 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
             description=_hardware_descriptions(table),
         )
         for quantity in _comparable_quantities(table):
-            yield from _figure_of_quantity(owner, quantity.part_of, quantity)
+            workload = quantity.part_of
+            reached_at = tuple(
+                (axis, place)
+                for axis, name, place in peak_places(table)
+                if name == workload and isinstance(place, int)
+            )
+            yield from _figure_of_quantity(owner, workload, quantity, reached_at=reached_at)
 
 
 def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
@@ -177,6 +187,8 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
         axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
+        vms = positive_integer_or_none(table.get("vms"))
+        reached_at = (("vms", vms),) if vms else ()
         for quantity in _comparable_quantities(table):
             owner = PublishedSystem(
                 quantity.part_of or MEASURED,
@@ -185,7 +197,9 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
                 raw_tb=raw,
                 description=words,
             )
-            yield from _figure_of_quantity(owner, workload, quantity, axis=axis)
+            yield from _figure_of_quantity(
+                owner, workload, quantity, axis=axis, reached_at=reached_at
+            )
 
 
 def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
@@ -207,6 +221,7 @@ def _figure_of_quantity(
     quantity: FigureQuantity,
     *,
     axis: Axis = (),
+    reached_at: Axis = (),
     of_direction: bool = True,
 ) -> Iterator[PublishedFigure]:
     """The figure under the metric that its key names; none of no workload."""
@@ -218,11 +233,12 @@ def _figure_of_quantity(
     if of_direction and quantity.direction:
         metric = f"{quantity.direction}_{metric}"
     if workload and is_known_metric(metric):
-        yield PublishedFigure(owner, workload, metric, metric_spec(metric).unit, value, axis)
+        unit = metric_spec(metric).unit
+        yield PublishedFigure(owner, workload, metric, unit, value, axis, reached_at)
 
 
 def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What else is told of hardware, by name; figures of speed are in tables of their own."""
+    """What else is told of hardware, by name; performance stands in inner tables."""
     return tuple(
         (name, text)
         for name, value in table.items()
@@ -235,4 +251,6 @@ def _description_text(value: object) -> str:
         return ", ".join(_description_text(part) for part in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return "" if value is None or isinstance(value, dict) else str(value)

@@ -60,16 +60,16 @@ class _ElementFigures:
 
     def printed(self, name: str) -> object:
         """What this element has under a key, or the one of a table that is of the same thing."""
-        own = dict(flatten_table(self.element.table)).get(name)
+        table = self.element.table
         kind, _, key = name.partition(".")
-        return own or next(
-            (
-                dict(flatten_table(other.table)).get(key)
-                for other in self._elements
-                if other.kind == kind and is_same_element(self.element.table, other.table)
-            ),
-            None,
-        )
+        others = [
+            other.table
+            for other in self._elements
+            if other.kind == kind and is_same_element(table, other.table)
+        ]
+        if len(others) == 1:  # of several none is meant
+            table, name = others[0], key
+        return dict(flatten_table(table)).get(name)
 
     def value(self, name: str) -> FigureRange:
         """The same, a count being exact; ValueError where it is no positive figure."""

@@ -32,6 +32,9 @@ POWER_MAX: Final = 30
 LOCATION_KEY: Final = "where"
 """The table of a set that says where in the document its other tables stand, by their names."""
 
+PEAK_PREFIX: Final = "peak_at_"
+"""Begins the key of a table that says at which place of an axis bests were reached."""
+
 RESTATED_KEY: Final = "also"
 """The array of what is told again elsewhere; `in` names the table that it is of."""
 
@@ -226,6 +229,14 @@ def positive_range_or_none(value: object) -> FigureRange | None:
 def table_items(value: object) -> Iterable[tuple[str, Any]]:
     """The keys and values of a table; nothing of any other value."""
     return value.items() if isinstance(value, dict) else ()
+
+
+def peak_places(table: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+    """Axis, workload and place of every best of `peak_at_AXIS = { WORKLOAD = PLACE }`."""
+    for key, places in table.items():
+        if key.startswith(PEAK_PREFIX):
+            for workload, place in table_items(places):
+                yield key.removeprefix(PEAK_PREFIX), workload, place
 
 
 def positive_integer_or_none(value: object) -> int | None:

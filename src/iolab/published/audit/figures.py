@@ -23,6 +23,7 @@ from iolab.published.audit.document import (
     element_label,
     enclosing_range,
     exact_range,
+    peak_places,
     printed_range,
 )
 from iolab.published.audit.relations import (
@@ -404,19 +405,18 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 
 def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """The depth at which a best was reached is one of those that were measured."""
-    method = published.table("method")
-    sweeps = {
-        "rand": method.get("random_iodepths"),
-        "seq": method.get("sequential_iodepths"),
-    }
+    """The place at which a best was reached is one of those that were measured.
+
+    For an axis `iodepth` the method has `iodepths`, or `random_iodepths` for workloads as `rand-a`.
+    """
     for element in published.iterate_elements():
-        best = element.table.get("peak_at_iodepth")
-        for workload, depth in best.items() if isinstance(best, dict) else ():
-            measured = sweeps.get(workload.partition("-")[0])
-            if isinstance(measured, list):
-                fine = depth in measured
-                listed = ", ".join(str(depth) for depth in measured)
-                so = "one" if fine else "none"
-                message = f"{workload}: depth {depth} is {so} of those measured ({listed})."
-                yield exact_relation_outcome("depths", element, message, fine=fine)
+        for axis, workload, place in peak_places(element.table):
+            first_word = workload.partition("-")[0]
+            for name, measured in published.table("method").items():
+                start = name.removesuffix(f"{axis}s")
+                if isinstance(measured, list) and name != start and start.startswith(first_word):
+                    fine = place in measured
+                    listed = ", ".join(str(value) for value in measured)
+                    so = "one" if fine else "none"
+                    message = f"{workload}: {axis} {place} is {so} of those measured ({listed})."
+                    yield exact_relation_outcome("depths", element, message, fine=fine)

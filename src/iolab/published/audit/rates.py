@@ -13,13 +13,12 @@ from iolab.published.audit.document import (
     FigureRange,
     PublishedElement,
     PublishedSet,
-    element_label,
     exact_range,
     flatten_table,
+    peak_places,
+    positive_integer_or_none,
     positive_range_or_none,
-    printed_range,
 )
-from iolab.published.audit.figures import is_same_element
 from iolab.published.audit.relations import (
     Agreement,
     AuditOutcome,
@@ -30,7 +29,6 @@ from iolab.published.audit.relations import (
     figure_outcome,
     inner_key_text,
     plausibility_outcome,
-    printed_figure_text,
     printed_number,
     range_text,
     table_quantities,
@@ -110,9 +108,8 @@ def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: i
 
 def _queue_depth(table: Mapping[str, Any], part: str) -> int:
     """The depth of a workload that a table has by name, or its own; 1 for none."""
-    by_name = table.get("peak_at_iodepth")
-    depth = by_name.get(part) if isinstance(by_name, dict) else table.get("iodepth")
-    return depth if isinstance(depth, int) and depth > 0 else 1
+    by_workload = {name: place for axis, name, place in peak_places(table) if axis == "iodepth"}
+    return positive_integer_or_none(by_workload.get(part, table.get("iodepth"))) or 1
 
 
 def _mean_latency_outcome(
