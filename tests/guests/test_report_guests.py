@@ -305,7 +305,7 @@ def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:
     assert not [title for title in titles if "_" in title]
     assert published.results.rows[0][3].text == "224 to 338"
     assert published.node_table is not None
-    assert [cell.text for cell in published.node_table.rows[0]] == [
+    assert [cell.text for cell in published.node_table.rows[2]] == [
         "IOPS of each SSD",
         "50,000 to 60,000",
     ]

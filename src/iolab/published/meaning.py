@@ -78,12 +78,17 @@ def read_meaning(table: object) -> SetMeaning:
 
 def parse_arithmetic(text: str) -> ast.expr:
     """Sums, differences, products and quotients of names and numbers; ValueError for all else."""
+    if len(text) > EXPRESSION_MAX:
+        raise ValueError(f"an expression has more than {EXPRESSION_MAX} characters")
     try:
-        tree = ast.parse(text if len(text) <= EXPRESSION_MAX else "", mode="eval")
+        tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError):
-        tree = ast.Expression(ast.List([]))
-    for node in ast.walk(tree):
-        number = not isinstance(node, ast.Constant) or type(node.value) in (int, float)
-        if not isinstance(node, _ARITHMETIC) or not number:
-            raise ValueError(f"{text[:EXPRESSION_MAX]!r} is no arithmetic on keys and numbers")
+        tree = None
+    if tree is None or not all(map(_is_arithmetic, ast.walk(tree))):
+        raise ValueError(f"{text!r} is no arithmetic on keys and numbers")
     return tree.body
+
+
+def _is_arithmetic(node: ast.AST) -> bool:
+    number = not isinstance(node, ast.Constant) or type(node.value) in (int, float)
+    return isinstance(node, _ARITHMETIC) and number

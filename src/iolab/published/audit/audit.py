@@ -12,7 +12,6 @@ from iolab.core.run import Point
 from iolab.published.audit import declared, figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
 from iolab.published.audit.relations import Agreement, AuditOutcome, agreement_of_ranges, range_text
-from iolab.record import Record
 from iolab.text import counted_noun
 
 EXACT: Final = 1e-6
@@ -29,71 +28,35 @@ _RATES: Final = ("iops", "bw_bytes_per_s")
 _DIRECTION_PREFIXES: Final = ("", "read_", "write_", "trim_")
 
 
-class AuditRule(Record):
-    """One relation: its code, what it asks, and what it finds in a set."""
+_SetRule = Callable[[PublishedSet], Iterator[AuditOutcome]]
 
-    code: str
-    question: str
-    judge: Callable[[PublishedSet], Iterator[AuditOutcome]]
-
-
-RULES: Final[tuple[AuditRule, ...]] = (
-    AuditRule("modules", "Do parts add up to their total?", rates.audit_module_totals),
-    AuditRule(
-        "raw-capacity",
-        "Do drives add up to the capacity, copies included?",
-        rates.audit_raw_capacity,
-    ),
-    AuditRule("per-terabyte", "Do figures per TB follow from the peaks?", rates.audit_per_terabyte),
-    AuditRule("gains", "Do claimed gains follow from both figures?", rates.audit_claimed_gains),
-    AuditRule("line-rate", "Do ports carry that much, in possible frames?", rates.audit_line_rate),
-    AuditRule(
-        "command", "Does the command do what its description says?", rates.audit_command_options
-    ),
-    AuditRule(
-        "depths", "Were bests reached at depths that were measured?", figures.audit_peak_depths
-    ),
-    AuditRule(
-        "shares", "Do shares of a host, node or rank make the whole?", figures.audit_per_unit_totals
-    ),
-    AuditRule(
-        "spread",
-        "Can values from least to largest have that deviation?",
-        figures.audit_standard_deviations,
-    ),
-    AuditRule("littles-law", "Is rate x latency what was in flight?", rates.audit_littles_law),
-    AuditRule("mix", "Does a mix take the time of its reads and writes?", rates.audit_mixes),
-    AuditRule(
-        "scaling", "Does a client of many do no more than one alone?", rates.audit_client_scaling
-    ),
-    AuditRule(
-        "part-of", "Is a percentage what its part and its whole give?", figures.audit_part_percents
-    ),
-    AuditRule(
-        "percentages", "Are shares in per cent between 0 and 100?", figures.audit_percent_bounds
-    ),
-    AuditRule(
-        "declared",
-        "Do figures follow as the set's own relations say?",
-        declared.audit_declared_relations,
-    ),
-    AuditRule(
-        "order", "Do least, mean, percentiles and largest ascend?", figures.audit_statistics_order
-    ),
-    AuditRule("restated", "Is what is said twice the same?", figures.audit_restated_figures),
-    AuditRule(
-        "repeated", "Is a precise figure given to two subjects?", figures.audit_repeated_figures
-    ),
-    AuditRule(
-        "stands-out", "Is a latency far above those of all other mixes?", figures.audit_outliers
-    ),
-)
-"""In the order in which they are told."""
+RULES: Final[Mapping[str, _SetRule]] = {
+    "modules": rates.audit_module_totals,
+    "raw-capacity": rates.audit_raw_capacity,
+    "per-terabyte": rates.audit_per_terabyte,
+    "gains": rates.audit_claimed_gains,
+    "line-rate": rates.audit_line_rate,
+    "command": rates.audit_command_options,
+    "depths": figures.audit_peak_depths,
+    "shares": figures.audit_per_unit_totals,
+    "spread": figures.audit_standard_deviations,
+    "littles-law": rates.audit_littles_law,
+    "mix": rates.audit_mixes,
+    "scaling": rates.audit_client_scaling,
+    "part-of": figures.audit_part_percents,
+    "percentages": figures.audit_percent_bounds,
+    "declared": declared.audit_declared_relations,
+    "order": figures.audit_statistics_order,
+    "restated": figures.audit_restated_figures,
+    "repeated": figures.audit_repeated_figures,
+    "stands-out": figures.audit_outliers,
+}
+"""What each relation finds in a set by its code, in the order in which they are told."""
 
 
 def audit_published_set(published: PublishedSet) -> tuple[AuditOutcome, ...]:
     """Every relation of the set that can be computed, rule after rule."""
-    return tuple(outcome for rule in RULES for outcome in rule.judge(published))
+    return tuple(outcome for rule in RULES.values() for outcome in rule(published))
 
 
 def audit_session(

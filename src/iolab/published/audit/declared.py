@@ -71,40 +71,38 @@ class _ElementFigures:
             table, name = others[0], key
         return dict(flatten_table(table)).get(name)
 
-    def value(self, name: str) -> FigureRange:
-        """The same, a count being exact; ValueError where it is no positive figure."""
+    def value(self, name: str) -> FigureRange | None:
+        """The same, a count being exact; None where it is no positive figure."""
         printed = self.printed(name)
-        figure = exact_count_range(name, printed) or positive_range_or_none(printed)
-        if figure is None:
-            raise ValueError(f"{name!r} is no positive figure")
-        return figure
+        return exact_count_range(name, printed) or positive_range_or_none(printed)
 
-    def evaluate(self, node: ast.expr) -> FigureRange:
-        """ValueError where a figure is missing, or a part is not above 0."""
+    def evaluate(self, node: ast.expr) -> FigureRange | None:
+        """None where a figure is missing, or a part is not above 0."""
+        result: FigureRange | None
         if isinstance(node, ast.BinOp):
-            result = _OPERATORS[type(node.op)](self.evaluate(node.left), self.evaluate(node.right))
+            left, right = self.evaluate(node.left), self.evaluate(node.right)
+            result = _OPERATORS[type(node.op)](left, right) if left and right else None
         elif isinstance(node, ast.Constant):
             result = exact_range(float(str(node.value)))
         else:
             result = self.value(ast.unparse(node))
-        if not 0 < result.low <= result.high < math.inf:
-            raise ValueError(f"{ast.unparse(node)!r} is not above 0")
-        return result
+        return result if result and 0 < result.low <= result.high < math.inf else None
 
     def arithmetic_text(self, expression: str) -> str:
         """An expression with figures in place of their names."""
         text = _NAME.sub(lambda name: printed_figure_text(self.printed(name[0])), expression)
-        return text.replace("*", "x")
+        single = _NAME.fullmatch(expression)
+        return f"{inner_key_text(expression)} {text}" if single else text.replace("*", "x")
 
 
 def _relation_outcomes(
     relation: SetRelation, key: str, figures: _ElementFigures
 ) -> Iterator[AuditOutcome]:
-    """The outcome by the expression that comes nearest; none where a figure is missing."""
-    try:
-        stated = figures.value(key)
-        computed = {text: figures.evaluate(parse_arithmetic(text)) for text in relation.expressions}
-    except ValueError:
+    """The outcome by the expression that comes nearest; none where figures are missing."""
+    stated = figures.value(key)
+    evaluated = [(text, figures.evaluate(parse_arithmetic(text))) for text in relation.expressions]
+    computed = {text: value for text, value in evaluated if value is not None}
+    if stated is None or not computed:
         return
     nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
     arithmetic, element = figures.arithmetic_text(nearest), figures.element

@@ -42,7 +42,6 @@ from iolab.published.recomputed import (
     published_maxima,
 )
 from iolab.text import percent_text
-from iolab.units import parse_size
 
 LITTLE_SLACK: Final = 0.05
 """A mean read off a chart, of a rate read off another: closer is chance."""
@@ -91,7 +90,6 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
                     yield _mean_latency_outcome(element, asked, rate, latency, lighter=lighter)
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
                     yield _percentile_outcome(element, asked, rate, latency)
-    yield from _unloaded_latency_outcomes(published)
 
 
 def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
@@ -147,48 +145,6 @@ def _percentile_outcome(
         f"{latency.printed}."
     )
     return exact_relation_outcome("littles-law", element, message, fine=fine)
-
-
-def _unloaded_latency_outcomes(published: PublishedSet) -> Iterator[AuditOutcome]:
-    """A rate x the latency of one I/O at a time is at most what was in flight: load adds latency.
-
-    Of indicators whose job is told under the same name; bytes are I/Os of its block size.
-    """
-    for element in published.iterate_elements():
-        hosts = printed_number(element.table.get("hosts"))
-        by_indicator = {
-            q.name.partition(".")[0]: q
-            for q in table_quantities(element.table)
-            if q.statistic in ("", "mean")
-        }
-        for job in published.array_tables("job"):
-            way, _, indicator = str(job.get("id", "")).partition("-")
-            alone = by_indicator.get(f"{way}_latency_us")
-            named = [q for name, q in by_indicator.items() if name.startswith(f"{way}_{indicator}")]
-            named = [q for q in named if "_per_" not in q.name and q.unit in ("1/s", "bytes/s")]
-            jobs, depth, block = (
-                printed_number(job.get("numjobs")),
-                printed_number(job.get("iodepth")),
-                _parse_block_bytes(job.get("bs")),
-            )
-            if alone is None or not (hosts and jobs and depth and block and named):
-                continue
-            if min(jobs, depth, block) <= 0:
-                continue
-            rate = named[0].value
-            in_flight = (
-                rate if named[0].unit == "1/s" else rate / exact_range(block)
-            ) * alone.value
-            asked = hosts * jobs * depth
-            fine = in_flight.low <= asked
-            message = (
-                f"{inner_key_text(named[0].name)} {named[0].printed} x {alone.printed} us of "
-                "one I/O "
-                "at a "
-                f"time are {range_text(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
-                f"({hosts:g} hosts x {jobs:g} jobs x {depth:g})."
-            )
-            yield exact_relation_outcome("littles-law", element, message, fine=fine)
 
 
 def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -268,14 +224,6 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
         )
         where = published.element_location_text("example", {"id": name})
         yield plausibility_outcome("scaling", name, message, fine=fine, where=where)
-
-
-def _parse_block_bytes(value: object) -> int | None:
-    """A block size such as `4k` in bytes, None where it is none."""
-    try:
-        return parse_size(value) if isinstance(value, str | int) else None
-    except ValueError:
-        return None
 
 
 def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
