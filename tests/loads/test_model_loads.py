@@ -158,16 +158,55 @@ def test_all_exports_and_the_python_interface_have_the_metrics(
     assert call("export", session, "--format", "markdown").returncode == 0
 
 
+NEEDS = pytest.mark.parametrize(
+    ("workload", "recorder", "need", "kept_by"),
+    [
+        (CHECKPOINT, saved, "own save-time <= 9s", {"fast": "likely", "slow": "no"}),
+        (CHECKPOINT, saved, "own save-time <= 1ms", {"fast": "no", "slow": "no"}),
+        (REPLAY, replayed, "own prefix-load p99 <= 30ms", {"fast": "likely", "slow": "no"}),
+        (REPLAY, replayed, "own requests >= 90", {"fast": "likely", "slow": "likely"}),
+        (REPLAY, replayed, "own requests >= 500", {"fast": "no", "slow": "no"}),
+        (TRAINING, trained, "own utilisation >= 90%", {"fast": "likely", "slow": "no"}),
+        (TRAINING, trained, "own accelerators >= 2", {"fast": "likely", "slow": "no"}),
+    ],
+)
+
+
+@NEEDS
+def test_a_need_ranks_sessions(
+    tmp_path: Path, workload: str, recorder: Recorder, need: str, kept_by: dict[str, str]
+) -> None:
+    sessions = [
+        stored(tmp_path / name, workload, recorder, factor)
+        for name, factor in (("slow", 2.0), ("fast", 1.0))
+    ]
+    done = call("choose", *sessions, "--need", need, "--json")
+    assert done.returncode in {0, 1}, done.stderr
+    fits = json.loads(done.stdout)["fits"]
+    assert {Path(fit["source"]).name: fit["answer"] for fit in fits} == kept_by, fits
+    if len(set(kept_by.values())) > 1:
+        assert [Path(fit["source"]).name for fit in fits] == ["fast", "slow"]
+    (part,) = fits[0]["parts"]
+    assert part["margin"] > 0
+
+
 @KINDS
-def test_a_need_ranks_the_session(
+def test_what_is_shown_and_reported_has_charts(
     tmp_path: Path, workload: str, recorder: Recorder, metric: str, quantity: str
 ) -> None:
     session = stored(tmp_path / "own", workload, recorder)
-    done = call("choose", session, "--json")
-    assert done.returncode in {0, 1, 2}, done.stderr
-    assert "bug" not in done.stderr
     shown = call("show", session, "--details")
     assert shown.returncode in {0, 1}, shown.stderr
     page = tmp_path / "page.html"
     assert call("report", session, "--html", page).returncode == 0
     assert "<svg" in page.read_text(encoding="utf-8")
+
+
+@KINDS
+def test_a_prediction_says_what_it_cannot(
+    tmp_path: Path, workload: str, recorder: Recorder, metric: str, quantity: str
+) -> None:
+    session = stored(tmp_path / "own", workload, recorder)
+    done = call("predict", session, "--hosts", 4)
+    assert done.returncode == 2
+    assert "hosts" in done.stderr

@@ -96,6 +96,11 @@ def declare_metrics(specs: Iterable[MetricSpec]) -> None:
             raise ValueError(f"two kinds of load declare the metric {spec.key!r} differently")
 
 
+def declared_metrics() -> tuple[MetricSpec, ...]:
+    """Those of all kinds of load besides rates and latencies of operations."""
+    return tuple(_DECLARED.values())
+
+
 def is_declared_metric(key: str) -> bool:
     """Whether a kind of load has the metric besides rates and latencies of operations."""
     return key in _DECLARED

@@ -13,7 +13,14 @@ from msgspec import field
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
-from iolab.core.metric_spec import metric_spec
+from iolab.core.metric_spec import (
+    BetterDirection,
+    CombineRule,
+    MetricSpec,
+    declared_metrics,
+    is_declared_metric,
+    metric_spec,
+)
 from iolab.published.audit.document import (
     PublishedSet,
     positive_integer_or_none,
@@ -31,11 +38,14 @@ _RATE_UNITS: Final = (PER_SECOND, BYTES_PER_SECOND)
 
 _POWERS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE: Final = re.compile(
-    r"\s*(?P<workload>\S+)\s*>=\s*(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)\s*"
-    r"(?P<scale>[kmgt]?)(?P<unit>i?b/s|\s*iops|\s*ops/s|)\s*",
+    r"\s*(?P<workload>\S+?)(?:\s+(?P<metric>[a-z-]+))?\s*>=\s*"
+    r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)\s*"
+    r"(?P<scale>[kmgt]?)(?P<unit>i?b/s|\s*[a-z]{2,20}/s|\s*iops|\s*%|)\s*",
     re.IGNORECASE,
 )
-_LATENCY: Final = re.compile(r"\s*(?P<workload>\S+)\s+(?P<limit>(?:read |write )?\S+\s*<=.*)")
+_LATENCY: Final = re.compile(
+    r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z-]+) )?\S+\s*<=(?P<time>.*))"
+)
 
 _OF_USABLE_POINTS: Final = "of the usable points "
 """Before what was seen where a point that may be better has no usable result."""
@@ -45,11 +55,34 @@ NODES_MAX: Final = 100_000
 
 
 class MinimumRate(Record):
-    """At least so many I/Os, operations or bytes a second of a workload, in all."""
+    """At least so many I/Os, operations or bytes a second of a workload, in all.
+
+    With `metric`, at least so much of that metric of the workload's kind.
+    """
 
     workload: str
     unit: str
     min_rate: float
+    metric: str = ""
+
+    @property
+    def name(self) -> str:
+        """The workload, and the metric as it is written."""
+        return (
+            f"{self.workload} {_written_name(metric_spec(self.metric))}".rstrip()
+            if self.metric
+            else self.workload
+        )
+
+    @property
+    def rate_key(self) -> str:
+        """What points have it under."""
+        return self.metric or self.unit
+
+    @property
+    def grows_with_nodes(self) -> bool:
+        """Whether more nodes have more of it."""
+        return not self.metric or metric_spec(self.metric).combine is CombineRule.RATE
 
 
 class MaximumLatency(Record):
@@ -81,33 +114,84 @@ class Requirements(Record):
 
 
 def parse_requirement(text: str) -> MinimumRate | MaximumLatency:
-    """`rand-read-4k >= 1M`, `seq-read >= 50GB/s`, `rand-read-4k p99 <= 2ms`. ValueError if none."""
+    """`rand-read-4k >= 1M`, `seq-read >= 50GB/s`, `rand-read-4k p99 <= 2ms`. ValueError if none.
+
+    A metric of a kind of load is written by its name: `saves save-time <= 40s`.
+    """
     rate = _RATE.fullmatch(text)
     if rate is not None and float(rate["number"]) > 0:
-        unit, scale = rate["unit"].strip().lower(), rate["scale"].lower()
-        factor = _POWERS[scale]
-        if unit == "ib/s":
-            factor = 1024.0 ** list(_POWERS).index(scale)
-        default_unit = BYTES_PER_SECOND if unit.endswith("b/s") else PER_SECOND
-        return MinimumRate(rate["workload"], default_unit, float(rate["number"]) * factor)
+        return _parse_rate(text, rate)
     latency = _LATENCY.fullmatch(text)
-    limit = parse_limit(latency["limit"]) if latency is not None else None
-    if latency is not None and limit is not None:
-        return MaximumLatency(latency["workload"], limit.metric, limit.latency_ns)
-    names = ", ".join(LATENCY_METRIC_KEYS)
+    if latency is not None:
+        limit = parse_limit(latency["limit"])
+        if limit is not None:
+            return MaximumLatency(latency["workload"], limit.metric, limit.latency_ns)
+        name = latency["limit"].partition("<=")[0].strip()
+        spec = _times_by_name().get(name)
+        limit = parse_limit(f"mean <={latency['time']}")
+        if spec is not None and limit is not None:
+            return MaximumLatency(latency["workload"], spec.key, limit.latency_ns)
+    names = ", ".join((*LATENCY_METRIC_KEYS, *_times_by_name()))
     raise ValueError(
         f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
         f"'WORKLOAD p99 <= 2ms' (known are {names})"
     )
 
 
+def _parse_rate(text: str, rate: re.Match[str]) -> MinimumRate:
+    unit, scale = rate["unit"].strip().lower(), rate["scale"].lower()
+    factor = 1024.0 ** list(_POWERS).index(scale) if unit == "ib/s" else _POWERS[scale]
+    number = float(rate["number"]) * factor
+    in_bytes = unit in {"b/s", "ib/s"}
+    if not rate["metric"]:
+        if unit not in {"", "b/s", "ib/s", "iops", "ops/s"}:
+            hint = "write the metric, too, as 'WORKLOAD requests >= 50'"
+            raise ValueError(f"{text!r} has the unit {unit}; {hint}")
+        return MinimumRate(rate["workload"], BYTES_PER_SECOND if in_bytes else PER_SECOND, number)
+    amounts = _amounts_by_name()
+    spec = amounts.get(rate["metric"].lower())
+    if spec is None:
+        raise ValueError(f"{text!r} names no metric that should be high ({', '.join(amounts)})")
+    own = {BYTES_PER_SECOND: "b/s", "share": "%"}.get(spec.unit, spec.unit)
+    if unit and unit.replace("ib/s", "b/s") != own:
+        raise ValueError(f"{text!r} is in {unit}, and {rate['metric']} in {spec.unit}")
+    return MinimumRate(
+        rate["workload"], spec.unit, number / 100 if unit == "%" else number, spec.key
+    )
+
+
+def _written_name(spec: MetricSpec) -> str:
+    """A declared metric as needs name it: `save-time`."""
+    return spec.label.replace(" ", "-")
+
+
+def _amounts_by_name() -> dict[str, MetricSpec]:
+    """Metrics that kinds of load declare and that are better when higher."""
+    return {
+        _written_name(spec): spec
+        for spec in declared_metrics()
+        if spec.better is BetterDirection.HIGHER
+    }
+
+
+def _times_by_name() -> dict[str, MetricSpec]:
+    """Times that kinds of load declare and that are better when lower."""
+    return {
+        _written_name(spec): spec
+        for spec in declared_metrics()
+        if spec.better is BetterDirection.LOWER and spec.unit == "ns"
+    }
+
+
 def latency_limit_name(need: MaximumLatency) -> str:
     """A latency as it is written."""
+    if is_declared_metric(need.metric):
+        return _written_name(metric_spec(need.metric))
     return latency_limit_label(need.metric)
 
 
 class OfferedPoint(Record):
-    """One workload at one place of its axes: rates by unit, latencies by metric.
+    """One workload at one place of its axes: rates by unit or metric, latencies by metric.
 
     `runs` is how many measured it. A published figure has the bounds of its rounding, and the level
     and the runs None: nobody judged it, or says how often it was measured.
@@ -160,7 +244,7 @@ def measured_offer(
             OfferedPoint(
                 point.key.workload,
                 point.key.axis,
-                _rates_by_unit(point),
+                _rates_by_key(point),
                 _latencies_by_metric(point),
                 point.level,
                 len(point.results),
@@ -171,8 +255,14 @@ def measured_offer(
     )
 
 
-def _rates_by_unit(point: PointSummary) -> dict[str, Metric]:
-    wanted = (("iops", PER_SECOND), ("ops_per_s", PER_SECOND), ("bw_bytes_per_s", BYTES_PER_SECOND))
+def _rates_by_key(point: PointSummary) -> dict[str, Metric]:
+    """By `MinimumRate.rate_key`."""
+    wanted = (
+        ("iops", PER_SECOND),
+        ("ops_per_s", PER_SECOND),
+        ("bw_bytes_per_s", BYTES_PER_SECOND),
+        *((spec.key, spec.key) for spec in _amounts_by_name().values()),
+    )
     return {
         unit: metric
         for key, unit in wanted
@@ -181,7 +271,12 @@ def _rates_by_unit(point: PointSummary) -> dict[str, Metric]:
 
 
 def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
-    return {key: metric for key, metric in point.metrics.items() if metric_spec(key).statistic}
+    times = {spec.key for spec in _times_by_name().values()}
+    return {
+        key: metric
+        for key, metric in point.metrics.items()
+        if key in times or metric_spec(key).statistic
+    }
 
 
 def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
@@ -342,7 +437,7 @@ def _rate_result(
     need: MinimumRate, limits: Sequence[MaximumLatency], offer: Offer, scaling: float
 ) -> RequirementResult:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
-    name = f"{need.workload} >= {value_text(need.min_rate, need.unit)}"
+    name = f"{need.name} >= {value_text(need.min_rate, need.unit)}"
     if limits:
         name += "".join(
             f", {latency_limit_name(limit)} <= {format_ns(limit.max_ns)}" for limit in limits
@@ -350,7 +445,7 @@ def _rate_result(
     rated = [
         point
         for point in offer.points
-        if point.workload == need.workload and need.unit in point.rates
+        if point.workload == need.workload and need.rate_key in point.rates
     ]
     if not rated:
         return _unknown_result(name, "it has no such figure of this workload")
@@ -368,8 +463,8 @@ def _rate_result(
             return _unknown_result(name, "its latencies are not known")
         missed = _unmet_status(need.workload, offer)
         return RequirementResult(name, "no place keeps the latency", missed, missed)
-    best = max(kept, key=lambda point: _lowest_rate(point.rates[need.unit]))
-    metric = best.rates[need.unit]
+    best = max(kept, key=lambda point: _lowest_rate(point.rates[need.rate_key]))
+    metric = best.rates[need.rate_key]
     had = metric.value or 0.0
     sure = _lowest_rate(metric)
     certain = _worst_status(
@@ -383,7 +478,8 @@ def _rate_result(
         meets_for_sure=sure >= need.min_rate,
         meets_by_value=had >= need.min_rate,
     )
-    nodes = _nodes_needed_for_rate(need.min_rate, sure, offer.nodes, scaling)
+    counted = offer.nodes if need.grows_with_nodes else None
+    nodes = _nodes_needed_for_rate(need.min_rate, sure, counted, scaling)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
     if as_is is RequirementStatus.UNKNOWN:
@@ -398,7 +494,7 @@ def _rate_result(
         nodes,
         best.axis,
         margin_low=sure / need.min_rate,
-        nodes_by_mean=_nodes_needed_for_rate(need.min_rate, had, offer.nodes, scaling),
+        nodes_by_mean=_nodes_needed_for_rate(need.min_rate, had, counted, scaling),
     )
 
 

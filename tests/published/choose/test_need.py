@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import iolab.registry  # noqa: F401 - declares the metrics of all kinds
 from iolab.published.choose import (
     MaximumLatency,
     MinimumRate,
@@ -26,6 +29,12 @@ from iolab.published.choose import (
         ("w p99 <= 2ms", MaximumLatency("w", "lat_ns_p99", 2e6)),
         ("w read p99.9 <= 500us", MaximumLatency("w", "read_lat_ns_p99_9", 500e3)),
         ("w mean <= 1s", MaximumLatency("w", "lat_ns_mean", 1e9)),
+        ("w save-time <= 40s", MaximumLatency("w", "save_ns", 40e9)),
+        ("w prefix-load p99 <= 500ms", MaximumLatency("w", "prefix_load_lat_ns_p99", 500e6)),
+        ("w requests >= 50", MinimumRate("w", "requests/s", 50.0, "requests_per_s")),
+        ("w requests >= 2k requests/s", MinimumRate("w", "requests/s", 2e3, "requests_per_s")),
+        ("w utilisation >= 90%", MinimumRate("w", "share", 0.9, "accelerator_utilisation")),
+        ("w restore-rate >= 2GB/s", MinimumRate("w", "bytes/s", 2e9, "restore_bytes_per_s")),
     ],
 )
 def test_needs_are_read(text: str, need: MinimumRate | MaximumLatency) -> None:
@@ -38,6 +47,21 @@ def test_needs_are_read(text: str, need: MinimumRate | MaximumLatency) -> None:
 def test_what_is_no_need_is_told_with_its_words(text: str) -> None:
     with pytest.raises(ValueError, match="is no need; write"):
         parse_requirement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("w hats >= 5", ("hats", "requests")),
+        ("w requests >= 5 GB/s", ("b/s", "requests/s")),
+        ("w >= 50 requests/s", ("requests/s", "metric")),
+        ("w save-time <= 5 parsecs", ("save-time",)),
+    ],
+)
+def test_a_metric_that_does_not_fit_is_told(text: str, facts: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)) as refused:
+        parse_requirement(text)
+    assert all(fact in str(refused.value) for fact in facts)
 
 
 def test_a_latency_is_named_as_it_is_written() -> None:
