@@ -6,7 +6,7 @@ other evidence stays as it was: counts still add up, devices still moved what is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -177,6 +177,14 @@ def traced(record: RunRecord, **changes: Any) -> RunRecord:
     """The same with a sample of each device's bios, and with what the engine got of the cores."""
     seen = {"trace": trace(read=way_trace()), "processor": used(0.01, group()), "clock_step_ns": 0}
     return on(on(record, 0, **seen), 1, **{**seen, **changes})
+
+
+def linked(facts: Mapping[str, HostFacts], link: str) -> dict[str, HostFacts]:
+    """The same with drives on such a PCI Express link."""
+    return {
+        name: replace(own, disks=tuple(replace(disk, pcie_link=link) for disk in own.disks))
+        for name, own in facts.items()
+    }
 
 
 def slower(share: float, slow_ns: int) -> list[list[int]]:
@@ -744,6 +752,13 @@ PLANTED: Final = (
         "Of the requests of a trace two more were under way after each second.",
         KV_CACHE,
         lambda s: s.but(replays.replayed(backlog=tuple(range(0, 60, 2)))),
+    ),
+    Planted(
+        "line-rate",
+        INVALID,
+        "The link of the drive carries a tenth of the bytes that the engine claims.",
+        KV_CACHE,
+        lambda s: s.but(facts=linked(s.facts, "0.2 GT/s x1")),
     ),
     Planted(
         "capacity-not-filled",

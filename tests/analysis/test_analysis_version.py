@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.metric_spec import MetricSpec, metric_spec
 from iolab.registry import LOADS, analysis_kinds
 
-RECORDED: Final = (30, "063d779df5824910")
+RECORDED: Final = (31, "58ed6ee95f46cba6")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")

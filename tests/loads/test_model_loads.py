@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 import iolab
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
+from iolab.core.host import HostFacts, NicFacts
+from iolab.core.metric import CheckResult, Level
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.loads.checkpoint.workload import CheckpointJob, PhaseRun
 from iolab.loads.kvcache.workload import KvCacheJob
@@ -210,3 +212,50 @@ def test_a_prediction_says_what_it_cannot(
     done = call("predict", session, "--hosts", 4)
     assert done.returncode == 2
     assert "hosts" in done.stderr
+
+
+RECORDS = pytest.mark.parametrize(
+    "record",
+    [checkpoints.saved_and_restored(), replays.replayed(), training.trained()],
+    ids=["checkpoint", "kv-cache", "training-read"],
+)
+
+
+def check_result(record: RunRecord, code: str, facts: HostFacts) -> CheckResult:
+    result = judge_run(record, {host.host: facts for host in record.hosts}, analysis_kinds())
+    return {check.code: check for check in result.verdict.checks}[code]
+
+
+@RECORDS
+def test_no_host_claims_more_than_its_line_carries(record: RunRecord) -> None:
+    local = facts_of(record.hosts[0].host)
+    for link, expected in (
+        ("8.0 GT/s x4 (of 16.0 GT/s x4)", Level.VALID),
+        ("0.1 GT/s x1", Level.INVALID),
+        (None, None),
+    ):
+        disks = tuple(replace(disk, pcie_link=link) for disk in local.disks)
+        own = replace(local, disks=disks)
+        assert check_result(record, "line-rate", own).level is expected
+    remote = replace(facts_of(local.kernel.hostname, network=True, device=None, devices=()))
+    for nics, expected in (
+        ([NicFacts("eth0", "mlx5_core", 100_000, 9000, up=True)], Level.VALID),
+        ([NicFacts("eth0", "igb", 100, 1500, up=True)], Level.INDICATIVE),
+        ([NicFacts("eth0", "virtio_net", 100, 1500, up=True)], None),
+        ([], None),
+    ):
+        answer = check_result(record, "line-rate", replace(remote, nics=tuple(nics)))
+        assert answer.level is expected, answer
+
+
+@RECORDS
+def test_a_device_that_reads_twice_what_is_wanted_is_told(record: RunRecord) -> None:
+    """Read amplification: of honest runs the device read what the engine claims."""
+    facts = facts_of(record.hosts[0].host)
+    assert check_result(record, "bytes-moved", facts).level is Level.VALID
+    (host,) = record.hosts[:1]
+    doubled = tuple(replace(delta, read_bytes=2 * delta.read_bytes) for delta in host.devices)
+    amplified = replace(record, hosts=(replace(host, devices=doubled), *record.hosts[1:]))
+    answer = check_result(amplified, "bytes-moved", facts)
+    assert answer.level is Level.INDICATIVE, answer
+    assert " read " in answer.message

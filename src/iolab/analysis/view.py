@@ -132,6 +132,14 @@ class RunView(Record, dict=True):
         """What the engine says it moved in the whole run, warm-up included."""
         return int(self.record.intervals.bytes[self.interval_rows(host, direction)].sum())
 
+    def claimed_bytes_per_s(self, host: int) -> dict[Direction, float]:
+        """The rate of each direction in the window, as the engine says; empty without a window."""
+        seconds = float(self.load.seconds[host])
+        if seconds <= 0:
+            return {}
+        moved = self.load.bytes[host]
+        return {way: float(moved[way]) / seconds for way in self.job.data_directions}
+
     def claimed_ios(self, host: int, direction: Direction) -> int:
         """How many I/Os the engine says it did in the whole run, warm-up included."""
         return int(self.record.intervals.ios[self.interval_rows(host, direction)].sum())

@@ -262,7 +262,7 @@ def network_port_uses(
     flow: float | None,
 ) -> Iterator[ResourceUse]:
     """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
-    speeds = _port_speeds(facts)
+    speeds = port_speeds_bytes_per_s(facts)
     for metric, way in PORT_DIRECTIONS.items():
         for port, rate in device_metric_means(view, host, "nic", metric, window).items():
             if port == LOOPBACK or (flow is not None and flow < LOAD_SHARE * rate):
@@ -274,8 +274,8 @@ def network_port_uses(
                 yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", None, rate)
 
 
-def _port_speeds(facts: HostFacts | None) -> dict[str, float]:
-    """Bytes a second of each port that has a speed of its own."""
+def port_speeds_bytes_per_s(facts: HostFacts | None) -> dict[str, float]:
+    """What each port carries that has a speed of its own."""
     return {
         nic.name: nic.speed_mbit_s * BYTES_PER_MBIT
         for nic in (facts.nics if facts else ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iolab.analysis.check import CheckSlot
+from iolab.analysis.checks.line_rate import check_line_rate
 from iolab.analysis.checks.run import (
     check_engine_errors,
     check_totals_disagree,
@@ -49,7 +50,12 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
         added_after={
             check_engine_errors: (check_ranks_complete, check_verify_mismatch),
             check_totals_disagree: (check_slowest_rank,),
-            CheckSlot.BYTES: (check_durable, check_written_later, check_restored_cold),
+            CheckSlot.BYTES: (
+                check_line_rate,
+                check_durable,
+                check_written_later,
+                check_restored_cold,
+            ),
         },
         overrides={check_engine_errors: check_checkpoint_engine},
         # A phase ends with its work and has no window; between two of them nothing is done.

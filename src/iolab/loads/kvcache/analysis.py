@@ -13,6 +13,7 @@ from iolab.analysis.checks.bytes import (
     check_target_in_memory,
     check_unwritten_extents,
 )
+from iolab.analysis.checks.line_rate import check_line_rate
 from iolab.analysis.checks.run import (
     check_engine_errors,
     check_totals_disagree,
@@ -57,6 +58,7 @@ class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
             check_totals_disagree: (check_reuse_differs, check_capacity_filled),
             check_target_in_memory: (check_buffered_io, check_cache_hits),
             CheckSlot.BYTES: (
+                check_line_rate,
                 check_unwritten_extents,
                 CheckSlot.LATENCY,
                 check_queue_grows,

@@ -13,6 +13,7 @@ from iolab.analysis.checks.bytes import (
     check_target_in_memory,
     check_unwritten_extents,
 )
+from iolab.analysis.checks.line_rate import check_line_rate
 from iolab.analysis.checks.run import check_totals_disagree
 from iolab.analysis.checks.time import (
     check_periodic_rate,
@@ -55,6 +56,7 @@ class TrainingAnalysis(LoadAnalysis[TrainingView]):
                 check_data_fits_in_memory,
             ),
             CheckSlot.BYTES: (
+                check_line_rate,
                 check_unwritten_extents,
                 CheckSlot.LATENCY,
                 check_first_epoch,
