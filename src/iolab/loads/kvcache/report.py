@@ -12,6 +12,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
 from iolab.loads.kvcache.answer import highest_rates_sentence
 from iolab.loads.kvcache.charts import prefix_charts
+from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
 from iolab.report.best import BestFigure, Headline, best_figure
@@ -65,9 +66,18 @@ class KvCacheReport(SingleFigureReport):
         """Prefixes beside their break-even."""
         return prefix_charts(workload, points, brief.series_styles)
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
-        """Requests, prefixes and hits, then what was read and written."""
-        return RUN_COLUMNS
+    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """Requests, prefixes and hits, then what was read and written.
+
+        Of prefixes there are hundreds or thousands: percentiles that none has enough for are left
+        out.
+        """
+        return [
+            (key, title)
+            for key, title in RUN_COLUMNS
+            if key not in PREFIX_KEYS
+            or any((found := own.get(key)) and found.value is not None for own in metrics)
+        ]
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The traces, and the stores that they were replayed against."""
@@ -79,7 +89,8 @@ def _prefix_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     return tuple(
         (f"prefix {name}", metric_value_text(metrics[key]))
         for name in ("p50", "p95", "p99")
-        if (key := KvOperation.PREFIX_LOAD.latency_key(name)) in metrics
+        if (metric := metrics.get(key := KvOperation.PREFIX_LOAD.latency_key(name)))
+        and metric.value is not None
     )
 
 
