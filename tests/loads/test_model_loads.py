@@ -209,7 +209,7 @@ def test_a_prediction_says_what_it_cannot(
     tmp_path: Path, workload: str, recorder: Recorder, metric: str, quantity: str
 ) -> None:
     session = stored(tmp_path / "own", workload, recorder)
-    done = call("predict", session, "--hosts", 4)
+    done = call("predict", session, "--hosts", "4")
     assert done.returncode == 2
     assert "hosts" in done.stderr
 
