@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from iolab.core.libraries import LibraryKind, LibraryUse, library_kind
+from iolab.core.libraries import InterposerKind, LibraryUse, interposer_kind
 
 MANIFEST: Final = "manifest.json"
-ACCUSED_KINDS: Final = frozenset((LibraryKind.REPLACES, LibraryKind.UNKNOWN))
+ACCUSED_KINDS: Final = frozenset((InterposerKind.REPLACES, InterposerKind.UNKNOWN))
 
 
 def accused_libraries(folder: Path) -> Iterator[str]:
@@ -26,7 +26,7 @@ def accused_libraries(folder: Path) -> Iterator[str]:
         if MANIFEST in files and Path(path).name.startswith("run-"):
             for host, use in _library_uses(Path(path) / MANIFEST):
                 for library in use.libraries:
-                    if library_kind(library) in ACCUSED_KINDS:
+                    if interposer_kind(library) in ACCUSED_KINDS:
                         yield f"{path}, {host}: {library}"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from iolab.analysis.checks.libraries import preload_answers
 from iolab.core.host import HostKind, HostSpec
-from iolab.core.libraries import LibraryKind, LibrarySource, LibraryUse, library_kind
+from iolab.core.libraries import InterposerKind, LibrarySource, LibraryUse, interposer_kind
 from iolab.core.metric import Level
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.engine import Command
@@ -189,7 +189,7 @@ def shim_fault(shim: Shim, use: LibraryUse, folder: Path) -> str:
     is_right = (
         library.source is shim.source
         and str(folder) in library.path
-        and library_kind(library) is LibraryKind.REPLACES
+        and interposer_kind(library) is InterposerKind.REPLACES
         and levels == {Level.INVALID}
     )
     return "" if is_right else f"{shim.name} was found as {library}"
@@ -216,8 +216,8 @@ def test_an_audit_library_and_one_that_is_missing_are_named(tmp_path: Path) -> N
     (use,) = library_uses([Load((str(program),), env)])
     by_source = {one.source: one for one in use.libraries}
     assert by_source[LibrarySource.LD_AUDIT].path == str(audit)
-    assert library_kind(by_source[LibrarySource.LD_AUDIT]) is LibraryKind.UNKNOWN
-    assert library_kind(by_source[LibrarySource.LD_PRELOAD]) is LibraryKind.NOT_LOADED
+    assert interposer_kind(by_source[LibrarySource.LD_AUDIT]) is InterposerKind.UNKNOWN
+    assert interposer_kind(by_source[LibrarySource.LD_PRELOAD]) is InterposerKind.NOT_LOADED
 
 
 def test_an_allocator_is_known_by_its_functions(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_an_allocator_is_known_by_its_functions(tmp_path: Path) -> None:
     )
     (use,) = library_uses([Load((str(program),), {"LD_PRELOAD": str(library)})])
     (one,) = use.libraries
-    assert library_kind(one) is LibraryKind.ALLOCATOR
+    assert interposer_kind(one) is InterposerKind.ALLOCATOR
 
 
 def test_sanitizers_are_named_and_not_accused(tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_sanitizers_are_named_and_not_accused(tmp_path: Path) -> None:
         program = compile_c(tmp_path, sanitizer, source, f"-fsanitize={sanitizer}")
         loads.append(Load((str(program),), {"TSAN_OPTIONS": "report_bugs=0"}))
     for use in library_uses(loads):
-        kinds = {library_kind(one) for one in use.libraries}
-        assert kinds <= {LibraryKind.SANITIZER}, use
+        kinds = {interposer_kind(one) for one in use.libraries}
+        assert kinds <= {InterposerKind.SANITIZER}, use
 
 
 def test_honest_programs_have_nothing_to_tell(tmp_path: Path) -> None:
@@ -285,4 +285,4 @@ def test_a_file_that_only_looks_like_a_library_is_told_and_stops_nothing(tmp_pat
     (one,) = use.libraries
     assert one.path == str(junk)
     assert one.fault
-    assert library_kind(one) is LibraryKind.UNKNOWN
+    assert interposer_kind(one) is InterposerKind.UNKNOWN

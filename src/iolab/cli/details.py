@@ -157,13 +157,13 @@ def latency_histogram_text(curve: LatencyCurve) -> str:
     logs = [math.log(latency) for latency in curve.lat_ns]
     count = min(max(int((logs[-1] - logs[0]) / BLOCK_LOG_MIN), 1), HISTOGRAM_BLOCKS)
     width = (logs[-1] - logs[0]) / count
-    below = [_interpolated_io_share(logs[0] + width * at, logs, shares) for at in range(count + 1)]
+    below = [_io_share_below_latency(logs[0] + width * at, logs, shares) for at in range(count + 1)]
     blocks = sparkline([high - low or None for low, high in pairwise(below)], count)
     last = f"p{100 * shares[-1]:.6g} {format_ns(curve.lat_ns[-1])}"
     return f"{format_ns(curve.lat_ns[0])} {blocks} {last}"
 
 
-def _interpolated_io_share(log: float, logs: Sequence[float], shares: Sequence[float]) -> float:
+def _io_share_below_latency(log: float, logs: Sequence[float], shares: Sequence[float]) -> float:
     """Which share of the I/Os is below a latency, by the line through the nearest known ones."""
     after = bisect_right(logs, log)
     if after in (0, len(logs)):

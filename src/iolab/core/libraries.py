@@ -96,7 +96,7 @@ class LibraryUse(Record):
     libraries: Annotated[tuple[LoadedLibrary, ...], Meta(max_length=limits.LIBRARIES_MAX)] = ()
 
 
-class LibraryKind(StrEnum):
+class InterposerKind(StrEnum):
     """What a library is, as far as the result depends on it."""
 
     REPLACES = "replaces"
@@ -140,18 +140,18 @@ FUNCTION_GROUPS: Final[Mapping[str, frozenset[str]]] = {
 """Functions whose replacement can make a result of a storage that was not measured."""
 
 
-def library_kind(library: LoadedLibrary) -> LibraryKind:
+def interposer_kind(library: LoadedLibrary) -> InterposerKind:
     """What a library is by the functions that it exports."""
     if not library.is_loaded:
-        return LibraryKind.NOT_LOADED
+        return InterposerKind.NOT_LOADED
     exports = set(library.exports)
     if _SANITIZERS.keys() & exports:
-        return LibraryKind.SANITIZER
+        return InterposerKind.SANITIZER
     if any(functions & exports for functions in FUNCTION_GROUPS.values()):
-        return LibraryKind.REPLACES
+        return InterposerKind.REPLACES
     if "malloc" in exports or _ALLOCATORS.keys() & exports:
-        return LibraryKind.ALLOCATOR
-    return LibraryKind.UNKNOWN
+        return InterposerKind.ALLOCATOR
+    return InterposerKind.UNKNOWN
 
 
 def replaced_function_text(library: LoadedLibrary) -> str:

@@ -315,7 +315,7 @@ class AnyJob(TaggedRecord):
         """Whether a run with these metrics keeps to it."""
         return True
 
-    def with_fleet_rate(self, jobs: int) -> Self:  # noqa: ARG002
+    def with_share_of_fleet_rate(self, job_count: int) -> Self:  # noqa: ARG002
         """The job where all clients together run so many, which share what the fleet is asked."""
         return self
 

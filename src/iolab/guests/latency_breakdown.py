@@ -117,16 +117,16 @@ _PART_STYLES: Final = {
 """From the device up. Parts that never stand in one bar may share a colour."""
 
 
-def latency_parts(
+def latency_parts_and_clipped_layers(
     layers: Sequence[tuple[LatencyLayer, float]],
 ) -> tuple[tuple[LatencyPart, ...], tuple[LatencyLayer, ...]]:
-    """The parts between layers given from the generator down, and the layers that were capped."""
+    """The parts between layers given from the generator down, and the layers that were clipped."""
     edges: list[tuple[LatencyLayer, float]] = []
-    capped = []
+    clipped = []
     for layer, mean in layers:
         above = edges[-1][1] if edges else mean
         if mean > above:
-            capped.append(layer)
+            clipped.append(layer)
         edges.append((layer, min(mean, above)))
     parts: list[LatencyPart] = []
     below: tuple[LatencyLayer, float] | None = None
@@ -136,7 +136,7 @@ def latency_parts(
         else:
             parts.append(LatencyPart(layer, below[0], below[1], edge))
         below = (layer, edge)
-    return tuple(parts), tuple(capped)
+    return tuple(parts), tuple(clipped)
 
 
 def latency_breakdown_chart(

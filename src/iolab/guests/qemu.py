@@ -102,7 +102,7 @@ class SocketRelay:
         self._is_broken = False
         name = f"relay on {node.name}"
         self._pumping = asyncio.create_task(self._receive_all(), name=name)
-        self._sending = asyncio.create_task(self._send_all(), name=name)
+        self._sending = asyncio.create_task(self._send_until_closing(), name=name)
 
     @classmethod
     async def connect(cls, node: Host, folder: str, name: str, wait_s: float) -> Self:
@@ -190,7 +190,7 @@ class SocketRelay:
             self.reader.set_exception(ConnectionResetError("nobody listened to it"))
             self.close()
 
-    async def _send_all(self) -> None:
+    async def _send_until_closing(self) -> None:
         while True:
             await self._has_unsent.wait()
             self._has_unsent.clear()

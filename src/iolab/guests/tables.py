@@ -26,7 +26,7 @@ from iolab.guests.guest import (
     booted_guest_settings,
     guest_fleet_of_run,
 )
-from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts
+from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts_and_clipped_layers
 from iolab.guests.metrics import hypervisor_points
 from iolab.report.brief import NodeMetrics
 from iolab.report.numbers import DASH, metric_value_text, value_text
@@ -126,14 +126,14 @@ def latency_breakdowns(run: Result, name: str) -> Iterator[LatencyBreakdown]:
         )
         if not means or means[0][0] is not LatencyLayer.ENGINE:
             continue
-        parts, capped = latency_parts(means)
+        parts, clipped = latency_parts_and_clipped_layers(means)
         yield LatencyBreakdown(
             run=name,
             direction=direction.key,
             total_ns=means[0][1],
             parts=parts,
             layers=means,
-            clipped_layers=capped,
+            clipped_layers=clipped,
             level=run.verdict.level,
         )
 

@@ -552,7 +552,9 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
         parts.insert(0, ("read", read, dict_or_empty(lat.get("rwmix_read")), bins))
     if _table_number(last, rate) is None:
         return None
-    operations = [_figures_from_json(*part, rate, block, seconds) for part in parts]
+    operations = [
+        _figures_and_latency_count_from_json(*part, rate, block, seconds) for part in parts
+    ]
     figures = [own for own, _ in operations]
     if entries:
         figures = list(_object_and_request_figures(operation, figures[0]))
@@ -589,7 +591,7 @@ def _object_figures_from_json(
     lat = dict_or_empty(latency.get("entries"))
     if row.keys() & {"entries/s"} and "latency" not in row and kind == "get":
         lat = dict_or_empty(lat.get("rwmix_read"))
-    entries, _ = _figures_from_json(
+    entries, _ = _figures_and_latency_count_from_json(
         f"object_{kind}",
         row,
         lat,
@@ -605,7 +607,7 @@ def _object_figures_from_json(
     )
 
 
-def _figures_from_json(
+def _figures_and_latency_count_from_json(
     operation: str,
     row: Mapping[str, Any],
     latency: Mapping[str, Any],

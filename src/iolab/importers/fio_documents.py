@@ -115,7 +115,7 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
     if not documents:
         raise ForeignFileError(CUT_OFF)
     _mark_cut_off_reports(file, documents, cut)
-    _mark_progress_lines(file)
+    _mark_text_reports_and_progress(file)
     return documents
 
 
@@ -157,7 +157,7 @@ def _mark_cut_off_reports(
         file.line_coverage.mark_left_out(line, max(last, line), CUT_OFF)
 
 
-def _mark_progress_lines(file: ForeignFile) -> None:
+def _mark_text_reports_and_progress(file: ForeignFile) -> None:
     """What fio says on its way is no result; its text and terse outputs are, and are not read."""
     unread = [
         line

@@ -106,7 +106,7 @@ def plan_imported_session(
         job = _imported_job(tool, [run for _, run in group])
         rows, varied = _joined_if_too_many_points([_axis_settings(run) for _, run in group])
         workload = Workload(
-            id=_unused_workload_id(name, tool, ids),
+            id=_take_unused_workload_id(name, tool, ids),
             title=", ".join(
                 filter(
                     None,
@@ -238,7 +238,7 @@ def _sorted_values(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values
 
 
-def _unused_workload_id(name: str, tool: str, ids: set[str]) -> str:
+def _take_unused_workload_id(name: str, tool: str, ids: set[str]) -> str:
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or tool
     tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(ids) + 3)))
     free = next(attempt for attempt in tries if attempt not in ids)

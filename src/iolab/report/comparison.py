@@ -26,8 +26,8 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.numbers import (
+    document_of_flat_record,
     finite_number_or_none,
-    flat_record_document,
     interval_and_runs_text,
     metric_value_text,
     point_text,
@@ -310,8 +310,8 @@ def _comparison_row_document(row: ComparedMetric) -> dict[str, Any]:
         "axis": dict(row.axis),
         "metric": row.metric,
         "better": row.better.value,
-        "baseline": flat_record_document(row.baseline),
-        "candidate": flat_record_document(row.candidate),
+        "baseline": document_of_flat_record(row.baseline),
+        "candidate": document_of_flat_record(row.candidate),
         "ratio": comparison.ratio,
         "low": comparison.low,
         "high": comparison.high,

@@ -91,7 +91,7 @@ def new_host_names(
     variants: dict[str, list[tuple[FactsByKey, list[str]]]] = {}
     for label, names, own_facts in zip(labels, hosts, facts, strict=True):
         for name in names:
-            lasting = _stable_host_facts(name, own_facts)
+            lasting = _host_facts_without_volatile_fields(name, own_facts)
             same_name = variants.setdefault(name, [])
             same = next(
                 (users for other, users in same_name if not lasting or other == lasting), None
@@ -120,7 +120,7 @@ def _fact_keys_of_host(name: str, facts: FactsByKey) -> list[str]:
     return [key for key in facts if key == name or key.startswith(f"{name} /")]
 
 
-def _stable_host_facts(name: str, facts: FactsByKey) -> dict[str, HostFacts]:
+def _host_facts_without_volatile_fields(name: str, facts: FactsByKey) -> dict[str, HostFacts]:
     """A host's facts without what changes from hour to hour."""
     lasting = {}
     for key in _fact_keys_of_host(name, facts):

@@ -284,7 +284,7 @@ def _gain_with_interval_text(gain: SpeedupFinding) -> str:
 def _metric_with_interval_text(metric: Metric) -> str:
     if metric.displayable_interval is None:
         single = "one run" if metric.n == 1 else ""
-        few = missing_interval_reason(metric) if metric.has_too_wide_interval else single
+        few = missing_interval_reason(metric) if metric.has_interval_too_wide_to_show else single
         return f"{metric_value_text(metric)} ({few})" if few else metric_value_text(metric)
     low, high = (
         value_text(end, metric.unit, bare_rate=True) for end in metric.displayable_interval
@@ -327,13 +327,13 @@ def _capacity_text(recommendation: Recommendation, second: str) -> str:
 
 def _performance_text(recommendation: Recommendation, second: str) -> str:
     more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {second}"
-    return f"{more}{_workload_count_text(recommendation)}"
+    return f"{more}{_over_workloads_text(recommendation)}"
 
 
 def _value_for_money_text(recommendation: Recommendation, second: str) -> str:
     more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
     rates = f"with best rates{_per_unit_text(recommendation)}"
-    return f"{rates} {more}{_workload_count_text(recommendation)}"
+    return f"{rates} {more}{_over_workloads_text(recommendation)}"
 
 
 def _balanced_choice_text(recommendation: Recommendation, second: str) -> str:
@@ -360,7 +360,7 @@ _NEED_TEXTS: Final = {
 
 
 def _rates_figure_text(recommendation: Recommendation) -> str:
-    return f" in best rates{_per_unit_text(recommendation)}{_workload_count_text(recommendation)}"
+    return f" in best rates{_per_unit_text(recommendation)}{_over_workloads_text(recommendation)}"
 
 
 def _weakest_figure_text(recommendation: Recommendation) -> str:
@@ -380,7 +380,7 @@ def _per_unit_text(recommendation: Recommendation) -> str:
     return f" per {recommendation.per_unit}" if recommendation.per_unit else ""
 
 
-def _workload_count_text(recommendation: Recommendation) -> str:
+def _over_workloads_text(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
     mean = " (geometric mean)" if several else ""
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"

@@ -93,7 +93,7 @@ def finite_number_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def flat_record_document(record: Struct) -> dict[str, Any]:
+def document_of_flat_record(record: Struct) -> dict[str, Any]:
     """A flat record's fields by their names, made of JSON's own types only.
 
     That is for records whose names are those of a document; schemas allow no others there.
@@ -144,7 +144,7 @@ def text_with_no_break_units(text: str) -> str:
 
 def missing_interval_reason(metric: Metric) -> str:
     """Why a metric without an interval to show has none."""
-    enough = metric.has_too_wide_interval and (metric.n or 0) >= REPEATS_FOR_INTERVAL
+    enough = metric.has_interval_too_wide_to_show and (metric.n or 0) >= REPEATS_FOR_INTERVAL
     return REPEATS_TOO_FAR_APART if enough else TOO_FEW_REPEATS
 
 
@@ -158,7 +158,9 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
     runs = f"n={metric.n}"
     if metric.displayable_interval is None:
         return (
-            f"{missing_interval_reason(metric)}, {runs}" if metric.has_too_wide_interval else runs
+            f"{missing_interval_reason(metric)}, {runs}"
+            if metric.has_interval_too_wide_to_show
+            else runs
         )
     ends = (
         value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.displayable_interval
@@ -209,7 +211,7 @@ def quotient_interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
     runs = f" n={metric.n}" if metric.n is not None else ""
     if metric.displayable_interval is None:
-        why = f"{missing_interval_reason(metric)}," if metric.has_too_wide_interval else ""
+        why = f"{missing_interval_reason(metric)}," if metric.has_interval_too_wide_to_show else ""
         return f"{why}{runs}".strip() or DASH
     ends = [
         quotient_value_text(Metric(end, metric.unit), bare_rate=True)

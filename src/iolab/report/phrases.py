@@ -20,7 +20,7 @@ from iolab.record import Record
 from iolab.report.numbers import (
     axis_name_text,
     axis_values_text,
-    flat_record_document,
+    document_of_flat_record,
     metric_value_text,
     point_text,
     value_text,
@@ -356,8 +356,8 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
             }
             for point in curve.points
         ],
-        "saturation": curve.saturation and flat_record_document(curve.saturation),
-        "knee": flat_record_document(curve.knee),
+        "saturation": curve.saturation and document_of_flat_record(curve.saturation),
+        "knee": document_of_flat_record(curve.knee),
         "bound_at": curve.bounds_crossing_load,
         "usl": law
         and {

@@ -22,8 +22,8 @@ from iolab.report.drives import drive_document
 from iolab.report.numbers import (
     DASH,
     all_axis_names,
+    document_of_flat_record,
     finite_number_or_none,
-    flat_record_document,
     interval_and_runs_text,
     metric_value_text,
 )
@@ -76,11 +76,11 @@ def node_document(node: HypervisorResult) -> dict[str, Any]:
         "metrics": _metrics_document(node.metrics),
         "hypervisor": _metrics_document(node.hypervisor),
         "layers": [
-            {**flat_record_document(layer), "direction": layer.direction.key}
+            {**document_of_flat_record(layer), "direction": layer.direction.key}
             for layer in node.layers
         ],
-        "outliers": [flat_record_document(outlier) for outlier in node.outliers],
-        "written": None if node.written is None else flat_record_document(node.written),
+        "outliers": [document_of_flat_record(outlier) for outlier in node.outliers],
+        "written": None if node.written is None else document_of_flat_record(node.written),
     }
 
 
@@ -217,7 +217,7 @@ def session_document(
         "results": [_result_document(result) for result in results],
         **parts,
         "load": load_findings_document(session_load_findings(study, results)),
-        "damaged": [flat_record_document(damage) for damage in damaged],
+        "damaged": [document_of_flat_record(damage) for damage in damaged],
     }
 
 
@@ -228,8 +228,8 @@ def _configuration_document(configuration: Configuration) -> dict[str, Any]:
         "hosts": list(configuration.hosts),
         "path": configuration.path,
         "nodes": configuration.nodes,
-        "capacity": flat_record_document(configuration.capacity),
-        "cost": configuration.cost and flat_record_document(configuration.cost),
+        "capacity": document_of_flat_record(configuration.capacity),
+        "cost": configuration.cost and document_of_flat_record(configuration.cost),
         "hardware": dict(configuration.hardware),
     }
 
@@ -252,11 +252,11 @@ def _result_document(result: Result) -> dict[str, Any]:
         "nodes": [node_document(node) for node in result.nodes],
         "drives": [drive_document(wear) for wear in result.drives],
         "power": [power_document(use) for use in result.power],
-        "spread": result.spread and flat_record_document(result.spread),
+        "spread": result.spread and document_of_flat_record(result.spread),
         **({} if result.course is None else {"course": to_builtins(result.course)}),
-        "steadiness": result.steadiness and flat_record_document(result.steadiness),
+        "steadiness": result.steadiness and document_of_flat_record(result.steadiness),
         "operation_spreads": {
-            key: flat_record_document(spread) for key, spread in result.operation_spreads.items()
+            key: document_of_flat_record(spread) for key, spread in result.operation_spreads.items()
         },
         "verdict": {
             "level": result.verdict.level.value,
@@ -279,7 +279,7 @@ def _host_document(host: HostResult) -> dict[str, Any]:
 
 
 def _metrics_document(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    return {key: flat_record_document(metric) for key, metric in metrics.items()}
+    return {key: document_of_flat_record(metric) for key, metric in metrics.items()}
 
 
 def _evidence_document(evidence: Evidence) -> dict[str, Any]:

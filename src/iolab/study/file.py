@@ -308,7 +308,7 @@ Jumps = Annotated[
 ControllerFile = Annotated[str, ssh_addresses.controller_file_value()]
 Port = Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)]
 Devices = Annotated[
-    list[Annotated[str, values.block_device_value()]], values.ListValue(allow_scalar=True)
+    list[Annotated[str, values.block_device_name_value()]], values.ListValue(allow_scalar=True)
 ]
 HypervisorHint = Annotated[int, values.integer_value(1, HYPERVISOR_HINT_MAX)]
 IpAddress = Annotated[str, ssh_addresses.ip_address_value()]

@@ -230,7 +230,7 @@ def require_printable_path(path: str, longest: int) -> str:
     return path
 
 
-def block_device_value() -> ValueReader:
+def block_device_name_value() -> ValueReader:
     """A block device by the kernel's own name, kept without the `/dev/` it may be written with."""
 
     def read(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.analysis.findings import LoadCurve
 from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.core.run import Point
-from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts
+from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts_and_clipped_layers
 from iolab.report.charts.series import NodePanel, NodeTimeline, Panel, PanelLine
 from iolab.stats.curve import CurvePoint, LoadEstimate
 from iolab.study.schedule import Search
@@ -80,7 +80,7 @@ def accounts() -> list[LatencyBreakdown]:
     found = []
     for (run, direction), means in seen.items():
         layers = tuple(zip(LatencyLayer, means, strict=True))
-        parts, capped = latency_parts(layers)
+        parts, capped = latency_parts_and_clipped_layers(layers)
         level = Level.VALID if run == "4 VMs" else Level.INDICATIVE
         found.append(LatencyBreakdown(run, direction, means[0], parts, layers, capped, level))
     return found

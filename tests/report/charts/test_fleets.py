@@ -13,7 +13,7 @@ from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.guests.latency_breakdown import (
     RUNS_MAX,
     latency_breakdown_chart,
-    latency_parts,
+    latency_parts_and_clipped_layers,
     layers_table,
 )
 from iolab.guests.node_chart import NAMED_MAX, node_timeline_chart
@@ -28,7 +28,7 @@ from tests.report.hostile import EVERY
 
 def test_parts_of_a_latency_add_up_to_it() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
-    parts, capped = latency_parts(seen)
+    parts, capped = latency_parts_and_clipped_layers(seen)
     assert [(part.name, part.duration_ns) for part in parts] == [
         ("device", 30.0),
         ("hypervisor, network", 50.0),
@@ -39,22 +39,26 @@ def test_parts_of_a_latency_add_up_to_it() -> None:
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=4))
 def test_no_part_is_negative_and_the_whole_stays_whole(means: list[float]) -> None:
-    parts, capped = latency_parts(tuple(zip(LatencyLayer, means, strict=False)))
+    parts, capped = latency_parts_and_clipped_layers(tuple(zip(LatencyLayer, means, strict=False)))
     assert all(part.duration_ns >= 0 for part in parts)
     assert sum(part.duration_ns for part in parts) == pytest.approx(means[0])
     assert bool(capped) == any(low > min(means[:i]) for i, low in enumerate(means) if i)
 
 
 def test_without_a_device_the_lowest_layer_has_all_below_it() -> None:
-    parts, _ = latency_parts(((LatencyLayer.ENGINE, 100.0), (LatencyLayer.HYPERVISOR, 60.0)))
+    parts, _ = latency_parts_and_clipped_layers(
+        ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.HYPERVISOR, 60.0))
+    )
     assert [part.name for part in parts] == ["hypervisor", "guest, virtual disk"]
-    assert [part.name for part in latency_parts(((LatencyLayer.ENGINE, 9.0),))[0]] == ["not known"]
+    assert [
+        part.name for part in latency_parts_and_clipped_layers(((LatencyLayer.ENGINE, 9.0),))[0]
+    ] == ["not known"]
 
 
 def test_below_guests_of_others_is_virtualisation_too() -> None:
     seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     (one, *_) = accounts()
-    told = replace(one, parts=latency_parts(seen)[0], total_ns=100.0)
+    told = replace(one, parts=latency_parts_and_clipped_layers(seen)[0], total_ns=100.0)
     figure = latency_breakdown_chart("Reads", [told])
     assert figure is not None
     where = "between the guest’s block device and the devices (virtualisation, host storage, "
@@ -104,7 +108,7 @@ def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
 
 
 def test_nothing_is_drawn_where_no_layer_is_known() -> None:
-    parts, _ = latency_parts(((LatencyLayer.ENGINE, 9.0),))
+    parts, _ = latency_parts_and_clipped_layers(((LatencyLayer.ENGINE, 9.0),))
     assert latency_breakdown_chart("Reads", [replace(accounts()[0], parts=parts)]) is None
 
 

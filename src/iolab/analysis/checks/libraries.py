@@ -16,11 +16,11 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.view import RunView
 from iolab.core.libraries import (
-    LibraryKind,
+    InterposerKind,
     LibrarySource,
     LoadedLibrary,
+    interposer_kind,
     known_library_name,
-    library_kind,
     replaced_function_text,
 )
 from iolab.text import counted_noun, excerpt
@@ -52,29 +52,29 @@ def preload_answers(
 ) -> Iterator[CheckAnswer]:
     """What each library means for the result of the `subject` that has it."""
     for library in libraries:
-        kind, path = library_kind(library), excerpt(library.path, 200)
+        kind, path = interposer_kind(library), excerpt(library.path, 200)
         evidence: EvidenceValues = {
             "host": host,
             "library": path,
             "source": library.source.value,
             "kind": kind.value,
             "functions": ", ".join(library.exports),
-            "rank": list(LibraryKind)[::-1].index(kind),
+            "rank": list(InterposerKind)[::-1].index(kind),
         }
         text = f"{subject} has {path} ({_library_source_text(library.source)})"
-        if kind is LibraryKind.REPLACES:
+        if kind is InterposerKind.REPLACES:
             yield invalid_answer(
                 f"{text}, which has functions of its own for "
                 f"{replaced_function_text(library)}: what was measured may not be the storage.",
                 **evidence,
             )
-        elif kind is LibraryKind.SANITIZER:
+        elif kind is InterposerKind.SANITIZER:
             name = known_library_name(library)
             yield valid_answer(f"{text}: {name}, which slows the load.", **evidence)
-        elif kind is LibraryKind.ALLOCATOR:
+        elif kind is InterposerKind.ALLOCATOR:
             name = known_library_name(library) or "another allocator"
             yield valid_answer(f"{text}: {name}, which does not touch I/O.", **evidence)
-        elif kind is LibraryKind.NOT_LOADED:
+        elif kind is InterposerKind.NOT_LOADED:
             yield valid_answer(
                 f"{subject} was told to load {path} ({_library_source_text(library.source)}), "
                 "which it did not load.",

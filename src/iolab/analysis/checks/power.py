@@ -46,7 +46,7 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
     reasons = {(use.host, use.boundary, use.meter): use.reason for use in power_uses_of_run(view)}
     for course in courses:
         reason = reasons[course.host, course.boundary, course.meter]
-        evidence = _meter_evidence(course) | {"readings": int(course.watts.size)}
+        evidence = _meter_identity_evidence(course) | {"readings": int(course.watts.size)}
         if course.has_constant_readings:
             yield indicative_answer(
                 f"The meter {course.title} showed {course.watts[0]:g} W throughout, while the "
@@ -92,7 +92,7 @@ def check_meter_lag(view: RunView) -> CheckAnswer:
         if lag_s is None or window is None:
             continue
         seconds = window.seconds
-        evidence = _meter_evidence(course) | {"lag_s": lag_s, "window_s": seconds}
+        evidence = _meter_identity_evidence(course) | {"lag_s": lag_s, "window_s": seconds}
         text = f"The meter {course.title} showed the load {format_duration_s(lag_s)} after it began"
         if lag_s > LAG_SHARE * seconds:
             answers.append(
@@ -113,7 +113,7 @@ def check_idle_power(view: RunView) -> CheckAnswer:
             continue
         lag_s = course.lag_s or 0.0
         before, after = course.idle_readings_before(lag_s), course.idle_readings_after(lag_s)
-        evidence = _meter_evidence(course) | {
+        evidence = _meter_identity_evidence(course) | {
             "before_w": float(before.mean()),
             "after_w": float(after.mean()),
         }
@@ -128,5 +128,5 @@ def check_idle_power(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-def _meter_evidence(course: MeterSeries) -> EvidenceValues:
+def _meter_identity_evidence(course: MeterSeries) -> EvidenceValues:
     return {"host": course.host, "meter": course.meter, "boundary": course.boundary.value}

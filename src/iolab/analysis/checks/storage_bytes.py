@@ -69,7 +69,7 @@ def _byte_balance_answers(view: RunView, balance: ByteBalance) -> Iterator[Check
         blind = next(node.host for node in balance.node_bytes if node.read_bytes is None)
         yield unchecked_answer(f"the disks of {blind} were not counted", **evidence)
         return
-    yield from _missing_byte_answers(balance, evidence)
+    yield from _missing_disk_byte_answers(balance, evidence)
     yield from _excess_byte_answers(view, balance, evidence)
     moved = balance.moved_read + balance.moved_write
     expected = balance.expected_read + balance.expected_write
@@ -80,7 +80,9 @@ def _byte_balance_answers(view: RunView, balance: ByteBalance) -> Iterator[Check
     )
 
 
-def _missing_byte_answers(balance: ByteBalance, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
+def _missing_disk_byte_answers(
+    balance: ByteBalance, evidence: EvidenceValues
+) -> Iterator[CheckAnswer]:
     reads, writes = balance.expected_read or 0.0, balance.expected_write or 0.0
     if reads and (balance.moved_read or 0) < MISSING_GOOD * reads:
         share = (balance.moved_read or 0) / reads

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.core.libraries import (
-    LibraryKind,
+    InterposerKind,
     LoadedLibrary,
+    interposer_kind,
     known_library_name,
-    library_kind,
     preloads_in_text,
     replaced_function_text,
 )
@@ -205,11 +205,11 @@ def _preload_finding(
     row: SubmittedRow, folder: ResultFolder, place: tuple[str, str], library: LoadedLibrary
 ) -> FileEvidence:
     text = f"{excerpt(library.path, 200)} is loaded before the program's own libraries"
-    match library_kind(library):
-        case LibraryKind.REPLACES:
+    match interposer_kind(library):
+        case InterposerKind.REPLACES:
             message = f"{text}: by its name it replaces {replaced_function_text(library)}."
             return row.evidence("preload", CONTRADICTS, message, folder, place)
-        case LibraryKind.ALLOCATOR | LibraryKind.SANITIZER:
+        case InterposerKind.ALLOCATOR | InterposerKind.SANITIZER:
             message = f"{text}: {known_library_name(library) or 'an allocator'}."
             return row.evidence("preload", EXPLAINS, message, folder, place)
         case _:

@@ -294,11 +294,11 @@ class Job(AnyJob, Record, tag="io"):
         """See `AnyJob`."""
         return any(f"{name}={value}".startswith(_POLLING) for name, value in self.options)
 
-    def with_fleet_rate(self, jobs: int) -> Job:
+    def with_share_of_fleet_rate(self, job_count: int) -> Job:
         """See `AnyJob`; what does not come out even is refused when a study is read."""
         if self.fleet_rate_iops is None:
             return self
-        return replace(self, rate_iops=max(self.fleet_rate_iops // max(jobs, 1), 1))
+        return replace(self, rate_iops=max(self.fleet_rate_iops // max(job_count, 1), 1))
 
     def with_default_poisson_arrivals(self) -> Job:
         """See `AnyJob`."""

@@ -55,7 +55,7 @@ from iolab.report.charts.lines import (
     remaining_lines_in_groups,
 )
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.numbers import DASH, axis_values_text, flat_record_document, metric_value_text
+from iolab.report.numbers import DASH, axis_values_text, document_of_flat_record, metric_value_text
 from iolab.report.phrases import metric_column_name
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, percent_text
@@ -315,8 +315,8 @@ def _compared_metric_document(cell: ComparedMetric) -> dict[str, Any]:
         "workload": cell.workload,
         "axis": dict(cell.axis),
         "metric": cell.metric,
-        "baseline": flat_record_document(cell.baseline),
-        "candidate": flat_record_document(cell.candidate),
+        "baseline": document_of_flat_record(cell.baseline),
+        "candidate": document_of_flat_record(cell.candidate),
         "gain": cell.gain_share,
         "low": low,
         "high": high,

@@ -333,7 +333,7 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOT
     return [
         *([intervals] if any(not metric.has_bin_edge_interval for metric in drawn) else []),
         *([BIN_EDGE_NOTE] if any(metric.has_bin_edge_interval for metric in drawn) else []),
-        *missing_interval_notes(every, "values"),
+        *too_wide_interval_notes(every, "values"),
     ]
 
 
@@ -354,10 +354,12 @@ def bare_marker_notes(metrics: Iterable[Metric]) -> list[str]:
     return ["Broken outline: no interval known."][:is_any_bare]
 
 
-def missing_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
+def too_wide_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
     lacking = Counter(
-        missing_interval_reason(metric) for metric in metrics if metric.has_too_wide_interval
+        missing_interval_reason(metric)
+        for metric in metrics
+        if metric.has_interval_too_wide_to_show
     )
     return [
         f"{why.capitalize()} for an interval of {number} of {len(metrics)} {noun}."

@@ -32,9 +32,9 @@ from iolab.report.charts.chart import (
     TextMark,
     bare_marker_notes,
     fill_page_width,
-    missing_interval_notes,
     non_overlapping_positions,
     not_valid_notes,
+    too_wide_interval_notes,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
 from iolab.report.charts.scale import (
@@ -310,7 +310,7 @@ def _dot_chart_note(dots: Sequence[Dot], total: int) -> str:
     if any(value.has_bin_edge_interval for value in spread):
         notes.append("A line through a dot is what rounding leaves open.")
     notes += bare_marker_notes([dot.value for dot in dots])
-    notes += missing_interval_notes([dot.value for dot in dots], "dots")
+    notes += too_wide_interval_notes([dot.value for dot in dots], "dots")
     notes += not_valid_notes({dot.level for dot in dots if dot.level})
     if len(dots) < total:
         notes.append(
