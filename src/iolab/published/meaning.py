@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ MEANING_KEY: Final = "meaning"
 EXPRESSION_MAX: Final = 200
 """Characters of an expression; those of the sets that ship have up to 80."""
 
+_RULE: Final = re.compile(r"[a-z-]{1,32}")
 _ARITHMETIC: Final = (
     *(ast.Expression, ast.BinOp, ast.Constant, ast.Name, ast.Attribute, ast.Load),
     *(ast.Add, ast.Sub, ast.Mult, ast.Div),
@@ -69,6 +71,8 @@ def read_meaning(table: object) -> SetMeaning:
         if not is_known_metric(phase_rate_key(operation)):
             raise ValueError(f"{MEANING_KEY!r} has the operation {operation!r}, which is none")
     for relation in meaning.relation:
+        if not _RULE.fullmatch(relation.rule):
+            raise ValueError(f"{relation.rule!r} names no relation: write letters and dashes")
         if bool(relation.equals) == bool(relation.at_most):
             raise ValueError(f"the relation of {relation.figure!r} needs 'equals' or 'at_most'")
         for expression in relation.expressions:

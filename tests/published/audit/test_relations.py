@@ -371,6 +371,14 @@ def test_a_relation_whose_figures_are_missing_says_nothing(relation: str) -> Non
     assert audited(text) == ()
 
 
+def test_the_highest_of_several_limits_holds_and_a_name_alone_is_a_key() -> None:
+    text = "[a]\nb = 120\na = 100\nc = 300\n[[meaning.relation]]\nrule = 'r'\nfigure = 'a.b'\n"
+    (found,) = audited(f"{text}at_most = ['a', 'c']")
+    assert (found.agreement, tells(found.message, "120", "c 300")) == (Agreement.AGREES, True)
+    (found,) = audited(f"{text}at_most = ['a']")
+    assert (found.agreement, tells(found.message, "120", "a 100")) == (CONTRADICTS, True)
+
+
 @pytest.mark.parametrize(
     ("meaning", "word"),
     [
@@ -379,6 +387,10 @@ def test_a_relation_whose_figures_are_missing_says_nothing(relation: str) -> Non
         ("[meaning.operations]\ncreates_s = 'File create'", "File create"),
         ("[[meaning.relation]]\nrule = 'r'\nfigure = 'a.b'", "a.b"),
         ("[[meaning.relation]]\nrule = 'r'\nfigure = 'a.b'\nequals = [3]", "relation"),
+        (
+            '[[meaning.relation]]\nrule = "\\u001b[2J"\nfigure = "a.b"\nequals = ["c"]',
+            "names no relation",
+        ),
         *(
             (f"[[meaning.relation]]\nrule = 'r'\nfigure = 'a.b'\nequals = [{text!r}]", word)
             for text, word in (

@@ -67,7 +67,7 @@ class _ElementFigures:
             for other in self._elements
             if other.kind == kind and is_same_element(table, other.table)
         ]
-        if len(others) == 1:  # of several none is meant
+        if key and len(others) == 1:  # of several none is meant
             table, name = others[0], key
         return dict(flatten_table(table)).get(name)
 
@@ -105,6 +105,8 @@ def _relation_outcomes(
     if stated is None or not computed:
         return
     nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
+    if relation.at_most:
+        nearest = max(computed, key=lambda text: computed[text].high)
     arithmetic, element = figures.arithmetic_text(nearest), figures.element
     name, printed = inner_key_text(key), printed_figure_text(figures.printed(key))
     if relation.at_most:

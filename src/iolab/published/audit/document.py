@@ -38,6 +38,17 @@ PEAK_PREFIX: Final = "peak_at_"
 RESTATED_KEY: Final = "also"
 """The array of what is told again elsewhere; `in` names the table that it is of."""
 
+ELEMENT_KEYS: Final = (
+    "id",
+    "configuration",
+    "workload",
+    "block_size",
+    "write_percent",
+    "threads",
+    "vms",
+)
+"""What tells an element of an array from the others, and is the same in two of the same thing."""
+
 MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]*\((\d+)GB\))?")
 """`8x 32GB DDR4-3200 (256GB)`, `8x Micron 7300 PRO 3.84TB`: count, name, size, unit, total."""
 
@@ -246,8 +257,7 @@ def positive_integer_or_none(value: object) -> int | None:
 
 def element_label(table: Mapping[str, Any]) -> str:
     """What tells an element of an array from the others: the words and the first numbers of it."""
-    names = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "vms")
-    words = [_label_text(name, table[name]) for name in names if name in table]
+    words = [_label_text(name, table[name]) for name in ELEMENT_KEYS if name in table]
     return ", ".join(words)
 
 

@@ -14,6 +14,7 @@ from math import sqrt
 from typing import Any, Final
 
 from iolab.published.audit.document import (
+    ELEMENT_KEYS,
     MODULES,
     RESTATED_KEY,
     FigureRange,
@@ -66,7 +67,6 @@ _HIGH: Final = 99.0
 _ENDS: Final = ("min", "mean", "max")
 _PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
 _PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
-_AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
 
 
 def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -296,8 +296,7 @@ def _matching_total(
 
 def is_same_element(table: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two tables are of the same element: what names one is the same in both."""
-    keys = ("id", "configuration", "workload", "block_size", "write_percent", "threads")
-    both = [key for key in keys if key in table and key in other]
+    both = [key for key in ELEMENT_KEYS if key in table and key in other]
     return all(table[key] == other[key] for key in both if not isinstance(other[key], list))
 
 
@@ -315,7 +314,11 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                     element.table.get(name)
                 )
                 other = exact_count_range(name, value) or _amount_range(value)
-                if name in ("in", "where", *_AXES) or stated is None or other is None:
+                if (
+                    name in ("in", "where", "over", *ELEMENT_KEYS)
+                    or stated is None
+                    or other is None
+                ):
                     continue
                 over = again.table.get("over") is True
                 fine = agreement_of_ranges(other, stated) is Agreement.AGREES
