@@ -10,6 +10,8 @@ mkdir -p "$images"
 store="--root $CACHE/containers --runroot $CACHE/containers-run --storage-driver overlay"
 # shellcheck disable=SC2086 # options
 builder() { command buildah $store "$@"; }
+# What a build that was cut left.
+builder rm --all >/dev/null
 archive() { builder push -q "$1" "docker-archive:$images/$2.tar.part:$1" && mv "$images/$2.tar.part" "$images/$2.tar"; }
 
 if [ ! -e "$images/pause.tar" ]; then
