@@ -153,6 +153,8 @@ class AnyJob(TaggedRecord):
     writes whose latency it may limit, each with the names of the latencies it has.
     `is_measured_by_iolab` is whether sessions measure it: what another tool measured cannot go on.
 
+    `size_keys` are the keys of a study that make its files smaller.
+
     Of settings and options `path_options` are those that say where something lies: they may differ
     where results are compared, and are shown. `engine_settings` say what makes its I/Os, and how
     that asks the kernel for them: they may differ where engines are compared.
@@ -168,6 +170,7 @@ class AnyJob(TaggedRecord):
     load_axes: ClassVar[tuple[str, ...]] = ()
     limit_axis: ClassVar[str] = ""
     limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType({})
+    size_keys: ClassVar[tuple[str, ...]] = ("filesize", "numjobs")
     path_options: ClassVar[tuple[str, ...]] = ()
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(

@@ -91,6 +91,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
 
     has_warmup: ClassVar[bool] = True
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
+    size_keys: ClassVar[tuple[str, ...]] = ("capacity",)
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
     limit_axis: ClassVar[str] = "requests_per_s"
     limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType(

@@ -60,6 +60,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
     load_axes: ClassVar[tuple[str, ...]] = ("accelerators",)
     limit_axis: ClassVar[str] = "accelerators"
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
+    size_keys: ClassVar[tuple[str, ...]] = ("files",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
             BY_ACCELERATORS: ACCELERATORS_FED.key,
