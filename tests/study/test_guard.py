@@ -250,3 +250,37 @@ def test_every_directory_of_a_host_is_looked_at() -> None:
 )
 def test_versions_of_fio(text: str | None, version: tuple[int, int] | None) -> None:
     assert parse_fio_version(text) == version
+
+
+KV_CACHE = """
+format = 1
+id = "kv"
+
+[[workload]]
+id = "kv"
+engine = "kv-cache"
+kv_bytes_per_token = 512
+capacity = "1g"
+requests_per_s = 8
+"""
+TRAINING = """
+format = 1
+id = "training"
+
+[[workload]]
+id = "training"
+engine = "training-read"
+accelerators = 1
+dataset = "unet3d"
+files = 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [(SMALL, "filesize or numjobs"), (KV_CACHE, "capacity"), (TRAINING, "files")],
+    ids=["files", "kv-cache", "training-read"],
+)
+def test_too_little_space_names_the_keys_that_the_load_has(text: str, keys: str) -> None:
+    (fault,) = refusal(on(free_bytes=1 << 20), text=text).faults
+    assert f"smaller workload.*.{keys}." in str(fault)
