@@ -22,7 +22,7 @@ use crate::native::queue::IoKind;
 use crate::native::start::{reserve_files, set_up_process, start_thread};
 use crate::native::timed::{self, Composite, Ended, TimedLoad};
 use crate::native::tsc::Clock;
-use crate::sys::thread::{lock, set_min_timer_slack};
+use crate::sys::thread::{lock, request_short_slices, set_min_timer_slack};
 use crate::sys::time::real_ns;
 
 /// Requests of a million blocks fit.
@@ -31,6 +31,9 @@ const MAX_SPEC_BYTES: u64 = 256 << 20;
 const ROOM_PAUSE: Duration = Duration::from_micros(100);
 /// Descriptors beside one for each thread.
 const RESERVED_FILES: u64 = 64;
+/// Threads of a kind that are woken at once; each that finds work wakes the next ones. Who hands
+/// requests out is put aside for some of those that it wakes: it would be late for the next request.
+const MAX_WAKES: usize = 2;
 
 /// Read the spec, replay it, tell what happened.
 #[must_use]
@@ -52,8 +55,8 @@ pub struct Replay {
     pub halt: Arc<Halt>,
     /// The target.
     pub objects: Objects,
-    /// What is held, read and written.
-    pub store: Mutex<Store>,
+    /// What is held, read and written, and who waits for it.
+    pub shared: Mutex<Shared>,
     held_at_start: usize,
     /// Of the thread that hands requests out.
     own_counters: ThreadCounters,
@@ -64,6 +67,22 @@ pub struct Replay {
     left: Vec<(AtomicU32, AtomicU32)>,
     /// Requests whose prefix is not loaded.
     pub backlog: AtomicU64,
+}
+
+/// What threads do only one at a time.
+pub struct Shared {
+    /// The store.
+    pub store: Store,
+    /// Threads that wait for reads, and for writes.
+    idle: (usize, usize),
+}
+
+impl Shared {
+    /// How many threads to wake for reads, and for writes.
+    fn wakes(&self) -> (usize, usize) {
+        let (reads, writes) = (self.store.queued().0, self.store.writable());
+        (reads.min(self.idle.0).min(MAX_WAKES), writes.min(self.idle.1).min(MAX_WAKES))
+    }
 }
 
 /// What a thread counts of requests: written by it alone.
@@ -100,7 +119,7 @@ fn run_engine(spec: Spec) -> Result<(), String> {
         paths: paths[spec.warm..].to_vec(),
         clock,
         halt,
-        store: Mutex::new(store),
+        shared: Mutex::new(Shared { store, idle: (0, 0) }),
         held_at_start,
         own_counters: (counters_of(&[IoKind::Read, IoKind::Write]), Arc::default()),
         has_reads: Condvar::new(),
@@ -178,17 +197,17 @@ impl TimedLoad for Replay {
     }
 
     fn end_submission(&self) -> (u64, Option<u64>) {
-        let mut store = lock(&self.store);
+        let mut shared = lock(&self.shared);
         self.is_over.store(true, Ordering::Relaxed);
-        let waiting = store.drop_waiting();
-        drop(store);
+        let waiting = shared.store.drop_waiting();
+        drop(shared);
         self.has_reads.notify_all();
         self.has_writes.notify_all();
         waiting
     }
 
     fn interval_values(&self) -> Map<String, Value> {
-        let (_, writes) = lock(&self.store).queued();
+        let (_, writes) = lock(&self.shared).store.queued();
         Map::from_iter([
             ("backlog".into(), self.backlog.load(Ordering::Relaxed).into()),
             ("write_backlog".into(), writes.into()),
@@ -196,10 +215,10 @@ impl TimedLoad for Replay {
     }
 
     fn end_values(&self) -> Map<String, Value> {
-        let store = lock(&self.store);
-        let mut requests = json!(store.counts);
+        let shared = lock(&self.shared);
+        let mut requests = json!(shared.store.counts);
         requests["held_at_start"] = self.held_at_start.into();
-        requests["held_at_end"] = store.held_blocks().into();
+        requests["held_at_end"] = shared.store.held_blocks().into();
         requests["unloaded"] = self.backlog.load(Ordering::Relaxed).into();
         Map::from_iter([
             ("verify".into(), self.objects.verification()),
@@ -212,6 +231,7 @@ impl Replay {
     /// Hand each request out when it is due, until `deadline`; times are in ticks.
     fn hand_out(&self, start: u64, deadline: u64) {
         set_min_timer_slack();
+        request_short_slices();
         let counters = &self.own_counters;
         let requests = &self.spec.requests[self.spec.warm..];
         let mut due_ns = 0;
@@ -227,13 +247,15 @@ impl Replay {
                 return;
             }
             let awake = self.clock.ticks();
-            let mut store = lock(&self.store);
-            let reads = store.begin_request(nth as u32, &self.paths[nth], due);
+            let mut shared = lock(&self.shared);
+            let reads = shared.store.begin_request(nth as u32, &self.paths[nth], due);
             self.left[nth].0.store(reads, Ordering::Relaxed);
             self.left[nth].1.store(reads, Ordering::Relaxed);
             self.backlog.fetch_add(u64::from(reads > 0), Ordering::Relaxed);
-            self.wake(store);
+            // From here on any thread that reads may begin; one that is woken may take this one's
+            // processor, which makes no request late but the next.
             let done = self.clock.ticks();
+            self.release(shared);
             if let Some(late) = &counters.0.lateness {
                 late.add(self.clock.ns(done.saturating_sub(due)));
             }
@@ -250,7 +272,7 @@ impl Replay {
     fn wait_for_room(&self, start: u64, deadline: u64) -> u64 {
         loop {
             let now = self.clock.ticks().max(start);
-            let (reads, writes) = lock(&self.store).queued();
+            let (reads, writes) = lock(&self.shared).store.queued();
             let has_room = reads < self.spec.reads_in_flight as usize
                 && writes < self.spec.writes_in_flight as usize;
             if has_room || now >= deadline || self.halt.is_requested() {
@@ -260,16 +282,38 @@ impl Replay {
         }
     }
 
-    /// Let go of the store, and wake as many threads as it has work for.
-    fn wake(&self, store: MutexGuard<'_, Store>) {
-        let (reads, writes) = store.queued();
-        drop(store);
-        for _ in 0..reads.min(self.spec.reads_in_flight as usize) {
+    /// Let go of the store, and wake threads for what waits in it.
+    fn release(&self, shared: MutexGuard<'_, Shared>) {
+        let wakes = shared.wakes();
+        drop(shared);
+        self.wake(wakes);
+    }
+
+    fn wake(&self, (readers, writers): (usize, usize)) {
+        for _ in 0..readers {
             self.has_reads.notify_one();
         }
-        for _ in 0..writes.min(self.spec.writes_in_flight as usize) {
+        for _ in 0..writers {
             self.has_writes.notify_one();
         }
+    }
+
+    /// Wait for work of a kind; there may be none yet when it returns.
+    fn wait_for_work<'a>(
+        &self,
+        kind: IoKind,
+        mut shared: MutexGuard<'a, Shared>,
+    ) -> MutexGuard<'a, Shared> {
+        // What this thread did last may have made room for the other kind.
+        self.wake(shared.wakes());
+        let (news, idle): (_, fn(&mut Shared) -> &mut usize) = match kind {
+            IoKind::Read => (&self.has_reads, |shared| &mut shared.idle.0),
+            _ => (&self.has_writes, |shared| &mut shared.idle.1),
+        };
+        *idle(&mut shared) += 1;
+        shared = news.wait(shared).unwrap_or_else(PoisonError::into_inner);
+        *idle(&mut shared) -= 1;
+        shared
     }
 
     /// Wait for a moment; false when all is halted before.
@@ -290,46 +334,43 @@ impl Replay {
 
     fn read_until_over(&self, own: &ThreadCounters, mut buffer: Buffer, tell: &Sender<Ended>) {
         let mut last = 0;
-        let mut store = lock(&self.store);
+        let mut shared = lock(&self.shared);
         while !self.is_over.load(Ordering::Relaxed) {
-            let Some((task, place)) = store.next_read() else {
-                store = self.has_reads.wait(store).unwrap_or_else(PoisonError::into_inner);
+            let Some((task, place)) = shared.store.next_read() else {
+                shared = self.wait_for_work(IoKind::Read, shared);
                 continue;
             };
-            drop(store);
+            self.release(shared);
             let begun = self.clock.ticks();
             own.0.set_in_flight(1);
             let outcome = self.objects.read(place, &mut buffer);
             last = self.count(IoKind::Read, &own.0, outcome, task.due, begun);
             self.count_prefix(task, last, &own.1);
-            store = lock(&self.store);
-            store.end_read(task.block);
-            self.has_writes.notify_one();
+            shared = lock(&self.shared);
+            shared.store.end_read(task.block);
         }
-        drop(store);
+        drop(shared);
         let _ = tell.send(last);
     }
 
     fn write_until_over(&self, own: &WorkerCounters, mut buffer: Buffer, tell: &Sender<Ended>) {
         let mut last = 0;
-        let mut store = lock(&self.store);
+        let mut shared = lock(&self.shared);
         while !self.is_over.load(Ordering::Relaxed) {
-            let Some((task, place)) = store.next_write() else {
-                store = self.has_writes.wait(store).unwrap_or_else(PoisonError::into_inner);
+            let Some((task, place)) = shared.store.next_write() else {
+                shared = self.wait_for_work(IoKind::Write, shared);
                 continue;
             };
-            drop(store);
+            self.release(shared);
             let begun = self.clock.ticks();
             own.set_in_flight(1);
             let outcome = self.objects.write(place, &mut buffer);
             let WriteTask { block, due, .. } = task;
             last = self.count(IoKind::Write, own, outcome, due, begun);
-            store = lock(&self.store);
-            store.end_write(block);
-            self.wake(store);
-            store = lock(&self.store);
+            shared = lock(&self.shared);
+            shared.store.end_write(block);
         }
-        drop(store);
+        drop(shared);
         let _ = tell.send(last);
     }
 

@@ -274,6 +274,17 @@ impl Store {
         (self.reads.len(), self.writes.len())
     }
 
+    /// Objects that wait to be written; none while there is no place for the first.
+    #[must_use]
+    pub fn writable(&self) -> usize {
+        let waits_for_place = self.free_slots.is_empty()
+            && self.writes.front().is_some_and(|task| {
+                let state = &self.blocks[task.block as usize];
+                state.stay == task.stay && state.progress == Progress::Queued
+            });
+        if waits_for_place { 0 } else { self.writes.len() }
+    }
+
     /// The next object to read, and where it lies.
     pub fn next_read(&mut self) -> Option<(ReadTask, ObjectPlace)> {
         let task = self.reads.pop_front()?;
@@ -418,6 +429,26 @@ mod tests {
             }
         }
         store.end_read(read.block);
+    }
+
+    #[test]
+    fn nothing_can_be_written_while_all_places_are_read() {
+        let mut store = store(1, "miss", 9);
+        let mut reads = Vec::new();
+        for block in 0..3 {
+            store.begin_request(2 * block, &[block], 5);
+            assert_eq!(store.writable(), 2);
+            settle(&mut store);
+            store.begin_request(2 * block + 1, &[block], 5);
+            reads.extend([store.next_read().unwrap().0, store.next_read().unwrap().0]);
+        }
+        store.begin_request(9, &[3], 6);
+        assert_eq!((store.writable(), store.next_write()), (0, None));
+        for read in &reads[..2] {
+            store.end_read(read.block);
+        }
+        assert_eq!(store.writable(), 2);
+        assert_eq!(settle(&mut store), (0, 2));
     }
 
     #[test]
