@@ -105,3 +105,33 @@ def test_method_in_words() -> None:
 )
 def test_what_is_no_figure_is_passed_over(text: str) -> None:
     assert comparable_figures(read_published(text)) == ()
+
+
+def test_keys_that_no_set_has_are_known_by_how_they_are_written() -> None:
+    text = """
+[[configuration]]
+id = "lab"
+best_mb_s = { w = 250 }
+mean_latency_ms = { w = 1.5 }
+peak_at_threads = { w = 32 }
+read_mb_s_per_node = { w = 5 }
+[[result]]
+workload = "v"
+iops = { ours = 9001, theirs = 4001 }
+max_write_latency_us = 77
+gain_iops = 2
+"""
+    found = {
+        (f.owner.name, f.workload, f.metric): f for f in comparable_figures(read_published(text))
+    }
+    assert set(found) == {
+        ("lab", "w", "bw_bytes_per_s"),
+        ("lab", "w", "lat_ns_mean"),
+        ("ours", "v", "iops"),
+        ("theirs", "v", "iops"),
+        ("measured", "v", "write_lat_ns_max"),
+    }
+    rate = found["lab", "w", "bw_bytes_per_s"]
+    assert rate.value.middle == pytest.approx(250e6)
+    assert rate.reached_at == (("threads", 32),)
+    assert found["lab", "w", "lat_ns_mean"].value.middle == pytest.approx(1.5e6)
