@@ -10,8 +10,13 @@ mkdir -p "$images"
 store="--root $CACHE/containers --runroot $CACHE/containers-run --storage-driver overlay"
 # shellcheck disable=SC2086 # options
 builder() { command buildah $store "$@"; }
-# What a build that was cut left.
-builder rm --all >/dev/null
+# A build leaves a container mounted and the image before it, one that is cut more of them.
+clean_up() {
+    builder rm --all >/dev/null
+    builder rmi --prune >/dev/null
+    umount "$CACHE/containers/overlay" 2>/dev/null || true
+}
+trap clean_up EXIT
 archive() { builder push -q "$1" "docker-archive:$images/$2.tar.part:$1" && mv "$images/$2.tar.part" "$images/$2.tar"; }
 
 if [ ! -e "$images/pause.tar" ]; then
