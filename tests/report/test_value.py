@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.points import PointSummary
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
-from iolab.core.metric import Level
+from iolab.core.metric import Level, Metric
 from iolab.report.charts.chart import ChartGroup, Markers
 from iolab.report.price_performance import price_performance_section, purchase_table
 from iolab.report.table import Table
-from iolab.report.value import cost_row
+from iolab.report.value import cost_row, energy_cost_row
 from tests.report import shared
 from tests.report.made import build_brief
 from tests.report.priced import configuration, euros, published_session, section, session
@@ -164,6 +167,32 @@ def test_hostile_names_and_currencies_stay_text() -> None:
     assert "<mark>" not in page
     assert "<script>alert" not in page
     assert "\u202e" not in page
+
+
+def with_node_power(points: Sequence[PointSummary], watts: float) -> list[PointSummary]:
+    """The same points, each of which took a watt more than the one before."""
+    return [
+        replace(point, metrics={**point.metrics, "node_power_w": Metric(watts + number, "W")})
+        for number, point in enumerate(points)
+    ]
+
+
+def test_a_year_of_energy_costs_what_the_hungriest_point_takes() -> None:
+    cost = replace(euros(1000.0), kwh_price=0.25)
+    owners = (configuration("plain", cost=cost), configuration("fast", cost=euros(2000.0)))
+    brief = build_brief(session(owners, RATES))
+    points = with_node_power(brief.points, 1996.0)
+    own = [point for point in points if point.key.configuration == "plain"]
+    most = max(point.metrics["node_power_w"].value or 0 for point in own)
+    row = energy_cost_row(owners, points)
+    assert row is not None
+    plain, fast = (row.figure_of_configuration(name) for name in ("plain", "fast"))
+    assert plain.amount == pytest.approx(most / 1000 * 8760 * 0.25)
+    assert plain.text == f"{plain.amount:,.0f} EUR"
+    assert fast.amount is None
+    # Of the same points, where no run supports them, nothing is told.
+    assert energy_cost_row(owners, [replace(each, is_trusted=False) for each in points]) is None
+    assert energy_cost_row(owners, brief.points) is None
 
 
 def test_a_cost_says_what_it_contains_and_is_written_out() -> None:

@@ -205,7 +205,7 @@ def _choice_lines(
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
 
-    from iolab.report.numbers import DASH, axis_values_text
+    from iolab.report.numbers import DASH, axis_values_text, value_text
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
@@ -226,6 +226,9 @@ def _choice_lines(
         if fit.nodes is not None and fit.status_when_scaled.value == "unknown":
             size = f"at least {size}"
         cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
+        if fit.energy is not None:
+            yearly = f"{fit.energy.cost_per_year:,.0f} {fit.offer.currency} a year"
+            cost += f", energy {yearly} at {value_text(fit.energy.watts, 'W')}"
         heading = Text(fit.status_when_scaled.value, _STYLES[fit.status_when_scaled.value])
         yield Text("  ").join(
             [
@@ -303,6 +306,8 @@ def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
         "nodes_seen": fit.offer.nodes,
         "cost": fit.cost,
         "currency": fit.offer.currency,
+        "watts": fit.energy and fit.energy.watts,
+        "energy_cost_per_year": fit.energy and fit.energy.cost_per_year,
         "parts": [
             {
                 "need": part.name,

@@ -29,12 +29,13 @@ class Capacity(Record):
 
 
 class ProcurementCost(Record):
-    """Procurement cost by part, in one currency."""
+    """Procurement cost by part, in one currency; `kwh_price` is of energy, in the same."""
 
     currency: str
     servers: float
     network: float
     storage: float
+    kwh_price: float | None = None
 
     @property
     def total(self) -> float:

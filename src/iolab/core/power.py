@@ -89,6 +89,9 @@ def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
         yield MetricSpec(f"{key}{net}j_per_gb", f"J/GB, {name}{title}", "J/GB", *lower)
 
 
+NODE_POWER_METRIC: Final = f"{PowerBoundary.NODE.value}_power_w"
+"""Watts of all machines at their inputs."""
+
 POWER_METRICS: Final = tuple(
     spec for boundary in REPORTED_BOUNDARIES for spec in _metric_specs(boundary)
 )

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import field
 
+from iolab.analysis.energy_cost import EnergyCost, yearly_energy_cost
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
@@ -219,6 +220,7 @@ class Offer(Record):
     currency: str
     points: tuple[OfferedPoint, ...]
     lost_workloads: frozenset[str] = frozenset()
+    energy: EnergyCost | None = None
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -252,6 +254,7 @@ def measured_offer(
             for point in trusted
         ),
         lost_workloads=frozenset(point.key.workload for point in own if not point.is_trusted),
+        energy=yearly_energy_cost(configuration, own),
     )
 
 
@@ -349,7 +352,7 @@ class OfferEvaluation(Record):
     """An offer against all requirements: as it was seen, and with `nodes` of its nodes at `cost`.
 
     `nodes` is None where they are not known or no number would do, `cost` where it is not known.
-    `nodes_by_mean` would do if every rate were its mean.
+    `nodes_by_mean` would do if every rate were its mean. `energy` is that of so many nodes.
     """
 
     offer: Offer
@@ -357,6 +360,7 @@ class OfferEvaluation(Record):
     nodes: int | None
     cost: float | None
     nodes_by_mean: int | None = None
+    energy: EnergyCost | None = None
 
     @property
     def status_as_measured(self) -> RequirementStatus:
@@ -389,7 +393,8 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
     by_mean = None if nodes is None else _max_required_nodes(parts, offer, by_mean=True)
-    return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean)
+    energy = _scaled_energy(offer, nodes)
+    return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean, energy)
 
 
 def sort_best_first(evaluations: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
@@ -660,6 +665,14 @@ def _scaled_cost(offer: Offer, nodes: int | None) -> float | None:
     if offer.cost is None:
         return None
     return offer.cost * nodes / offer.nodes if nodes and offer.nodes else offer.cost
+
+
+def _scaled_energy(offer: Offer, nodes: int | None) -> EnergyCost | None:
+    """As the cost: each node takes as much."""
+    if offer.energy is None or not (nodes and offer.nodes):
+        return offer.energy
+    share = nodes / offer.nodes
+    return EnergyCost(offer.energy.watts * share, offer.energy.cost_per_year * share)
 
 
 def _worst_status(answers: Iterable[RequirementStatus]) -> RequirementStatus:

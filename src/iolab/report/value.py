@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from iolab.analysis.energy_cost import yearly_energy_cost
 from iolab.analysis.quotients import (
     MONEY,
     configurations_without_subsets,
@@ -25,6 +26,7 @@ from iolab.text import counted_noun, list_text
 from iolab.units import significant_digits_text
 
 if TYPE_CHECKING:
+    from iolab.analysis.points import PointSummary
     from iolab.core.configuration import Configuration
     from iolab.report.best import BestFigure
     from iolab.report.brief import Brief
@@ -120,6 +122,20 @@ def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapaci
     return None
 
 
+def energy_cost_row(
+    configurations: Sequence[Configuration], points: Sequence[PointSummary]
+) -> CostCapacityRow | None:
+    """What a year of energy costs, at the watts of the point that takes most."""
+
+    def energy(configuration: Configuration) -> tuple[str, float] | None:
+        found = yearly_energy_cost(configuration, points)
+        return found and _money_text_and_amount(configuration, found.cost_per_year)
+
+    return _build_cost_capacity_row(
+        "Energy per year at full load", configurations, energy, BetterDirection.LOWER
+    )
+
+
 def value_for_money_row(
     configurations: Sequence[Configuration], scores: Mapping[str, ScoreInterval], workloads: int
 ) -> CostCapacityRow | None:
@@ -153,6 +169,7 @@ def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[Cos
     rows = (
         cost_row(configurations),
         cost_per_terabyte_row(configurations),
+        energy_cost_row(configurations, brief.points),
         value_for_money_row(configurations, scores, workloads),
         *_storage_alone_rows(configurations, brief),
         _build_cost_capacity_row(

@@ -252,7 +252,9 @@ def _build_configuration(
         path=target.device or target.path or "",
         nodes=table.nodes,
         capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
-        cost=ProcurementCost(cost.currency, cost.servers, cost.network, cost.storage)
+        cost=ProcurementCost(
+            cost.currency, cost.servers, cost.network, cost.storage, cost.kwh_price
+        )
         if cost
         else None,
         hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),

@@ -330,6 +330,7 @@ class CostTable(StudyTable):
     servers: Amount
     network: Amount
     storage: Amount
+    kwh_price: Amount | None = None
 
 
 class RedundancyTable(StudyTable):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from iolab.analysis.energy_cost import EnergyCost
 from iolab.core.metric import Level, Metric
 from iolab.published.choose import (
     Budget,
@@ -67,6 +68,15 @@ def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
     place: OfferedPoint, least: float, as_is: RequirementStatus
 ) -> None:
     assert evaluate_offer(needs(least), offer(place), 1.0).status_as_measured is as_is
+
+
+def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
+    seen_with_four = replace(offer(seen(rate(100, 95))), energy=EnergyCost(2000.0, 4380.0))
+    fit = evaluate_offer(needs(190), seen_with_four, 1.0)
+    assert (fit.nodes, fit.cost) == (8, 200.0)
+    assert fit.energy == EnergyCost(4000.0, 8760.0)
+    unsized = replace(seen_with_four, nodes=None)
+    assert evaluate_offer(needs(90), unsized, 1.0).energy == EnergyCost(2000.0, 4380.0)
 
 
 @pytest.mark.parametrize(
