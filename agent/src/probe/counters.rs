@@ -83,12 +83,61 @@ impl DiskCounters {
     pub fn was_used(&self) -> bool {
         self.read_ios != 0 || self.write_ios != 0 || self.discard_ios.unwrap_or(0) != 0
     }
+
+    /// What went over this path of a namespace and over another; both may be busy at a time.
+    fn with_path(self, other: &Self) -> Self {
+        let sum = |one: Option<u64>, another: Option<u64>| Some(one?.wrapping_add(another?));
+        Self {
+            name: self.name,
+            read_ios: self.read_ios.wrapping_add(other.read_ios),
+            read_merges: self.read_merges.wrapping_add(other.read_merges),
+            read_bytes: self.read_bytes.wrapping_add(other.read_bytes),
+            read_time_ns: self.read_time_ns.wrapping_add(other.read_time_ns),
+            write_ios: self.write_ios.wrapping_add(other.write_ios),
+            write_merges: self.write_merges.wrapping_add(other.write_merges),
+            write_bytes: self.write_bytes.wrapping_add(other.write_bytes),
+            write_time_ns: self.write_time_ns.wrapping_add(other.write_time_ns),
+            in_flight: self.in_flight.wrapping_add(other.in_flight),
+            busy_time_ns: self.busy_time_ns.max(other.busy_time_ns),
+            queue_time_ns: self.queue_time_ns.wrapping_add(other.queue_time_ns),
+            discard_ios: sum(self.discard_ios, other.discard_ios),
+            discard_bytes: sum(self.discard_bytes, other.discard_bytes),
+            flush_ios: sum(self.flush_ios, other.flush_ios),
+        }
+    }
+
+    /// Take the counters of all paths: before Linux 6.5 the namespace above them counts nothing,
+    /// and since then it counts flushes as reads. When it is busy it alone tells, if it does.
+    fn count_as(&mut self, paths: &Self) {
+        let busy_time_ns = self.busy_time_ns.max(paths.busy_time_ns);
+        *self = Self { name: std::mem::take(&mut self.name), busy_time_ns, ..paths.clone() };
+    }
 }
 
-/// All lines that have at least the fourteen columns of Linux 2.6.
+/// All lines that have at least the fourteen columns of Linux 2.6, each `NVMe` namespace once.
 #[must_use]
 pub fn parse_diskstats(text: &str) -> Vec<DiskCounters> {
-    text.lines().filter_map(disk_line).collect()
+    let (paths, mut disks): (Vec<_>, Vec<_>) = text
+        .lines()
+        .filter_map(disk_line)
+        .partition(|disk| namespace_of_path(&disk.name).is_some());
+    for disk in &mut disks {
+        let is_own =
+            |path: &&DiskCounters| namespace_of_path(&path.name).as_ref() == Some(&disk.name);
+        let mut own = paths.iter().filter(is_own);
+        if let Some(first) = own.next() {
+            let sum = own.fold(first.clone(), DiskCounters::with_path);
+            disk.count_as(&sum);
+        }
+    }
+    disks
+}
+
+/// `nvme0n1` of its path `nvme0c1n1`, a device that native multipath hides; None of all others.
+fn namespace_of_path(name: &str) -> Option<String> {
+    let (subsystem, path) = name.strip_prefix("nvme")?.split_once('c')?;
+    let (_, namespace) = path.split_once('n')?;
+    Some(format!("nvme{subsystem}n{namespace}"))
 }
 
 fn disk_line(line: &str) -> Option<DiskCounters> {
@@ -314,6 +363,30 @@ btime 1700000000
         let disk = &parse_diskstats(LINUX_4_14)[0];
         assert_eq!((disk.in_flight, disk.queue_time_ns), (3, 120_000_000));
         assert_eq!((disk.discard_ios, disk.discard_bytes, disk.flush_ios), (None, None, None));
+    }
+
+    /// Linux 6.12 after 2,000 writes and 2,003 flushes, and 6.1, where the namespace counts nothing.
+    const MULTIPATH: &str = "259 0 nvme0n1 2022 0 150 9 2000 0 16000 80 0 90 99 0 0 0 0 0 0
+259 1 nvme0c0n1 19 0 150 2 1500 0 12000 60 0 70 62 0 0 0 0 1503 20
+259 2 nvme0c1n1 0 0 0 0 500 0 4000 20 1 20 20 0 0 0 0 500 9
+259 3 nvme1n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+259 4 nvme1c2n1 1 0 8 1 3 0 24 4 0 5 5 0 0 0 0 1 1
+259 5 nvme2n1 5 0 40 1 0 0 0 0 0 5 5 0 0 0 0 0 0
+";
+
+    #[test]
+    fn a_namespace_with_paths_is_told_once_with_what_its_paths_moved() {
+        let disks = parse_diskstats(MULTIPATH);
+        let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+        assert_eq!(names, ["nvme0n1", "nvme1n1", "nvme2n1"]);
+        let [two_paths, silent, plain] = &disks[..] else { panic!("three namespaces") };
+        assert_eq!((two_paths.read_ios, two_paths.read_bytes), (19, 150 * 512));
+        assert_eq!((two_paths.write_ios, two_paths.write_bytes), (2000, 16_000 * 512));
+        assert_eq!((two_paths.flush_ios, two_paths.in_flight), (Some(2003), 1));
+        assert_eq!((two_paths.busy_time_ns, two_paths.queue_time_ns), (90_000_000, 82_000_000));
+        assert!(silent.was_used());
+        assert_eq!((silent.write_bytes, silent.busy_time_ns), (24 * 512, 5_000_000));
+        assert_eq!((plain.read_ios, plain.read_bytes), (5, 40 * 512));
     }
 
     #[test]
