@@ -42,7 +42,7 @@ CLUSTER_SSDS ?= 1
 CLUSTER_FOLDER ?= /var/tmp
 
 .PHONY: help setup packages test-packages all-packages demo test test-all java-kits object-server guest-kit \
-    lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
+    drive-qemu lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
     bench docs samples agents version wheels rust-aarch64 \
     fleet fleet-down cluster cluster-down kubernetes kubernetes-down kubernetes-test kubernetes-lint clean
 
@@ -152,7 +152,7 @@ test: setup test-packages ## lint, types and the tests that tell whether iolab w
 	@tools/phases.sh guest-kit lint rust unit e2e
 
 test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
-	@tools/phases.sh docs java-kits object-server guest-kit e2e-long e2e-alone properties
+	@tools/phases.sh docs java-kits object-server guest-kit drive-qemu e2e-long e2e-alone properties
 
 # Fetched and compiled once into the user's cache: 75 MB from Maven Central. A session does it by itself.
 java-kits: setup ## build the Java programs of the tests: YCSB with its bindings, and Cassandra
@@ -165,6 +165,10 @@ object-server: setup ## build versitygw, the object server of the tests, from it
 # Made once into the user's cache, of the distribution's kernel package (30 MB). A session does it by itself.
 guest-kit: setup ## make what the guests of the tests boot from: a kernel, the agent, this machine's fio
 	@$(BIN)/python tools/guest_kit.py
+
+# Unpacked once into the user's cache, where this machine's QEMU is older than 9.1: 20 MB of backports.
+drive-qemu: setup ## fetch a QEMU whose NVMe drives count what their flash writes
+	@$(BIN)/python -m tests.drive_qemu
 
 lint: setup ## formats, linters, types, and the subjects of new commits
 	@tools/subjects.sh

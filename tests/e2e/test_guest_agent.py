@@ -58,7 +58,13 @@ class Guest:
     """A guest on a node, and what is said to the agent in it."""
 
     def __init__(
-        self, node: Agent, folder: Path, kit: GuestKit, *more: str, devices: tuple[str, ...] = ()
+        self,
+        node: Agent,
+        folder: Path,
+        kit: GuestKit,
+        *more: str,
+        devices: tuple[str, ...] = (),
+        qemu: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
         image = folder / "image"
         # Bytes that a physical volume begins with: random ones could be the same.
@@ -75,12 +81,13 @@ class Guest:
             real_ns=time.time_ns(),
             aio=QemuAio.THREADS,
         )
-        argv = list(qemu_argv(machine, "qemu-system-x86_64"))
+        argv = [*qemu, *qemu_argv(machine, qemu[0])[1:]]
         argv[-1] = " ".join([argv[-1], *more])
         if devices:  # of PCI, which the small machine has where it is asked for
             place = argv.index("-machine") + 1
             argv[place] += ",pcie=on,acpi=on"
-            argv += devices
+            # The usual firmware puts the tables of ACPI where the first file system is loaded to.
+            argv += ["-bios", "qboot.rom", *devices]
         self._node = node
         self._heard = b""
         self._next_id = 0

@@ -64,15 +64,19 @@ def read_drive(guest: Guest) -> DriveReading:
     return drive
 
 
-def write(guest: Guest, device: str, size: int) -> None:
-    job = ("--name=w", "--direct=1", "--rw=write", "--bs=64k", f"--size={size}", "--minimal")
-    said = guest.ask("run", argv=["fio", *job, f"--filename={device}"])
+def write(guest: Guest, device: str, size: int, *options: str) -> None:
+    job = ("--name=w", "--direct=1", "--rw=write", "--bs=32k", f"--size={size}", "--minimal")
+    said = guest.ask("run", argv=["fio", *job, *options, f"--filename={device}"])
     assert said[-1]["code"] == 0
 
 
+def disk_rows(guest: Guest) -> dict[str, list[Any]]:
+    """The counters of every block device that was used."""
+    return {row[0]: row for row in guest.ask("snapshot")[-1]["disks"]}
+
+
 def block_bytes(guest: Guest, name: str) -> int:
-    disks: dict[str, Any] = {row[0]: row for row in guest.ask("snapshot")[-1]["disks"]}
-    return int(disks[name][5])
+    return int(disk_rows(guest)[name][5])
 
 
 def test_the_drive_counts_what_its_block_device_wrote(guest: Guest) -> None:
