@@ -38,10 +38,12 @@ def course(
     lag_s: float = 0.0,
     every_s: float = 1.0,
     noise_w: float = 0.5,
+    steps_w: tuple[float, float] | None = None,
 ) -> CounterSeries:
     """What a meter shows that is read so often, of a load that takes `load_w` from begin to end.
 
-    It shows all `lag_s` later; `after_w` is idle after the load, `idle_w` unless given.
+    It shows all `lag_s` later; `after_w` is idle after the load, `idle_w` unless given. `steps_w`
+    are those in which it counts idle before the load, and all after.
     """
     begin, end = load_times_ns(record)
     step = round(every_s * SECOND)
@@ -50,6 +52,9 @@ def course(
     watts = np.where(shown < begin, idle_w, load_w).astype(np.float64)
     watts[shown > end] = idle_w if after_w is None else after_w
     watts += noise_w * np.random.default_rng(1).standard_normal(at.size)
+    if steps_w is not None:
+        step_w = np.where(shown < begin, *steps_w)
+        watts = np.rint(watts / step_w) * step_w
     return CounterSeries(host, "power", name, "watts", at, watts, np.zeros_like(at))
 
 

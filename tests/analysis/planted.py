@@ -1055,6 +1055,20 @@ PLANTED: Final = (
         ),
     ),
     Planted(
+        "meter-reading",
+        INDICATIVE,
+        "A client's meter counted idle in watts, and the load in steps of five.",
+        METERED,
+        lambda s: s.but(
+            telemetry=(
+                *s.telemetry[:-1],
+                course(
+                    s.record, "c2", idle_w=1000, load_w=2000, noise_w=9, every_s=0.5, steps_w=(1, 5)
+                ),
+            )
+        ),
+    ),
+    Planted(
         "meter-lag",
         INDICATIVE,
         "A client's meter showed the load ten seconds after it began.",

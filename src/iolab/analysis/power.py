@@ -61,6 +61,16 @@ DRIFT_ERRORS: Final = 3.0
 GAP_PERIODS: Final = 3.0
 """A meter that is silent for more than so many of its periods has no mean."""
 
+STEP_READINGS: Final = 20
+STEP_LEVELS_MIN: Final = 6
+"""Different ones among so many readings in a row, of which a step is told."""
+
+STEP_CHANGE: Final = 5.0
+"""Steps so many times as large are another range of the meter: by chance fewer than one in ten
+thousand six levels are all multiples of it."""
+
+MILLIWATTS: Final = 1000
+
 STUCK_READINGS: Final = 20
 """So many readings that are all the same while the load came and went are of no live meter."""
 
@@ -87,6 +97,21 @@ class MeterSeries(Record, dict=True):
         """The least by which two readings differ; None of too few levels to tell."""
         levels = np.unique(self.watts)
         return float(np.diff(levels).min()) if levels.size >= LEVELS_MIN else None
+
+    @property
+    def changed_steps_w(self) -> tuple[float, float] | None:
+        """The least and the largest step in which the meter counted; None where it kept to one.
+
+        A step is what all of some readings in a row are multiples of.
+        """
+        milliwatts = np.rint(self.watts * MILLIWATTS).astype(np.int64)
+        starts = range(0, milliwatts.size - STEP_READINGS + 1, STEP_READINGS)
+        parts = (milliwatts[start : start + STEP_READINGS] for start in starts)
+        levels = (np.unique(part) for part in parts)
+        steps = [np.gcd.reduce(each) for each in levels if each.size >= STEP_LEVELS_MIN]
+        if not steps or max(steps) < STEP_CHANGE * min(steps):
+            return None
+        return float(min(steps)) / MILLIWATTS, float(max(steps)) / MILLIWATTS
 
     @property
     def title(self) -> str:
@@ -199,14 +224,11 @@ def _power_use(course: MeterSeries, window: Window | None) -> PowerUse:
         step_w=course.step_w,
         lag_s=lag_s,
     )
-    if window is None:
-        return replace(use, reason="the hosts have no window in common")
-    readings = course.inside(window, lag_s or 0.0)
-    seconds = (window.end_ns - window.start_ns) / NS_PER_S
-    if reason := _no_mean_reason(course, window, readings, seconds):
+    reason = missing_mean_reason(course, window)
+    if window is None or reason:
         return replace(use, reason=reason)
-    watts = _mean_watts(readings, course.step_w)
-    use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * seconds)
+    watts = _mean_watts(course.inside(window, lag_s or 0.0), course.step_w)
+    use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * window.seconds)
     before, after = (
         course.idle_readings_before(lag_s or 0.0),
         course.idle_readings_after(lag_s or 0.0),
@@ -221,10 +243,14 @@ def _power_use(course: MeterSeries, window: Window | None) -> PowerUse:
     return replace(use, idle_reason=_no_net_reason(watts, idle_w))
 
 
-def _no_mean_reason(course: MeterSeries, window: Window, readings: Floats, seconds: float) -> str:
+def missing_mean_reason(course: MeterSeries, window: Window | None) -> str:
+    """Why a meter tells no mean over the measured window; "" where it does."""
+    if window is None:
+        return "the hosts have no window in common"
     period_s = course.period_s
     if course.has_constant_readings:
         return f"the meter showed {course.watts[0]:g} W throughout"
+    readings = course.inside(window, course.lag_s or 0.0)
     if readings.size < SAMPLES_MIN or period_s is None:
         text = f"the meter showed {readings.size} readings in the measured window"
         if period_s is None:
@@ -234,7 +260,8 @@ def _no_mean_reason(course: MeterSeries, window: Window, readings: Floats, secon
     edges = np.concatenate(([window.start_ns], inside, [window.end_ns]))
     longest_s = float(np.diff(edges).max()) / NS_PER_S
     if longest_s > GAP_PERIODS * period_s + (course.lag_s or 0.0):
-        return f"the meter was silent for {format_duration_s(longest_s)} of {seconds:.0f} s"
+        silence = format_duration_s(longest_s)
+        return f"the meter was silent for {silence} of {window.seconds:.0f} s"
     return ""
 
 

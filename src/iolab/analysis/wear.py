@@ -27,6 +27,7 @@ from iolab.core.drive import DriveReading, DriveReadingPair
 from iolab.core.metric import DriveWear, Metric
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.stopping import SteadinessStatus
+from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.units import format_bytes, format_duration_s
 
@@ -129,11 +130,15 @@ def _drive_change(
 
 def drive_wear_of_run(view: RunView) -> tuple[DriveWear, ...]:
     """What the run wrote on each drive, in the order of hosts and their drives."""
-    changes = (change for index in range(len(view.hosts)) for change in drive_changes(view, index))
-    return tuple(_drive_wear(view, change) for change in changes)
+    return tuple(
+        _drive_wear(view, index, change)
+        for index in range(len(view.hosts))
+        for change in drive_changes(view, index)
+    )
 
 
-def _drive_wear(view: RunView, change: DriveCounterChange) -> DriveWear:
+def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveWear:
+    is_only_drive = len(change.host.drives) == 1
     identity = change.before.identity
     model = identity.model if identity else ""
     wear = DriveWear(
@@ -142,6 +147,7 @@ def _drive_wear(view: RunView, change: DriveCounterChange) -> DriveWear:
         model=model,
         is_emulated=model.startswith(EMULATED_MODELS),
         block_bytes=change.block_bytes,
+        application_bytes=view.claimed_bytes(index, Direction.WRITE) if is_only_drive else None,
         throttled_s=change.throttled_s,
     )
     if change.fault or change.was_reset or change.after is None:

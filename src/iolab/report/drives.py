@@ -6,15 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from iolab.core.metric import DriveWear, Metric, Result
-from iolab.report.numbers import DASH, metric_interval_document
+from iolab.report.numbers import DASH, factor_with_interval_text, metric_interval_document
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
-from iolab.units import format_bytes, significant_digits_text
+from iolab.units import format_bytes
 
 _COLUMNS: Final = (
     Column("Run", can_wrap=True),
     Column("Drive"),
+    Column("Application", is_number=True, is_optional=True),
     Column("Block layer", is_number=True),
     Column("Drive counted", is_number=True, is_optional=True),
     Column("Flash wrote", is_number=True, is_optional=True),
@@ -46,10 +47,11 @@ def _drive_row(result: Result, wear: DriveWear) -> tuple[Cell, ...]:
     return row_of_cells(
         result_run_text(result),
         f"{wear.host} {wear.device}",
+        DASH if wear.application_bytes is None else format_bytes(wear.application_bytes),
         format_bytes(wear.block_bytes),
         _bytes_text(wear.host_bytes),
         _bytes_text(wear.media_bytes),
-        _amplification_text(wear.write_amplification),
+        factor_with_interval_text(wear.write_amplification),
         list_text(list(_wear_notes(wear))),
     )
 
@@ -64,22 +66,11 @@ def _wear_notes(wear: DriveWear) -> Iterable[str]:
     if wear.endurance_share:
         yield f"{100 * wear.endurance_share:.2g} % of the rated endurance"
     if wear.energy_wh is not None:
-        yield f"{_interval_text(wear.energy_wh)} Wh by the drive's own counter"
+        yield f"{factor_with_interval_text(wear.energy_wh)} Wh by the drive's own counter"
 
 
 def _bytes_text(amount: Metric | None) -> str:
     return DASH if amount is None or amount.value is None else format_bytes(round(amount.value))
-
-
-def _amplification_text(amplification: Metric | None) -> str:
-    if amplification is None or amplification.value is None:
-        return DASH
-    return f"{significant_digits_text(amplification.value)} ({_interval_text(amplification)})"
-
-
-def _interval_text(metric: Metric) -> str:
-    low, high = metric.low or 0.0, metric.high or 0.0
-    return f"{significant_digits_text(low)}–{significant_digits_text(high)}"
 
 
 def drive_document(wear: DriveWear) -> dict[str, object]:
@@ -89,6 +80,7 @@ def drive_document(wear: DriveWear) -> dict[str, object]:
         "device": wear.device,
         "model": wear.model,
         "is_emulated": wear.is_emulated,
+        "application_bytes": wear.application_bytes,
         "block_bytes": wear.block_bytes,
         "host_bytes": metric_interval_document(wear.host_bytes),
         "media_bytes": metric_interval_document(wear.media_bytes),

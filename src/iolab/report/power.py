@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from iolab.core.metric import Metric, PowerUse, Result
-from iolab.report.numbers import DASH, metric_interval_document, metric_value_text
+from iolab.core.metric import PowerUse, Result
+from iolab.report.numbers import (
+    DASH,
+    interval_and_runs_text,
+    metric_interval_document,
+    metric_value_text,
+)
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import capitalised
@@ -45,7 +50,7 @@ def _meter_row(result: Result, use: PowerUse) -> tuple[Cell, ...]:
         f"{use.host} {use.meter}",
         use.boundary.value,
         metric_value_text(use.watts),
-        _interval_text(use.watts),
+        interval_and_runs_text(use.watts) or DASH,
         metric_value_text(use.idle_w),
         DASH if use.energy_j is None else f"{significant_digits_text(use.energy_j)} J",
         DASH if use.period_s is None else format_duration_s(use.period_s),
@@ -60,12 +65,6 @@ def _meter_notes(use: PowerUse) -> Iterator[str]:
         yield f"it shows the load {format_duration_s(use.lag_s)} late"
     if use.step_w:
         yield f"it counts in steps of {significant_digits_text(use.step_w)} W"
-
-
-def _interval_text(watts: Metric | None) -> str:
-    if watts is None or watts.low is None or watts.high is None:
-        return DASH
-    return f"{significant_digits_text(watts.low)}–{significant_digits_text(watts.high)} W"
 
 
 def power_document(use: PowerUse) -> dict[str, object]:

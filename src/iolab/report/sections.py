@@ -26,6 +26,7 @@ from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host
 from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_state_rounds_chart
 from iolab.report.maxima import maxima_section
 from iolab.report.numbers import DASH, axis_values_text, value_text
+from iolab.report.power_section import ladder_section, power_section
 from iolab.report.price_performance import price_performance_section
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun, percent_text
@@ -186,6 +187,8 @@ SECTION_MAKERS: Final[tuple[SectionMaker, ...]] = (
     maxima_section,
     scaling_section,
     price_performance_section,
+    power_section,
+    ladder_section,
     bottlenecks_section,
     stability_section,
 )

@@ -129,7 +129,7 @@ def energy_cost_row(
 
     def energy(configuration: Configuration) -> tuple[str, float] | None:
         found = yearly_energy_cost(configuration, points)
-        return found and _money_text_and_amount(configuration, found.cost_per_year)
+        return _money_text_and_amount(configuration, found.cost_per_year if found else None)
 
     return _build_cost_capacity_row(
         "Energy per year at full load", configurations, energy, BetterDirection.LOWER

@@ -14,7 +14,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.power import MeterSeries, idle_drift_w, meter_series, power_uses_of_run
+from iolab.analysis.power import MeterSeries, idle_drift_w, meter_series, missing_mean_reason
 from iolab.analysis.view import RunView
 from iolab.core.power import PowerBoundary
 from iolab.units import format_duration_s
@@ -43,14 +43,19 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
             count=fault.count,
         )
     courses = list(meter_series(view))
-    reasons = {(use.host, use.boundary, use.meter): use.reason for use in power_uses_of_run(view)}
     for course in courses:
-        reason = reasons[course.host, course.boundary, course.meter]
+        reason = missing_mean_reason(course, view.load.measured_part.common)
         evidence = _meter_identity_evidence(course) | {"readings": int(course.watts.size)}
         if course.has_constant_readings:
             yield indicative_answer(
                 f"The meter {course.title} showed {course.watts[0]:g} W throughout, while the "
                 "load began and ended: it stands still.",
+                **evidence,
+            )
+        elif steps := course.changed_steps_w:
+            yield indicative_answer(
+                f"The meter {course.title} counted in steps of {steps[0]:g} W at some time and of "
+                f"{steps[1]:g} W at another: it changed its range.",
                 **evidence,
             )
         elif reason:

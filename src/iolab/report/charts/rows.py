@@ -391,9 +391,9 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
 
 
 def labelled_points_plot(
-    points: Sequence[tuple[str, Token, Metric, Metric, Level | None]], per_unit: str
+    points: Sequence[tuple[str, Token, Metric, Metric, Level | None]], per_unit: str = ""
 ) -> Plot:
-    """One figure against another, a point a configuration with its name beside it."""
+    """One figure against another, each point with its name beside it."""
     x_scale = linear_scale(points[0][2].unit, [x.value or 0.0 for _, _, x, _, _ in points], ticks=3)
     y_scale = linear_scale(points[0][3].unit, [y.value or 0.0 for *_, y, _ in points], ticks=3)
     places = [
@@ -420,6 +420,6 @@ def labelled_points_plot(
         )
         marks += [dots, words]
     across = replace(
-        value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}"
+        value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}".rstrip()
     )
-    return Plot(POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {per_unit}")
+    return Plot(POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {per_unit}".rstrip())

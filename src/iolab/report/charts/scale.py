@@ -39,6 +39,7 @@ _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
     "waiting": ((1.0, "waiting"),),
     "celsius": ((1.0, "°C"),),
     "TB": ((1.0, "TB"),),
+    "W": ((1e3, "kW"), (1.0, "W")),
     "": ((1.0, "times"),),
 }
 

@@ -1,0 +1,208 @@
+"""Charts of power and wear: rate against watts, and each drive's ladder of bytes as one bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from iolab.core.metric import DriveWear, Metric, Result
+from iolab.core.power import NODE_POWER_METRIC
+from iolab.report.charts.chart import (
+    ChartGroup,
+    Figure,
+    ReportSection,
+    fill_page_width,
+    not_valid_notes,
+)
+from iolab.report.charts.palette import MUTED
+from iolab.report.charts.rows import (
+    StackedBar,
+    StackedBarPart,
+    labelled_points_plot,
+    stacked_bar_plots,
+)
+from iolab.report.drives import drives_table
+from iolab.report.numbers import (
+    DASH,
+    axis_values_text,
+    interval_and_runs_text,
+    metric_value_text,
+)
+from iolab.report.phrases import result_run_text
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
+from iolab.text import capitalised, counted_noun, escape_invisible, list_text
+from iolab.units import format_bytes, significant_digits_text
+
+if TYPE_CHECKING:
+    from iolab.analysis.points import PointSummary
+    from iolab.core.workload import Workload
+    from iolab.report.brief import Brief
+
+POINTS_MAX: Final = 16
+"""Points of one chart; more names have no room, and stand in the table."""
+
+BARS_MAX: Final = 12
+
+LAYERS: Final = ("application", "added above the drive", "added by the flash")
+SHADES: Final = (1.0, 0.6, 0.28)
+
+_POWER_INTRODUCTION: Final = (
+    "Watts are those of all machines that carry the target, at their inputs. Up and to the left is "
+    "more for less."
+)
+_LADDER_INTRODUCTION: Final = (
+    "What the load wrote, what file system and block layer added, and what the drive's flash wrote "
+    "beyond that, by the counters of each layer."
+)
+
+
+def power_section(brief: Brief) -> ReportSection | None:
+    """Rate against watts of each workload; None where no workload has two points with power."""
+    figures = [
+        figure
+        for workload in brief.study.workloads
+        if (figure := _rate_against_watts_chart(brief, workload)) is not None
+    ]
+    if not figures:
+        return None
+    group = ChartGroup("Rate against watts", fill_page_width(figures))
+    return ReportSection("power", "Power", _POWER_INTRODUCTION, (group,), in_appendix=False)
+
+
+def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None:
+    rate_key = workload.headline_or_rate_metric
+    rated = [
+        point
+        for point in brief.points
+        if point.key.workload == workload.id
+        and point.is_trusted
+        and point.metric_value(NODE_POWER_METRIC)
+        and point.metric_value(rate_key)
+    ]
+    if len(rated) < 2:
+        return None
+    several = len({point.key.configuration for point in rated}) > 1
+    drawn = sorted(rated, key=_operations_per_joule, reverse=True)[:POINTS_MAX]
+    plot = labelled_points_plot(
+        [
+            (
+                _point_name(brief, point, with_configuration=several),
+                brief.series_styles[point.key.configuration].token,
+                point.metrics[NODE_POWER_METRIC],
+                point.metrics[rate_key],
+                point.level,
+            )
+            for point in drawn
+        ]
+    )
+    notes = not_valid_notes({point.level for point in drawn})
+    if len(drawn) < len(rated):
+        notes.append(f"The {len(drawn)} with most operations a joule; the table has all.")
+    return Figure(
+        subject="Power",
+        title=f"{workload.title} against watts",
+        finding=_efficiency_sentence(brief, rated),
+        note=" ".join(notes),
+        plots=(plot,),
+        table=_power_points_table(brief, rated, rate_key),
+        by_configuration=True,
+    )
+
+
+def _operations_per_joule(point: PointSummary) -> float:
+    return point.metric_value("node_ops_per_j") or 0.0
+
+
+def _point_name(brief: Brief, point: PointSummary, *, with_configuration: bool) -> str:
+    axis = axis_values_text(point.key.axis)
+    label = brief.series_styles[point.key.configuration].label
+    return f"{label} {axis}".strip() if with_configuration or not axis else axis
+
+
+def _efficiency_sentence(brief: Brief, points: Sequence[PointSummary]) -> str:
+    """Which point does most with a joule."""
+    best = max(points, key=_operations_per_joule)
+    title = escape_invisible(brief.series_styles[best.key.configuration].title)
+    place = axis_values_text(best.key.axis)
+    efficiency = metric_value_text(best.metrics.get("node_ops_per_j"))
+    watts = metric_value_text(best.metrics[NODE_POWER_METRIC])
+    who = f"{title} at {place}" if place else title
+    return f"{who} does most with a joule: {efficiency} at {watts}."
+
+
+def _power_points_table(brief: Brief, points: Sequence[PointSummary], rate_key: str) -> Table:
+    keys = (rate_key, NODE_POWER_METRIC, "node_ops_per_j", "node_j_per_gb")
+    rows = tuple(
+        row_of_cells(
+            brief.series_styles[point.key.configuration].title,
+            axis_values_text(point.key.axis),
+            *(metric_value_text(point.metrics.get(key)) for key in keys),
+            interval_and_runs_text(point.metrics.get("node_ops_per_j")) or DASH,
+        )
+        for point in points
+    )
+    numbers = ("Rate", "Power", "Ops/J", "J/GB", "95 % of ops/J")
+    return Table("Power", text_and_number_columns(("Configuration", "Load"), numbers), rows)
+
+
+def ladder_section(brief: Brief) -> ReportSection | None:
+    """The ladder of bytes of the drives whose flash's share is known; None without one."""
+    known = list(_known_ladders(brief.results))
+    if not known:
+        return None
+    drawn = known[:BARS_MAX]
+    table = drives_table([result for result, _ in known], only_known=True)
+    legend = [
+        (layer, StackedBarPart(0.0, MUTED, opacity=shade))
+        for layer, shade in zip(LAYERS, SHADES, strict=True)
+    ]
+    left_out = len(known) - len(drawn)
+    figure = Figure(
+        subject="Writes",
+        title="From the application to the flash",
+        finding=f"{list_text([_ladder_text(wear) for _, wear in drawn], 4)}.",
+        note=f"{counted_noun(left_out, 'drive')} more in the table." if left_out else "",
+        plots=stacked_bar_plots([_ladder_row(brief, *each) for each in drawn], legend),
+        table=table or Table("Drives", (), ()),
+        by_configuration=True,
+    )
+    group = ChartGroup("Bytes by layer", fill_page_width((figure,)))
+    return ReportSection("ladder", "Bytes down to the flash", _LADDER_INTRODUCTION, (group,))
+
+
+def _known_ladders(results: Sequence[Result]) -> Iterator[tuple[Result, DriveWear]]:
+    for result in results:
+        for wear in result.drives:
+            if wear.write_amplification is not None and wear.media_bytes is not None:
+                yield result, wear
+
+
+def _ladder_row(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
+    """Each layer's own part; where a lower one wrote less than the one above, none is left."""
+    token = brief.series_styles[result.configuration].token
+    media = _amount(wear.media_bytes)
+    application = wear.block_bytes if wear.application_bytes is None else wear.application_bytes
+    parts = (
+        min(application, media),
+        min(max(wear.block_bytes - application, 0), max(media - application, 0)),
+        max(media - max(wear.block_bytes, application), 0),
+    )
+    pieces = tuple(
+        StackedBarPart(float(amount), token, format_bytes(amount), shade)
+        for amount, shade in zip(parts, SHADES, strict=True)
+    )
+    heading = f"{result_run_text(result)}: {wear.host} {wear.device}"
+    return StackedBar(pieces, escape_invisible(heading), total=format_bytes(media))
+
+
+def _ladder_text(wear: DriveWear) -> str:
+    amplification = wear.write_amplification
+    factor = significant_digits_text((amplification and amplification.value) or 0.0)
+    given = format_bytes(wear.block_bytes)
+    made = format_bytes(_amount(wear.media_bytes))
+    text = f"the flash of {wear.device} wrote {made} for {given}, {factor} times as much"
+    return escape_invisible(capitalised(text))
+
+
+def _amount(metric: Metric | None) -> int:
+    return round((metric and metric.value) or 0.0)

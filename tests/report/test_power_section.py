@@ -1,0 +1,126 @@
+"""Charts of watts and of the bytes of each layer, with numbers computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from iolab.core.metric import DriveWear, MediaCounter, Metric
+from iolab.core.power import NODE_POWER_METRIC
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import Figure, Markers, Rectangles
+from iolab.report.power_section import ladder_section, power_section
+from tests.report import shared
+from tests.report.made import build_brief
+from tests.report.priced import configuration, session
+
+GB = 10**9
+RATES = {
+    ("plain", "rand-read-4k", 8): 300_000.0,
+    ("fast", "rand-read-4k", 8): 900_000.0,
+    ("plain", "seq-write-1m", 8): 6e9,
+    ("fast", "seq-write-1m", 1): 12e9,
+}
+TWO = (configuration("plain"), configuration("fast"))
+WATTS = {"plain": 300.0, "fast": 600.0}
+
+
+def metered_brief(*workloads: str) -> Brief:
+    """Points of these workloads have watts by configuration, and operations a joule from them."""
+    brief = build_brief(session(TWO, RATES))
+    points = []
+    for point in brief.points:
+        rate = point.metric_value("iops") or 0.0
+        watts = WATTS[point.key.configuration]
+        own = {
+            NODE_POWER_METRIC: Metric(watts, "W"),
+            "node_ops_per_j": Metric(rate / watts, "ops/J"),
+        }
+        metered = point.key.workload in workloads
+        points.append(replace(point, metrics={**point.metrics, **own}) if metered else point)
+    return replace(brief, points=tuple(points))
+
+
+def only_figure(brief: Brief) -> Figure:
+    section = power_section(brief)
+    assert section is not None
+    (group,) = section.groups
+    (figure,) = group.figures
+    return figure
+
+
+def test_rate_stands_against_watts_where_they_are_known() -> None:
+    figure = only_figure(metered_brief("rand-read-4k"))
+    (plot,) = figure.plots
+    places = {place for mark in plot.marks if isinstance(mark, Markers) for place in mark.places}
+    assert (300.0, 300.0) in places
+    assert (600.0, 900.0) in places
+    assert (plot.x and plot.x.title, plot.unit) == ("W", "k IOPS")
+    assert "Fast at iodepth 8 does most with a joule: 1.50 k ops/J at 600 W." in figure.finding
+    rows = [[cell.text for cell in row] for row in figure.table.rows]
+    assert len(rows) == len(places)
+
+
+def test_the_chart_stands_on_the_page() -> None:
+    assert "Random read against watts" in shared.drawn(metered_brief("rand-read-4k"))
+
+
+def test_without_power_nothing_is_drawn() -> None:
+    brief = metered_brief()
+    assert power_section(brief) is None
+    alone = metered_brief("rand-read-4k")
+    first = next(point for point in alone.points if NODE_POWER_METRIC in point.metrics)
+    others = [point for point in alone.points if NODE_POWER_METRIC not in point.metrics]
+    assert power_section(replace(alone, points=(first, *others))) is None
+
+
+def worn_brief(**changes: object) -> Brief:
+    wear = DriveWear(
+        host="client-1",
+        device="nvme0n1",
+        model="M",
+        is_emulated=False,
+        application_bytes=100 * GB,
+        block_bytes=150 * GB,
+        media_bytes=Metric(450.0 * GB, "bytes"),
+        media_counter=MediaCounter.OCP,
+        write_amplification=Metric(3.0, "", 2.99, 3.01),
+    )
+    brief = build_brief(session(TWO, RATES))
+    first, *others = brief.results
+    worn = replace(first, drives=(replace(wear, **changes),))
+    return replace(brief, results=(worn, *others))
+
+
+def bar_parts(brief: Brief) -> list[float]:
+    section = ladder_section(brief)
+    assert section is not None
+    figure = section.groups[0].figures[0]
+    boxes = [
+        box for mark in figure.plots[1].marks if isinstance(mark, Rectangles) for box in mark.boxes
+    ]
+    return [((right or 0.0) - (left or 0.0)) / GB for left, _, right, _ in boxes]
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({}, [100, 50, 300]),
+        ({"application_bytes": None}, [150, 300]),
+        # A drive that compresses wrote less than it was given.
+        ({"media_bytes": Metric(80.0 * GB, "bytes")}, [80]),
+        ({"application_bytes": 200 * GB}, [200, 250]),
+    ],
+)
+def test_a_bar_is_what_each_layer_added(changes: dict[str, object], parts: list[float]) -> None:
+    assert bar_parts(worn_brief(**changes)) == pytest.approx(parts)
+
+
+def test_the_ladder_is_told_in_a_sentence_and_on_the_page() -> None:
+    brief = worn_brief()
+    section = ladder_section(brief)
+    assert section is not None
+    assert "419 GiB for 140 GiB, 3.00 times as much" in section.groups[0].figures[0].finding
+    page = shared.drawn(brief)
+    assert "Bytes down to the flash" in page
+    assert ladder_section(worn_brief(write_amplification=None)) is None
