@@ -198,9 +198,9 @@ def _ladder_row(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
 def _ladder_text(wear: DriveWear) -> str:
     amplification = wear.write_amplification
     factor = significant_digits_text((amplification and amplification.value) or 0.0)
-    given = format_bytes(wear.block_bytes)
-    made = format_bytes(_amount(wear.media_bytes))
-    text = f"the flash of {wear.device} wrote {made} for {given}, {factor} times as much"
+    above = format_bytes(wear.block_bytes)
+    flash = format_bytes(_amount(wear.media_bytes))
+    text = f"the flash of {wear.device} wrote {flash} for {above}, {factor} times as much"
     return escape_invisible(capitalised(text))
 
 
