@@ -334,6 +334,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     from rich.text import Text
 
     from iolab.report.comparison import (
+        compared_operations_text,
         comparison_row_texts,
         ratio_with_interval_text,
         short_side_names,
@@ -356,7 +357,9 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
         word = texts.marked_verdict.split()[0] if is_open else texts.marked_verdict
         mark = Text(word, style=_verdict_style(row.comparison.verdict))
         mark.append(f" ({note})" if note else "", style="dim")
-        name = texts.point if is_first else f"  {metric_column_name(row.metric)}"
+        of_operations = compared_operations_text(comparison, row)
+        metric = f"  {metric_column_name(row.metric)}{of_operations}"
+        name = texts.point if is_first else metric
         rows.append(
             [
                 literal_text(name),

@@ -143,12 +143,19 @@ class ComparisonRowTexts(Record):
         )
 
 
-def comparison_row_texts(row: ComparedMetric) -> ComparisonRowTexts:
-    """A row's cells for people."""
+def compared_operations_text(comparison: ComparisonResult, row: ComparedMetric) -> str:
+    """`, all I/Os` of a latency that is of reads and writes together; empty for others."""
+    directions = comparison.baseline.study.workload(row.workload).job.data_directions
+    is_of_all = row.metric.startswith("lat_ns_") and len(directions) > 1
+    return ", all I/Os" if is_of_all else ""
+
+
+def comparison_row_texts(row: ComparedMetric, operations_text: str = "") -> ComparisonRowTexts:
+    """A row's cells for people; `operations_text` says of what operations its metric is."""
     comparison = row.comparison
     return ComparisonRowTexts(
         point=point_text(row.workload, row.axis),
-        metric=metric_phrase(row.metric),
+        metric=f"{metric_phrase(row.metric)}{operations_text}",
         baseline=metric_value_text(row.baseline),
         candidate=metric_value_text(row.candidate),
         ratio=ratio_with_percent_text(comparison.ratio),
@@ -284,7 +291,11 @@ def comparison_markdown(comparison: ComparisonResult) -> str:
         parts.append(
             table_markdown(
                 untitled_text_table(
-                    heads, (comparison_row_texts(row).cells for row in comparison.rows)
+                    heads,
+                    (
+                        comparison_row_texts(row, compared_operations_text(comparison, row)).cells
+                        for row in comparison.rows
+                    ),
                 )
             )
         )
