@@ -51,7 +51,7 @@ from iolab.report.phrases import (
 from iolab.report.short_names import column_names
 from iolab.report.storage_classes import storage_classes_sentence
 from iolab.report.table import Table
-from iolab.report.value import cost_capacity_rows
+from iolab.report.value import cost_capacity_rows, with_storage_alone_notes
 from iolab.text import counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def build_answer(
             labels,
             anchors,
             brief.series_styles,
-            (*low_load_rows(brief), *costs),
+            (*low_load_rows(brief), *with_storage_alone_notes(costs)),
         ),
         table_note=marks_note(rows),
         charts=_best_figure_charts(figures, best_charts),

@@ -36,6 +36,9 @@ TITLE: Final = "Cost and capacity"
 COST: Final = "Cost"
 """How the title begins that says what all costs contain."""
 
+STORAGE_ALONE: Final = ", storage alone"
+"""How the title ends of what leaves out servers and network."""
+
 RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 """Units of which the first workload has a row for each TB."""
 
@@ -180,6 +183,26 @@ def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[Cos
     return tuple(row for row in rows if row is not None)
 
 
+def with_storage_alone_notes(rows: Sequence[CostCapacityRow]) -> list[CostCapacityRow]:
+    """The rows of the matrix: those of storage alone are notes of those of the whole."""
+    alone = {row.title.removesuffix(STORAGE_ALONE): row for row in rows if row.is_of_storage_alone}
+    return [
+        replace(
+            row,
+            figures=tuple(
+                replace(figure, note=f"storage alone {own.text}")
+                if (own := alone[row.title].figure_of_configuration(figure.configuration)).amount
+                else figure
+                for figure in row.figures
+            ),
+        )
+        if row.title in alone
+        else row
+        for row in rows
+        if not row.is_of_storage_alone
+    ]
+
+
 def _storage_alone_rows(
     configurations: Sequence[Configuration], brief: Brief
 ) -> Iterator[CostCapacityRow | None]:
@@ -197,7 +220,7 @@ def _storage_alone_rows(
     rows = (cost_per_terabyte_row(alone), value_for_money_row(alone, scores, workloads))
     for row in rows:
         if row is not None:
-            yield replace(row, title=f"{row.title}, storage alone", is_of_storage_alone=True)
+            yield replace(row, title=f"{row.title}{STORAGE_ALONE}", is_of_storage_alone=True)
 
 
 def _rate_per_terabyte_rows(

@@ -147,10 +147,8 @@ def iteration_rates_chart(
                 text = _mean_label(own, point, points)
                 ends += [LineEndLabel(text, y, token)] if text != DASH else []
     left_out = len(points) - len(drawn)
-    note = (
-        "One marker is one iteration; beside it stands the arithmetic mean of "
-        "a row, in operations a second."
-    )
+    mean = "; beside it stands the arithmetic mean of a row, in operations a second" if ends else ""
+    note = f"One marker is one iteration{mean}."
     note += f" {counted_noun(left_out, 'point')} more in the table." if left_out > 0 else ""
     return Figure(
         subject=subject,

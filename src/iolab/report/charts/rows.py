@@ -54,7 +54,9 @@ HEAD: Final = 10
 LANE: Final = 15.0
 """The height of a dot with its value."""
 ROW_GAP: Final = 9.0
-NAME_CHARACTERS: Final = 26
+NAME_CHARACTERS: Final = 20
+ALONE_NAME_CHARACTERS: Final = 26
+"""Of a single configuration, whose name needs no room beside the dots."""
 NAME_LINES: Final = 3
 """A longer name is cut."""
 VALUE_CHARACTERS: Final = 8
@@ -161,7 +163,9 @@ def dot_chart(
     names, common = split_common_part(titles)
     if " " not in common:  # a word alone tells nothing without the rest of its title
         names, common = titles, ""
-    lanes, texts, height = _lay_out_lanes(drawn, names)
+    are_named = len({dot.token for dot in dots}) > 1
+    characters = NAME_CHARACTERS if are_named else ALONE_NAME_CHARACTERS
+    lanes, texts, height = _lay_out_lanes(drawn, names, characters)
     unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
     x = replace(
         value_axis_of_scale(scale),
@@ -223,14 +227,14 @@ def _value_scale(dots: Sequence[Dot]) -> Scale:
 
 
 def _lay_out_lanes(
-    rows: Sequence[DotRow], names: Sequence[str]
+    rows: Sequence[DotRow], names: Sequence[str], name_characters: int
 ) -> tuple[list[_Lane], list[TextMark], float]:
     """Each dot with its place, the names left of their rows, and the height of all."""
     lanes: list[_Lane] = []
     texts: list[TextMark] = []
     top = 0.0
     for row, name in zip(rows, names, strict=True):
-        lines = wrap(name, NAME_CHARACTERS)[:NAME_LINES] or [""]
+        lines = wrap(name, name_characters)[:NAME_LINES] or [""]
         height = max(LANE * len(row.dots), LINE_GAP * len(lines))
         first = top + (height - LANE * (len(row.dots) - 1)) / 2
         lanes += [_Lane(dot, row, first + LANE * i) for i, dot in enumerate(row.dots)]
