@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -31,3 +32,24 @@ def test_a_page_for_contributors_names_what_the_code_has(name: str) -> None:
     named = set(re.findall(r"`([A-Za-z_]\w{3,})`", prose))
     assert named
     assert named - code == set()
+
+
+@pytest.mark.parametrize("name", ["add-a-check.md", "add-a-kind-of-load.md", "add-an-engine.md"])
+def test_a_page_for_contributors_names_parameters_that_functions_have(name: str) -> None:
+    prose = (PAGES / name).read_text(encoding="utf-8")
+    calls = re.findall(r"`(\w+)\((\w+=…[^`]*)\)`", prose)
+    for function, arguments in calls:
+        accepted = parameters_of(function)
+        assert set(re.findall(r"(\w+)=", arguments)) <= accepted, (function, accepted)
+
+
+def parameters_of(function: str) -> set[str]:
+    """Of every function of that name below src."""
+    trees = (ast.parse(path.read_bytes()) for path in (ROOT / "src").rglob("*.py"))
+    found = [
+        {argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)}
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    ]
+    return set().union(*found)

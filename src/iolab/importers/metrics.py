@@ -22,7 +22,7 @@ from iolab.core.run import RunRecord
 from iolab.importers.foreign_run import Figures, ImportedHost, ImportedJob, ImportedRun
 
 PERCENTILES: Final = tuple(
-    sorted([*RESULT_PERCENTILES, ("p90", 90.0), ("p95", 95.0)], key=itemgetter(1))
+    sorted({*RESULT_PERCENTILES, ("p90", 90.0), ("p95", 95.0)}, key=itemgetter(1))
 )
 """The percentiles of a result that tools print, with their names in keys."""
 
