@@ -133,8 +133,8 @@ def test_a_trace_is_replayed_with_the_hits_of_its_capacity(
 
     iolab("report", out, "--html", tmp_path / "page.html", "--md", tmp_path / "brief.md")
     appendix = (tmp_path / "brief-appendix.md").read_text(encoding="utf-8")
-    # Of three hundred prefixes the median alone is supported.
-    assert "Prefix p50" in appendix
+    # Of some hundred prefixes no tail is supported.
+    assert "Prefix mean" in appendix
     assert "Prefix p95" not in appendix
 
 

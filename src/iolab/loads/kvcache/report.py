@@ -25,6 +25,7 @@ from iolab.units import format_bytes, format_count
 
 RUN_COLUMNS = (
     ("requests_per_s", "Requests/s"),
+    (KvOperation.PREFIX_LOAD.latency_key("mean"), "Prefix mean"),
     (KvOperation.PREFIX_LOAD.latency_key("p50"), "Prefix p50"),
     (KvOperation.PREFIX_LOAD.latency_key("p95"), "Prefix p95"),
     (KvOperation.PREFIX_LOAD.latency_key("p99"), "Prefix p99"),
