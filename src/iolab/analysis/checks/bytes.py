@@ -107,13 +107,17 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
 
 
 def counted_devices_label(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
-    """The nearest device if it was counted, else its leaves if all were, joined by `+`."""
+    """The nearest device if it was counted, else its leaves if all were, joined by `+`.
+
+    A file system of several devices names one of them, which is no nearer than the others.
+    """
     target, counted = facts.target, {delta.device for delta in deltas}
     if target is None or not counted:
         return None
-    if target.device in counted:
-        return target.device
     leaves = leaf_device_names(target.devices, facts)
+    has_several = target.device in leaves and len(leaves) > 1
+    if target.device in counted and not has_several:
+        return target.device
     return "+".join(leaves) or None if counted.issuperset(leaves) else None
 
 
