@@ -6,7 +6,7 @@ other evidence stays as it was: counts still add up, devices still moved what is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -222,8 +222,11 @@ def ticking(record: RunRecord, *reads: int) -> RunRecord:
     return record
 
 
-def phased(**changes: Any) -> RunRecord:
-    """A load of 150 s that a disk was taken from after 90 s; it was whole again after 130 s."""
+def phased(counts: Sequence[int] = (), **changes: Any) -> RunRecord:
+    """A load of 150 s that a disk was taken from after 90 s; it was whole again after 130 s.
+
+    It did so many I/Os in each second, by default as many all the time.
+    """
 
     def moment(second: float) -> int:
         return GO_NS + round(second * SECOND)
@@ -255,8 +258,24 @@ def phased(**changes: Any) -> RunRecord:
     readback = Readback("c1", checked_blocks=4096)
     course = Course(phases, (event,), answers, (readback,))
     job = replace(JOB, access=Access.RANDRW)
-    record = seconds(noise(150), job=job)
+    record = seconds([*(counts or noise(150))], job=job)
     return replace(record, course=replace(course, **changes), runtime_s=90.0)
+
+
+def scaled(first: int, last: int, factor: float) -> list[int]:
+    """The I/Os of each second of `phased`, of which some had so many times as many."""
+    counts = noise(150)
+    return [*counts[:first], *(round(factor * c) for c in counts[first:last]), *counts[last:]]
+
+
+def said(s: Session, **changes: Any) -> Session:
+    """The same whose witness said more while the disk was missing, as a count that grows."""
+    assert s.record.course is not None
+    answers = tuple(
+        replace(answer, **{k: v if isinstance(v, str) else v * at for k, v in changes.items()})
+        for at, answer in enumerate(s.record.course.answers)
+    )
+    return s.but(replace(s.record, course=replace(s.record.course, answers=answers)))
 
 
 def happened(s: Session, **changes: Any) -> Session:
@@ -1301,6 +1320,41 @@ PLANTED: Final = (
                 )
             )
         ),
+    ),
+    Planted(
+        "baseline-unsteady",
+        INDICATIVE,
+        "The middle third of the first phase was three per cent slower than the others.",
+        PHASED,
+        lambda s: s.but(phased(scaled(30, 60, 0.97))),
+    ),
+    Planted(
+        "change-unexplained",
+        INDICATIVE,
+        "Ten seconds into the last phase the rate fell by a tenth, and nothing had happened.",
+        PHASED,
+        lambda s: s.but(phased(scaled(140, 150, 0.9))),
+    ),
+    Planted(
+        "witness-contradicted",
+        INDICATIVE,
+        "The last phase had 60 % of the rate, and the witness said that all is well.",
+        PHASED,
+        lambda s: s.but(phased(scaled(130, 150, 0.6))),
+    ),
+    Planted(
+        "rebuild-throttled",
+        INDICATIVE,
+        "The witness named the setting by which each copy waits for 0.1 s.",
+        PHASED,
+        lambda s: said(s, throttle="osd_recovery_sleep_hdd"),
+    ),
+    Planted(
+        "rebuild-small",
+        INDICATIVE,
+        "Forty blocks were copied of a target of some TB.",
+        PHASED,
+        lambda s: said(s, rebuilt_bytes=4096),
     ),
     Planted(
         "event-failed",

@@ -60,6 +60,7 @@ seconds = "10s"
 
 [[event]]
 id = "lose"
+title = "Losing one of two disks"
 action = "lose"
 phase = "degraded"
 expect = "not redundant"
@@ -156,6 +157,8 @@ id = "redundant"
 host = "a"
 command = [{program}, "state"]
 field = "redundant"
+rebuilt_field = "rebuilt_bytes"
+throttle_field = "throttle"
 timeout = "20s"
 """
     inventory = folder / "hosts.toml"
@@ -188,6 +191,17 @@ def test_a_mirror_loses_a_disk_and_is_rebuilt(broken_mirror: Mirror, tmp_path: P
     codes = ("phase-unfinished", "baseline-unhealthy", "event-failed", "event-unwitnessed")
     levels = {check["code"]: check["level"] for check in result["verdict"]["checks"]}
     assert {levels[code] for code in (*codes, "writes-lost")} == {"valid"}
+    starts = [event["start_s"] for event in course["events"]]
+    changes = [change["at_s"] for change in course["changes"]]
+    # Right to a second where the machine is quiet: the change itself tells how well it is known.
+    assert any(at["low"] - 2 <= starts[0] <= at["high"] + 2 for at in changes)
+    assert course["rebuild_bytes_per_s"]["value"] > 0
+    (point,) = document["points"]
+    assert point["metrics"]["phase.degraded.iops"]["value"] == degraded["iops"]["value"]
+    assert "Losing one of two disks costs" in iolab("show", out).stdout
+    page = tmp_path / "report.html"
+    iolab("report", out, "--html", page)
+    assert 'id="course"' in page.read_text(encoding="utf-8")
 
 
 def test_an_event_needs_consent_with_its_host(tmp_path: Path) -> None:

@@ -126,7 +126,24 @@ class Mirror:
         line = self._progress()
         is_rebuilding = bool(re.search(r"% done", line))
         redundant = not errors and not missing and not is_rebuilding
-        return {"redundant": redundant, "rebuilding": is_rebuilding, "progress": line}
+        return {
+            "redundant": redundant,
+            "rebuilding": is_rebuilding,
+            "rebuilt_bytes": self._rebuilt_bytes(line),
+            "throttle": self._throttle(),
+        }
+
+    def _rebuilt_bytes(self, progress: str) -> int:
+        """What of the file system is copied, by the share that it says."""
+        done = re.search(r"([0-9.]+)% done", progress)
+        share = float(done[1]) / 100 if done else float("finished" in progress)
+        used = os.statvfs(f"/proc/{self._get('holder')}/root{self.mount}")
+        return int(share * (used.f_blocks - used.f_bfree) * used.f_frsize)
+
+    def _throttle(self) -> str:
+        """The limit of a rebuild, where there is one."""
+        limits = {limit.read_text().strip() for limit in self._disk_infos("*/scrub_speed_max")}
+        return "scrub_speed_max" if limits - {"0"} else ""
 
     def down(self) -> None:
         """Nothing of it is left."""

@@ -8,20 +8,24 @@ stall is seen where it began. Seconds of all hosts are added up by the controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from iolab.analysis.rebuild import rebuild_rate
+from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.course import Course, EventOutcome, PhaseSpan
-from iolab.core.histogram import MIDDLE_NS
-from iolab.core.metric import CourseFigures, Metric, PhaseFigures
+from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS
+from iolab.core.metric import CourseFigures, EventFigures, Metric, PhaseFigures, SeriesChange
+from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats, IntervalTable, unique_io_mask
 from iolab.record import field_names
+from iolab.stats.change_points import ChangePoint, find_change_points, noise_of_differences
 from iolab.stats.special import student_quantile
 from iolab.units import NS_PER_S
 
@@ -35,12 +39,21 @@ IOS_MIN: Final = 20
 """A second with fewer I/Os is joined to the next before it has a p99."""
 
 STANDSTILL_SHARE: Final = 0.1
-"""A second with less of the baseline's rate counts as one without the storage."""
+"""A second with less of a stream's rate in the baseline counts as one without the storage."""
+
+STREAM_IOPS_MIN: Final = 5.0
+"""A stream with fewer I/Os a second in the baseline has seconds without any, and none stands."""
 
 BAND_MIN: Final = 0.05
 BAND_SIGMAS: Final = 4.0
 HOLD_S: Final = 5
-"""So many seconds in a row within the baseline's band mean that the rate is back."""
+"""So many seconds in a row within the baseline's band mean that it is back."""
+
+NOISE_MIN: Final = 0.01
+"""The least scatter (of logarithms) of a series whose changes are looked for."""
+
+NEAR_S: Final = 3.0
+"""A change so near to an event, or to what a witness saw, is its effect."""
 
 _MAD_TO_SIGMA: Final = 1.4826
 _CONFIDENCE: Final = 0.975
@@ -49,14 +62,16 @@ _CONFIDENCE: Final = 0.975
 class PerSecondHistograms:
     """I/Os by the second in which they were due, from the beginning of the first phase on.
 
-    `counts` has a row a second and a column a bin, `offset_s` is where the first row lies.
+    `counts` has a row a second and a column a bin, `streams` the I/Os of each second by host and
+    direction. A last second that the phases do not fill is left out.
     """
 
     def __init__(self, record: RunRecord, course: Course) -> None:
         self.start_ns = course.phases[0].start_real_ns
         end_ns = course.phases[-1].end_real_ns
-        self.seconds = max(math.ceil((end_ns - self.start_ns) / NS_PER_S), 1)
+        self.seconds = max(math.floor((end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
         self.counts = np.zeros((self.seconds, BIN_COUNT), dtype=np.float64)
+        self.streams: dict[tuple[int, int], Floats] = {}
         self._spread_ios_over_seconds(record)
 
     def _spread_ios_over_seconds(self, record: RunRecord) -> None:
@@ -73,7 +88,9 @@ class PerSecondHistograms:
         lat_ns = MIDDLE_NS.astype(np.float64)
         last = (ends[rows] - lat_ns[which]) / NS_PER_S
         first = last - np.maximum(table.span_ns[rows], 1) / NS_PER_S
-        whole = last - first
+        whole, direction = last - first, bins.direction[once].astype(np.int64)
+        pairs = np.unique(np.stack((host, direction), axis=1), axis=0).tolist()
+        self.streams = {(a, b): np.zeros(self.seconds) for a, b in pairs}
         for second in range(math.ceil(float(whole.max(initial=0.0))) + 1):
             low = np.maximum(first, np.floor(first) + second)
             high = np.minimum(last, np.floor(first) + second + 1)
@@ -81,19 +98,36 @@ class PerSecondHistograms:
             at = (np.floor(first) + second).astype(np.int64)
             inside = (at >= 0) & (at < self.seconds) & (share > 0)
             np.add.at(self.counts, (at[inside], which[inside]), (count * share)[inside])
+            for pair, series in self.streams.items():
+                own = inside & (host == pair[0]) & (direction == pair[1])
+                np.add.at(series, at[own], (count * share)[own])
 
     @property
     def rates(self) -> Floats:
         """I/Os of each second."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
+    @property
+    def p99s_ns(self) -> Floats:
+        """The p99 of each second, not a number where it has too few I/Os."""
+        enough = self.rates >= IOS_MIN
+        rows = [
+            _percentile_ns(row, 0.99) if fits else math.nan
+            for row, fits in zip(self.counts, enough, strict=True)
+        ]
+        return np.array(rows, dtype=np.float64)
+
+    def second_of(self, real_ns: int) -> float:
+        """Seconds since the first phase began."""
+        return (real_ns - self.start_ns) / NS_PER_S
+
     def phase_seconds_slice(self, span: PhaseSpan) -> slice:
         """The whole seconds of a phase."""
-        first = math.ceil((span.start_real_ns - self.start_ns) / NS_PER_S - 0.05)
-        last = math.floor((span.end_real_ns - self.start_ns) / NS_PER_S + 0.05)
+        first = math.ceil(self.second_of(span.start_real_ns) - 0.05)
+        last = math.floor(self.second_of(span.end_real_ns) + 0.05)
         return slice(first, max(last, first))
 
-    def p99s_ns(self, span: PhaseSpan) -> list[float]:
+    def joined_p99s_ns(self, span: PhaseSpan) -> list[float]:
         """The p99 of each second, one with few I/Os joined to the next."""
         values, pending = [], np.zeros(BIN_COUNT)
         for row in self.counts[self.phase_seconds_slice(span)]:
@@ -103,32 +137,45 @@ class PerSecondHistograms:
                 pending = np.zeros(BIN_COUNT)
         return values
 
+    def standstill_seconds(self, baseline: slice) -> Floats:
+        """1 for each second in which any stream did next to nothing of its rate in the baseline."""
+        stood = np.zeros(self.seconds)
+        for series in self.streams.values():
+            usual = float(np.median(series[baseline])) if series[baseline].size else 0.0
+            if usual >= STREAM_IOPS_MIN:
+                stood[series < STANDSTILL_SHARE * usual] = 1.0
+        return stood
+
 
 def _percentile_ns(counts: Floats, share: float) -> float:
     total = np.cumsum(counts)
     return float(MIDDLE_NS[int(np.searchsorted(total, share * total[-1]))])
 
 
-def course_figures(record: RunRecord) -> CourseFigures | None:
+def course_figures(view: RunView) -> CourseFigures | None:
     """The figures of a run with phases; None of others."""
-    course = record.course
+    record, course = view.record, view.record.course
     if course is None or not course.phases or not len(record.intervals):
         return None
     seconds = PerSecondHistograms(record, course)
-    baseline = seconds.rates[seconds.phase_seconds_slice(course.phases[0])]
-    phases = tuple(_phase_figures(seconds, span, baseline) for span in course.phases)
-    fault = first_expected_event(course)
-    readbacks = course.readbacks
+    fault, readbacks = first_expected_event(course), course.readbacks
     read = bool(readbacks) and not any(readback.fault for readback in readbacks)
+    is_paced = record.run.point.job.is_paced
+    stood = seconds.standstill_seconds(seconds.phase_seconds_slice(course.phases[0]))
+    found = _found_changes(seconds, course, is_paced=is_paced)
     return CourseFigures(
-        phases=phases,
+        phases=tuple(
+            _phase_figures(seconds, record, span, course, stood) for span in course.phases
+        ),
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         start_real_ns=seconds.start_ns,
         detection_s=_seconds_after_fault(fault, fault.unseen_real_ns, fault.seen_real_ns)
         if fault
         else None,
         redundancy_s=_seconds_to_redundancy(course, fault) if fault else None,
-        baseline_s=_seconds_to_baseline(seconds, baseline, fault) if fault else None,
+        baseline_s=_seconds_to_baseline(seconds, course, found, fault, is_paced=is_paced)
+        if fault
+        else None,
         failed_ios=sum(
             host.totals.generator.failed_ios
             for host in record.hosts
@@ -136,7 +183,33 @@ def course_figures(record: RunRecord) -> CourseFigures | None:
         ),
         checked_blocks=sum(r.checked_blocks for r in readbacks) if read else None,
         lost_blocks=sum(r.lost_blocks for r in readbacks) if read else None,
+        p99s_ns=tuple(None if math.isnan(p99) else p99 for p99 in seconds.p99s_ns.tolist()),
+        events=tuple(_event_figures(seconds, event) for event in course.events),
+        broken_s=tuple(_broken_times(seconds, course, fault)) if fault else (),
+        changed_metric="lat_ns_p99" if is_paced else "iops",
+        changes=tuple(_series_change(seconds, course, change) for change in found),
+        rebuild_bytes_per_s=_rebuild(view, course, fault) if fault else None,
+        standstill_s=tuple(np.flatnonzero(stood).tolist()),
     )
+
+
+def course_metrics(figures: CourseFigures | None) -> dict[str, Metric]:
+    """The figures as metrics of the result, so that repeats and sessions are compared by them."""
+    if figures is None:
+        return {}
+    found = {
+        phase_metric_key(phase.id, name): metric
+        for phase in figures.phases
+        for name, metric in _metrics_of(phase).items()
+    }
+    return found | {
+        course_metric_key(name): metric for name, metric in _metrics_of(figures).items()
+    }
+
+
+def _metrics_of(figures: PhaseFigures | CourseFigures) -> Mapping[str, Metric]:
+    values = ((name, getattr(figures, name)) for name in field_names(type(figures)))
+    return {name: value for name, value in values if isinstance(value, Metric)}
 
 
 def baseline_window(record: RunRecord) -> Window | None:
@@ -163,25 +236,85 @@ def first_expected_event(course: Course) -> EventOutcome | None:
     return min(faults, key=lambda event: event.start_real_ns or 0, default=None)
 
 
-def _phase_figures(seconds: PerSecondHistograms, span: PhaseSpan, baseline: Floats) -> PhaseFigures:
-    rates = seconds.rates[seconds.phase_seconds_slice(span)]
-    counts = seconds.counts[seconds.phase_seconds_slice(span)].sum(axis=0)
-    p99s = seconds.p99s_ns(span)
+def _phase_figures(
+    seconds: PerSecondHistograms, record: RunRecord, span: PhaseSpan, course: Course, stood: Floats
+) -> PhaseFigures:
+    own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(course.phases[0])
+    rates, counts = seconds.rates[own], seconds.counts[own].sum(axis=0)
+    p99s = seconds.joined_p99s_ns(span)
     used = np.flatnonzero(counts >= 0.5)
-    healthy = float(np.median(baseline)) if baseline.size else 0.0
     return PhaseFigures(
         id=span.id,
-        start_s=(span.start_real_ns - seconds.start_ns) / NS_PER_S,
+        start_s=seconds.second_of(span.start_real_ns),
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
-        baseline_share=_baseline_rate_share(rates, baseline),
+        baseline_share=_baseline_rate_share(rates, seconds.rates[first]),
         lat_ns_p50=Metric(_percentile_ns(counts, 0.5) if used.size else None, "ns"),
         lat_ns_p99=Metric(_percentile_ns(counts, 0.99) if used.size else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
         longest_io_ns=Metric(float(MIDDLE_NS[int(used[-1])]) if used.size else None, "ns"),
-        unavailable_s=int((rates < STANDSTILL_SHARE * healthy).sum()),
+        unavailable_s=int(stood[own].sum()),
+        longest_stall_s=_longest_stall(record, span, int(used[-1]) if used.size else None),
     )
+
+
+def _longest_stall(record: RunRecord, span: PhaseSpan, longest_bin: int | None) -> Metric:
+    """The longest time in which a stream returned nothing, of I/Os that waited in a phase.
+
+    A job with one I/O at a time stands still for as long as that takes. Of deeper queues the
+    intervals without any return are known, and the longest I/O, which no stall outlasts.
+    """
+    if longest_bin is None:
+        return Metric(None, "s")
+    low, middle, high = (
+        float(edges[longest_bin]) / NS_PER_S for edges in (LOWER_NS, MIDDLE_NS, UPPER_NS)
+    )
+    job = record.run.point.job
+    if job.total_iodepth <= job.job_count:
+        return Metric(middle, "s", low, high)
+    silent_s = max(_silences_s(record, span), default=0.0)
+    return Metric(min(silent_s, high) if silent_s else middle, "s", min(silent_s, high), high)
+
+
+def _silences_s(record: RunRecord, span: PhaseSpan) -> Iterator[float]:
+    """How long streams returned nothing, interval after interval, where that touches a phase."""
+    table = record.intervals
+    busy = table.ios > 0
+    for index, host in enumerate(record.hosts):
+        for direction in np.unique(table.direction[unique_io_mask(table.direction)]).tolist():
+            rows = np.flatnonzero((table.host == index) & (table.direction == direction) & busy)
+            ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
+            starts = ends - table.span_ns[rows]
+            for begin, end in zip(ends[:-1].tolist(), starts[1:].tolist(), strict=True):
+                if span.start_real_ns <= begin <= span.end_real_ns and end > begin:
+                    yield (end - begin) / NS_PER_S
+
+
+def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFigures:
+    moments = (event.start_real_ns, event.end_real_ns, event.seen_real_ns, event.undone_real_ns)
+    at = (None if moment is None else seconds.second_of(moment) for moment in moments)
+    return EventFigures(event.id, event.title or event.id, event.host, event.phase, *at)
+
+
+def _broken_times(
+    seconds: PerSecondHistograms, course: Course, fault: EventOutcome
+) -> Iterator[tuple[float, float]]:
+    """From each first answer that all is not well to the next one that it is."""
+    expected, begin = fault.expected, None
+    answers = [a for a in course.answers if expected and a.witness == expected.witness]
+    for answer in answers:
+        at = seconds.second_of(answer.real_ns)
+        is_well = (
+            expected is not None and answer.state is not None and answer.state is not expected.state
+        )
+        if not is_well and begin is None and at >= 0:
+            begin = at
+        elif is_well and begin is not None:
+            yield begin, at
+            begin = None
+    if begin is not None:
+        yield begin, float(seconds.seconds)
 
 
 def _baseline_rate_share(rates: Floats, baseline: Floats) -> Metric:
@@ -234,22 +367,108 @@ def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None
     return None
 
 
+def _watched_series(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
+    """The logarithm of what tells a change: of a fixed rate that is flat, the p99."""
+    if not is_paced:
+        floor = max(STANDSTILL_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
+        return np.asarray(np.log(np.maximum(seconds.rates, floor)))
+    p99s = seconds.p99s_ns
+    known = np.flatnonzero(~np.isnan(p99s))
+    if not known.size:
+        return np.zeros(0)
+    return np.asarray(np.log(np.interp(np.arange(p99s.size), known, p99s[known])))
+
+
+def _found_changes(
+    seconds: PerSecondHistograms, course: Course, *, is_paced: bool
+) -> tuple[ChangePoint, ...]:
+    """Where the series changes its level."""
+    series = _watched_series(seconds, is_paced=is_paced)
+    baseline = series[seconds.phase_seconds_slice(course.phases[0])]
+    noise = max(NOISE_MIN, noise_of_differences(series), noise_of_differences(baseline))
+    return find_change_points(series, noise)
+
+
+def _series_change(
+    seconds: PerSecondHistograms, course: Course, change: ChangePoint
+) -> SeriesChange:
+    at_s = Metric(float(change.index), "s", max(change.low - 1.0, 0.0), change.high + 1.0)
+    ratio = math.exp(change.after - change.before)
+    return SeriesChange(at_s, ratio, _cause(seconds, course, at_s))
+
+
+def _cause(seconds: PerSecondHistograms, course: Course, at_s: Metric) -> str:
+    """What may have made a change: the nearest event, phase or word of a witness; "" for none."""
+    named = [
+        (f"{word} {event.title or event.id}", moment)
+        for event in course.events
+        for word, moment in (
+            ("event", event.start_real_ns),
+            ("end of event", event.end_real_ns),
+            ("undo of event", event.undone_real_ns),
+        )
+        if moment is not None
+    ]
+    named += [(f"phase {span.id}", span.start_real_ns) for span in course.phases[1:]]
+    low, high = (at_s.low or 0.0) - NEAR_S + 1, (at_s.high or 0.0) + NEAR_S - 1
+    near = [
+        (abs(seconds.second_of(moment) - (at_s.value or 0.0)), name)
+        for name, moment in named
+        if low <= seconds.second_of(moment) <= high
+    ]
+    if near:
+        return min(near)[1]
+    fault = first_expected_event(course)
+    for begin, end in _broken_times(seconds, course, fault) if fault else ():
+        if begin - NEAR_S <= (at_s.value or 0.0) <= end + NEAR_S:
+            return f"while {fault.expected if fault else ''}"
+    return ""
+
+
 def _seconds_to_baseline(
-    seconds: PerSecondHistograms, baseline: Floats, fault: EventOutcome
+    seconds: PerSecondHistograms,
+    course: Course,
+    changes: tuple[ChangePoint, ...],
+    fault: EventOutcome,
+    *,
+    is_paced: bool,
 ) -> Metric | None:
-    """From the fault to the first of some seconds in a row at the baseline's rate, after a dip."""
+    """From the fault to the change after which the series stays in the baseline's band."""
+    series = _watched_series(seconds, is_paced=is_paced)
+    baseline = series[seconds.phase_seconds_slice(course.phases[0])]
     if not baseline.size or fault.start_real_ns is None:
         return None
     middle = float(np.median(baseline))
     spread = _MAD_TO_SIGMA * float(np.median(np.abs(baseline - middle)))
-    band = max(BAND_MIN * middle, BAND_SIGMAS * spread)
-    begin = math.floor((fault.start_real_ns - seconds.start_ns) / NS_PER_S)
-    inside: Sequence[bool] = (np.abs(seconds.rates[begin:-1] - middle) <= band).tolist()
-    dips = [place for place, fits in enumerate(inside) if not fits]
-    if not dips:
+    band = max(math.log1p(BAND_MIN), BAND_SIGMAS * spread)
+    at = seconds.second_of(fault.start_real_ns)
+    later = [change for change in changes if change.high + 1 >= at]
+    outside = [i for i, change in enumerate(later) if abs(change.after - middle) > band]
+    if not outside:
         return Metric(0.0, "s", 0.0, 1.0)
-    after = dips[-1] + 1
-    if len(inside) - after < HOLD_S:
+    if outside[-1] + 1 == len(later) or series.size - later[outside[-1] + 1].index < HOLD_S:
         return None
-    value = begin + after - (fault.start_real_ns - seconds.start_ns) / NS_PER_S
-    return Metric(value, "s", value - 1.0, value + 1.0)
+    back = later[outside[-1] + 1]
+    low, high = back.low - 1.0 - at, back.high + 1.0 - at
+    return Metric(max(back.index - at, 0.0), "s", max(low, 0.0), max(high, 0.0))
+
+
+def rebuild_window(course: Course) -> Window | None:
+    """From the last event before it to when redundancy was back; None where it never was."""
+    fault = first_expected_event(course)
+    redundancy = _seconds_to_redundancy(course, fault) if fault else None
+    if fault is None or redundancy is None or redundancy.value is None:
+        return None
+    end_ns = (fault.start_real_ns or 0) + round(redundancy.value * NS_PER_S)
+    begins = (event.start_real_ns for event in course.events)
+    return Window(max(b for b in begins if b is not None and b < end_ns), end_ns)
+
+
+def _rebuild(view: RunView, course: Course, fault: EventOutcome) -> Metric | None:
+    """The rate of what was copied to make the system redundant again."""
+    window = rebuild_window(course)
+    if window is None or fault.expected is None:
+        return None
+    first = course.phases[0]
+    before = Window(first.start_real_ns, first.end_real_ns)
+    return rebuild_rate(view, before, window, fault.expected.witness)

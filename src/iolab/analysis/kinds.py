@@ -54,7 +54,7 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
     check_wide_interval,
 )
-from iolab.analysis.course import baseline_window, course_figures, record_cut_to_window
+from iolab.analysis.course import baseline_window, course_metrics, record_cut_to_window
 from iolab.analysis.evenness import run_spread
 from iolab.analysis.metrics import (
     METRIC_KEYS,
@@ -150,7 +150,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 32
+ANALYSIS_VERSION: Final = 33
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}
@@ -330,6 +330,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     view = kinds.build_view(record, facts, telemetry)
     spreads = dict(kind.host_spreads(view))
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
+    figures = view.course_figures
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -339,7 +340,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         status=record.status,
         failure=record.failure,
         window_s=kind.window_s(view),
-        metrics={**metrics, **power_metrics(view, power, metrics)},
+        metrics={**metrics, **power_metrics(view, power, metrics), **course_metrics(figures)},
         hosts=tuple(
             HostResult(host.host, kind.host_metrics(view, index))
             for index, host in enumerate(record.hosts)
@@ -356,7 +357,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         resources=run_resources(view) if has_resources else None,
         drives=drive_wear_of_run(view),
         power=power,
-        course=course_figures(record),
+        course=figures,
     )
 
 

@@ -33,6 +33,7 @@ from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
     BetterDirection,
+    compared_phase_keys,
     mean_latency_keys,
     metric_spec,
     operations_with_phase_rate,
@@ -79,7 +80,8 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
 
     The headline figure, which stands even where it is not known, and beside it the p99 latency; of
     a load without latencies of the whole, mean and p99 of the first operation that has any. Where
-    there is no one figure the rate of each operation.
+    there is no one figure the rate of each operation. Of a run with phases the same of each phase
+    after the first, and how long it took until all was as before.
     """
     figure = workload.headline_metric
     if figure is None:
@@ -94,6 +96,7 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
         timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_have_metric(pair, key)]
         beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
     # A tail that too few I/Os support is no news: it is compared where it is known.
+    beside += compared_phase_keys(pair[0].metrics)
     return list(dict.fromkeys((figure, *(key for key in beside if _both_have_metric(pair, key)))))
 
 

@@ -13,7 +13,7 @@ from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
 from iolab.analysis.window import MeasuredPart, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
-from iolab.core.metric import HypervisorResult
+from iolab.core.metric import CourseFigures, HypervisorResult
 from iolab.core.resources import ResourceUse
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, rows_by_host
@@ -99,6 +99,13 @@ class RunView(Record, dict=True):
     def has_one_io_in_flight(self) -> bool:
         """Whether a host has a single I/O in flight, whose latency then is what matters."""
         return self.job.total_iodepth == 1
+
+    @cached_property
+    def course_figures(self) -> CourseFigures | None:
+        """What each phase of the run was like; None of a run without phases."""
+        from iolab.analysis.course import course_figures  # which asks of views
+
+        return course_figures(self)
 
     @property
     def job(self) -> AnyJob:

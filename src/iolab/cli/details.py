@@ -12,11 +12,12 @@ from rich.text import Text
 
 from iolab.cli.results import WHY_NOT_VALID
 from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_with_latency
+from iolab.core.metric_spec import is_course_metric
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.registry import report_kinds
-from iolab.report.course import fault_impact_sentence, phases_table
+from iolab.report.course import phases_table, run_fault_impact_sentence
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
@@ -138,8 +139,8 @@ def _run_lines(
     histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
     yield name_value_grid([*_measured_metric_rows(result.metrics), *histograms])
     if result.course is not None:
-        yield literal_text(fault_impact_sentence(result.course))
-        yield report_table_for_terminal(phases_table(result.course))
+        yield literal_text(run_fault_impact_sentence(result))
+        yield report_table_for_terminal(phases_table([result.course], result.metrics))
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.run_terminal_screen(result)
@@ -251,9 +252,13 @@ def _check_lines_of_all_runs(
 def _measured_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     """Every metric that has a value, with its interval, a line for each of what was measured.
 
-    Of one direction alone that is no news.
+    Of one direction alone that is no news. Phases have a table of their own.
     """
-    measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
+    measured = {
+        key: metric
+        for key, metric in metrics.items()
+        if metric.value is not None and not is_course_metric(key)
+    }
     alone = len(directions_with_latency(metrics)) < MIXED_DIRECTIONS
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(measured.items(), key=_metric_sort_key):

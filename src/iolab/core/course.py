@@ -79,7 +79,9 @@ class Witness(Record):
     """A question that is asked again and again, and answered by yes, no, or not at all.
 
     A command says yes by exit code 0 and no by 1; with a `field` by that key of the JSON object
-    which it prints. A `file` of the host says yes where it holds the text `equals`.
+    which it prints, where `rebuilt_field` counts the bytes that were copied and `throttle_field`
+    names the setting that holds a rebuild back. A `file` of the host says yes where it holds the
+    text `equals`.
     """
 
     id: str
@@ -90,6 +92,8 @@ class Witness(Record):
     equals: str = ""
     interval_s: float = 1.0
     timeout_s: float = 5.0
+    rebuilt_field: str = ""
+    throttle_field: str = ""
 
 
 class Expectation(Record):
@@ -126,6 +130,7 @@ class EventPlan(Record):
 
     It must make a witness say what is `expected` within `within_s`; None where no witness can see
     what it does. It is undone when the phase `undo_phase` begins, "" for the end of the run.
+    `title` is what sentences call it: `Losing one of two disks`.
     """
 
     id: str
@@ -135,6 +140,7 @@ class EventPlan(Record):
     expected: Expectation | None = None
     within_s: float = 60.0
     undo_phase: str = ""
+    title: str = ""
 
 
 class CoursePlan(Record):
@@ -191,9 +197,9 @@ class PhaseSpan(Record):
 class EventOutcome(Record):
     """What came of an event; moments are of the controller's clock, `due` the one that was meant.
 
-    `error` says why it could not be done. `unseen_real_ns` is the last answer of its witness
-    that did not show it, `seen_real_ns` the first that did; None where there was none. `is_undone`
-    is None where nothing is to be undone.
+    `title` is what the study calls it. `error` says why it could not be done. `unseen_real_ns` is
+    the last answer of its witness that did not show it, `seen_real_ns` the first that did; None
+    where there was none. `is_undone` is None where nothing is to be undone.
     """
 
     id: str
@@ -211,15 +217,21 @@ class EventOutcome(Record):
     is_undone: bool | None = None
     undone_real_ns: int | None = None
     undo_error: Reason = ""
+    title: str = ""
 
 
 class WitnessAnswer(Record):
-    """What a witness said, None for nothing that can be used; by the controller's clock."""
+    """What a witness said, None for nothing that can be used; by the controller's clock.
+
+    `throttle` names the setting that holds a rebuild back, as the witness says.
+    """
 
     witness: str
     asked_real_ns: int
     real_ns: int
     state: bool | None
+    rebuilt_bytes: int | None = None
+    throttle: Annotated[str, Meta(max_length=200)] = ""
 
 
 class Readback(Record):

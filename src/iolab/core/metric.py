@@ -320,8 +320,10 @@ class PhaseFigures(Record):
     """What one phase of a run was like; I/Os are of the second in which they were due.
 
     `iops` is the median of its seconds, `baseline_share` that as a share of the first phase's.
-    `worst_second_ns_p99` is the largest p99 of any second. In `unavailable_s` seconds less than a
-    tenth of the first phase's rate was done.
+    `worst_second_ns_p99` is the largest p99 of any second, `longest_stall_s` the longest time in
+    which a stream, a direction of a host, had I/Os waiting and none returned: it lies between what
+    intervals without any show and the longest I/O. In `unavailable_s` seconds a stream did less
+    than a tenth of its rate in the first phase.
     """
 
     id: str
@@ -335,15 +337,50 @@ class PhaseFigures(Record):
     worst_second_ns_p99: Metric
     longest_io_ns: Metric
     unavailable_s: int
+    longest_stall_s: Metric = Metric(None, "s")
+
+
+class EventFigures(Record):
+    """When an event began, was done, was seen by its witness, and undone; None for never.
+
+    In seconds since the first phase began.
+    """
+
+    id: str
+    title: str
+    host: str
+    phase: str
+    start_s: float | None
+    end_s: float | None
+    seen_s: float | None
+    undone_s: float | None
+
+
+class SeriesChange(Record):
+    """A change of level that the seconds of a run show, by themselves.
+
+    `at_s` is since the first phase began, with where it may as well lie; `ratio` the level after it
+    to that before. `cause` is the event, phase or witness near it, "" where there is none.
+    """
+
+    at_s: Metric
+    ratio: float
+    cause: str
 
 
 class CourseFigures(Record):
-    """What a run with phases was like, with the rate of each second since the first phase began.
+    """What a run with phases was like, with the rate and p99 of each second since the first began.
 
-    Seconds are counted from the first event that a witness sees: until it did, until it said twice
-    that all is well, until the rate stayed in the band of the first phase; None for never, or where
-    it is not known. `failed_ios` are errors that clients saw. Blocks are those that were read after
-    the last phase, None where none could be.
+    A second with too few I/Os has no p99 (None). `broken_s` are the times in which the witness of
+    the first fault did not say that all is well, from one answer to another. `changes` are what the
+    series `changed_metric`, the rate, or the p99 of a load with a fixed rate, shows by itself.
+    Seconds to detection, redundancy and the baseline are counted from the first event that a
+    witness sees: until it did, until it said twice that all is well, until the series was back in
+    the band of the first phase; None for never, or where it is not known. `rebuild_bytes_per_s` is
+    what was copied from the last event to redundancy. `standstill_s` are the seconds, from 0, in
+    which a stream did less than a tenth of its rate in the first phase.
+    `failed_ios` are errors that clients saw. Blocks are those that were read after the last phase,
+    None where none could be.
     """
 
     phases: tuple[PhaseFigures, ...]
@@ -355,6 +392,13 @@ class CourseFigures(Record):
     failed_ios: int
     checked_blocks: int | None
     lost_blocks: int | None
+    p99s_ns: tuple[float | None, ...] = ()
+    events: tuple[EventFigures, ...] = ()
+    broken_s: tuple[tuple[float, float], ...] = ()
+    changed_metric: str = "iops"
+    changes: tuple[SeriesChange, ...] = ()
+    rebuild_bytes_per_s: Metric | None = None
+    standstill_s: tuple[int, ...] = ()
 
 
 class Result(Record):

@@ -2,7 +2,8 @@
 
 Operations have systematic keys: `read_lat_ns_p99` is a percentile of the latency of the operation
 `read`, `file_create_ops_per_s` a rate of `file_create`, and without an operation it is of the whole
-load. Any other metric is declared by the kind of load that has it (`LoadKind.metrics`).
+load. So have phases of a run (`phase.degraded.iops`) and its events (`course.redundancy_s`). Any
+other metric is declared by the kind of load that has it (`LoadKind.metrics`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _RATE_LABELS: Final = {
     "bw_bytes_per_s": "bandwidth",
     "ops_per_s": "operations a second",
 }
+
+_PHASE_KEY: Final = re.compile(r"phase\.(?P<phase>.+)\.(?P<figure>[a-z0-9_]+)|course\.(?P<own>\w+)")
 
 _DECLARED: Final[dict[str, MetricSpec]] = {}
 
@@ -89,6 +92,73 @@ of the agent."""
 _COMBINED: Final = {MEAN: CombineRule.MEAN, "max": CombineRule.EXTREME}
 
 
+_PHASE_FIGURES: Final = {
+    "iops": ("IOPS", "1/s", BetterDirection.HIGHER, CombineRule.RATE),
+    "baseline_share": ("share of the baseline", "share", BetterDirection.HIGHER, CombineRule.MEAN),
+    "lat_ns_p50": ("p50 latency", "ns", BetterDirection.LOWER, CombineRule.QUANTILE),
+    "lat_ns_p99": ("p99 latency", "ns", BetterDirection.LOWER, CombineRule.QUANTILE),
+    "worst_second_ns_p99": (
+        "worst second's p99",
+        "ns",
+        BetterDirection.LOWER,
+        CombineRule.QUANTILE,
+    ),
+    "longest_io_ns": ("longest I/O", "ns", BetterDirection.LOWER, CombineRule.EXTREME),
+    "longest_stall_s": ("longest stall", "s", BetterDirection.LOWER, CombineRule.EXTREME),
+}
+"""Of one phase: label, unit, which way is better, and how several make one."""
+
+_COURSE_FIGURES: Final = {
+    "detection_s": ("fault to detection", "s", BetterDirection.LOWER, CombineRule.MEAN),
+    "redundancy_s": ("fault to redundancy", "s", BetterDirection.LOWER, CombineRule.MEAN),
+    "baseline_s": ("fault to baseline", "s", BetterDirection.LOWER, CombineRule.MEAN),
+    "rebuild_bytes_per_s": ("rebuild", "bytes/s", BetterDirection.HIGHER, CombineRule.RATE),
+}
+"""The same of the run's events."""
+
+
+def phase_metric_key(phase: str, figure: str) -> str:
+    """The metric of a figure of `PhaseFigures`."""
+    return f"phase.{phase}.{figure}"
+
+
+def course_metric_key(figure: str) -> str:
+    """The metric of a figure of `CourseFigures`."""
+    return f"course.{figure}"
+
+
+def compared_phase_keys(keys: Iterable[str]) -> list[str]:
+    """Of a run with phases what tells systems apart: of each but the first, and of its events."""
+    matches = [(key, match) for key in keys if (match := _PHASE_KEY.fullmatch(key)) is not None]
+    first = next((match["phase"] for _, match in matches if match["phase"]), "")
+    compared = ("iops", "lat_ns_p99")
+    return [
+        key
+        for key, match in matches
+        if (match["figure"] in compared and match["phase"] != first)
+        or (match["own"] or "") in _COURSE_FIGURES
+    ]
+
+
+def is_course_metric(key: str) -> bool:
+    """Whether a metric is of a phase or of the events of a run."""
+    return _phase_metric_spec(key) is not None
+
+
+def _phase_metric_spec(key: str) -> MetricSpec | None:
+    """The metric of a phase or of events; None for any other key."""
+    match = _PHASE_KEY.fullmatch(key)
+    if match is None:
+        return None
+    figures = _PHASE_FIGURES if match["phase"] else _COURSE_FIGURES
+    known = figures.get(match["figure"] or match["own"])
+    if known is None:
+        return None
+    label, unit, better, combine = known
+    words = f"{label}, phase {match['phase']}" if match["phase"] else label
+    return MetricSpec(key, words, unit, better, combine)
+
+
 def declare_metrics(specs: Iterable[MetricSpec]) -> None:
     """Make metrics known; ValueError for a key that was declared to be something else."""
     for spec in specs:
@@ -114,12 +184,13 @@ def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tup
 
 def metric_spec(key: str) -> MetricSpec:
     """The metric with that key, as declared or of operations; KeyError where there is none."""
-    return _DECLARED.get(key) or operation_metric_spec(key)
+    return _DECLARED.get(key) or _phase_metric_spec(key) or operation_metric_spec(key)
 
 
 def is_known_metric(key: str) -> bool:
     """Whether `metric_spec` has it: a stored result may be of a kind that declared more."""
-    return is_declared_metric(key) or _KEY.fullmatch(key) is not None
+    known = is_declared_metric(key) or _KEY.fullmatch(key) is not None
+    return known or _phase_metric_spec(key) is not None
 
 
 def common_metric_label(keys: Iterable[str]) -> str:

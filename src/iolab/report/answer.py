@@ -292,7 +292,9 @@ def answer_sentence(
             else "no workload has a figure that is not"
         )
         reason = f" {why.message}" if why else ""
-        return f"No usable result: {lost} invalid.{reason}"
+        # What was lost is a result even where it makes the figures none.
+        load_prefix = f"{load_text} " if load_text else ""
+        return f"{load_prefix}No usable result: {lost} invalid.{reason}"
     if study.answer is AnswerKind.MACHINES:
         from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
 

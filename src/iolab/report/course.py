@@ -1,91 +1,245 @@
-"""The phases of a run as a table, and its answer as a sentence."""
+"""Runs with phases in sentences, tables and a picture: what a fault cost, and for how long."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-from iolab.core.metric import CourseFigures, Metric, PhaseFigures
-from iolab.report.numbers import DASH
+from iolab.core.metric import CourseFigures, Metric, Result
+from iolab.core.metric_spec import course_metric_key, phase_metric_key
+from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
-from iolab.text import counted_noun, percent_text
-from iolab.units import format_duration_s, format_ns
+from iolab.text import counted_noun, list_text, percent_text
+from iolab.units import format_duration_s, format_ns, significant_digits_text
+
+if TYPE_CHECKING:
+    from iolab.analysis.points import PointSummary
+    from iolab.core.study import Study
+    from iolab.report.brief import Brief
+    from iolab.report.charts.chart import ChartGroup, ReportSection
 
 PHASES_TITLE: Final = "Phases"
+CHANGES_TITLE: Final = "Changes that the seconds show"
+SECTION_TITLE: Final = "Before, during and after"
+ANCHOR: Final = "course"
+
+COST_MIN: Final = 0.05
+"""A smaller loss of the rate, or rise of the p99, is none that a sentence tells."""
+
 _TEXTS: Final = ("Phase", "Ended by")
 _NUMBERS: Final = (
-    *("Seconds", "I/O/s", "Of the baseline", "p50", "p99", "Worst second's p99", "Longest I/O"),
-    "Unavailable",
+    *("Seconds", "IOPS", "Of the baseline", "p50", "p99", "Worst second's p99", "Longest I/O"),
+    *("Longest stall", "Unavailable"),
+)
+_LATENCIES: Final = ("lat_ns_p50", "lat_ns_p99", "worst_second_ns_p99", "longest_io_ns")
+_INTRODUCTION: Final = (
+    "One load went on through all phases. A rate is the median of a phase's seconds, its share is "
+    "of the first phase's; the p99 of a second is of the I/Os that were due in it."
+)
+_CHANGES_NOTE: Final = (
+    "Found in the series alone, by optimal partitioning, to check events and witnesses: seconds "
+    "depend on each other, so that one without a cause may be chance."
 )
 
 
-def phases_table(figures: CourseFigures) -> Table:
-    """A row for each phase, in their order."""
-    rows = tuple(
-        row_of_cells(
-            phase.id,
-            phase.ended_by,
-            f"{phase.seconds:.1f}",
-            DASH if phase.iops.value is None else f"{phase.iops.value:,.0f}",
-            _baseline_share_text(phase.baseline_share),
-            *(
-                DASH if latency.value is None else format_ns(latency.value)
-                for latency in (
-                    phase.lat_ns_p50,
-                    phase.lat_ns_p99,
-                    phase.worst_second_ns_p99,
-                    phase.longest_io_ns,
-                )
-            ),
-            f"{phase.unavailable_s} s",
+def phases_table(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Table:
+    """A row for each phase of runs of one point, whose metrics these are."""
+
+    def metric(phase: str, figure: str) -> Metric:
+        return metrics.get(phase_metric_key(phase, figure), Metric(None, ""))
+
+    rows = []
+    for place, phase in enumerate(courses[0].phases):
+        own = [course.phases[place] for course in courses if len(course.phases) > place]
+        name = phase.id
+        rows.append(
+            row_of_cells(
+                name,
+                list_text(dict.fromkeys(phase_run.ended_by for phase_run in own)),
+                _range_text([phase_run.seconds for phase_run in own]),
+                metric_value_text(metric(name, "iops"), bare_rate=True),
+                _baseline_share_text(metric(name, "baseline_share")),
+                *(metric_value_text(metric(name, figure)) for figure in _LATENCIES),
+                _stall_text(metric(name, "longest_stall_s")),
+                f"{max(phase_run.unavailable_s for phase_run in own)} s",
+            )
         )
-        for phase in figures.phases
-    )
-    return Table(PHASES_TITLE, text_and_number_columns(_TEXTS, _NUMBERS), rows)
+    return Table(PHASES_TITLE, text_and_number_columns(_TEXTS, _NUMBERS), tuple(rows))
 
 
-def fault_impact_sentence(figures: CourseFigures) -> str:
-    """What the fault cost, for how long, and whether anything that was acknowledged is lost."""
-    later = figures.phases[1:]
-    parts = []
-    known = [phase for phase in later if phase.baseline_share.value is not None]
-    if known:
-        worst = min(known, key=_baseline_share_or_zero)
-        lost = percent_text(max(1.0 - _baseline_share_or_zero(worst), 0.0))
-        parts.append(
-            f"Phase '{worst.id}' cost {lost} of the I/Os a second for "
-            f"{format_duration_s(worst.seconds)}."
-        )
-    longest = max((p.longest_io_ns.value or 0.0 for p in later), default=0.0)
-    if longest:
-        parts.append(f"The longest I/O took {format_ns(longest)}.")
-    for metric, what in (
-        (figures.redundancy_s, "Redundancy was back"),
-        (figures.baseline_s, "The rate was back"),
-    ):
-        if metric is not None and metric.value is not None:
-            parts.append(f"{what} {metric.value:.1f} s after the fault.")
-    if figures.failed_ios:
-        parts.append(f"Clients saw {counted_noun(figures.failed_ios, 'failed I/O')}.")
-    parts.append(_lost_writes_text(figures))
-    return " ".join(parts)
+def _range_text(values: Sequence[float]) -> str:
+    low, high = (f"{end:.1f}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
-def _baseline_share_or_zero(phase: PhaseFigures) -> float:
-    return phase.baseline_share.value or 0.0
+def _stall_text(stall: Metric) -> str:
+    if stall.value is None:
+        return DASH
+    return _seconds_text(stall.value)
 
 
-def _lost_writes_text(figures: CourseFigures) -> str:
-    if figures.lost_blocks is None:
-        return "Whether anything acknowledged was lost is not known."
-    if figures.lost_blocks:
-        return f"{counted_noun(figures.lost_blocks, 'block')} lack what was acknowledged."
-    return "Nothing acknowledged was lost."
+def _seconds_text(seconds: float) -> str:
+    return format_ns(seconds * 1e9) if seconds < 1 else format_duration_s(seconds)
 
 
 def _baseline_share_text(share: Metric) -> str:
     if share.value is None:
         return DASH
-    text = f"{100 * share.value:.1f} %"
+    text = percent_text(share.value)
     if share.low is None or share.high is None:
         return text
-    return f"{text} ({100 * share.low:.1f} to {100 * share.high:.1f})"
+    return f"{text} ({percent_text(share.low)} to {percent_text(share.high)})"
+
+
+def run_fault_impact_sentence(result: Result) -> str:
+    """The sentence of one run; empty without phases."""
+    course = result.course
+    return "" if course is None else fault_impact_sentence([course], result.metrics)
+
+
+def fault_impact_sentence(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> str:
+    """What the fault cost, for how long, and whether anything acknowledged is lost."""
+    lost = _lost_writes_text(courses)
+    parts = [_cost_text(courses, metrics), *_dates_texts(courses, metrics)]
+    stall = max((_stall_s(course) for course in courses), default=0.0)
+    if stall:
+        parts.append(f"the longest stall was {_seconds_text(stall)}")
+    failed = sum(course.failed_ios for course in courses)
+    if failed:
+        parts.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
+    if any(course.lost_blocks for course in courses):
+        return f"{lost[:1].upper()}{lost[1:]}. {'; '.join(parts)}."
+    return f"{'; '.join([*parts, lost])}."
+
+
+def _fault_title(course: CourseFigures) -> str:
+    begun = [event for event in course.events if event.start_s is not None]
+    return min(begun, key=lambda event: event.start_s or 0.0).title if begun else ""
+
+
+def _stall_s(course: CourseFigures) -> float:
+    return max((phase.longest_stall_s.value or 0.0 for phase in course.phases[1:]), default=0.0)
+
+
+def _cost_text(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> str:
+    """`Losing one of two disks costs 45 % of the IOPS in phase 'degraded' (10 s)`."""
+    first = courses[0]
+    subject = _fault_title(first) or "No event"
+    costs = [
+        f"{text} in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
+        for phase in first.phases[1:]
+        if (text := _phase_cost_text(first, phase.id, metrics))
+    ]
+    if not costs:
+        return f"{subject} changes nothing that this load shows"
+    if first.changed_metric == "iops":
+        rest = [text.replace(" of the IOPS", "") for text in costs[1:]]
+        return f"{subject} costs {list_text([costs[0], *rest])}"
+    return f"{subject} makes the p99 {list_text(costs)}"
+
+
+def _phase_cost_text(course: CourseFigures, phase: str, metrics: Mapping[str, Metric]) -> str:
+    if course.changed_metric == "iops":
+        share = metrics.get(phase_metric_key(phase, "baseline_share"))
+        if share is None or share.value is None or share.value > 1.0 - COST_MIN:
+            return ""
+        return f"{percent_text(1.0 - share.value)} of the IOPS"
+    usual, now = (
+        metrics.get(phase_metric_key(name, "lat_ns_p99")) for name in (course.phases[0].id, phase)
+    )
+    if not usual or not now or not usual.value or not now.value:
+        return ""
+    ratio = now.value / usual.value
+    return f"{significant_digits_text(ratio)} times as long" if ratio > 1 + COST_MIN else ""
+
+
+def _dates_texts(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Iterator[str]:
+    """When all was as before, as far as it came to that."""
+    for figure, what in (("redundancy_s", "redundancy"), ("baseline_s", "the baseline")):
+        known = [getattr(course, figure) for course in courses]
+        metric = metrics.get(course_metric_key(figure))
+        if metric is not None and metric.value and all(known):
+            yield f"{what} was back {format_duration_s(metric.value)} after the fault"
+        elif figure == "redundancy_s" and any(course.detection_s for course in courses):
+            yield "redundancy was not back at the end"
+
+
+def _lost_writes_text(courses: Sequence[CourseFigures]) -> str:
+    if any(course.lost_blocks for course in courses):
+        lost = sum(course.lost_blocks or 0 for course in courses)
+        verb = "lacks" if lost == 1 else "lack"
+        return f"{counted_noun(lost, 'block')} {verb} what was acknowledged"
+    if any(course.lost_blocks is None for course in courses):
+        return "whether anything acknowledged was lost is not known"
+    return "nothing acknowledged was lost"
+
+
+def point_courses(point: PointSummary) -> list[CourseFigures]:
+    """Those of the runs behind a point's values, else of all of its runs."""
+    runs = point.results or tuple(point.runs)
+    return [run.course for run in runs if run.course is not None]
+
+
+def point_metrics(point: PointSummary) -> Mapping[str, Metric]:
+    """Those over the repeats; of a single run its own, with its intervals."""
+    runs = point.results or tuple(point.runs)
+    return runs[0].metrics if len(runs) == 1 else point.metrics
+
+
+def course_answer(study: Study, points: Sequence[PointSummary]) -> str:
+    """The sentence of each point that has phases; of one that cannot be trusted what it lost."""
+    several = len(points) > 1
+    texts = []
+    for point in points:
+        courses = point_courses(point)
+        if not courses or not (point.is_trusted or any(course.lost_blocks for course in courses)):
+            continue
+        text = fault_impact_sentence(courses, point_metrics(point))
+        title = study.workload(point.key.workload).title
+        texts.append(f"{title}: {text}" if several else text)
+    return " ".join(texts)
+
+
+def changes_table(courses: Sequence[CourseFigures]) -> Table:
+    """What the seconds of each run show by themselves, and what is near it."""
+    rows = tuple(
+        row_of_cells(
+            str(number),
+            change.cause or "unexplained",
+            f"{change.at_s.value:.0f} s",
+            f"{change.at_s.low:.0f} to {change.at_s.high:.0f} s",
+            percent_text(change.ratio),
+        )
+        for number, course in enumerate(courses, 1)
+        for change in course.changes
+    )
+    heads = text_and_number_columns(("Repeat", "Near"), ("At", "Between", "Of what was before"))
+    return Table(CHANGES_TITLE, heads, rows)
+
+
+def course_section(brief: Brief) -> ReportSection | None:
+    """A picture and a table of each point that was run through phases; None without any."""
+    from iolab.report.charts.chart import ReportSection
+
+    groups = tuple(_point_group(brief, point) for point in brief.points if point_courses(point))
+    if not groups:
+        return None
+    return ReportSection(ANCHOR, SECTION_TITLE, _INTRODUCTION, groups, in_appendix=False)
+
+
+def _point_group(brief: Brief, point: PointSummary) -> ChartGroup:
+    from iolab.report.charts.chart import ChartGroup
+    from iolab.report.charts.course import course_chart
+
+    courses, metrics = point_courses(point), point_metrics(point)
+    title = brief.study.workload(point.key.workload).title
+    style = brief.series_styles[point.key.configuration]
+    if len(brief.study.configurations) > 1:
+        title = f"{title}, {style.title}"
+    chart = course_chart(title, courses, style.token, fault_impact_sentence(courses, metrics))
+    return ChartGroup(
+        title,
+        (chart,),
+        phases_table(courses, metrics),
+        detail_tables=((changes_table(courses), _CHANGES_NOTE),),
+    )

@@ -24,6 +24,7 @@ from iolab.report.charts.chart import (
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
 from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_state_rounds_chart
+from iolab.report.course import course_section
 from iolab.report.maxima import maxima_section
 from iolab.report.numbers import DASH, axis_values_text, value_text
 from iolab.report.power_section import ladder_section, power_section
@@ -184,6 +185,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
 
 
 SECTION_MAKERS: Final[tuple[SectionMaker, ...]] = (
+    course_section,
     maxima_section,
     scaling_section,
     price_performance_section,

@@ -38,6 +38,7 @@ from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
+from iolab.text import excerpt
 from iolab.units import NS_PER_S
 
 STEP_GRACE_S: Final = 15.0
@@ -50,6 +51,8 @@ WITNESS_GRACE_S: Final = 2.0
 """Beyond the timeout of a witness, whose process may hang with the system that it looks at."""
 
 WITNESS_BYTES_MAX: Final = 1 << 20
+COUNTER_END: Final = 1 << 63
+THROTTLE_CHARACTERS: Final = 100
 YES, NO = 0, 1
 """Exit codes of a witness without a field."""
 
@@ -209,6 +212,7 @@ class PhaseRunner:
             expected=event.expected,
             within_s=event.within_s,
             is_undone=False if action.has_undo else None,
+            title=event.title,
         )
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
@@ -287,8 +291,9 @@ class PhaseRunner:
         clock = self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:
             asked_ns = clock.real_ns()
-            state = await _witness_answer(host, witness)
-            self._answers.append(WitnessAnswer(witness.id, asked_ns, clock.real_ns(), state))
+            content = await _witness_answer(host, witness)
+            now_ns = clock.real_ns()
+            self._answers.append(WitnessAnswer(witness.id, asked_ns, now_ns, *content))
             await self._sleep_until(asked_ns + round(witness.interval_s * NS_PER_S))
 
     def _outcome_with_witness_times(self, outcome: EventOutcome) -> EventOutcome:
@@ -315,20 +320,26 @@ def _command_step(argv: tuple[str, ...], action: Action) -> dict[str, object]:
     return {"step": "command", "argv": list(argv), "timeout_s": action.timeout_s}
 
 
-async def _witness_answer(host: Host, witness: Witness) -> bool | None:
-    """What the witness says; None where it says nothing, too late, or what cannot be read."""
+_Said = tuple[bool | None, int | None, str]
+"""A state, the bytes that were copied, and what holds the copy back."""
+
+_NOTHING: Final[_Said] = (None, None, "")
+
+
+async def _witness_answer(host: Host, witness: Witness) -> _Said:
+    """What the witness says; nothing where it is too late, or what it says cannot be read."""
     with suppress(IolabError, TimeoutError):
         async with asyncio.timeout(witness.timeout_s + WITNESS_GRACE_S):
             if witness.file:
                 content = await fetch_file(host, witness.file, WITNESS_BYTES_MAX)
                 if content is None:
-                    return None
-                return content.decode("utf-8", "replace").strip() == witness.equals
+                    return _NOTHING
+                return content.decode("utf-8", "replace").strip() == witness.equals, None, ""
             return await _command_witness_answer(host, witness)
-    return None
+    return _NOTHING
 
 
-async def _command_witness_answer(host: Host, witness: Witness) -> bool | None:
+async def _command_witness_answer(host: Host, witness: Witness) -> _Said:
     printed = bytearray()
     command = Command(
         witness.argv,
@@ -342,9 +353,20 @@ async def _command_witness_answer(host: Host, witness: Witness) -> bool | None:
     ending = await run_process(host, command, asyncio.Event(), printed.extend)
     code = ending.exited.code
     if not witness.field:
-        return {YES: True, NO: False}.get(code) if code is not None else None
-    try:
-        value = json.loads(printed)[witness.field] if code == 0 else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return value if isinstance(value, bool) else None
+        return {YES: True, NO: False}.get(code) if code is not None else None, None, ""
+    return _fields(witness, bytes(printed)) if code == 0 else _NOTHING
+
+
+def _fields(witness: Witness, printed: bytes) -> _Said:
+    """What the JSON object of a witness says; nothing of what is none, or of another type."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(printed)
+        if isinstance(document, dict):
+            state, count = document.get(witness.field), document.get(witness.rebuilt_field)
+            throttle = document.get(witness.throttle_field)
+            return (
+                state if isinstance(state, bool) else None,
+                count if type(count) is int and 0 <= count < COUNTER_END else None,
+                excerpt(throttle, THROTTLE_CHARACTERS) if isinstance(throttle, str) else "",
+            )
+    return _NOTHING

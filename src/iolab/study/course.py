@@ -174,6 +174,9 @@ def _witness_problems(witness: WitnessTable, hosts: Iterable[str]) -> Iterator[P
         yield Problem(("equals",), "only one of file and equals", "Give both.")
     if witness.field is not None and witness.command is None:
         yield Problem(("field",), "field without command", "Leave field out.")
+    for key in ("rebuilt_field", "throttle_field"):
+        if getattr(witness, key) is not None and witness.field is None:
+            yield Problem((key,), f"{key} without field", "Give field, too: the state itself.")
     yield from _argv_problems("command", witness.command)
     yield from _host_problems(witness.host, hosts)
 
@@ -219,6 +222,7 @@ def _build_event_plan(table: EventTable) -> EventPlan:
         expected,
         table.within,
         table.undo_phase or "",
+        table.title or "",
     )
 
 
@@ -253,4 +257,6 @@ def _build_witness(table: WitnessTable) -> Witness:
         equals=table.equals or "",
         interval_s=table.every,
         timeout_s=table.timeout,
+        rebuilt_field=table.rebuilt_field or "",
+        throttle_field=table.throttle_field or "",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from iolab.study import values
-from iolab.study.load_tables import Id, StudyTable
+from iolab.study.load_tables import Id, StudyTable, Title
 
 PHASE_S_MIN: Final = 1.0
 PHASE_S_MAX: Final = 7 * 86_400.0
@@ -40,6 +40,7 @@ class EventTable(StudyTable):
     """`[[event]]`: an action of the inventory at a moment of the run."""
 
     id: Id
+    title: Title | None = None
     action: Id
     phase: Id
     after: Annotated[float, values.seconds_value(0, PHASE_S_MAX)] = 0.0
@@ -70,6 +71,8 @@ class WitnessTable(StudyTable):
     host: HostName
     command: list[Argument] | None = None
     field: State | None = None
+    rebuilt_field: State | None = None
+    throttle_field: State | None = None
     file: HostFile | None = None
     equals: SettingText | None = None
     every: Annotated[float, values.seconds_value(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from iolab.analysis.check import (
@@ -15,18 +16,32 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.course import first_expected_event
+from iolab.analysis.course import NEAR_S, first_expected_event, rebuild_window
+from iolab.analysis.rebuild import rebuilt_bytes
 from iolab.analysis.view import RunView
 from iolab.core.course import Course, PhaseEnd
+from iolab.core.metric import CourseFigures
 from iolab.core.workload import Direction
-from iolab.text import counted_noun, quote_value
-from iolab.units import NS_PER_S
+from iolab.text import counted_noun, list_text, percent_text, quote_value
+from iolab.units import NS_PER_S, format_bytes
 
 LATE_S: Final = 1.0
 """A second later than wanted an event belongs to another second of the course."""
 
 PHASE_S_MIN: Final = 5.0
 """Fewer seconds have neither a rate nor a p99 worth telling."""
+
+SILENT_S: Final = 3.0
+"""A host without any I/O for so long before the end makes no load any more."""
+
+CONTRADICTED_S: Final = 3
+"""Fewer seconds may lie between a fault and the next answer of its witness."""
+
+RECOVERED_SHARE: Final = 0.8
+"""A last phase with less of the baseline's rate is not as before, whatever the witness says."""
+
+SMALL_SHARE: Final = 0.1
+"""Of less of a volume the time of a rebuild is that of its beginning and end."""
 
 
 def _require_course(view: RunView) -> Course:
@@ -139,7 +154,20 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
             if phase.ended_by is PhaseEnd.WITNESS:
                 text += " There was little to be done in it."
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
-    return worst_answer(answers)
+    return worst_answer((*answers, *_silent_hosts(view)))
+
+
+def _silent_hosts(view: RunView) -> Iterator[CheckAnswer]:
+    """Hosts whose load ended before the last phase did."""
+    phases, table = _require_course(view).phases, view.record.intervals
+    for index, host in enumerate(view.hosts if phases else ()):
+        rows = view.interval_rows(index)
+        ends = table.end_real_ns[rows[table.ios[rows] > 0]] - host.clock_offset_ns
+        last_ns = int(ends.max(initial=phases[0].start_real_ns))
+        early_s = (phases[-1].end_real_ns - last_ns) / NS_PER_S
+        if early_s > SILENT_S:
+            text = f"The load of {host.host} made no I/O in the last {early_s:.0f} s."
+            yield invalid_answer(text, host=host.host, seconds=early_s)
 
 
 @check("writes-lost", "Acknowledged writes that are lost", needs_load=False, needs_phases=True)
@@ -169,9 +197,136 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
+@check("baseline-unsteady", "A baseline that changes", needs_load=False, needs_phases=True)
+def check_baseline_unsteady(view: RunView) -> CheckAnswer:
+    """Whether the first phase is one level, to which later ones can be compared."""
+    figures = view.course_figures
+    if figures is None:
+        return not_applicable_answer("Nothing was measured.")
+    end_s = figures.phases[0].seconds
+    inside = [c for c in figures.changes if (c.at_s.high or 0.0) + NEAR_S <= end_s]
+    for change in inside:
+        return indicative_answer(
+            f"{change.at_s.value:.0f} s into the first phase the {_series_name(figures)} came to "
+            f"{percent_text(change.ratio)} of what it was.",
+            at_s=change.at_s.value,
+            ratio=change.ratio,
+        )
+    return valid_answer(f"The {_series_name(figures)} of the first phase is one level.")
+
+
+@check("change-unexplained", "A change without an event", needs_load=False, needs_phases=True)
+def check_change_unexplained(view: RunView) -> CheckAnswer:
+    """Whether each change after the first phase is near an event, or what a witness said."""
+    figures = view.course_figures
+    if figures is None:
+        return not_applicable_answer("Nothing was measured.")
+    end_s = figures.phases[0].seconds
+    for change in figures.changes:
+        if not change.cause and (change.at_s.high or 0.0) + NEAR_S > end_s:
+            return indicative_answer(
+                f"{change.at_s.value:.0f} s into the phases the {_series_name(figures)} came to "
+                f"{percent_text(change.ratio)} of what it was, and no event is near.",
+                at_s=change.at_s.value,
+                ratio=change.ratio,
+            )
+    count = counted_noun(len(figures.changes), "change")
+    return valid_answer(f"{count} of the {_series_name(figures)}, each near its cause.")
+
+
+@check(
+    "witness-contradicted",
+    "A witness that the load contradicts",
+    needs_load=False,
+    needs_phases=True,
+)
+def check_witness_contradicted(view: RunView) -> CheckAnswer:
+    """Whether the load was served while the witness said that all is well."""
+    figures, fault = view.course_figures, first_expected_event(_require_course(view))
+    if figures is None or fault is None or fault.expected is None:
+        return not_applicable_answer("No event names a witness.")
+    begin_s = ((fault.start_real_ns or 0) - figures.start_real_ns) / NS_PER_S
+    stood = [
+        second
+        for second in figures.standstill_s
+        if second >= begin_s
+        and not any(begin <= second + 1 and second <= end for begin, end in figures.broken_s)
+    ]
+    witness = quote_value(fault.expected.witness)
+    if len(stood) >= CONTRADICTED_S:
+        return indicative_answer(
+            f"The load stood still for {len(stood)} s, from second {stood[0]} on, in which witness "
+            f"{witness} said that all is well.",
+            seconds=len(stood),
+            first_s=stood[0],
+        )
+    share = figures.phases[-1].baseline_share.value
+    if figures.redundancy_s and not figures.baseline_s and share and share < RECOVERED_SHARE:
+        return indicative_answer(
+            f"Witness {witness} said that all is well, and the last phase has "
+            f"{percent_text(share)} of the baseline's rate.",
+            share=share,
+        )
+    return valid_answer(f"No second contradicts what witness {witness} said.")
+
+
+@check(
+    "rebuild-throttled", "A rebuild that a setting holds back", needs_load=False, needs_phases=True
+)
+def check_rebuild_throttled(view: RunView) -> CheckAnswer:
+    """Whether the witness names a setting by which the rebuild is slower than it could be."""
+    course, fault = _require_course(view), first_expected_event(_require_course(view))
+    if fault is None or fault.start_real_ns is None:
+        return not_applicable_answer("No event names a witness.")
+    names = {
+        answer.throttle
+        for answer in course.answers
+        if answer.throttle and answer.real_ns >= fault.start_real_ns
+    }
+    if names:
+        return indicative_answer(
+            f"The rebuild was held back by {list_text(sorted(names))}: its time is that of the "
+            "setting.",
+            settings=" ".join(sorted(names)),
+        )
+    return valid_answer("The witness names no setting that holds the rebuild back.")
+
+
+@check("rebuild-small", "A rebuild of an almost empty volume", needs_load=False, needs_phases=True)
+def check_rebuild_small(view: RunView) -> CheckAnswer:
+    """Whether so much was copied that the time of a rebuild says something of a full one."""
+    window, fault = (
+        rebuild_window(_require_course(view)),
+        first_expected_event(_require_course(view)),
+    )
+    if window is None or fault is None or fault.expected is None:
+        return not_applicable_answer("No rebuild came to its end.")
+    own = [a for a in _require_course(view).answers if a.witness == fault.expected.witness]
+    copied = rebuilt_bytes(own, window)
+    targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
+    total = max((target.total_bytes for target in targets), default=0)
+    if copied is None or not total:
+        return not_applicable_answer("The witness does not count what was copied.")
+    text = (
+        f"The rebuild copied {format_bytes(copied)}, {percent_text(copied / total)} of the target"
+    )
+    if copied < SMALL_SHARE * total:
+        return indicative_answer(f"{text}: a full one takes longer.", bytes=copied)
+    return valid_answer(f"{text}.", bytes=copied)
+
+
+def _series_name(figures: CourseFigures) -> str:
+    return "rate" if figures.changed_metric == "iops" else "p99"
+
+
 COURSE_CHECKS: Final = (
     check_phase_unfinished,
     check_baseline_unhealthy,
+    check_baseline_unsteady,
+    check_change_unexplained,
+    check_witness_contradicted,
+    check_rebuild_throttled,
+    check_rebuild_small,
     check_event_failed,
     check_event_unwitnessed,
     check_event_late,

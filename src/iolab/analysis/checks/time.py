@@ -21,6 +21,7 @@ from iolab.analysis.check import (
     valid_answer,
 )
 from iolab.analysis.checks.standstill import has_standstills
+from iolab.analysis.course import baseline_window, record_cut_to_window
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, fleet_rate_series
 from iolab.analysis.view import RunView
@@ -219,13 +220,16 @@ def check_burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
     if has_standstills(view):
         return not_applicable_answer(ENGINE_STOPPED)
-    series = fleet_rate_series(view.record)
+    baseline = baseline_window(view.record)  # of a run with phases: what a fault does is no credit
+    record = view.record if baseline is None else record_cut_to_window(view.record, baseline)
+    series = fleet_rate_series(record)
     if series is None:
         return not_applicable_answer(TOO_SHORT, seconds=0)
     if view.steadiness_view is not None and view.record.rule is not None:
         first, last = view.steadiness_view.steadiness.cut_s, view.steadiness_view.steadiness.seconds
     else:
-        first, last = round(view.record.warmup_s), len(series.counts)
+        first = 0 if baseline is not None else round(view.record.warmup_s)
+        last = len(series.counts)
     counted = series.counts[first:last]
     if len(counted) < SECONDS_MIN:
         return not_applicable_answer(TOO_SHORT, seconds=len(counted))

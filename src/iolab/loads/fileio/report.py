@@ -11,6 +11,7 @@ from iolab.core.workload import Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
 from iolab.report.brief import Brief, Charts
+from iolab.report.course import course_answer
 from iolab.report.numbers import DASH
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
@@ -37,6 +38,10 @@ class FileReport(SingleFigureReport):
             if not self.hosts.is_swept_over_hosts_per_node(headline.workload)
         )
         return (*plain, *self.hosts.best_point_headlines(study, points))
+
+    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+        """What a fault cost, of runs with phases; empty without."""
+        return course_answer(study, points)
 
     def workload_charts(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""

@@ -1,0 +1,207 @@
+"""The course of runs with phases: rate and p99 of each second, repeats laid over each other.
+
+Phases are shaded in turns, under their names; an upright is an event. A line at the foot of the
+rate is the time in which the witness did not say that all is well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from iolab.core.metric import CourseFigures
+from iolab.report.charts.chart import (
+    Figure,
+    Line,
+    LineSegments,
+    Mark,
+    Markers,
+    MarkerStyle,
+    MarkTooltip,
+    Plot,
+    Rectangles,
+    TextMark,
+    timeline_marks,
+)
+from iolab.report.charts.palette import INK, INVALID, MUTED, RAISED, Token
+from iolab.report.charts.run import TABLE_ROWS
+from iolab.report.charts.scale import Scale, linear_scale, log_scale, seconds_axis
+from iolab.report.numbers import DASH, value_text
+from iolab.report.table import Table, row_of_cells, text_and_number_columns
+from iolab.text import counted_noun, list_text
+from iolab.units import format_duration_s
+
+COURSE_TITLE: Final = "Rate and latency of each second"
+HEIGHT: Final = 150
+P99_HEIGHT: Final = 90
+TOP: Final = 62
+GAP: Final = 40
+NAME_ROWS: Final = 2
+"""Rows of names over the plot: neighbours stand in different ones."""
+NAME_HEIGHT: Final = 14
+OTHER_REPEATS: Final = 0.45
+"""Opacity of the repeats behind the first."""
+FOOT: Final = 4.0
+
+
+def course_chart(
+    subject: str, courses: Sequence[CourseFigures], token: Token, finding: str
+) -> Figure:
+    """Every run of a point; phases and events are those of the first."""
+    first = courses[0]
+    end = float(max(len(course.rates) for course in courses))
+    rates = linear_scale("1/s", [rate for course in courses for rate in course.rates])
+    p99s = [p99 for course in courses for p99 in course.p99s_ns if p99]
+    titled = seconds_axis(end, "seconds since the first phase began")
+    shades = _shades(first)
+    plots = [
+        Plot(
+            HEIGHT,
+            [
+                *shades,
+                *_names(first, rates),
+                *_broken_marks(first),
+                *_event_uprights(first),
+                *_lines(courses, lambda course: course.rates, rates, token),
+                *_event_markers(first, rates),
+            ],
+            titled if not p99s else seconds_axis(end),
+            rates,
+            unit=rates.unit,
+            top=TOP,
+        )
+    ]
+    if p99s:
+        scale = log_scale("ns", p99s, max_ticks=4)
+        marks = [
+            *shades,
+            *_event_uprights(first),
+            *_lines(courses, lambda course: course.p99s_ns, scale, token),
+        ]
+        plots.append(Plot(P99_HEIGHT, marks, titled, scale, title="p99", top=TOP + HEIGHT + GAP))
+    return Figure(
+        subject=subject,
+        title=COURSE_TITLE,
+        finding=finding,
+        note=" ".join(_notes(courses)),
+        plots=tuple(plots),
+        table=_spans_table(courses),
+        columns=12,
+    )
+
+
+def _lines(
+    courses: Sequence[CourseFigures],
+    values_of: Callable[[CourseFigures], Sequence[float | None]],
+    scale: Scale,
+    token: Token,
+) -> list[Mark]:
+    """The first run over the others."""
+    marks: list[Mark] = []
+    for number, course in reversed(list(enumerate(courses, 1))):
+        values = values_of(course)
+        name = f"repeat {number}" if len(courses) > 1 else ""
+        look = Line(
+            token=token,
+            places=(),
+            opacity=1.0 if number == 1 else OTHER_REPEATS,
+            tip=MarkTooltip(name),
+        )
+        marks += timeline_marks([at + 0.5 for at in range(len(values))], values, scale, look)
+    return marks
+
+
+def _shades(course: CourseFigures) -> list[Mark]:
+    """Every second phase, so that neighbours differ."""
+    boxes = [
+        (phase.start_s, None, phase.start_s + phase.seconds, None) for phase in course.phases[1::2]
+    ]
+    return [Rectangles(token=RAISED, boxes=boxes)] if boxes else []
+
+
+def _names(course: CourseFigures, scale: Scale) -> list[Mark]:
+    return [
+        TextMark(
+            token=MUTED,
+            places=[
+                (phase.start_s, scale.high, phase.id) for phase in course.phases[row::NAME_ROWS]
+            ],
+            dy=-6.0 - NAME_HEIGHT * row,
+            dx=2.0,
+        )
+        for row in range(NAME_ROWS)
+        if course.phases[row::NAME_ROWS]
+    ]
+
+
+def _broken_marks(course: CourseFigures) -> list[Mark]:
+    pieces = [(begin, 0.0, end, 0.0) for begin, end in course.broken_s]
+    return [LineSegments(token=INVALID, segments=pieces, width=FOOT)] if pieces else []
+
+
+def _begun(course: CourseFigures) -> list[tuple[float, str]]:
+    return [(event.start_s, event.title) for event in course.events if event.start_s is not None]
+
+
+def _event_uprights(course: CourseFigures) -> list[Mark]:
+    pieces = [(at, None, at, None) for at, _ in _begun(course)]
+    return [LineSegments(token=INK, segments=pieces, width=1, dash=(2, 3))] if pieces else []
+
+
+def _event_markers(course: CourseFigures, scale: Scale) -> list[Mark]:
+    """What a pointer is told of an event."""
+    begun = _begun(course)
+    if not begun:
+        return []
+    return [
+        Markers(
+            token=INK,
+            places=[(at, scale.high) for at, _ in begun],
+            marker_style=MarkerStyle.PLAIN,
+            tip=MarkTooltip(texts=[title for _, title in begun]),
+        )
+    ]
+
+
+def _notes(courses: Sequence[CourseFigures]) -> list[str]:
+    first = courses[0]
+    notes = ["Each I/O stands in the second in which it was due."]
+    if len(courses) > 1:
+        others = counted_noun(len(courses) - 1, "other repeat")
+        notes.append(f"Paler: {others}; phases and events are those of the first run.")
+    if begun := _begun(first):
+        texts = [f"{title} ({at:.0f} s)" for at, title in begun]
+        notes.append(f"Dotted uprights: {list_text(texts)}.")
+    if first.broken_s:
+        notes.append("Thick line at the foot: the witness did not say that all is well.")
+    return notes
+
+
+def _spans_table(courses: Sequence[CourseFigures]) -> Table:
+    """Equal spans: the mean rate, and the highest p99 of a second."""
+    size = max(1, math.ceil(max(len(course.rates) for course in courses) / TABLE_ROWS))
+    heads = [
+        f"{name}{f', repeat {number}' if len(courses) > 1 else ''}"
+        for number in range(1, len(courses) + 1)
+        for name in ("IOPS", "p99 (highest)" if size > 1 else "p99")
+    ]
+    spans = zip_longest(*(_span_texts(course, size) for course in courses), fillvalue=(DASH, DASH))
+    rows = tuple(
+        row_of_cells(
+            format_duration_s(float(number * size)), *(text for pair in pairs for text in pair)
+        )
+        for number, pairs in enumerate(spans)
+    )
+    return Table(COURSE_TITLE, text_and_number_columns((), ("From", *heads)), rows)
+
+
+def _span_texts(course: CourseFigures, size: int) -> list[tuple[str, str]]:
+    texts = []
+    for start in range(0, len(course.rates), size):
+        rates = course.rates[start : start + size]
+        p99s = [p99 for p99 in course.p99s_ns[start : start + size] if p99 is not None]
+        rate = value_text(math.fsum(rates) / len(rates), "1/s", bare_rate=True)
+        texts.append((rate, value_text(max(p99s), "ns") if p99s else DASH))
+    return texts
