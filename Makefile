@@ -97,7 +97,12 @@ all-packages: test-packages
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI" \
 	    "mvn:maven:for the tests of YCSB and Cassandra" \
 	    "javac:openjdk-17-jdk-headless:for the tests of YCSB and Cassandra" \
-	    "go:golang-go:for the tests with a real object server"
+	    "go:golang-go:for the tests with a real object server" \
+	    "ceph:ceph-common:for the tests with a Ceph cluster" \
+	    "ceph-mon:ceph-mon:for the tests with a Ceph cluster" \
+	    "ceph-mgr:ceph-mgr:for the tests with a Ceph cluster" \
+	    "ceph-osd:ceph-osd:for the tests with a Ceph cluster" \
+	    "radosgw:radosgw:for the tests with a Ceph cluster"
 
 .tools/bin/uv:
 	@tools/packages.sh required "$(PYTHON) -m ensurepip --version:python3-venv:to install uv"

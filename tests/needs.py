@@ -28,6 +28,7 @@ FILES: Final = {
     "tests/campaign/": (ROOT, "ip", "ssh", "sshd", "nsenter", "losetup", "mkfs.xfs", "fio"),
     "tests/e2e/test_bundled_studies": ("db_bench", "qemu-system-x86_64", "mvn", "javac"),
     "tests/e2e/test_cassandra": ("mvn", "javac"),
+    "tests/e2e/test_ceph": (ROOT, "ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "radosgw"),
     "tests/e2e/test_db_bench": ("db_bench",),
     "tests/e2e/test_filesystem": (ROOT, "mkfs.xfs"),
     "tests/e2e/test_guest_": (

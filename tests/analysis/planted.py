@@ -55,7 +55,7 @@ from iolab.loads.metadata.workload import (
     ReportedRates,
     reported_rates_of_run,
 )
-from iolab.loads.objects.workload import RequestCount
+from iolab.loads.objects.workload import ReadBackCount, RequestCount
 from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.drives import written_on
@@ -844,6 +844,19 @@ PLANTED: Final = (
             replace(
                 requests.objects_run(job=replace(requests.JOB, put=1), puts=PUTS),
                 bystanders=(requests.storing(PUTS * 30 * BLOCK // 2),),
+            )
+        ),
+    ),
+    Planted(
+        "objects-lost",
+        INVALID,
+        "Of a thousand objects that were acknowledged the store has all but one.",
+        OBJECTS,
+        lambda s: s.but(
+            requests.objects_run(
+                job=replace(requests.JOB, put=1, read_back=True),
+                counts=(*requests.RUN.counts, RequestCount("object_put", 1000, 0, 1000)),
+                read_back=ReadBackCount(1000, 999, 1, 0, 0),
             )
         ),
     ),

@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 KEYS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 OBJECTS, SIZE, IN_FLIGHT = 200, 16384, 4
 PREFIX = "iolab-"
+SLOW_NS = 400_000_000
+"""How long the server waits where it is slow."""
 
 LOAD = f"""
 [[workload]]
@@ -154,6 +156,53 @@ def test_a_server_that_closes_connections_and_whose_clock_is_off_is_named(tmp_pa
     assert found["server-clock"]["level"] == "indicative"
 
 
+def test_objects_that_a_store_acknowledges_and_forgets_are_told(tmp_path: Path) -> None:
+    load = LOAD + "read_back = true\n"
+    with ObjectServer(forgets_every=10) as server:
+        run_session(tmp_path, write_study(tmp_path, server.url, load=load))
+        lost = next(server.run_puts) // 10
+        assert server.objects == {}
+    (run,) = only_run(tmp_path)
+    count, found = run.read_back, checks(tmp_path)
+    assert count is not None
+    assert (count.missing, count.compared) == (lost, run.put_objects - lost)
+    assert found["objects-lost"]["level"] == "invalid"
+    assert found["objects-lost"]["evidence"]["lost"] == lost
+    # Of its own answers during the run none was wrong.
+    assert found["object-requests-failed"]["level"] == "valid"
+
+
+def test_objects_that_a_store_keeps_are_read_back(tmp_path: Path) -> None:
+    load = LOAD.replace(f"size = {SIZE}", 'sizes = ["1k:60", "16k:39", "12m:1"]\npart = "5m"')
+    with ObjectServer() as server:
+        run_session(tmp_path, write_study(tmp_path, server.url, load=load + "read_back = true\n"))
+        assert server.objects == {}
+    (run,) = only_run(tmp_path)
+    assert run.read_back is not None
+    assert run.read_back.compared == run.put_objects == run.read_back.objects > 0
+    assert checks(tmp_path)["objects-lost"]["level"] == "valid"
+
+
+@pytest.mark.alone
+def test_answers_that_wait_for_an_acknowledgement_are_named(tmp_path: Path) -> None:
+    load = LOAD.replace(f"concurrency = {IN_FLIGHT}", "concurrency = 1")
+    with ObjectServer(sends_at_once=False) as server:
+        run_session(tmp_path, write_study(tmp_path, server.url, load=load, runtime="4s"))
+    assert checks(tmp_path)["delayed-acknowledgement"]["level"] == "indicative"
+
+
+def test_one_hot_object_and_contents_that_are_never_whole_are_named(tmp_path: Path) -> None:
+    load = LOAD.replace(f"objects = {OBJECTS}", "objects = 3").replace("get = 60", "get = 99")
+    load = load.replace(f"concurrency = {IN_FLIGHT}", "concurrency = 1")
+    with ObjectServer() as server:
+        # The GETs that are compared, each second one, end before their length.
+        server.rule = lambda one: on_every(2, "short")(one) if "/data-" in one.key else None
+        run_session(tmp_path, write_study(tmp_path, server.url, load=load))
+    found = checks(tmp_path)
+    assert found["hot-object"]["level"] == "indicative"
+    assert found["contents-not-compared"]["level"] == "indicative"
+
+
 def test_keys_that_nobody_gave_are_asked_for(tmp_path: Path) -> None:
     nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": str(tmp_path)}
     study = write_study(tmp_path, "http://127.0.0.1:9")
@@ -179,6 +228,31 @@ def test_hosts_share_objects_and_each_has_an_endpoint(tmp_path: Path) -> None:
         put = sum(server.puts_below("/run-") for server in servers)
         assert put == sum(run.put_objects for run in runs)
         assert first.objects == {}
+
+
+def test_a_slow_endpoint_is_seen_by_its_own_latencies(tmp_path: Path) -> None:
+    with ObjectServer() as first, ObjectServer() as second:
+        second.objects, second.uploads = first.objects, first.uploads
+        second.rule = lambda one: "slow" if one.method == "GET" and one.key else None
+        study = write_study(tmp_path, first.url, second.url)
+        study.write_text(study.read_text().replace("one-per-host", "all"))
+        done = run_session(tmp_path, study)
+        assert done.returncode == 0, done.stderr
+    (run,) = only_run(tmp_path)
+    gets = {
+        each.endpoint: latency
+        for each in run.endpoints
+        for latency in each.latencies
+        if latency.operation == "object_get"
+    }
+    assert gets.keys() == {first.url, second.url}
+    fast, slow = (gets[server.url] for server in (first, second))
+    assert sum(each.done for each in (fast, slow)) == run.counts[0].done
+    assert slow.lat_sum_ns >= SLOW_NS * slow.done
+    assert min(index for index, _ in slow.bins) > min(index for index, _ in fast.bins)
+    report = iolab("report", tmp_path / "S", "--html", tmp_path / "r.html")
+    assert report.returncode == 0, report.stderr
+    assert "Latencies by endpoint" in (tmp_path / "r.html").read_text()
 
 
 def kill_session(folder: Path, server: ObjectServer, *, in_repeat: int) -> None:

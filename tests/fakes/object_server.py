@@ -76,12 +76,19 @@ class ObjectServer:
     connections: int = 0
     tls: tuple[Path, Path] | None = None
     is_virtual_hosted: bool = False
+    sends_at_once: bool = True
+    """Without it headers go in two parts, and the second waits for an acknowledgement."""
+
+    forgets_every: int = 0
+    """So many-th objects put by runs are acknowledged and forgotten."""
+
     host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         self.lock = threading.Lock()
         self.counts: dict[str, itertools.count[int]] = {}
         self.upload_numbers = itertools.count(1)
+        self.run_puts = itertools.count()
         owner = self
 
         class Handler(_Handler):
@@ -94,7 +101,8 @@ class ObjectServer:
 
             def get_request(self) -> tuple[socket.socket, object]:
                 connection, address = super().get_request()
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if owner.sends_at_once:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 owner.connections += 1
                 if context is not None:
                     connection = context.wrap_socket(
@@ -123,6 +131,12 @@ class ObjectServer:
     @property
     def url(self) -> str:
         return f"http{'s' if self.tls else ''}://{self.host}:{self.server.server_address[1]}"
+
+    def forgets(self, key: str) -> bool:
+        """Whether the store acknowledges that object and does not keep it."""
+        if not self.forgets_every or "/run-" not in key:
+            return False
+        return next(self.run_puts) % self.forgets_every == self.forgets_every - 1
 
     def count(self, kind: str) -> int:
         with self.lock:
@@ -249,7 +263,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.key:
             return self._bucket(query)
         if self.command == "PUT":
-            state.objects[self.key] = body
+            if not state.forgets(self.key):
+                state.objects[self.key] = body
             return 200, b"", {"ETag": _tag(body)}
         if self.command == "DELETE":
             state.objects.pop(self.key, None)
@@ -301,6 +316,9 @@ class _Handler(BaseHTTPRequestHandler):
         now = datetime.datetime.now(datetime.UTC)
         now += datetime.timedelta(seconds=self.server_state.clock_offset_s)
         self.send_response_only(status)
+        if not self.server_state.sends_at_once:
+            self.flush_headers()
+            self.wfile.flush()
         self.send_header("Date", format_datetime(now, usegmt=True))
         for name, value in (headers or {}).items():
             self.send_header(name, value)

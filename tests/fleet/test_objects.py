@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iolab.loads.objects.workload import objects_run_of_host
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import iolab
-from tests.fleet.bed import Bed
+from tests.fleet.bed import Bed, bed
+from tests.fleet.test_storage_node import inventory
 from tests.needs import require
 from tests.versitygw import ACCESS_KEY, BUCKET, SECRET_KEY, serve
 
@@ -90,3 +94,40 @@ def test_hosts_go_to_gateways_of_one_store_and_their_ports_carry_it(
     for name in fleet.specs:
         log = fleet.log(name)
         assert not any(secret in log for secret in secrets)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Bed]:
+    """Three hosts on one file system, whose loop device the third one serves."""
+    with bed(3, "served") as made:
+        yield made
+
+
+def test_puts_of_memory_and_of_disk_are_told_apart(served: Bed, tmp_path: Path) -> None:
+    require("go")
+    # The gateway's folder is on the file system that the hosts alone have mounted.
+    node = served.listener("c03")
+    target = str(served.specs["c03"].path)
+    data = Path(f"/proc/{node}/root{target}/objects")
+    found: list[dict[str, Any]] = []
+    for option in ("async", "sync"):
+        folder = tmp_path / option
+        folder.mkdir()
+        remount = ("mount", "-o", f"remount,{option}", target)
+        subprocess.run(("nsenter", "-t", str(node), "-m", *remount), check=True)
+        with serve(folder, "--keep-alive", host=served.gateway, data=data) as server:
+            study = folder / "study.toml"
+            text = STUDY.format(
+                endpoints=json.dumps([server.url]), bucket=BUCKET, objects=OBJECTS, size=SIZE
+            )
+            study.write_text(text.replace("concurrency = 2", "concurrency = 1"))
+            hosts = inventory(served, folder / "hosts.toml")
+            words = ("run", study, "--hosts", hosts, "--out", folder / "S")
+            done = iolab(*words, env={**KEYS, "HOME": str(tmp_path)})
+            assert done.returncode == 0, done.stderr
+        (result,) = json.loads(iolab("show", folder / "S", "--json").stdout)["results"]
+        found.append({check["code"]: check for check in result["verdict"]["checks"]})
+    in_memory, on_disk = found
+    assert in_memory["puts-in-memory"]["level"] == "indicative", in_memory["puts-in-memory"]
+    assert in_memory["data-set-in-server-memory"]["level"] == "indicative"
+    assert on_disk["puts-in-memory"]["level"] == "valid", on_disk["puts-in-memory"]

@@ -199,7 +199,7 @@ pub struct AttemptCounters {
 }
 
 /// What went to one server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ServerCounters {
     /// Operations that succeeded.
     pub operations: AtomicU64,
@@ -209,6 +209,16 @@ pub struct ServerCounters {
     pub bytes: AtomicU64,
     /// The sum of their latencies.
     pub lat_sum_ns: AtomicU64,
+    /// The latencies by operation; None for what is never done.
+    latencies: [Option<Box<IoCounters>>; OPERATION_ROWS],
+}
+
+impl ServerCounters {
+    /// The latencies of an operation.
+    #[must_use]
+    pub fn latencies(&self, operation: Operation) -> Option<&IoCounters> {
+        self.latencies[operation as usize].as_deref()
+    }
 }
 
 /// All that one thread counts, on cache lines of its own.
@@ -279,6 +289,14 @@ impl ThreadCounters {
     pub fn new(spec: &Spec, servers: usize) -> Self {
         let mut counters = Self::default();
         counters.servers.resize_with(servers, ServerCounters::default);
+        // What a load has on its only server is in the rows of its operations.
+        if servers > 1 {
+            for server in &mut counters.servers {
+                for operation in operations_of(spec) {
+                    server.latencies[operation as usize] = Some(Box::default());
+                }
+            }
+        }
         let has_times = spec.rate.is_some();
         let has_sizes = spec.objects.as_ref().is_some_and(super::dataset::DataSet::has_many_sizes);
         counters.add_row(Row::Connect, false);

@@ -180,6 +180,9 @@ impl Load {
                 let folder = random.next_below(u64::from(self.set.prefixes));
                 Some(Work { bytes: 0, ..self.work_on(kind, folder, 0) })
             }
+            OperationKind::Get if self.spec.reads_new => {
+                Some(self.new_work(kind, self.next_number(random)?))
+            }
             OperationKind::Get | OperationKind::Head => {
                 Some(self.work_on(kind, self.next_number(random)?, 0))
             }

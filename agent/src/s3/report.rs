@@ -286,7 +286,17 @@ fn object_counts(load: &Load, threads: &[Arc<ThreadCounters>], examples: &[Strin
         .iter()
         .enumerate()
         .map(|(nth, server)| {
+            let mut kinds = Map::new();
+            for operation in OPERATIONS {
+                let counters =
+                    threads.iter().filter_map(|thread| thread.servers[nth].latencies(operation));
+                let Some(counts) = KindCounts::of(counters) else { continue };
+                if counts.count() > 0 {
+                    kinds.insert(operation.row().name().to_owned(), counts.total());
+                }
+            }
             json!({
+                "kinds": kinds,
                 "endpoint": server.endpoint.url,
                 "addresses": server.addresses.len(),
                 "operations": sum_of(threads, |thread| &thread.servers[nth].operations),

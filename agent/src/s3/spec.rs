@@ -288,6 +288,9 @@ pub struct Spec {
     /// The contents of so many bodies are compared: every n-th; none for 0.
     #[serde(default)]
     pub verify_every: u32,
+    /// GETs are of the objects that a load of the same prefix and seed has put as new ones.
+    #[serde(default)]
+    pub reads_new: bool,
     /// Whether and how failed attempts are made again.
     #[serde(default)]
     pub retries: Retries,

@@ -822,7 +822,12 @@ impl Worker {
         let bytes = object_bytes(work.kind, &work, lane);
         self.counters.add_operation(operation, (response_ns, service_ns), bytes);
         add_by_owner(&server.operations, 1);
-        add_by_owner(&server.bytes, bytes);
+        if work.kind != OperationKind::List {
+            add_by_owner(&server.bytes, bytes);
+        }
+        if let Some(counters) = server.latencies(operation) {
+            counters.response.add(response_ns);
+        }
         add_by_owner(&server.lat_sum_ns, response_ns);
         if work.kind == OperationKind::List {
             let text = String::from_utf8_lossy(&lane.text);

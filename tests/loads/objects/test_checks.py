@@ -13,11 +13,13 @@ from iolab.core.histogram import bin_index_of_ns
 from iolab.core.metric import Level, Result
 from iolab.loads.objects.checks import check_bytes_carried
 from iolab.loads.objects.metrics import ObjectsView
-from iolab.loads.objects.report import endpoints_table, sizes_table
+from iolab.loads.objects.report import endpoint_latencies_table, endpoints_table, sizes_table
 from iolab.loads.objects.workload import (
     EndpointCount,
+    EndpointLatency,
     ObjectOrder,
     ObjectRequest,
+    ReadBackCount,
     RequestCount,
     SizeCount,
 )
@@ -47,11 +49,22 @@ def failed(count: int, **errors: int) -> tuple[RequestCount, ...]:
 
 
 PUTTING, COMPARING = replace(JOB, put=1), replace(JOB, verify_every=4)
+READING_BACK = replace(PUTTING, read_back=True)
 PUTS: Final = 1000
 READ: Final = GETS * SECONDS * BLOCK
 FAILED, OPENED = "object-requests-failed", "connections-opened"
 COMPARED: Final = "contents-not-compared"
+LOST: Final = "objects-lost"
 FAR = EndpointCount("http://10.0.0.1:9000", 1, 0, GETS * SECONDS * BLOCK, 1)
+
+
+def read_back(
+    compared: int, *, missing: int = 0, differing: int = 0, unread: int = 0, failed: int = 0
+) -> dict[str, Any]:
+    """A run that put a thousand objects and read them back."""
+    puts = RequestCount("object_put", 1000, failed, 1000 + failed)
+    count = ReadBackCount(1000 + failed, compared, missing, differing, unread)
+    return {"job": READING_BACK, "counts": (GET, puts), "read_back": count}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +113,15 @@ FAR = EndpointCount("http://10.0.0.1:9000", 1, 0, GETS * SECONDS * BLOCK, 1)
             {"job": COMPARING, "verified_bytes": READ // 9},
             Level.INDICATIVE,
         ),
+        (LOST, {}, None),
+        (LOST, {"job": READING_BACK}, Level.INDICATIVE),
+        (LOST, read_back(1000), Level.VALID),
+        (LOST, read_back(999, missing=1), Level.INVALID),
+        (LOST, read_back(999, differing=1), Level.INVALID),
+        (LOST, read_back(999, unread=1), Level.INDICATIVE),
+        # A PUT that failed need not have left an object.
+        (LOST, read_back(1000, missing=1, failed=1), Level.VALID),
+        (LOST, read_back(999, missing=2, failed=1), Level.INVALID),
         ("generator-bound", {}, None),
         ("generator-bound", {"ceiling_iops": 100_000.0}, Level.VALID),
         ("generator-bound", {"ceiling_iops": 30_000.0}, Level.INDICATIVE),
@@ -163,6 +185,22 @@ def test_endpoints_and_sizes_have_rows_of_all_hosts_together() -> None:
     (row,) = ([cell.text for cell in row] for row in sizes_table(runs).rows)
     assert row[:3] == ["object-get", "up to 4 KiB", "100"]
     assert row[4:] == ["1.08 ms", "1.00 ms", "1.00 ms"]
+
+
+def test_latencies_by_endpoint_are_merged_over_hosts() -> None:
+    def endpoint(url: str, lat_ns: int, number: int) -> EndpointCount:
+        bins = ((int(bin_index_of_ns(lat_ns)), number),)
+        latency = EndpointLatency("object_get", number, number * lat_ns, bins)
+        return EndpointCount(url, number, 0, 0, number * lat_ns, (latency,))
+
+    runs = [
+        replace(RUN, endpoints=(endpoint("a", 1_000_000, 99), endpoint("b", 4_000_000, 10))),
+        replace(RUN, endpoints=(endpoint("a", 9_000_000, 1), endpoint("b", 4_000_000, 10))),
+    ]
+    rows = [[cell.text for cell in row] for row in endpoint_latencies_table(runs).rows]
+    assert rows[0] == ["a", "object-get", "100", "1.08 ms", "1.00 ms", "1.00 ms"]
+    assert rows[1][:4] == ["b", "object-get", "20", "4 ms"]
+    assert not endpoint_latencies_table([RUN]).rows
 
 
 def test_operations_and_their_parts_have_rates_and_latencies() -> None:

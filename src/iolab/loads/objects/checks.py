@@ -279,6 +279,42 @@ def check_put_durability(view: ObjectsView) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence, **{ACKNOWLEDGED: ON_DEVICES})
 
 
+@check("objects-lost", "Acknowledged objects that were not there afterwards")
+@per_host(max_key="lost_share")
+def check_objects_lost(view: ObjectsView, index: int) -> CheckAnswer:
+    """Whether what a run put could be read after it with its contents, where that was asked for."""
+    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    run = view.objects_run(index)
+    if not view.objects_job.read_back:
+        return not_applicable_answer("What was put was not read back: read_back = false.")
+    if run is None or run.read_back is None:
+        return unchecked_answer(f"What was put{where} was not read back.", host=host.host)
+    count, (begun, failed) = run.read_back, run.begun_puts
+    # Of those whose PUT failed none need be there.
+    lost = max(count.missing - failed, 0)
+    acknowledged = begun - failed
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "lost_share": (lost + count.differing) / max(acknowledged, 1),
+        "lost": lost,
+        "differing": count.differing,
+        "compared": count.compared,
+        "acknowledged": acknowledged,
+    }
+    text = f"{format_count(acknowledged)} objects{where} were acknowledged"
+    if lost or count.differing:
+        return invalid_answer(
+            f"{text}: {format_count(lost)} of them are not in the store, "
+            f"{format_count(count.differing)} have other contents than were put.",
+            **evidence,
+        )
+    if count.unread > max(failed - count.missing, 0):
+        return indicative_answer(
+            f"{text}, {format_count(count.unread)} could not be read back.", **evidence
+        )
+    return valid_answer(f"{text}, and read back with their contents.", **evidence)
+
+
 @check("contents-not-compared", "Contents that were not compared with what was put")
 @per_host(max_key="missing_share")
 def check_contents_compared(view: ObjectsView, index: int) -> CheckAnswer:
@@ -336,9 +372,11 @@ def check_near_generator_ceiling(view: ObjectsView, index: int) -> HostAnswer:
     if host.ceiling_iops is None or rate is None:
         return not_applicable_answer(f"No ceiling of s3 is known{where}.", host=host.host)
     share = rate / host.ceiling_iops
+    run = view.objects_run(index)
+    encrypted = ", with the processor time of encryption" if run and run.tls_ns else ""
     return graded_answer(
         f"The load{where} was {percent_text(share)} of the {format_count(host.ceiling_iops)} "
-        "operations per second that s3 makes there on a null target",
+        f"operations per second that s3 makes there on a null target{encrypted}",
         ": s3 may be the limit",
         host=host.host,
         ops_per_s=rate,

@@ -32,6 +32,8 @@ from iolab.loads.objects.engine import (
     engine_command,
     load_document,
     load_time_and_output_limits,
+    parse_read_back,
+    read_back_document,
 )
 from iolab.loads.objects.remedies import problem_hint
 from iolab.loads.objects.store_check import check_store, endpoint_faults
@@ -77,6 +79,17 @@ class GeneratorCeiling(Record):
 
     ops_per_s: float | None = None
     fault: str = ""
+    threads: int = 1
+
+    def with_tls(self, run: ObjectsRun) -> float | None:
+        """The ceiling with what encryption took of the processors for each operation of a run.
+
+        The null target has none.
+        """
+        if self.ops_per_s is None or not run.tls_ns or not run.done:
+            return self.ops_per_s
+        plain_s = self.threads / self.ops_per_s
+        return self.threads / (plain_s + run.tls_ns / NS_PER_S / run.done)
 
 
 class LayoutResult(Record):
@@ -146,8 +159,11 @@ class ObjectsDriver(ProcessDriver):
     ) -> None:
         """See `ProcessDriver`; then what each host did, and what the run put is removed."""
         self._readers.clear()
+        job = ObjectsJob.require_type(run.point.job)
         try:
             await super().measure(session, run, shares, counters)
+            if job.read_back and not session.stop.is_requested:
+                await self._read_back(session, run, shares)
         finally:
             data_set = point_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
@@ -155,7 +171,9 @@ class ObjectsDriver(ProcessDriver):
                 if share.details is not None:
                     run_details = ObjectsRun.require_type(share.details)
                     share.details = replace(run_details, data_set_bytes=size)
-            if ObjectsJob.require_type(run.point.job).put:
+                    if ceiling := self._ceiling_of_host(run, shares, share.name):
+                        share.ceiling_iops = ceiling.with_tls(run_details)
+            if job.put:
                 await self._remove_objects(
                     session, run.point.configuration, _run_prefix(session, run)
                 )
@@ -166,15 +184,14 @@ class ObjectsDriver(ProcessDriver):
         hosts = load_host_names_of_point(study, run.point)
         place = hosts.index(share.name)
         access = self._stores[run.point.configuration]
-        data_set = point_data_set(study, run.point)
         seconds = study.method.load_seconds_range[1]
         first, count = host_object_range(job.object_count, place, len(hosts))
         document: dict[str, Any] = {
             **access.document(access.store.endpoints_of_host(place), job.timeout_s),
             **load_document(
                 job,
-                data_set.agent_document(session_object_prefix(session.session_id)),
-                f"{_run_prefix(session, run)}host-{place}/",
+                _objects_document(session, run),
+                _new_prefix(session, run, place),
                 len(hosts),
             ),
             "share": {"first": first, "count": count},
@@ -196,6 +213,50 @@ class ObjectsDriver(ProcessDriver):
     def reader(self, run: PlannedRun, share: HostRunState) -> ObjectsReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
         return self._readers[share.name]
+
+    async def _read_back(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """Each host reads the objects that it put, and compares them."""
+        job, study = ObjectsJob.require_type(run.point.job), session.study
+        access = self._stores[run.point.configuration]
+        hosts = load_host_names_of_point(study, run.point)
+        session.begin_phase(Phase.PROVE, run, "what the run put is read back")
+
+        async def read_back(share: HostRunState) -> None:
+            if share.details is None:
+                return
+            details = ObjectsRun.require_type(share.details)
+            objects, _ = details.begun_puts
+            if not objects:
+                return
+            place = hosts.index(share.name)
+            document = read_back_document(
+                job,
+                _objects_document(session, run),
+                _new_prefix(session, run, place),
+                run_seed(study, run.point, share.name, run.repeat),
+                objects,
+                LONG_TASK_LIMIT_S,
+            )
+            answer = await run_store_task(
+                share.workdir.host,
+                access,
+                document,
+                "end",
+                directory=share.workdir.dir,
+                endpoints=access.store.endpoints_of_host(place),
+                limit_s=LONG_TASK_LIMIT_S,
+            )
+            share.details = replace(details, read_back=parse_read_back(answer, objects))
+
+        await run_on_each_host(shares, read_back)
+
+    def _ceiling_of_host(
+        self, run: PlannedRun, shares: Sequence[HostRunState], host: str
+    ) -> GeneratorCeiling | None:
+        job = ObjectsJob.require_type(run.point.job).for_ceiling
+        return self._ceilings.get((job, frozenset(share.name for share in shares)), {}).get(host)
 
     async def close(self) -> tuple[str, ...]:
         """Remove all objects of the session, unless the study keeps them."""
@@ -350,7 +411,7 @@ async def _measure_ceiling(
     if not operations or not cpu_ns:
         examples = "; ".join(printable_sentences(table.get("examples")))
         return GeneratorCeiling(fault=excerpt(examples, WORDS_LIMIT) or "no operation ended")
-    return GeneratorCeiling(operations * NS_PER_S / cpu_ns * threads)
+    return GeneratorCeiling(operations * NS_PER_S / cpu_ns * threads, threads=max(threads, 1))
 
 
 def _object_store(session: SessionContext, configuration: str) -> ObjectStore:
@@ -359,6 +420,17 @@ def _object_store(session: SessionContext, configuration: str) -> ObjectStore:
         message = f"Configuration '{configuration}' has no object store."
         raise EngineError(message, "Give endpoint and bucket under [target].")
     return store
+
+
+def _objects_document(session: SessionContext, run: PlannedRun) -> dict[str, Any]:
+    """The data set of a run, as the agent is told."""
+    data_set = point_data_set(session.study, run.point)
+    return data_set.agent_document(session_object_prefix(session.session_id))
+
+
+def _new_prefix(session: SessionContext, run: PlannedRun, place: int) -> str:
+    """Below which one host of a run puts new objects."""
+    return f"{_run_prefix(session, run)}host-{place}/"
 
 
 def _run_prefix(session: SessionContext, run: PlannedRun) -> str:

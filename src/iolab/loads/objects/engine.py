@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from iolab.core import limits
 from iolab.core.object_store import ObjectStore
 from iolab.core.run import EngineTotals
@@ -22,6 +24,7 @@ from iolab.hosts.engine_lines import (
     parse_operation_interval,
     printable_sentences,
     require_count,
+    require_object,
     require_operation_table,
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
@@ -30,10 +33,13 @@ from iolab.loads.objects.credentials import Credentials
 from iolab.loads.objects.workload import (
     OPERATION_KINDS,
     EndpointCount,
+    EndpointLatency,
     ObjectOperation,
+    ObjectOrder,
     ObjectRequest,
     ObjectsJob,
     ObjectsRun,
+    ReadBackCount,
     RequestCount,
     SizeCount,
 )
@@ -44,6 +50,12 @@ from iolab.units import NS_PER_S
 FORMAT: Final = 1
 ARGV: Final = ("iolab-agent", "objects")
 INTERVAL_MS: Final = 1000
+READ_BACK_INTERVAL_MS: Final = 60_000
+"""What is read back is of no interval: few lines."""
+
+DIFFERING: Final = ("wrong-content", "torn-content", "wrong-length")
+"""Classes of errors of objects that are there, and not as they were put."""
+
 END_LIMIT_S: Final = 60.0
 """From the end of submission: requests that hang are given up after their own limit."""
 
@@ -132,6 +144,27 @@ def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: i
     if job.list:
         document["list_page"] = job.list_page
     return document
+
+
+def read_back_document(
+    job: ObjectsJob, data_set: Document, new_prefix: str, seed: int, objects: int, limit_s: float
+) -> Document:
+    """Read and compare the objects that a load of that prefix and seed has put, each once."""
+    reading = replace(job, get=1, get_range=0, put=0, head=0, list=0, rate=None)
+    reading = replace(
+        reading, order=ObjectOrder.ONCE, verify_every=1, retries_max=READ_BACK_RETRIES
+    )
+    return {
+        **load_document(reading, {**data_set, "count": objects}, new_prefix, 1),
+        "reads_new": True,
+        "seed": seed,
+        "runtime_s": limit_s,
+        "interval_ms": READ_BACK_INTERVAL_MS,
+    }
+
+
+READ_BACK_RETRIES: Final = 5
+"""A store that has lost a part of itself may answer late: that is no lost object."""
 
 
 def load_time_and_output_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
@@ -302,10 +335,40 @@ def _endpoint_counts(table: object) -> list[EndpointCount]:
             failed=optional_count(row, "failed"),
             bytes=optional_count(row, "bytes"),
             lat_sum_ns=optional_count(row, "lat_sum_ns"),
+            latencies=tuple(_endpoint_latencies(optional_table(row, "kinds"))),
         )
         for row in rows[: limits.LISTED_MAX]
         if isinstance(row, dict)
     ]
+
+
+def _endpoint_latencies(kinds: Mapping[str, Any]) -> Iterator[EndpointLatency]:
+    for operation in (*ObjectOperation, *ObjectRequest):
+        table = kinds.get(operation.key)
+        if isinstance(table, dict):
+            bins, numbers = parse_bins(table)
+            yield EndpointLatency(
+                operation=operation.key,
+                done=require_count(table, "ios"),
+                lat_sum_ns=require_count(table, "lat_sum_ns"),
+                bins=tuple(zip(bins.tolist(), numbers.tolist(), strict=True)),
+            )
+
+
+def parse_read_back(answer: object, objects: int) -> ReadBackCount:
+    """What a load that reads back so many objects told at its end. LineError for anything else."""
+    counts = optional_table(require_object(answer), "objects")
+    table = optional_table(optional_table(counts, "kinds"), ObjectOperation.OBJECT_GET.key)
+    compared, errors = optional_count(table, "operations"), optional_table(table, "attempt_errors")
+    missing = optional_count(errors, "NoSuchKey")
+    differing = sum(optional_count(errors, name) for name in DIFFERING)
+    return ReadBackCount(
+        objects=objects,
+        compared=compared,
+        missing=missing,
+        differing=differing,
+        unread=max(objects - compared - missing - differing, 0),
+    )
 
 
 def parse_task_answer(output: bytes, key: str) -> Any:  # noqa: ANN401 - of any shape

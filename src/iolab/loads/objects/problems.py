@@ -41,9 +41,24 @@ def _workload_problems(table: ObjectsTable) -> Iterator[Problem]:
         yield Problem(("zipf_theta",), f"zipf_theta, but order = '{table.order}'", hint)
     if table.put_keys is PutKeys.OVERWRITE and not table.put:
         yield Problem(("put_keys",), "put_keys, but no put", "Give put a share, or leave it out.")
+    if table.read_back:
+        yield from _read_back_problems(table)
     if table.delete and not table.put:
         has = "delete, which takes what the same run put, but no put"
         yield Problem(("delete",), has, "Give put a share, too: as great a one as delete has.")
+
+
+def _read_back_problems(table: ObjectsTable) -> Iterator[Problem]:
+    hint = "Leave one of them out."
+    if not table.put:
+        has = "read_back, which reads what the run put, but no put"
+        yield Problem(("read_back",), has, "Give put a share, or leave it out.")
+    elif table.put_keys is PutKeys.OVERWRITE:
+        has = "read_back, which reads new objects, and put_keys = 'overwrite'"
+        yield Problem(("read_back",), has, hint)
+    elif table.delete:
+        has = "read_back, which reads what the run put, and delete, which removes it"
+        yield Problem(("read_back",), has, hint)
 
 
 def _size_problems(table: ObjectsTable) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
 from iolab.loads.objects.study import operations_text, sizes_text
 from iolab.loads.objects.workload import (
     EndpointCount,
+    EndpointLatency,
     ObjectOperation,
     ObjectRequest,
     ObjectsJob,
@@ -77,7 +78,7 @@ class ObjectsReport(SingleFigureReport):
         if manifest is None:
             return ()
         runs = [run for host in manifest.hosts if (run := objects_run_of_host(host))]
-        tables = (endpoints_table(runs), sizes_table(runs))
+        tables = (endpoints_table(runs), endpoint_latencies_table(runs), sizes_table(runs))
         return tuple(table for table in tables if table.rows)
 
 
@@ -142,6 +143,40 @@ def endpoints_table(runs: Sequence[ObjectsRun]) -> Table:
     return Table("Endpoints, in the whole run", columns, tuple(rows))
 
 
+def endpoint_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
+    """The latencies of all hosts by endpoint, merged bin by bin."""
+    counts: dict[tuple[str, str], list[EndpointLatency]] = {}
+    for run in runs:
+        for endpoint in run.endpoints:
+            for count in endpoint.latencies:
+                counts.setdefault((endpoint.endpoint, count.operation), []).append(count)
+    rows = tuple(
+        row_of_cells(
+            endpoint,
+            operation.replace("_", "-"),
+            format_count(sum(count.done for count in every)),
+            *_latency_cells(every),
+        )
+        for (endpoint, operation), every in counts.items()
+    )
+    numbers = ("Operations", "Mean", "p50", "p99")
+    columns = text_and_number_columns(("Endpoint", "Operation"), numbers)
+    return Table("Latencies by endpoint, in the whole run", columns, rows)
+
+
+def _latency_cells(counts: Sequence[EndpointLatency | SizeCount]) -> tuple[str, str, str]:
+    """Mean, p50 and p99 of all of them together."""
+    merged = np.zeros(BIN_COUNT, dtype=np.int64)
+    for count in counts:
+        for index, number in count.bins:
+            merged[index] += number
+    histogram, done = Histogram(merged), sum(count.done for count in counts)
+    mean = format_ns(sum(count.lat_sum_ns for count in counts) / done) if done else DASH
+    known = [histogram.percentile_ns(percent) for percent in (50.0, 99.0)]
+    p50, p99 = (DASH if ns is None else format_ns(ns) for ns in known)
+    return mean, p50, p99
+
+
 def sizes_table(runs: Sequence[ObjectsRun]) -> Table:
     """The latencies of all hosts by the sizes of objects, merged bin by bin."""
     counts: dict[tuple[str, int], list[SizeCount]] = {}
@@ -150,20 +185,13 @@ def sizes_table(runs: Sequence[ObjectsRun]) -> Table:
             counts.setdefault((count.operation, count.limit_bytes), []).append(count)
     rows: list[tuple[Cell, ...]] = []
     for (operation, limit_bytes), every in sorted(counts.items()):
-        merged = np.zeros(BIN_COUNT, dtype=np.int64)
-        for count in every:
-            for index, number in count.bins:
-                merged[index] += number
-        histogram, done = Histogram(merged), sum(count.done for count in every)
-        known = [histogram.percentile_ns(percent) for percent in (50.0, 99.0)]
         rows.append(
             row_of_cells(
                 operation.replace("_", "-"),
                 f"up to {format_bytes(limit_bytes)}",
-                format_count(done),
+                format_count(sum(count.done for count in every)),
                 format_bytes(sum(count.bytes for count in every)),
-                format_ns(sum(count.lat_sum_ns for count in every) / done) if done else DASH,
-                *(DASH if ns is None else format_ns(ns) for ns in known),
+                *_latency_cells(every),
             )
         )
     numbers = ("Operations", "Contents", "Mean", "p50", "p99")

@@ -69,7 +69,8 @@ class ObjectsStudyKind(LoadStudyKind):
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
         reasons = _ceiling_time_items(study, self.runs_of_kind(runs))
-        demand = replace(demand, ceiling_measurements=reasons)
+        own = _read_back_items(study, self.runs_of_kind(runs))
+        demand = replace(demand, ceiling_measurements=reasons, own_preparation=own)
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
             return demand
@@ -81,7 +82,7 @@ class ObjectsStudyKind(LoadStudyKind):
                 size / (LAYOUT_BYTES_PER_S * makers), data_set.object_count / LAYOUT_PUTS_PER_S
             )
         text = f"{counted_noun(len(data_sets), 'set')} of objects, {format_bytes(total)}"
-        return replace(demand, own_preparation=((text, seconds),), set_up_bytes=total)
+        return replace(demand, own_preparation=((text, seconds), *own), set_up_bytes=total)
 
     def host_faults(
         self,
@@ -115,6 +116,14 @@ class ObjectsStudyKind(LoadStudyKind):
                 f"{data_set.put_request_count:,} PUT, {data_set.list_request_count:,} LIST and "
                 f"{data_set.object_count:,} DELETE requests beside those of runs"
             )
+
+
+def _read_back_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+    """What reading back takes: about as long as it was put."""
+    count = sum(ObjectsJob.require_type(run.point.job).read_back for run in runs)
+    seconds = study.method.load_seconds_range[1]
+    text = f"what {counted_noun(count, 'run')} put, read back"
+    return ((text, count * seconds),) if count else ()
 
 
 def _ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:

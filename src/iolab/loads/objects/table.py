@@ -128,6 +128,7 @@ class ObjectsTable(SearchTable):
     zipf_theta: Annotated[float, values.number_value(0, THETA_MAX)] = 1.1
     put_keys: Annotated[PutKeys, values.choice_value(PutKeys, "kinds of keys")] = PutKeys.NEW
     keep_alive: Flag = True
+    read_back: Flag = False
     verify: Annotated[int, values.integer_value(0, VERIFY_MAX)] = 0
     retries: Annotated[int, values.integer_value(0, RETRIES_MAX)] = 0
     timeout: Annotated[float | str, values.seconds_value(0.1, TIMEOUT_S_MAX)] = 30.0

@@ -181,6 +181,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     zipf_theta: float = 1.1
     put_keys: PutKeys = PutKeys.NEW
     keep_alive: bool = True
+    read_back: bool = False
     verify_every: int = 0
     retries_max: int = 0
     timeout_s: float = 30.0
@@ -200,6 +201,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
             arrivals=RequestArrivals.POISSON,
             order=ObjectOrder.UNIFORM,
             put_keys=PutKeys.NEW,
+            read_back=False,
             verify_every=0,
             retries_max=0,
         )
@@ -311,6 +313,10 @@ def lognormal_mean_bytes(spread: SizeSpread) -> float:
     return mean + low * below(low, 0.0) + high * (1 - below(high, 0.0))
 
 
+PUT_OPERATIONS: Final = (ObjectOperation.OBJECT_PUT.key, ObjectOperation.OBJECT_MULTIPART.key)
+"""Those that make a new object each."""
+
+
 class RequestCount(Record):
     """Operations of one kind in the whole run: done, failed, all attempts, failed ones by class."""
 
@@ -335,14 +341,38 @@ class SizeCount(Record):
     bins: tuple[tuple[int, int], ...]
 
 
+class EndpointLatency(Record):
+    """Operations of one kind over one endpoint; `bins` have latencies."""
+
+    operation: str
+    done: int
+    lat_sum_ns: int
+    bins: tuple[tuple[int, int], ...]
+
+
 class EndpointCount(Record):
-    """What went over one endpoint."""
+    """What went over one endpoint; `latencies` where the host has several of them."""
 
     endpoint: str
     operations: int
     failed: int
     bytes: int
     lat_sum_ns: int
+    latencies: tuple[EndpointLatency, ...] = ()
+
+
+class ReadBackCount(Record):
+    """What became of the objects that a run put, by reading all of them after it.
+
+    `missing` are those that the server says it has not, though it acknowledged them; `differing`
+    have other contents; `unread` could not be read for another reason.
+    """
+
+    objects: int
+    compared: int
+    missing: int
+    differing: int
+    unread: int
 
 
 class ObjectsRun(HostDetails, Record, tag="objects"):
@@ -352,7 +382,7 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     is how far the server's clock is ahead of the host's, by the least and the greatest answer. Of
     the processor's time `tls_ns` went to encryption, `contents_ns` and `verify_ns` to making and
     comparing contents. `left_uploads` are those that were begun and not ended. `sizes` are of jobs
-    whose objects have several.
+    whose objects have several. `read_back` is of jobs that ask for it.
     """
 
     counts: tuple[RequestCount, ...]
@@ -379,6 +409,14 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     examples: tuple[str, ...]
     backlog: tuple[int, ...]
     sizes: tuple[SizeCount, ...] = ()
+    read_back: ReadBackCount | None = None
+
+    @property
+    def begun_puts(self) -> tuple[int, int]:
+        """PUTs of whole objects, and how many of them failed."""
+        puts = [count for count in self.counts if count.operation in PUT_OPERATIONS]
+        failed = sum(count.failed for count in puts)
+        return sum(count.done for count in puts) + failed, failed
 
     @property
     def done(self) -> int:
