@@ -5,13 +5,15 @@ runs in one thread; a figure is operations by seconds of processors, its own alo
 on a machine that others use, too. Prints operations a second, a core-second, and microseconds.
 
 BENCH_SECONDS says how long each load runs, BENCH_AGENT names the agent's program. Where s3dlio is
-installed (`pip install s3dlio`), it reads the same objects from the same server, in turn with us.
+installed (`pip install s3dlio`), it reads the same objects from the same server, in turn with us:
+64 at a time for operations a core-second, then one at a time for latencies.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -24,6 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import Histogram
 from iolab.hosts.push import AGENTS_FOLDER
 from iolab.units import NS_PER_S
 
@@ -37,6 +43,9 @@ LARGE: Final = 4 << 20
 OTHER_OBJECTS: Final = 20_000
 ROUNDS: Final = 5
 """In each both clients read, one after the other."""
+
+PERCENTS: Final = (50.0, 99.0)
+SINGLE_GETS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,34 @@ def compare_with_s3dlio(url: str) -> Iterator[str]:
     )
 
 
+def compare_latencies(url: str) -> Iterator[str]:
+    """GETs one at a time by both in turn: what a caller waits for each."""
+    if importlib.util.find_spec("s3dlio") is None:
+        return
+    client = importlib.import_module("s3dlio")
+    medians: list[float] = []
+    for _ in range(ROUNDS):
+        end, _, _ = run_engine(Load("", "get", SMALL, 1), url)
+        counts = np.zeros(BIN_COUNT, dtype=np.int64)
+        for place, count in end["object_get"]["bins"]:
+            counts[place] += count
+        own = [Histogram(counts).percentile_ns(percent) or 0.0 for percent in PERCENTS]
+        took_ns: list[int] = []
+        for number in range(SINGLE_GETS):
+            began = time.perf_counter_ns()
+            client.get(f"s3://bench/iolab-bench/{number}")
+            took_ns.append(time.perf_counter_ns() - began)
+        theirs = [float(ns) for ns in np.percentile(took_ns, PERCENTS)]
+        medians.append(theirs[0] / own[0])
+        texts = [f"p50 {p50 / 1000:,.0f}, p99 {p99 / 1000:,.0f} us" for p50, p99 in (own, theirs)]
+        yield f"GET 4 KiB, one at a time: {texts[0]}; s3dlio {texts[1]}"
+    medians.sort()
+    yield (
+        f"s3dlio's median over ours, {ROUNDS} rounds in turn: {medians[ROUNDS // 2]:.1f} "
+        f"({medians[0]:.1f} to {medians[-1]:.1f})"
+    )
+
+
 def process_cpu_s() -> float:
     """What this process has used."""
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -182,7 +219,7 @@ def main() -> None:
                 if load.object_bytes == object_bytes:
                     print(measure(load, url), flush=True)
             if object_bytes == SMALL:
-                for text in compare_with_s3dlio(url):
+                for text in itertools.chain(compare_with_s3dlio(url), compare_latencies(url)):
                     print(text, flush=True)
 
 
