@@ -122,6 +122,10 @@ class RunView(Record, dict=True):
         """Whether anything was measured in the window."""
         return bool(self.load.ios.sum() > 0)
 
+    def completed_count(self, index: int) -> int:
+        """How much a host completed in the window: I/Os, or what its load has in their place."""
+        return int(self.load.ios[index].sum())
+
     def target_of_host(self, host: HostRun) -> TargetFacts | None:
         """The host's target, None where its facts are not known."""
         facts = self.facts_of_host(host)

@@ -281,7 +281,9 @@ def _cost_rows(
         )
     else:
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
-        yield "destroys", f"nothing; the files lie in a folder of their own and {kept}"
+        stores = [configuration.object_store for configuration in study.configurations]
+        where = "objects lie below a prefix" if all(stores) else "the files lie in a folder"
+        yield "destroys", f"nothing; {where} of their own and {kept}"
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"

@@ -474,8 +474,12 @@ def _rate_and_latency_cells(
         text = metric_value_text(metrics.get(direction_prefix + key), bare_rate=bare)
         return Text(text, style="bold" if key == main else "")
 
+    iops = metrics.get("iops")
+    # Operations that move no contents have a rate of their own alone.
+    is_without_ios = not direction_prefix and (iops is None or iops.value is None)
+    rate = main if is_without_ios and main in metrics else "iops"
     return [
-        cell("iops", bare=True),
+        cell(rate, bare=True),
         cell("bw_bytes_per_s"),
         *spread,
         *(cell(f"lat_ns_{name}") for name in ("mean", "p99", "p99_9")),

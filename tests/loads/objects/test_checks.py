@@ -13,7 +13,11 @@ from iolab.core.histogram import bin_index_of_ns
 from iolab.core.metric import Level, Result
 from iolab.loads.objects.checks import check_bytes_carried
 from iolab.loads.objects.metrics import ObjectsView
-from iolab.loads.objects.report import endpoint_latencies_table, endpoints_table, sizes_table
+from iolab.loads.objects.report import (
+    endpoint_latencies_table,
+    endpoints_table,
+    sizes_table,
+)
 from iolab.loads.objects.workload import (
     EndpointCount,
     EndpointLatency,
@@ -23,8 +27,9 @@ from iolab.loads.objects.workload import (
     RequestCount,
     SizeCount,
 )
-from iolab.registry import analysis_kinds
+from iolab.registry import analysis_kinds, report_kinds
 from tests.analysis.records import BLOCK, facts_of, series
+from tests.facts import tells
 from tests.loads.objects.records import GENERATOR, GETS, JOB, RUN, SECONDS, objects_run, storing
 
 GET = RUN.counts[0]
@@ -229,4 +234,10 @@ def test_load_without_contents_is_load() -> None:
         analysis_kinds(),
     )
     assert result.metrics["object_head_ops_per_s"].value == pytest.approx(2000)
-    assert "object-requests-failed" in {check.code for check in result.verdict.checks}
+    levels = {check.code: check.level for check in result.verdict.checks}
+    assert levels["object-requests-failed"] is levels["engine-errors"] is Level.VALID
+    line = report_kinds().report_of_result(result).operation_rates_text(result)
+    assert line is not None
+    assert tells(line, "HEAD", "2 k", "400")
+    whole = judged()
+    assert report_kinds().report_of_result(whole).operation_rates_text(whole) is None

@@ -99,7 +99,7 @@ def check_engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     }
     for fault in engine_process_faults(host):
         yield invalid_answer(f"The engine{where} {fault}.", **evidence)
-    if window is not None and not view.load.ios[index].any():
+    if window is not None and not view.completed_count(index):
         yield invalid_answer(
             f"The engine{where} completed no I/O in the measured window.", **evidence
         )

@@ -76,6 +76,10 @@ class ObjectsView(RunView, Record, dict=True):
         """Whether any operation was done in the window: HEAD, LIST and DELETE move no contents."""
         return self.operations is not None and bool(self.operations.completed.sum() > 0)
 
+    def completed_count(self, index: int) -> int:
+        """Whole operations: HEAD, LIST and DELETE too."""
+        return sum(self.operation_count([index], operation) for operation in WHOLE_OPERATIONS)
+
     @property
     def objects_job(self) -> ObjectsJob:
         """What the hosts were asked to do."""

@@ -58,6 +58,19 @@ class ObjectsReport(SingleFigureReport):
         rate = result.metrics.get(RATE)
         return rate is not None and bool(rate.value)
 
+    def operation_rates_text(self, result: Result) -> str | None:
+        """Of operations without contents, which have neither IOPS nor bandwidth."""
+        iops = result.metrics.get("iops")
+        if iops is not None and iops.value is not None:
+            return None
+        rates = [
+            f"{_operation_title(operation)} {metric_value_text(rate)}, mean "
+            f"{metric_value_text(result.metrics.get(operation.latency_key('mean')))}"
+            for operation in ObjectRequest
+            if (rate := result.metrics.get(operation.rate_key)) is not None
+        ]
+        return "; ".join(rates) or None
+
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the latencies of its operations."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)

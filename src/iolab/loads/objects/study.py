@@ -17,7 +17,7 @@ from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
 from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind
+from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import load_host_names_of_point
@@ -44,7 +44,8 @@ class ObjectsStudyKind(LoadStudyKind):
         pace = f"{job.concurrency} at a time on each host"
         if job.rate is not None:
             pace = f"{format_count(job.rate)}/s, {pace} at most"
-        objects = f"{format_count(job.object_count)} objects of {sizes_text(job)}"
+        count = format_count(job.object_count) if job.reads_data_set else "new"
+        objects = f"{count} objects of {sizes_text(job)}"
         return f"{operations_text(job)} of {objects}, {pace}"
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -104,17 +105,21 @@ class ObjectsStudyKind(LoadStudyKind):
                     faults.append(Fault(error.message, error.hint))
         return list(dict.fromkeys(faults))
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+    def plan_lines(self, study: Study, plan: Plan) -> Iterable[tuple[str, str]]:
         """Where objects go, and how many requests it takes to lay them out and remove them."""
-        data_sets = data_sets_of_runs(study, self.runs_of_kind(plan.runs))
+        runs = tuple(self.runs_of_kind(plan.runs))
+        data_sets = data_sets_of_runs(study, runs)
+        if runs and not data_sets:
+            yield "objects", "none laid out before the runs"
         for data_set in data_sets:
             store = study.configuration(data_set.configuration).object_store
             where = store.url_text if store else "no object store yet"
             yield (
+                "objects",
                 f"{where}: {data_set.object_count:,} objects, "
                 f"{format_bytes(round(data_set.expected_bytes))}, which take "
                 f"{data_set.put_request_count:,} PUT, {data_set.list_request_count:,} LIST and "
-                f"{data_set.object_count:,} DELETE requests beside those of runs"
+                f"{data_set.object_count:,} DELETE requests beside those of runs",
             )
 
 
