@@ -151,3 +151,27 @@ def test_a_server_that_closes_each_connection_is_named(tmp_path: Path) -> None:
     assert checks(tmp_path)["connections-opened"]["level"] == "indicative"
     assert found["connections"]["state"] == "note"
     assert found["rights"]["state"] == found["signatures"]["state"] == "ok"
+
+
+def test_the_bundled_study_measures_every_workload(tmp_path: Path) -> None:
+    with serve(tmp_path, "--keep-alive") as server:
+        sets = {"target.endpoint": server.url, "target.bucket": BUCKET, "method.runtime": "3s"}
+        sets |= {"method.warmup": "0s", "method.idle_watch": "0"}
+        words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+        session = tmp_path / "S"
+        done = iolab("run", "s3-objects", "--scale", "small", *words, "--out", session, env=KEYS)
+        assert done.returncode == 0, done.stderr
+        assert server.objects() == {}
+    results = json.loads(iolab("show", session, "--json").stdout)["results"]
+    assert {result["workload"] for result in results} == {
+        *("get-4k", "get-64k", "put-small", "get-range-8m", "put-multipart", "mixed-70-30", "list")
+    }
+    for result in results:
+        assert result["metrics"]["object_ops_per_s"]["value"] > 0
+        levels = {check["code"]: check["level"] for check in result["verdict"]["checks"]}
+        assert levels["engine-errors"] == levels["object-requests-failed"] == "valid", result
+    compared = iolab("compare", session, session)
+    assert compared.returncode == 0, compared.stderr
+    assert "list" in compared.stdout
+    chosen = iolab("choose", session, "--need", "get-64k >= 1")
+    assert chosen.returncode == 0, chosen.stderr
