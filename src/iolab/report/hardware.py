@@ -242,7 +242,7 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
             (
                 list_text(owner.hosts, CLIENTS_MAX),
                 *_configuration_fact_texts(owner, extra),
-                *_host_fact_texts(facts_by_host(study, facts, owner.id)),
+                *_owner_host_texts(owner, facts_by_host(study, facts, owner.id)),
                 node,
             )
             for owner in owners
@@ -290,7 +290,15 @@ def hardware_fact_rows(
     storage = (
         ("Storage, as stated", stated)
         if all(stated)
-        else ("Storage", [_first_kind_text(_disk_texts(hosts)) for _, hosts in own])
+        else (
+            "Storage",
+            [
+                owner.object_store.url_text
+                if owner.object_store
+                else _first_kind_text(_disk_texts(hosts))
+                for owner, hosts in own
+            ],
+        )
     )
     nodes = _hypervisor_facts(study, facts)
     # A box says what was measured in place of stated drives.
@@ -455,6 +463,13 @@ def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
         _texts_with_hosts({name: texts[place] for name, texts in by_host.items()})
         for place in range(own_count)
     )
+
+
+def _owner_host_texts(owner: Configuration, facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
+    """The same of a configuration, whose target may be no path of its hosts."""
+    store = owner.object_store
+    texts = zip(_HOST_FACT_NAMES, _host_fact_texts(facts), strict=True)
+    return tuple(store.url_text if store and name == "Target" else text for name, text in texts)
 
 
 def _texts_with_hosts(texts: Mapping[str, str]) -> str:

@@ -454,6 +454,8 @@ def method_table(kinds: LoadReportKinds, study: Study, plan: Plan, engines: Iter
         kinds.report_of_workload(workload).uses_laid_out_files for workload in study.workloads
     )
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
+    if all(configuration.object_store for configuration in study.configurations):
+        caches = "left as they are in the store"
     versions = ", ".join(engines)
     rows = (
         *((row_of_cells("Engine", versions),) if versions else ()),
