@@ -26,6 +26,7 @@ FORMAT: Final = 1
 AXES: Final = {
     "hosts": "hosts",
     "depth": "iodepth",
+    "concurrency": "concurrency",
     "threads": "threads",
     "vms": "vms_per_node",
 }
@@ -41,6 +42,9 @@ def predict(
     ] = None,
     depth: Annotated[
         int | None, typer.Option("--depth", min=1, help="I/Os in flight per job.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Operations on objects at a time.")
     ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Threads of a database.")
@@ -66,14 +70,14 @@ def predict(
     from iolab.registry import analysis_kinds
     from iolab.report.predicted import first_run_resources_reader
 
-    loads = (hosts, depth, threads, vms)
+    loads = (hosts, depth, concurrency, threads, vms)
     wanted = [
         (axis, load) for axis, load in zip(AXES.values(), loads, strict=True) if load is not None
     ]
     if len(wanted) != 1:
         raise UsageError(
             f"A prediction is along one axis, {len(wanted)} were given.",
-            "Give one of --hosts, --depth, --threads and --vms.",
+            "Give one of --hosts, --depth, --concurrency, --threads and --vms.",
         )
     axis, load = wanted[0]
     reader = open_session(session)
