@@ -468,7 +468,7 @@ def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
 def _owner_host_texts(owner: Configuration, facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
     """The same of a configuration, whose target may be no path of its hosts."""
     store = owner.object_store
-    texts = zip(_HOST_FACT_NAMES, _host_fact_texts(facts), strict=True)
+    texts = zip(_HOST_FACT_NAMES[:-1], _host_fact_texts(facts), strict=True)
     return tuple(store.url_text if store and name == "Target" else text for name, text in texts)
 
 
