@@ -53,9 +53,10 @@ async def _fetch(folder: Path) -> Path:
     for name in ("lists/partial", "cache/archives/partial", "sources"):
         (apt / name).mkdir(parents=True)
     programs = PathPrograms()
-    wanted = ("Created-By: Packages", f"Codename: {RELEASE}", "Component: main")
+    wanted = ("Created-By: Packages", f"Release: {RELEASE}", "Component: main")
     listed = await programs.run_program(
-        "apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted
+        # Also of a machine that has fetched no lists yet.
+        *("apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", *wanted)
     )
     origins = listed.output.decode().split()
     if not origins:
