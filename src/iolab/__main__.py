@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import gc
 import os
 import signal
@@ -52,7 +51,10 @@ def _repeat_lost_interrupt(lost: sys.UnraisableHookArgs) -> None:
     """Interrupt again where Ctrl-C fell into a finalizer, whose exceptions Python drops."""
     if issubclass(lost.exc_type, KeyboardInterrupt):
         # Not at once: it would fall into this function.
-        again = threading.Timer(LOST_INTERRUPT_S, _thread.interrupt_main)
+        # By a signal: it also ends a call of the kernel in which the main thread waits.
+        main_thread = threading.main_thread().ident or threading.get_ident()
+        arguments = (main_thread, signal.SIGINT)
+        again = threading.Timer(LOST_INTERRUPT_S, signal.pthread_kill, arguments)
         again.daemon = True
         again.start()
     else:
