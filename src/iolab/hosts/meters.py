@@ -212,21 +212,22 @@ def dcmi_watts(output: str) -> float:
 class SnmpMeter(_ProgramMeter):
     """One object of a PDU, by SNMP v2c; `scale` are the watts of one."""
 
-    def __init__(self, spec: MeterSpec) -> None:
-        super().__init__(spec)
-        # The community is a password: snmpget would have it as an argument.
-        self._folder = tempfile.TemporaryDirectory(prefix="iolab-snmp-")
-        path = Path(self._folder.name) / "snmp.conf"
-        path.touch(mode=0o600)
-        path.write_text(f"defVersion 2c\ndefCommunity {self._password or 'public'}\n")
-
     async def read(self) -> MeterReading:
         """See `Meter`."""
-        folder = self._folder.name
-        output = await self._run(
-            *("snmpget", "-Oqvt", "-r", "1", self.spec.address, self.spec.object_id),
-            environment={"SNMPCONFPATH": folder, "SNMP_PERSISTENT_DIR": folder, "MIBS": ""},
-        )
+        # The community is a password: as an argument others would see it, and a file that lasted
+        # longer than a reading would stay behind when iolab is killed.
+        try:
+            with tempfile.TemporaryDirectory(prefix="iolab-snmp-") as folder:
+                path = Path(folder) / "snmp.conf"
+                path.touch(mode=0o600)
+                path.write_text(f"defVersion 2c\ndefCommunity {self._password or 'public'}\n")
+                output = await self._run(
+                    *("snmpget", "-Oqvt", "-r", "1", self.spec.address, self.spec.object_id),
+                    environment={"SNMPCONFPATH": folder, "SNMP_PERSISTENT_DIR": folder, "MIBS": ""},
+                )
+        except OSError as error:
+            text = f"snmpget could not be given its community: {error.strerror}"
+            raise MeterError(text, f"Make room in {tempfile.gettempdir()}.") from None
         try:
             value = float(output.strip().strip('"'))
         except ValueError:
@@ -234,10 +235,6 @@ class SnmpMeter(_ProgramMeter):
             message = f"its object is {quote_value(excerpt(output, 80))}"
             raise MeterError(message, hint) from None
         return self._checked_reading(value * self.spec.scale)
-
-    async def close(self) -> None:
-        """See `Meter`."""
-        self._folder.cleanup()
 
 
 class RedfishMeter(Meter):
