@@ -204,9 +204,11 @@ fn pcie_link(device: &Path) -> Option<String> {
     let controller = if number_after("nvme", &own).is_some() {
         device
     } else {
-        // A multipath device's folder holds its controllers.
-        let first = list_names(&device).into_iter().find(|n| number_after("nvme", n).is_some())?;
-        fs::canonicalize(device.join(first)).ok()?
+        // A multipath device's folder holds its controllers; several have no link in common.
+        let names = list_names(&device).into_iter();
+        let mut controllers = names.filter(|name| number_after("nvme", name).is_some());
+        let only = controllers.next().filter(|_| controllers.next().is_none())?;
+        fs::canonicalize(device.join(only)).ok()?
     };
     link_text(&fs::canonicalize(controller.join("device")).ok()?)
 }
@@ -332,6 +334,28 @@ mod tests {
         assert_eq!(all[1].serial.as_deref(), Some("ZA1BCDEF"));
         assert_eq!((all[1].firmware.as_deref(), all[1].rotational), (Some("E005"), true));
         assert_eq!(all[1].pcie_link, None);
+    }
+
+    #[test]
+    fn a_namespace_with_several_controllers_has_no_link_of_its_own() {
+        let tree = Tree::new();
+        let link = [("current_link_speed", "8.0 GT/s PCIe\n"), ("current_link_width", "4\n")];
+        for (controller, pci) in [("nvme0", "0000:01:00.0"), ("nvme1", "0000:02:00.0")] {
+            let folder = tree.roots().sys.join("devices").join(controller);
+            fs::create_dir_all(&folder).unwrap();
+            let address = tree.roots().sys.join("devices").join(pci);
+            fs::create_dir_all(&address).unwrap();
+            for (name, text) in link {
+                fs::write(address.join(name), text).unwrap();
+            }
+            symlink(&address, folder.join("device")).unwrap();
+        }
+        let subsystem = tree.roots().sys.join("devices/nvme-subsys0");
+        fs::create_dir_all(&subsystem).unwrap();
+        symlink("../nvme0", subsystem.join("nvme0")).unwrap();
+        assert_eq!(pcie_link(&subsystem).as_deref(), Some("8.0 GT/s x4"));
+        symlink("../nvme1", subsystem.join("nvme1")).unwrap();
+        assert_eq!(pcie_link(&subsystem), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ from iolab.core.host import HostFacts
 from iolab.text import list_text
 from iolab.units import format_rate_bytes
 
-PCIE_LINK: Final = re.compile(r"([0-9.]+) GT/s x([0-9]+)")
+PCIE_LINK: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s x([0-9]{1,3})\b")
 """As a disk's facts tell its link: transfers a second of each lane, a bit each, and lanes."""
 
 
@@ -78,6 +78,6 @@ def _pcie_links(facts: HostFacts) -> Mapping[str, float]:
     used = set(facts.target.devices if facts.target else ())
     disks = [disk for disk in facts.disks if disk.name in used]
     found = {disk.name: PCIE_LINK.match(disk.pcie_link or "") for disk in disks if not disk.parents}
-    if len(disks) < len(used) or not all(found.values()):
-        return {}
-    return {name: float(link[1]) * 1e9 * int(link[2]) / 8 for name, link in found.items() if link}
+    speeds = {name: float(link[1]) * 1e9 * int(link[2]) / 8 for name, link in found.items() if link}
+    is_known = len(disks) == len(used) and len(speeds) == len(found) and all(speeds.values())
+    return speeds if is_known else {}
