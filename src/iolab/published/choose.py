@@ -39,13 +39,13 @@ _RATE_UNITS: Final = (PER_SECOND, BYTES_PER_SECOND)
 
 _POWERS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE: Final = re.compile(
-    r"\s*(?P<workload>\S+?)(?:\s+(?P<metric>[a-z-]+))?\s*>=\s*"
+    r"\s*(?P<workload>\S+?)(?:\s+(?P<metric>[a-z'-]+))?\s*>=\s*"
     r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)\s*"
-    r"(?P<scale>[kmgt]?)(?P<unit>i?b/s|\s*[a-z]{2,20}/s|\s*iops|\s*%|)\s*",
+    r"(?P<scale>(?:[kmgt](?=i?b/s|ops/s|\s|%|$))?)(?P<unit>i?b/s|\s*[a-z]{2,20}/s|\s*iops|\s*%|)\s*",
     re.IGNORECASE,
 )
 _LATENCY: Final = re.compile(
-    r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z-]+) )?\S+\s*<=(?P<time>.*))"
+    r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z'-]+) )?\S+\s*<=(?P<time>.*))"
 )
 
 _OF_USABLE_POINTS: Final = "of the usable points "
@@ -156,9 +156,10 @@ def _parse_rate(text: str, rate: re.Match[str]) -> MinimumRate:
     own = {BYTES_PER_SECOND: "b/s", "share": "%"}.get(spec.unit, spec.unit)
     if unit and unit.replace("ib/s", "b/s") != own:
         raise ValueError(f"{text!r} is in {unit}, and {rate['metric']} in {spec.unit}")
-    return MinimumRate(
-        rate["workload"], spec.unit, number / 100 if unit == "%" else number, spec.key
-    )
+    least = number / 100 if unit == "%" else number
+    if spec.unit == "share" and least > 1:
+        raise ValueError(f"{text!r} is a share above 1; write per cent with their sign, as '90 %'")
+    return MinimumRate(rate["workload"], spec.unit, least, spec.key)
 
 
 def _written_name(spec: MetricSpec) -> str:

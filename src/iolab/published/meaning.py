@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import DecodeError, convert, field
 
@@ -20,6 +20,12 @@ MEANING_KEY: Final = "meaning"
 
 EXPRESSION_MAX: Final = 200
 """Characters of an expression; those of the sets that ship have up to 80."""
+
+RELATIONS_MAX: Final = 100
+"""Relations of a set; those that ship have up to 6. Each is looked at for every element."""
+
+ALTERNATIVES_MAX: Final = 10
+"""Expressions of a relation."""
 
 _RULE: Final = re.compile(r"[a-z-]{1,32}")
 _ARITHMETIC: Final = (
@@ -55,7 +61,7 @@ class SetMeaning(Record, forbid_unknown_fields=True):
     document has for them, `command_options` the keys by the options of `command_shape`.
     """
 
-    headings: Mapping[str, Any] = field(default_factory=dict)
+    headings: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     operations: Mapping[str, str] = field(default_factory=dict)
     command_options: Mapping[str, str] = field(default_factory=dict)
     relation: tuple[SetRelation, ...] = ()
@@ -70,7 +76,11 @@ def read_meaning(table: object) -> SetMeaning:
     for operation in meaning.operations.values():
         if not is_known_metric(phase_rate_key(operation)):
             raise ValueError(f"{MEANING_KEY!r} has the operation {operation!r}, which is none")
+    if len(meaning.relation) > RELATIONS_MAX:
+        raise ValueError(f"{MEANING_KEY!r} has more than {RELATIONS_MAX} relations")
     for relation in meaning.relation:
+        if len(relation.expressions) > ALTERNATIVES_MAX:
+            raise ValueError(f"a relation of {relation.figure!r} has more than {ALTERNATIVES_MAX}")
         if not _RULE.fullmatch(relation.rule):
             raise ValueError(f"{relation.rule!r} names no relation: write letters and dashes")
         if bool(relation.equals) == bool(relation.at_most):

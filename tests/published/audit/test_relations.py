@@ -160,6 +160,13 @@ SLIPS = [
         ("iodepth 8", "1, 4"),
     ),
     Slip(
+        "depths",
+        "[method]\niodepths = [1, 4]\n[[lab]]\npeak_at_iodepth.rand-a = 4",
+        "rand-a = 4",
+        "rand-a = 8",
+        ("iodepth 8", "1, 4"),
+    ),
+    Slip(
         "shares",
         "[[run]]\nid = 'x'\nhosts = 3\nwrite_gb_s = 36.3\nwrite_gb_s_per_host = 12.1",
         "12.1",

@@ -34,6 +34,10 @@ from iolab.published.choose import (
         ("w requests >= 50", MinimumRate("w", "requests/s", 50.0, "requests_per_s")),
         ("w requests >= 2k requests/s", MinimumRate("w", "requests/s", 2e3, "requests_per_s")),
         ("w utilisation >= 90%", MinimumRate("w", "share", 0.9, "accelerator_utilisation")),
+        (
+            "w loaded-tokens >= 5000 tokens/s",
+            MinimumRate("w", "tokens/s", 5e3, "loaded_tokens_per_s"),
+        ),
         ("w restore-rate >= 2GB/s", MinimumRate("w", "bytes/s", 2e9, "restore_bytes_per_s")),
     ],
 )
@@ -56,6 +60,7 @@ def test_what_is_no_need_is_told_with_its_words(text: str) -> None:
         ("w requests >= 5 GB/s", ("b/s", "requests/s")),
         ("w >= 50 requests/s", ("requests/s", "metric")),
         ("w save-time <= 5 parsecs", ("save-time",)),
+        ("w utilisation >= 90", ("per cent", "90 %")),
     ],
 )
 def test_a_metric_that_does_not_fit_is_told(text: str, facts: tuple[str, ...]) -> None:

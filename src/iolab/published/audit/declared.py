@@ -6,7 +6,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -43,20 +43,25 @@ _NAME: Final = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*")
 
 def audit_declared_relations(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Every relation of the set's `[meaning]`, for each element of its table."""
-    elements = tuple(published.iterate_elements())
+    by_kind: dict[str, list[PublishedElement]] = {}
+    for element in published.iterate_elements():
+        by_kind.setdefault(element.kind, []).append(element)
     for relation in published.meaning.relation:
         kind, _, key = relation.figure.partition(".")
-        for element in elements:
-            if element.kind == kind:
-                yield from _relation_outcomes(relation, key, _ElementFigures(element, elements))
+        expressions = {text: parse_arithmetic(text) for text in relation.expressions}
+        for element in by_kind.get(kind, ()):
+            figures = _ElementFigures(element, by_kind)
+            yield from _relation_outcomes(relation, key, expressions, figures)
 
 
 class _ElementFigures:
     """The figures that an expression names, as seen from one element."""
 
-    def __init__(self, element: PublishedElement, elements: tuple[PublishedElement, ...]) -> None:
+    def __init__(
+        self, element: PublishedElement, by_kind: Mapping[str, Sequence[PublishedElement]]
+    ) -> None:
         self.element = element
-        self._elements = elements
+        self._by_kind = by_kind
 
     def printed(self, name: str) -> object:
         """What this element has under a key, or the one of a table that is of the same thing."""
@@ -64,8 +69,8 @@ class _ElementFigures:
         kind, _, key = name.partition(".")
         others = [
             other.table
-            for other in self._elements
-            if other.kind == kind and is_same_element(table, other.table)
+            for other in self._by_kind.get(kind, ())
+            if is_same_element(table, other.table)
         ]
         if key and len(others) == 1:  # of several none is meant
             table, name = others[0], key
@@ -96,17 +101,18 @@ class _ElementFigures:
 
 
 def _relation_outcomes(
-    relation: SetRelation, key: str, figures: _ElementFigures
+    relation: SetRelation, key: str, expressions: Mapping[str, ast.expr], figures: _ElementFigures
 ) -> Iterator[AuditOutcome]:
     """The outcome by the expression that comes nearest; none where figures are missing."""
     stated = figures.value(key)
-    evaluated = [(text, figures.evaluate(parse_arithmetic(text))) for text in relation.expressions]
+    evaluated = [(text, figures.evaluate(node)) for text, node in expressions.items()]
     computed = {text: value for text, value in evaluated if value is not None}
     if stated is None or not computed:
         return
-    nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
     if relation.at_most:
         nearest = max(computed, key=lambda text: computed[text].high)
+    else:
+        nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
     arithmetic, element = figures.arithmetic_text(nearest), figures.element
     name, printed = inner_key_text(key), printed_figure_text(figures.printed(key))
     if relation.at_most:

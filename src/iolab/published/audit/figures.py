@@ -417,7 +417,8 @@ def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
             first_word = workload.partition("-")[0]
             for name, measured in published.table("method").items():
                 start = name.removesuffix(f"{axis}s")
-                if isinstance(measured, list) and name != start and start.startswith(first_word):
+                is_of_workload = not start or start.startswith(first_word)
+                if isinstance(measured, list) and name != start and is_of_workload:
                     fine = place in measured
                     listed = ", ".join(str(value) for value in measured)
                     so = "one" if fine else "none"
