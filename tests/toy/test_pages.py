@@ -45,7 +45,8 @@ def test_a_page_for_contributors_names_parameters_that_functions_have(name: str)
 
 def parameters_of(function: str) -> set[str]:
     """Of every function of that name below src."""
-    trees = (ast.parse(path.read_bytes()) for path in (ROOT / "src").rglob("*.py"))
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    trees = (ast.parse(text) for text in texts if f"def {function}(" in text)
     found = [
         {argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)}
         for tree in trees

@@ -92,6 +92,9 @@ def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
 NODE_POWER_METRIC: Final = f"{PowerBoundary.NODE.value}_power_w"
 """Watts of all machines at their inputs."""
 
+OPERATIONS_PER_JOULE: Final = f"{PowerBoundary.NODE.value}_ops_per_j"
+"""Operations that all machines did with a joule at their inputs."""
+
 POWER_METRICS: Final = tuple(
     spec for boundary in REPORTED_BOUNDARIES for spec in _metric_specs(boundary)
 )

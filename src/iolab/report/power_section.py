@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.metric import DriveWear, Metric, Result
-from iolab.core.power import NODE_POWER_METRIC
+from iolab.core.power import NODE_POWER_METRIC, OPERATIONS_PER_JOULE
 from iolab.report.charts.chart import (
     ChartGroup,
     Figure,
@@ -70,7 +70,7 @@ def power_section(brief: Brief) -> ReportSection | None:
 
 
 def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None:
-    rate_key = workload.headline_or_rate_metric
+    rate_key = workload.rate_metric
     rated = [
         point
         for point in brief.points
@@ -78,6 +78,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
         and point.is_trusted
         and point.metric_value(NODE_POWER_METRIC)
         and point.metric_value(rate_key)
+        and point.metric_value(OPERATIONS_PER_JOULE)
     ]
     if len(rated) < 2:
         return None
@@ -110,7 +111,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
 
 
 def _operations_per_joule(point: PointSummary) -> float:
-    return point.metric_value("node_ops_per_j") or 0.0
+    return point.metric_value(OPERATIONS_PER_JOULE) or 0.0
 
 
 def _point_name(brief: Brief, point: PointSummary, *, with_configuration: bool) -> str:
@@ -124,20 +125,20 @@ def _efficiency_sentence(brief: Brief, points: Sequence[PointSummary]) -> str:
     best = max(points, key=_operations_per_joule)
     title = escape_invisible(brief.series_styles[best.key.configuration].title)
     place = axis_values_text(best.key.axis)
-    efficiency = metric_value_text(best.metrics.get("node_ops_per_j"))
+    efficiency = metric_value_text(best.metrics.get(OPERATIONS_PER_JOULE))
     watts = metric_value_text(best.metrics[NODE_POWER_METRIC])
     who = f"{title} at {place}" if place else title
     return f"{who} does most with a joule: {efficiency} at {watts}."
 
 
 def _power_points_table(brief: Brief, points: Sequence[PointSummary], rate_key: str) -> Table:
-    keys = (rate_key, NODE_POWER_METRIC, "node_ops_per_j", "node_j_per_gb")
+    keys = (rate_key, NODE_POWER_METRIC, OPERATIONS_PER_JOULE, "node_j_per_gb")
     rows = tuple(
         row_of_cells(
             brief.series_styles[point.key.configuration].title,
             axis_values_text(point.key.axis),
             *(metric_value_text(point.metrics.get(key)) for key in keys),
-            interval_and_runs_text(point.metrics.get("node_ops_per_j")) or DASH,
+            interval_and_runs_text(point.metrics.get(OPERATIONS_PER_JOULE)) or DASH,
         )
         for point in points
     )
