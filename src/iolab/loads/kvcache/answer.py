@@ -20,7 +20,13 @@ from iolab.loads.kvcache.metric_specs import (
     TRACE_SPEED,
 )
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
-from iolab.report.numbers import axis_name_text, axis_values_text, metric_value_text, value_text
+from iolab.report.numbers import (
+    axis_name_text,
+    axis_value_as_number,
+    axis_values_text,
+    metric_value_text,
+    value_text,
+)
 from iolab.units import format_bytes, format_count, format_ns
 
 PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
@@ -37,23 +43,31 @@ def highest_rates_sentence(study: Study, points: Sequence[PointSummary]) -> str:
 def read_beats_recompute_sentence(points: Sequence[PointSummary], axis: str) -> str:
     """Up to where on the axis the mean prefix is read sooner than computed; empty if not known."""
     usable = [
-        (dict(point.key.axis)[axis], mean < recompute)
+        (place, mean < recompute)
         for point in points
         if point.level is not Level.INVALID
         and (mean := point.metric_value(PREFIX_MEAN_KEY)) is not None
         and (recompute := point.metric_value(RECOMPUTE.key)) is not None
+        and (place := axis_value_as_number(axis, dict(point.key.axis)[axis])) is not None
     ]
     if not usable:
         return ""
-    sooner = [int(at) for at, is_sooner in usable if is_sooner]
-    if not sooner:
-        return "Recomputing a prefix is sooner done than reading it, at every rate."
-    if len(sooner) == len(usable):
-        return "Reading a prefix is sooner done than recomputing it, at every rate."
-    return (
-        "Reading a prefix is sooner done than recomputing it up to "
-        f"{axis_name_text(axis)} {max(sooner)}."
-    )
+    name = axis_name_text(axis)
+    reads_faster = [is_faster for _, is_faster in sorted(usable)]
+    if not any(reads_faster):
+        return f"Recomputing a prefix is faster than reading it, at every {name}."
+    if all(reads_faster):
+        return f"Reading a prefix is faster than recomputing it, at every {name}."
+    # Where the order changes more than once there is no place up to which one is faster.
+    first_slower = reads_faster.index(False)
+    if first_slower == 0 or any(reads_faster[first_slower:]):
+        count = sum(reads_faster)
+        return (
+            f"Reading a prefix is faster than recomputing it at {count} of {len(usable)} values of "
+            f"{name}."
+        )
+    last_faster = sorted(usable)[first_slower - 1][0]
+    return f"Reading a prefix is faster than recomputing it up to {name} {last_faster:g}."
 
 
 def _points_by_store(
