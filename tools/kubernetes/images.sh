@@ -12,8 +12,8 @@ store="--root $CACHE/containers --runroot $CACHE/containers-run --storage-driver
 builder() { command buildah $store "$@"; }
 # A build leaves a container mounted and the image before it, one that is cut more of them.
 clean_up() {
-    builder rm --all >/dev/null
-    builder rmi --prune >/dev/null
+    builder rm --all >/dev/null || true
+    builder rmi --prune >/dev/null || true
     umount "$CACHE/containers/overlay" 2>/dev/null || true
 }
 trap clean_up EXIT

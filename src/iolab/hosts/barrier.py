@@ -125,7 +125,7 @@ def _reraise_unexpected(task: asyncio.Future[Outcome]) -> None:
 class StopRequest:
     """Two requests: the first ends the run early and keeps what it measured, the second abandons.
 
-    Call `request` in the event loop's thread (`loop.add_signal_handler`).
+    Call `request_stop` in the event loop's thread (`loop.add_signal_handler`).
     """
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class StopRequest:
     async def forward_to_event(self, event: asyncio.Event) -> None:
         """Set `event` at the first request.
 
-        Runs `alongside` what heeds it until it is cancelled.
+        Run it beside a task by `run_with_background`, which cancels it.
         """
         await self._first.wait()
         event.set()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -52,10 +53,24 @@ func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 	if err := os.MkdirAll(r.GetTargetPath(), 0o750); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
+	// A second call for a mounted volume is to change nothing.
+	if isMounted(r.GetTargetPath()) {
+		return &csi.NodePublishVolumeResponse{}, nil
+	}
 	if err := syscall.Mount(source, r.GetTargetPath(), "", syscall.MS_BIND, ""); err != nil {
 		return nil, status.Errorf(codes.Internal, "%s is not mounted: %v", source, err)
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+func isMounted(path string) bool {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for _, line := range strings.Split(string(mounts), "\n") {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == path {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {

@@ -14,6 +14,9 @@ Object = Mapping[str, Any]
 
 TEXT_CHARACTERS_MAX: Final = 200
 PARAMETERS_MAX: Final = 20
+ACCESS_MODES_MAX: Final = 10
+"""Kubernetes knows four."""
+
 
 SECRET_NAME_PARTS: Final = ("secret", "password", "token", "key")
 """Parts of the names of parameters whose values are not stored."""
@@ -96,8 +99,8 @@ def pod_facts(
         name=_excerpt_at(pod, "metadata", "name"),
         node=_excerpt_at(pod, "spec", "nodeName"),
         qos=_excerpt_at(pod, "status", "qosClass"),
-        cpu_limit=str(limits.get("cpu") or ""),
-        memory_limit=str(limits.get("memory") or ""),
+        cpu_limit=excerpt(str(limits.get("cpu") or ""), TEXT_CHARACTERS_MAX),
+        memory_limit=excerpt(str(limits.get("memory") or ""), TEXT_CHARACTERS_MAX),
         claim=claim_name_at(pod, container, path),
         storage_class=_excerpt_at(claim, "spec", "storageClassName"),
         provisioner=_excerpt_at(storage_class, "provisioner"),
@@ -110,9 +113,14 @@ def pod_facts(
         volume_id=volume_id,
         volume_mode=_excerpt_at(volume, "spec", "volumeMode")
         or _excerpt_at(claim, "spec", "volumeMode"),
-        access_modes=tuple(str(mode) for mode in modes) if isinstance(modes, list) else (),
+        access_modes=_access_modes(modes),
         pods_on_node=pods_on_node,
     )
+
+
+def _access_modes(modes: object) -> tuple[str, ...]:
+    listed = modes[:ACCESS_MODES_MAX] if isinstance(modes, list) else []
+    return tuple(excerpt(str(mode), TEXT_CHARACTERS_MAX) for mode in listed)
 
 
 def claim_name_at(pod: Object, container: str, path: str | None) -> str:
