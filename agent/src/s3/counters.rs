@@ -78,6 +78,10 @@ pub const OPERATION_ROWS: usize = 7;
 /// Classes of sizes: powers of four from 1 KiB to 1 TiB.
 pub const SIZE_CLASSES: usize = 16;
 
+/// Latencies by server and operation that are kept, those of the first servers: each has a row in
+/// the last line, of up to some 30 kB, and the line may have 2 MiB.
+const MAX_ENDPOINT_ROWS: usize = 64;
+
 /// What is counted as an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -209,7 +213,8 @@ pub struct ServerCounters {
     pub bytes: AtomicU64,
     /// The sum of their latencies.
     pub lat_sum_ns: AtomicU64,
-    /// The latencies by operation; None for what is never done.
+    /// The latencies by operation; None for what is never done, for a load's only server, and past
+    /// `MAX_ENDPOINT_ROWS`.
     latencies: [Option<Box<IoCounters>>; OPERATION_ROWS],
 }
 
@@ -289,10 +294,12 @@ impl ThreadCounters {
     pub fn new(spec: &Spec, servers: usize) -> Self {
         let mut counters = Self::default();
         counters.servers.resize_with(servers, ServerCounters::default);
+        let operations = operations_of(spec);
         // What a load has on its only server is in the rows of its operations.
         if servers > 1 {
-            for server in &mut counters.servers {
-                for operation in operations_of(spec) {
+            let with_latencies = MAX_ENDPOINT_ROWS / operations.len().max(1);
+            for server in counters.servers.iter_mut().take(with_latencies) {
+                for &operation in &operations {
                     server.latencies[operation as usize] = Some(Box::default());
                 }
             }
@@ -300,7 +307,7 @@ impl ThreadCounters {
         let has_times = spec.rate.is_some();
         let has_sizes = spec.objects.as_ref().is_some_and(super::dataset::DataSet::has_many_sizes);
         counters.add_row(Row::Connect, false);
-        for operation in operations_of(spec) {
+        for operation in operations {
             counters.add_row(operation.row(), has_times);
             if let Some(row) = operation.attempt_row() {
                 counters.add_row(row, false);
@@ -399,6 +406,26 @@ mod tests {
             assert_eq!(size_class_bytes(size_class(bytes)), upper, "{bytes}");
         }
         assert_eq!(size_class(u64::MAX), SIZE_CLASSES - 1);
+    }
+
+    #[test]
+    fn only_the_first_of_many_servers_have_latencies() {
+        let spec_of = |operations: serde_json::Value| {
+            let text = crate::s3::spec::tests::spec_with(&serde_json::json!({
+                "operations": operations, "new_prefix": "iolab-x/new/",
+            }));
+            Spec::parse(text.to_string().as_bytes()).unwrap()
+        };
+        let with_latencies = |spec: &Spec, servers| {
+            let counters = ThreadCounters::new(spec, servers);
+            counters.servers.iter().filter(|one| one.latencies(Operation::Get).is_some()).count()
+        };
+        let get = serde_json::json!({"kind": "get", "share": 1.0});
+        let put = serde_json::json!({"kind": "put", "share": 1.0});
+        let one = spec_of(serde_json::json!([get]));
+        let two = spec_of(serde_json::json!([get, put]));
+        assert_eq!([1, 2, 64, 256].map(|servers| with_latencies(&one, servers)), [0, 2, 64, 64]);
+        assert_eq!([1, 2, 64, 256].map(|servers| with_latencies(&two, servers)), [0, 2, 32, 32]);
     }
 
     #[test]

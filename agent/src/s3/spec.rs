@@ -464,7 +464,13 @@ impl Spec {
                 self.zipf_theta
             ));
         }
-        if self.does(OperationKind::Put) && self.put_keys == PutKeys::New {
+        if self.reads_new && self.order != ObjectOrder::Once {
+            faults.push(format!(
+                "reads_new reads each object once, and order is {:?}; it must be \"once\".",
+                self.order
+            ));
+        }
+        if self.reads_new || (self.does(OperationKind::Put) && self.put_keys == PutKeys::New) {
             Self::add_prefix_fault("new_prefix", &self.new_prefix, faults);
         }
         let share_of = |kind| -> f64 {
@@ -589,6 +595,8 @@ pub mod tests {
             (json!({"operations": [{"kind": "put", "share": 1}], "new_prefix": "mine/"}), "mine/"),
             (json!({"operations": [{"kind": "delete", "share": 1}]}), "delete_keys data-set"),
             (json!({"operations": []}), "operations needs shares"),
+            (json!({"reads_new": true, "order": "once"}), "new_prefix is \"\""),
+            (json!({"reads_new": true, "new_prefix": "iolab-x/"}), "order is Uniform"),
             (json!({"operations": [{"kind": "get-range", "share": 1}]}), "range_bytes is 0"),
             (json!({"task": "delete", "prefix": "x/"}), "\"x/\""),
             (json!({"task": "delete", "prefix": "iolab-x"}), "end with '/'"),
