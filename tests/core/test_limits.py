@@ -60,6 +60,7 @@ from iolab.loads.keyvalue.ycsb.hdr_log import HdrLogError, decode_histogram, rea
 from iolab.loads.keyvalue.ycsb.output import StatusReader, parse_ycsb_output
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.record import field_names
+from iolab.study.file import ObjectStoreTable
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
 from tests.recorded import recorded
@@ -256,6 +257,15 @@ def _line(past: int) -> Outcome:
     reader.feed(b" " * (limits.LINE_BYTES_MAX + past))
     faults = reader.finish().faults
     return "without an end" not in " ".join(faults), " ".join(faults)
+
+
+def _endpoints(past: int) -> Outcome:
+    urls = [f"http://s{number}:9000" for number in range(limits.ENDPOINTS_MAX + past)]
+    try:
+        ObjectStoreTable.model_validate({"endpoint": urls, "bucket": "bucket"})
+    except ValueError as fault:
+        return False, str(fault)
+    return True, ""
 
 
 def _number(past: int) -> Outcome:
@@ -640,6 +650,7 @@ CASES: dict[str, Case] = {
     "LIBRARIES_MAX": _libraries,
     "LIBRARY_EXPORTS_MAX": _library_exports,
     "SLOW_IOS_MAX": _slow_ios,
+    "ENDPOINTS_MAX": _endpoints,
     "LINE_BYTES_MAX": _line,
     "NUMBER_MAX": _number,
     "SENTENCE_CHARACTERS_MAX": _sentence,

@@ -85,6 +85,9 @@ TRACED_SIZES_MAX: Final = 65
 TRACED_SECTORS_MAX: Final = 4096
 """Places of I/Os that it tells."""
 
+ENDPOINTS_MAX: Final = 256
+"""Of one object store; an agent takes no more."""
+
 LINE_BYTES_MAX: Final = 2 << 20
 """Of an engine's line: every bin of three directions, twice, is some 200 kB."""
 

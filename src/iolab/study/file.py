@@ -16,7 +16,7 @@ from pydantic import Field, create_model
 from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
-from iolab.core.limits import SLOW_IOS_MAX
+from iolab.core.limits import ENDPOINTS_MAX, SLOW_IOS_MAX
 from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointSpread, PayloadSigning
 from iolab.core.power import MeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
@@ -168,7 +168,10 @@ _OPTIONAL_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {"kubernetes": Kuber
 class ObjectStoreTable(StudyTable):
     """The keys of an object store, in `[target]` or of a configuration of its own."""
 
-    endpoint: Annotated[list[EndpointUrl], values.ListValue(allow_scalar=True)] | None = None
+    endpoint: (
+        Annotated[list[EndpointUrl], values.ListValue(allow_scalar=True, max_values=ENDPOINTS_MAX)]
+        | None
+    ) = None
     bucket: BucketName | None = None
     region: Annotated[str, values.text_value(REGION_CHARACTERS)] = DEFAULT_REGION
     addressing: Annotated[Addressing, values.choice_value(Addressing, "kinds of addressing")] = (

@@ -390,6 +390,7 @@ class ListValue(Record):
     """
 
     allow_scalar: bool = False
+    max_values: int = LIST_VALUES
     equality_key: Callable[[Any], object] = str
 
     def __get_pydantic_core_schema__(
@@ -401,7 +402,7 @@ class ListValue(Record):
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        listed = {**handler(core), "minItems": 1, "maxItems": LIST_VALUES, "uniqueItems": True}
+        listed = {**handler(core), "minItems": 1, "maxItems": self.max_values, "uniqueItems": True}
         return {"anyOf": [listed["items"], listed]} if self.allow_scalar else listed
 
     def _as_list(self, value: object) -> list[object]:
@@ -411,8 +412,8 @@ class ListValue(Record):
             raise value_error(f"is {quote_value(value)}", 'Give a list, as in ["a", "b"].')
         if not value:
             raise value_error("is an empty list", "Give at least one value, or leave the key out.")
-        if len(value) > LIST_VALUES:
-            raise value_error(f"has {len(value)} values", f"Give at most {LIST_VALUES}.")
+        if len(value) > self.max_values:
+            raise value_error(f"has {len(value)} values", f"Give at most {self.max_values}.")
         return value
 
     def _reject_duplicates(self, values: list[Any]) -> list[Any]:
