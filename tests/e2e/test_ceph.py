@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -88,26 +88,61 @@ def runs_of(session: Path) -> list[ObjectsRun]:
 
 
 def session_requests(gateway: Gateway, session: Path) -> list[LoggedRequest]:
-    """What the gateway has answered to a session, when its log has all of it."""
+    """What the gateway has answered to a session so far, by its log."""
     name = json.loads((session / "session.json").read_text())["id"]
-
-    def own() -> list[LoggedRequest]:
-        return [one for one in gateway.cluster.requests() if f"iolab-{name}" in one.uri]
-
-    found: list[LoggedRequest] = []
-
-    def is_settled() -> bool:
-        nonlocal found
-        before, found = found, own()
-        return bool(found) and len(before) == len(found)
-
-    wait_for(is_settled, pause_s=1.0)
-    return found
+    return [one for one in gateway.cluster.requests() if f"iolab-{name}" in one.uri]
 
 
-def wait_for(is_so: Callable[[], bool], pause_s: float = 0.1) -> None:
+def run_puts(requests: list[LoggedRequest]) -> list[LoggedRequest]:
+    """The PUTs of whole objects of runs."""
+    return [
+        one
+        for one in requests
+        if one.method == "PUT" and "/run-" in one.uri and "partNumber" not in one.uri
+    ]
+
+
+def logged_counts(requests: list[LoggedRequest]) -> dict[str, int]:
+    """Operations and bytes of contents, as the log has them."""
+    puts, gets = run_puts(requests), [one for one in requests if one.method == "GET"]
+    gets = [one for one in gets if "/data-" in one.uri and "?" not in one.uri]
+    whole = [one for one in gets if one.status == 200]
+    ranges = [one for one in gets if one.status == 206]
+    posts = [one for one in requests if one.method == "POST" and "/run-" in one.uri]
+    parts = [one for one in requests if "/run-" in one.uri and "partNumber" in one.uri]
+    return {
+        "object_put": len(puts),
+        # Each has one request that begins it, and one that ends it.
+        "object_multipart": sum(one.status == 200 for one in posts) // 2,
+        "object_get": len(whole),
+        "object_get_range": len(ranges),
+        "object_head": sum(one.method == "HEAD" and "/data-" in one.uri for one in requests),
+        "put_bytes": sum(one.request_bytes for one in (*puts, *parts)),
+        "read_bytes": sum(one.response_bytes for one in (*whole, *ranges)),
+    }
+
+
+def expect_counts_of_the_log(gateway: Gateway, session: Path, runs: list[ObjectsRun]) -> None:
+    """The runs' counts and bytes are those of the log, which has all of them a moment later."""
+    expected = dict.fromkeys(logged_counts([]), 0)
+    for run in runs:
+        for count in run.counts:
+            if count.operation in expected:
+                expected[count.operation] += count.done
+        expected["put_bytes"] += run.put_bytes
+        expected["read_bytes"] += run.verified_bytes
+
+    def has_all() -> bool:
+        found = logged_counts(session_requests(gateway, session))
+        return all(found[name] >= number for name, number in expected.items())
+
+    wait_for(has_all)
+    assert logged_counts(session_requests(gateway, session)) == expected
+
+
+def wait_for(condition: Callable[[], bool], pause_s: float = 0.1) -> None:
     deadline = time.monotonic() + WAIT_S
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(pause_s)
 
@@ -122,30 +157,11 @@ def test_counts_and_bytes_are_those_of_the_gateways_log(gateway: Gateway, tmp_pa
     study = write_study(tmp_path, gateway.url, SMALL + LARGE, "3s")
     done = iolab("run", study, "--out", tmp_path / "S", env=KEYS)
     assert done.returncode == 0, done.stderr
-    small, large = sorted(runs_of(tmp_path / "S"), key=lambda run: run.data_set_bytes)
-    counts = {count.operation: count.done for run in (small, large) for count in run.counts}
-    assert not any(run.failed for run in (small, large))
-    requests = session_requests(gateway, tmp_path / "S")
-    answered = Counter(one.method for one in requests if "/run-" in one.uri and one.status == 200)
-    parts = [one for one in requests if one.method == "PUT" and "partNumber" in one.uri]
-    puts = [
-        one
-        for one in requests
-        if one.method == "PUT" and "/run-" in one.uri and "partNumber" not in one.uri
-    ]
-    gets = [one for one in requests if one.method == "GET" and "/data-" in one.uri]
-    heads = [one for one in requests if one.method == "HEAD" and "/data-" in one.uri]
-    whole = [one for one in gets if one.status == 200 and "?" not in one.uri]
-    ranges = [one for one in gets if one.status == 206]
-    assert len(puts) == counts["object_put"] == small.put_objects
-    assert sum(one.taken_bytes for one in puts) == small.put_bytes
-    assert answered["POST"] == 2 * counts["object_multipart"] == 2 * large.put_objects
-    assert sum(one.taken_bytes for one in parts if "/run-" in one.uri) == large.put_bytes
-    assert len(whole) == counts["object_get"]
-    assert sum(one.given_bytes for one in whole) == small.verified_bytes
-    assert len(ranges) == counts["object_get_range"]
-    assert sum(one.given_bytes for one in ranges) == large.verified_bytes
-    assert len(heads) == counts["object_head"]
+    runs = runs_of(tmp_path / "S")
+    assert len(runs) == 2
+    assert not any(run.failed for run in runs)
+    assert all(run.put_objects for run in runs)
+    expect_counts_of_the_log(gateway, tmp_path / "S", runs)
     assert object_count(gateway) == 0
 
 
@@ -159,20 +175,26 @@ def test_a_disk_that_is_lost_in_the_run_costs_no_object(gateway: Gateway, tmp_pa
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        earlier = len(cluster.requests())
+        try:
+            earlier = len(cluster.requests())
 
-        def is_putting() -> bool:
-            return any(
-                one.method == "PUT" and "/run-" in one.uri for one in cluster.requests()[earlier:]
-            )
+            def is_putting() -> bool:
+                assert process.poll() is None
+                return bool(run_puts(cluster.requests()[earlier:]))
 
-        wait_for(is_putting)
-        cluster.lose(1)
-        _, errors = process.communicate(timeout=WAIT_S)
+            wait_for(is_putting)
+            cluster.lose(1)
+            lost = datetime.now(UTC)
+            _, errors = process.communicate(timeout=WAIT_S)
+        finally:
+            process.kill()
     assert process.returncode == 0, errors
-    assert cluster.state()["up"] == 2
+    wait_for(lambda: cluster.state().up == 2)
     (run,) = runs_of(tmp_path / "S")
     assert not run.failed
+    expect_counts_of_the_log(gateway, tmp_path / "S", [run])
+    puts = run_puts(session_requests(gateway, tmp_path / "S"))
+    assert any(one.status == 200 and one.begun > lost for one in puts)
     assert run.read_back is not None
     assert run.read_back.compared == run.read_back.objects == run.put_objects
     (result,) = json.loads(iolab("show", tmp_path / "S", "--json").stdout)["results"]

@@ -1,10 +1,7 @@
 """A Ceph cluster on this machine, of Debian's packages, to be broken by tests. Needs root.
 
-`python ceph.py FOLDER up [OSDS]` makes it and prints the first process of its name spaces; with
-that process everything of it goes. `serve` starts a gateway for S3 objects and prints its URL,
-`lose N` and `start N` act on an OSD, `state` prints one JSON object, `down` ends it all.
-
-Copies lie on two OSDs. All daemons listen on the loopback alone.
+With the first process of its name spaces everything of it goes. Copies lie on two OSDs. All daemons
+listen on the loopback alone.
 """
 
 from __future__ import annotations
@@ -12,17 +9,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 ACCESS_KEY = "IOLABTESTKEY"
 SECRET_KEY = "iolab/test+secret"
@@ -96,35 +94,53 @@ pid file =
 
 @dataclass(frozen=True)
 class LoggedRequest:
-    """A request as the gateway has answered it, with the bytes that it took and gave."""
+    """A request as the gateway has answered it, with the bytes of contents in either direction."""
 
     method: str
     uri: str
     status: int
-    taken_bytes: int
-    given_bytes: int
+    request_bytes: int
+    response_bytes: int
+    begun: datetime
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """Whether everything has two copies, and how many OSDs there are and are up."""
+
+    is_redundant: bool
+    up: int
+    members: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing."""
+        return self.is_redundant and self.up == self.members
 
 
 class Ceph:
-    """The cluster in a folder; each call is of a process of its own."""
+    """The cluster in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def up(self, osds: int = 3) -> str:
-        """Make it; the id of its first process."""
+    def up(self, osds: int = 3) -> None:
+        """Make it."""
         self.folder.mkdir(parents=True)
         argv = ["unshare", "-mp", "--fork", "--kill-child", "--mount-proc", "bash", "-c", _INIT]
         with subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         ) as outer:
-            assert outer.stdout is not None
-            outer.stdout.readline()
-            holder = _run("pgrep", "-o", "-P", outer.pid)
-            self._put("holder", holder)
+            try:
+                _read_line(outer.stdout)
+                holder = _run("pgrep", "-o", "-P", outer.pid)
+                self._write_file("holder", holder)
+            except BaseException:
+                os.killpg(outer.pid, signal.SIGKILL)
+                raise
             outer.returncode = 0  # it lives on, and nobody waits for it here
         fsid, port = uuid.uuid4(), _free_port()
-        self._put(
+        self._write_file(
             "ceph.conf",
             CONFIGURATION.format(
                 fsid=fsid,
@@ -138,18 +154,17 @@ class Ceph:
         monitors = self.folder / "monitors"
         address = f"[v2:127.0.0.1:{port}]"
         _run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", address, monitors)
-        self._inside("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors)
-        self._inside("ceph-mon", "-i", "a")
+        self._run_in_namespace("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors)
+        self._run_in_namespace("ceph-mon", "-i", "a")
         (self.folder / "mgr").mkdir()
-        self._inside("ceph-mgr", "-i", "x")
+        self._run_in_namespace("ceph-mgr", "-i", "x")
         for number in range(osds):
             name = uuid.uuid4()
             (self.folder / f"osd{number}").mkdir()
             self.call("osd", "new", name, number)
-            self._inside("ceph-osd", "-i", number, "--mkfs", "--osd-uuid", name)
+            self._run_in_namespace("ceph-osd", "-i", number, "--mkfs", "--osd-uuid", name)
             self.start(number)
-        _wait_for("all OSDs", lambda: self.state()["up"] == osds)
-        return holder
+        _wait_for("all OSDs", lambda: self.state().up == osds)
 
     def serve(self) -> str:
         """Start a gateway for S3 objects with a user; its URL."""
@@ -159,7 +174,7 @@ class Ceph:
         self.call_admin("user", "create", *user, *keys)
         # Without tcp_nodelay each small answer waits 40 ms for an acknowledgement.
         frontend = f"beast endpoint=127.0.0.1:{port} tcp_nodelay=1"
-        self._inside("radosgw", "-n", "client.gateway", "--rgw-frontends", frontend)
+        self._run_in_namespace("radosgw", "-n", "client.gateway", "--rgw-frontends", frontend)
         _wait_for("the gateway", lambda: _listens(port))
         self.wait_until_redundant()
         return f"http://127.0.0.1:{port}"
@@ -175,22 +190,30 @@ class Ceph:
             except ValueError:
                 break  # it is being written
             method, uri, _ = entry["uri"].split()
-            status, written = int(entry["http_status"]), entry["bytes_received"]
-            found.append(LoggedRequest(method, uri, status, written, entry["bytes_sent"]))
+            found.append(
+                LoggedRequest(
+                    method=method,
+                    uri=uri,
+                    status=int(entry["http_status"]),
+                    request_bytes=entry["bytes_received"],
+                    response_bytes=entry["bytes_sent"],
+                    begun=datetime.fromisoformat(entry["time"]),
+                )
+            )
         return found
 
     def lose(self, number: int) -> None:
         """Kill an OSD."""
-        pid = self._get(f"osd.{number}.pid")
-        self._inside("kill", "-KILL", pid)
+        pid = self._read_file(f"osd.{number}.pid")
+        self._run_in_namespace("kill", "-KILL", pid)
         (self.folder / f"osd.{number}.pid").unlink()
 
     def start(self, number: int) -> None:
         """Start an OSD, for the first time or again."""
-        self._inside("ceph-osd", "-i", number)
+        self._run_in_namespace("ceph-osd", "-i", number)
 
-    def state(self) -> dict[str, Any]:
-        """Whether everything has two copies, by the states of all placement groups.
+    def state(self) -> ClusterState:
+        """By the states of all placement groups.
 
         A health of HEALTH_OK says less, and the states themselves lag a fault by some seconds.
         """
@@ -199,35 +222,24 @@ class Ceph:
         states = {one["state_name"]: one["count"] for one in groups.get("pgs_by_state", ())}
         is_clean = states == {"active+clean": groups["num_pgs"]}
         degraded = groups.get("degraded_objects", 0)
-        return {
-            "redundant": bool(is_clean and not degraded),
-            "rebuilding": any("recover" in name or "backfill" in name for name in states),
-            "members": osds["num_osds"],
-            "up": osds["num_up_osds"],
-            "degraded_objects": degraded,
-            "states": states,
-        }
+        return ClusterState(is_clean and not degraded, osds["num_up_osds"], osds["num_osds"])
 
     def wait_until_redundant(self) -> None:
         """Everything has two copies, and no OSD is missing."""
-        _wait_for("two copies of all", lambda: self._is_redundant(self.state()))
+        _wait_for("two copies of all", lambda: self.state().is_whole)
 
-    @staticmethod
-    def _is_redundant(state: dict[str, Any]) -> bool:
-        return bool(state["redundant"] and state["up"] == state["members"])
-
-    def call(self, *words: object) -> str:
+    def call(self, *argv: object) -> str:
         """The answer of the cluster to a command."""
-        return self._inside("ceph", *words)
+        return self._run_in_namespace("ceph", *argv)
 
-    def call_admin(self, *words: object) -> str:
+    def call_admin(self, *argv: object) -> str:
         """The answer of the gateway's own administration."""
-        return self._inside("radosgw-admin", *words)
+        return self._run_in_namespace("radosgw-admin", *argv)
 
     def down(self) -> None:
         """Nothing of it is left."""
         if (self.folder / "holder").exists():
-            holder = int(self._get("holder"))
+            holder = int(self._read_file("holder"))
             with contextlib.suppress(ProcessLookupError):
                 os.kill(holder, signal.SIGKILL)
             # It goes last of its name space.
@@ -244,24 +256,24 @@ class Ceph:
             options = () if keyring.exists() else ("--create-keyring",)
             _run("ceph-authtool", keyring, *options, "--gen-key", "-n", name, *every)
 
-    def _inside(self, *words: object) -> str:
+    def _run_in_namespace(self, *argv: object) -> str:
         return _run(
-            *("nsenter", "-t", self._get("holder"), "-m", "-p", "--"),
+            *("nsenter", "-t", self._read_file("holder"), "-m", "-p", "--"),
             *("env", f"CEPH_CONF={self.folder}/ceph.conf"),
-            *words,
+            *argv,
         )
 
-    def _get(self, name: str) -> str:
+    def _read_file(self, name: str) -> str:
         return (self.folder / name).read_text().strip()
 
-    def _put(self, name: str, text: str) -> None:
+    def _write_file(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
 
 
-def _run(*words: object) -> str:
-    argv = [str(word) for word in words]
+def _run(*argv: object) -> str:
+    words = [str(argument) for argument in argv]
     done = subprocess.run(
-        argv,
+        words,
         capture_output=True,
         text=True,
         check=False,
@@ -270,13 +282,20 @@ def _run(*words: object) -> str:
     )
     if done.returncode:
         fault = (done.stderr.strip() or done.stdout.strip())[:FAULT_CHARACTERS]
-        raise SystemExit(f"{' '.join(argv)}: {fault}")
+        raise SystemExit(f"{' '.join(words)}: {fault}")
     return done.stdout.strip()
 
 
-def _wait_for(what: str, is_so: Callable[[], bool]) -> None:
+def _read_line(stream: IO[bytes] | None) -> None:
+    assert stream is not None
+    if not select.select([stream], [], [], CALL_LIMIT_S)[0]:
+        raise SystemExit(f"nothing is printed within {CALL_LIMIT_S:.0f} s")
+    stream.readline()
+
+
+def _wait_for(what: str, condition: Callable[[], bool]) -> None:
     end = time.monotonic() + START_LIMIT_S
-    while not is_so():
+    while not condition():
         if time.monotonic() > end:
             raise SystemExit(f"{what}: not within {START_LIMIT_S:.0f} s")
         time.sleep(0.2)
@@ -294,14 +313,3 @@ def _listens(port: int) -> bool:
             return True
     except OSError:
         return False
-
-
-def main(folder: str, verb: str, *numbers: str) -> None:
-    """One of the verbs."""
-    done = getattr(Ceph(Path(folder)), verb)(*map(int, numbers))
-    if done is not None:
-        print(done if isinstance(done, str) else json.dumps(done))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
