@@ -856,6 +856,7 @@ PLANTED: Final = (
             requests.objects_run(
                 job=replace(requests.JOB, put=1, read_back=True),
                 counts=(*requests.RUN.counts, RequestCount("object_put", 1000, 0, 1000)),
+                put_objects=1000,
                 read_back=ReadBackCount(1000, 999, 1, 0, 0),
             )
         ),

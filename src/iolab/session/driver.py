@@ -248,6 +248,14 @@ class LoadDriver(ABC):
     ) -> None:
         """The load itself, with telemetry."""
 
+    async def after_measure(  # noqa: B027 - most have nothing to do
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """What follows the load when nothing is watched any more, whether it went well or not.
+
+        Raises no HostError or EngineError: the run is over.
+        """
+
     def with_details(self, record: RunRecord) -> RunRecord:
         """The record of the last run with what only this kind of load knows of the whole fleet."""
         return record

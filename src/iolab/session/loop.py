@@ -130,6 +130,8 @@ async def execute_run(
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
     fault = _impossible_counters_error(shares, elapsed_s) or fault
     await measure_clocks_after_run(session, shares)
+    if driver is not None:
+        await driver.after_measure(session, run, shares)
     method, rule = session.study.method, stopping_rule_settings(session, run)
     loads = _interval_collector(shares)
     # One after the other: what was collected for one table is gone when the next is made.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.kinds import judge_run
 from iolab.core.histogram import bin_index_of_ns
-from iolab.core.metric import Level, Result
+from iolab.core.metric import CheckResult, Level, Result
 from iolab.loads.objects.checks import check_bytes_carried
 from iolab.loads.objects.metrics import ObjectsView
 from iolab.loads.objects.report import (
@@ -64,12 +64,25 @@ FAR = EndpointCount("http://10.0.0.1:9000", 1, 0, GETS * SECONDS * BLOCK, 1)
 
 
 def read_back(
-    compared: int, *, missing: int = 0, differing: int = 0, unread: int = 0, failed: int = 0
+    compared: int,
+    *,
+    missing: int = 0,
+    differing: int = 0,
+    unread: int = 0,
+    failed: int = 0,
+    acknowledged: int = 1000,
+    fault: str = "",
 ) -> dict[str, Any]:
     """A run that put a thousand objects and read them back."""
-    puts = RequestCount("object_put", 1000, failed, 1000 + failed)
-    count = ReadBackCount(1000 + failed, compared, missing, differing, unread)
-    return {"job": READING_BACK, "counts": (GET, puts), "read_back": count}
+    begun = acknowledged + failed
+    puts = RequestCount("object_put", acknowledged, failed, begun)
+    count = ReadBackCount(begun, compared, missing, differing, unread, fault)
+    return {
+        "job": READING_BACK,
+        "counts": (GET, puts),
+        "put_objects": acknowledged,
+        "read_back": count,
+    }
 
 
 @pytest.mark.parametrize(
@@ -124,8 +137,12 @@ def read_back(
         (LOST, read_back(999, missing=1), Level.INVALID),
         (LOST, read_back(999, differing=1), Level.INVALID),
         (LOST, read_back(999, unread=1), Level.INDICATIVE),
-        # A PUT that failed need not have left an object.
-        (LOST, read_back(1000, missing=1, failed=1), Level.VALID),
+        # Whether the missing one is of the PUT that failed nobody knows.
+        (LOST, read_back(1000, missing=1, failed=1), Level.INDICATIVE),
+        (LOST, read_back(1001, failed=1), Level.VALID),
+        (LOST, read_back(1000, unread=1, failed=1), Level.INDICATIVE),
+        (LOST, read_back(0, unread=1000, fault="no connection"), Level.INDICATIVE),
+        (LOST, read_back(0, missing=9, failed=9, acknowledged=0), None),
         (LOST, read_back(999, missing=2, failed=1), Level.INVALID),
         ("generator-bound", {}, None),
         ("generator-bound", {"ceiling_iops": 100_000.0}, Level.VALID),
@@ -166,6 +183,25 @@ def test_puts_are_held_against_what_disks_of_storage_nodes_wrote(
     (check,) = [one for one in result.verdict.checks if one.code == "puts-in-memory"]
     assert check.level is (expected or Level.INDICATIVE)
     assert check.evidence[ACKNOWLEDGED] == acknowledged
+
+
+def answer(code: str, **changes: Any) -> CheckResult:
+    (check,) = [one for one in judged(**changes).verdict.checks if one.code == code]
+    return check
+
+
+def test_lost_objects_are_counted_of_those_that_were_acknowledged() -> None:
+    lost = answer(LOST, **read_back(998, missing=3, failed=1))
+    assert tells(lost.message, "lost 2 of 1,000 acknowledged", "0 have other contents")
+    assert lost.evidence["lost_share"] == 0.002
+    unread = answer(LOST, **read_back(0, unread=1000, fault="no route to it."))
+    assert tells(unread.message, "1,000 of 1,000", "not be read back (no route to it).")
+
+
+def test_a_ceiling_says_encryption_where_it_has_it() -> None:
+    changes = {"ceiling_iops": 1e5, "tls_ns": 9}
+    assert "encryption" not in answer("generator-bound", **changes).message
+    assert "encryption" in answer("generator-bound", **changes, ceiling_has_tls=True).message
 
 
 def test_a_ceiling_is_a_figure_beside_the_result() -> None:

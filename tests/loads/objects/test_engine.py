@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
+from iolab.hosts.engine_lines import LineError
 from iolab.loads.objects.data_set import ObjectDataSet, host_object_range
-from iolab.loads.objects.engine import ObjectsReader, load_document, parse_task_answer, task_faults
+from iolab.loads.objects.engine import (
+    ObjectsReader,
+    load_document,
+    parse_read_back,
+    parse_task_answer,
+    task_faults,
+)
 from iolab.loads.objects.workload import (
     S3_ENGINE,
     ObjectOperation,
@@ -125,6 +132,37 @@ def test_output_that_is_cut_is_a_fault_and_never_raises(cut: int) -> None:
     reader = ObjectsReader(JOB)
     reader.feed(printed()[:cut])
     assert reader.finish().faults
+
+
+MANY = ObjectsJob(S3_ENGINE, 1000, get=1, sizes=(SizeShare(4096), SizeShare(8192)))
+
+
+@pytest.mark.parametrize("number", [140, 141])
+def test_latencies_of_sizes_and_endpoints_are_as_many_as_operations(number: int) -> None:
+    rows = {"ios": 140, "bytes": 0, "lat_sum_ns": 1, "bins": [[380, number]]}
+    sizes = {"object_get": {"operations": 140, "sizes": [[4096, rows]]}}
+    endpoints = [{"endpoint": "http://a:9000", "kinds": {"object_get": rows}}]
+    for changes in ({"kinds": sizes}, {"endpoints": endpoints}):
+        reader = ObjectsReader(MANY)
+        reader.feed(printed(**changes))
+        faults = " ".join(reader.finish().faults)
+        assert ("140 operations, and latencies of 141" in faults) == (number == 141)
+
+
+def read_back_end(compared: int, **errors: int) -> dict[str, Any]:
+    """What a load that reads back tells at its end."""
+    table = {"operations": compared, "attempt_errors": errors}
+    return {"objects": {"kinds": {"object_get": table}}}
+
+
+def test_what_is_read_back_is_counted_once() -> None:
+    errors = {"NoSuchKey": 3, "wrong-content": 1, "torn-content": 1, "SlowDown": 50}
+    count = parse_read_back(read_back_end(90, **errors), 100)
+    assert (count.compared, count.missing, count.differing, count.unread) == (90, 3, 2, 5)
+    with pytest.raises(LineError, match="101 objects back, where 100"):
+        parse_read_back(read_back_end(98, NoSuchKey=3), 100)
+    with pytest.raises(LineError):
+        parse_read_back(read_back_end(-1), 100)
 
 
 def test_a_task_answers_or_tells_its_faults() -> None:

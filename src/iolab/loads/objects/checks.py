@@ -289,30 +289,44 @@ def check_objects_lost(view: ObjectsView, index: int) -> CheckAnswer:
         return not_applicable_answer("What was put was not read back: read_back = false.")
     if run is None or run.read_back is None:
         return unchecked_answer(f"What was put{where} was not read back.", host=host.host)
-    count, (begun, failed) = run.read_back, run.begun_puts
+    count, acknowledged, failed = run.read_back, run.put_objects, run.failed_puts
+    if not acknowledged:
+        return not_applicable_answer(f"No PUT{where} was acknowledged.", host=host.host)
     # Of those whose PUT failed none need be there.
     lost = max(count.missing - failed, 0)
-    acknowledged = begun - failed
     evidence: EvidenceValues = {
         "host": host.host,
-        "lost_share": (lost + count.differing) / max(acknowledged, 1),
+        "lost_share": (lost + count.differing) / acknowledged,
         "lost": lost,
+        "missing": count.missing,
         "differing": count.differing,
+        "unread": count.unread,
         "compared": count.compared,
         "acknowledged": acknowledged,
+        "failed_puts": failed,
     }
-    text = f"{format_count(acknowledged)} objects{where} were acknowledged"
+    of_all = f"of {acknowledged:,} acknowledged objects{where}"
     if lost or count.differing:
         return invalid_answer(
-            f"{text}: {format_count(lost)} of them are not in the store, "
-            f"{format_count(count.differing)} have other contents than were put.",
+            f"The store lost {lost:,} {of_all}; {count.differing:,} have other contents.",
             **evidence,
         )
-    if count.unread > max(failed - count.missing, 0):
+    if count.unread:
+        reason = f" ({count.fault.rstrip('.')})" if count.fault else ""
         return indicative_answer(
-            f"{text}, {format_count(count.unread)} could not be read back.", **evidence
+            f"{count.unread:,} of {count.objects:,} objects{where} could not be read back{reason}.",
+            **evidence,
         )
-    return valid_answer(f"{text}, and read back with their contents.", **evidence)
+    if count.missing:
+        return indicative_answer(
+            f"{count.missing:,} of {count.objects:,} objects{where} are "
+            f"not in the store, and {failed:,} PUTs failed: whether an acknowledged "
+            "object is among them is not known.",
+            **evidence,
+        )
+    return valid_answer(
+        f"All {of_all.removeprefix('of ')} were read back with their contents.", **evidence
+    )
 
 
 @check("contents-not-compared", "Contents that were not compared with what was put")
@@ -373,7 +387,7 @@ def check_near_generator_ceiling(view: ObjectsView, index: int) -> HostAnswer:
         return not_applicable_answer(f"No ceiling of s3 is known{where}.", host=host.host)
     share = rate / host.ceiling_iops
     run = view.objects_run(index)
-    encrypted = ", with the processor time of encryption" if run and run.tls_ns else ""
+    encrypted = ", with the processor time of encryption" if run and run.ceiling_has_tls else ""
     return graded_answer(
         f"The load{where} was {percent_text(share)} of the {format_count(host.ceiling_iops)} "
         f"operations per second that s3 makes there on a null target{encrypted}",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -10,7 +12,7 @@ from msgspec.structs import replace
 from iolab.core.events import Notice, Phase
 from iolab.core.object_store import ObjectStore, session_object_prefix
 from iolab.core.run import PlannedRun
-from iolab.errors import EngineError, Fault, IolabError
+from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineError,
@@ -49,8 +51,11 @@ from iolab.loads.objects.workload import (
     CEILING_LOAD_S,
     CEILING_S,
     S3_ENGINE,
+    CeilingKey,
     ObjectsJob,
     ObjectsRun,
+    ReadBackCount,
+    ceiling_key,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -68,9 +73,8 @@ PARTS_IN_FLIGHT: Final = 4
 EXAMPLES_MAX: Final = 3
 """Reasons that are named where objects cannot be put."""
 
-
 NULL_PREFIX: Final = "iolab-ceiling/"
-WORDS_LIMIT: Final = 200
+FAULT_CHARACTERS_MAX: Final = 200
 CEILING_LEFT_OUT: Final = "method.generator_limit is false"
 
 
@@ -131,7 +135,7 @@ class ObjectsDriver(ProcessDriver):
         self._stores: dict[str, StoreAccess] = {}
         self._data_set_bytes: dict[str, int] = {}
         self._readers: dict[str, ObjectsReader] = {}
-        self._ceilings: dict[tuple[ObjectsJob, frozenset[str]], dict[str, GeneratorCeiling]] = {}
+        self._ceilings: dict[CeilingKey, dict[str, GeneratorCeiling]] = {}
 
     async def prepare(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
@@ -157,26 +161,38 @@ class ObjectsDriver(ProcessDriver):
         shares: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
-        """See `ProcessDriver`; then what each host did, and what the run put is removed."""
+        """See `ProcessDriver`; then what each host did."""
         self._readers.clear()
-        job = ObjectsJob.require_type(run.point.job)
         try:
             await super().measure(session, run, shares, counters)
-            if job.read_back and not session.stop.is_requested:
-                await self._read_back(session, run, shares)
         finally:
             data_set = point_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
+            key = _ceiling_key(run, shares)
             for share in shares:
-                if share.details is not None:
-                    run_details = ObjectsRun.require_type(share.details)
-                    share.details = replace(run_details, data_set_bytes=size)
-                    if ceiling := self._ceiling_of_host(run, shares, share.name):
-                        share.ceiling_iops = ceiling.with_tls(run_details)
-            if job.put:
-                await self._remove_objects(
-                    session, run.point.configuration, _run_prefix(session, run)
+                if share.details is None:
+                    continue
+                details = ObjectsRun.require_type(share.details)
+                ceiling = self._ceilings.get(key, {}).get(share.name)
+                if ceiling is not None:
+                    share.ceiling_iops = ceiling.with_tls(details)
+                share.details = replace(
+                    details,
+                    data_set_bytes=size,
+                    ceiling_has_tls=ceiling is not None and bool(details.tls_ns and details.done),
                 )
+
+    async def after_measure(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    ) -> None:
+        """What the run put is read back where the job asks for it, and removed."""
+        job = ObjectsJob.require_type(run.point.job)
+        if not job.put or not any(share.command for share in shares):
+            return
+        has_failed = any(share.error for share in shares)
+        if job.read_back and not has_failed and not session.stop.is_requested:
+            await self._read_back(session, run, shares)
+        await self._remove_objects(session, run.point.configuration, _run_prefix(session, run))
 
     def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
         """See `ProcessDriver`."""
@@ -190,8 +206,8 @@ class ObjectsDriver(ProcessDriver):
             **access.document(access.store.endpoints_of_host(place), job.timeout_s),
             **load_document(
                 job,
-                _objects_document(session, run),
-                _new_prefix(session, run, place),
+                _data_set_document(session, run),
+                _new_object_prefix(session, run, place),
                 len(hosts),
             ),
             "share": {"first": first, "count": count},
@@ -227,36 +243,40 @@ class ObjectsDriver(ProcessDriver):
             if share.details is None:
                 return
             details = ObjectsRun.require_type(share.details)
-            objects, _ = details.begun_puts
+            objects = details.put_objects + details.failed_puts
             if not objects:
                 return
             place = hosts.index(share.name)
             document = read_back_document(
                 job,
-                _objects_document(session, run),
-                _new_prefix(session, run, place),
+                _data_set_document(session, run),
+                _new_object_prefix(session, run, place),
                 run_seed(study, run.point, share.name, run.repeat),
                 objects,
                 LONG_TASK_LIMIT_S,
             )
-            answer = await run_store_task(
-                share.workdir.host,
-                access,
-                document,
-                "end",
-                directory=share.workdir.dir,
-                endpoints=access.store.endpoints_of_host(place),
-                limit_s=LONG_TASK_LIMIT_S,
-            )
-            share.details = replace(details, read_back=parse_read_back(answer, objects))
+            limit_s, _ = load_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
+            try:
+                count = await run_store_task(
+                    share.workdir.host,
+                    access,
+                    document,
+                    "end",
+                    directory=share.workdir.dir,
+                    endpoints=access.store.endpoints_of_host(place),
+                    limit_s=limit_s,
+                    stop=session.stop,
+                    parse=partial(parse_read_back, objects=objects),
+                )
+            except Interrupted:
+                return
+            except (HostError, EngineError) as fault:
+                # The run itself went well: its check says that nothing is known.
+                reason = excerpt(fault.message, FAULT_CHARACTERS_MAX)
+                count = ReadBackCount(objects, 0, 0, 0, objects, reason)
+            share.details = replace(details, read_back=count)
 
         await run_on_each_host(shares, read_back)
-
-    def _ceiling_of_host(
-        self, run: PlannedRun, shares: Sequence[HostRunState], host: str
-    ) -> GeneratorCeiling | None:
-        job = ObjectsJob.require_type(run.point.job).for_ceiling
-        return self._ceilings.get((job, frozenset(share.name for share in shares)), {}).get(host)
 
     async def close(self) -> tuple[str, ...]:
         """Remove all objects of the session, unless the study keeps them."""
@@ -294,14 +314,13 @@ class ObjectsDriver(ProcessDriver):
             for share in shares:
                 share.ceiling_fault = CEILING_LEFT_OUT
             return
-        job = ObjectsJob.require_type(run.point.job).for_ceiling
-        key = (job, frozenset(share.name for share in shares))
+        key = _ceiling_key(run, shares)
         if key not in self._ceilings and not session.stop.is_requested:
             session.begin_phase(Phase.CEILING, run, "s3's ceiling, on a null target", CEILING_S)
             measured: dict[str, GeneratorCeiling] = {}
 
             async def measure_ceiling(share: HostRunState) -> None:
-                measured[share.name] = await _measure_ceiling(share, access, job)
+                measured[share.name] = await _measure_ceiling(share, access, key[0])
 
             await run_on_each_host(shares, measure_ceiling)
             self._ceilings[key] = measured
@@ -334,22 +353,23 @@ class ObjectsDriver(ProcessDriver):
                 "concurrency": CONCURRENCY,
                 "parts_in_flight": PARTS_IN_FLIGHT,
             }
-            answer = await run_store_task(
-                share.workdir.host,
-                access,
-                document,
-                "layout",
-                directory=share.workdir.dir,
-                endpoints=access.store.endpoints_of_host(place),
-                limit_s=LONG_TASK_LIMIT_S,
-            )
-            try:
-                laid_out.append(LayoutResult.from_answer(answer))
-            except LineError as fault:
-                message = f"s3 on host '{share.name}': {fault}."
-                raise EngineError(message, "Run again.") from None
+            with suppress(Interrupted):
+                result = await run_store_task(
+                    share.workdir.host,
+                    access,
+                    document,
+                    "layout",
+                    directory=share.workdir.dir,
+                    endpoints=access.store.endpoints_of_host(place),
+                    limit_s=LONG_TASK_LIMIT_S,
+                    stop=session.stop,
+                    parse=LayoutResult.from_answer,
+                )
+                laid_out.append(result)
 
         await run_on_each_host(shares, lay_out)
+        if session.stop.is_requested:
+            return
         whole = sum(laid_out, LayoutResult())
         if whole.failed or whole.objects < data_set.object_count:
             why = "; ".join(example.rstrip(".") for example in whole.examples)
@@ -382,6 +402,10 @@ class ObjectsDriver(ProcessDriver):
         return f"{left} objects below {prefix} stay in {access.store.url_text}."
 
 
+def _ceiling_key(run: PlannedRun, shares: Sequence[HostRunState]) -> CeilingKey:
+    return ceiling_key(run.point, [share.name for share in shares])
+
+
 async def _measure_ceiling(
     share: HostRunState, access: StoreAccess, job: ObjectsJob
 ) -> GeneratorCeiling:
@@ -405,12 +429,14 @@ async def _measure_ceiling(
         operations = optional_count(table, "operations")
         cpu_ns, threads = optional_count(table, "cpu_ns"), optional_count(table, "threads")
     except EngineError as fault:
-        return GeneratorCeiling(fault=excerpt(fault.message, WORDS_LIMIT))
+        return GeneratorCeiling(fault=excerpt(fault.message, FAULT_CHARACTERS_MAX))
     except LineError as fault:
         return GeneratorCeiling(fault=str(fault))
     if not operations or not cpu_ns:
         examples = "; ".join(printable_sentences(table.get("examples")))
-        return GeneratorCeiling(fault=excerpt(examples, WORDS_LIMIT) or "no operation ended")
+        return GeneratorCeiling(
+            fault=excerpt(examples, FAULT_CHARACTERS_MAX) or "no operation ended"
+        )
     return GeneratorCeiling(operations * NS_PER_S / cpu_ns * threads, threads=max(threads, 1))
 
 
@@ -422,13 +448,13 @@ def _object_store(session: SessionContext, configuration: str) -> ObjectStore:
     return store
 
 
-def _objects_document(session: SessionContext, run: PlannedRun) -> dict[str, Any]:
+def _data_set_document(session: SessionContext, run: PlannedRun) -> dict[str, Any]:
     """The data set of a run, as the agent is told."""
     data_set = point_data_set(session.study, run.point)
     return data_set.agent_document(session_object_prefix(session.session_id))
 
 
-def _new_prefix(session: SessionContext, run: PlannedRun, place: int) -> str:
+def _new_object_prefix(session: SessionContext, run: PlannedRun, place: int) -> str:
     """Below which one host of a run puts new objects."""
     return f"{_run_prefix(session, run)}host-{place}/"
 

@@ -50,10 +50,11 @@ from iolab.units import NS_PER_S
 FORMAT: Final = 1
 ARGV: Final = ("iolab-agent", "objects")
 INTERVAL_MS: Final = 1000
-READ_BACK_INTERVAL_MS: Final = 60_000
-"""What is read back is of no interval: few lines."""
+READ_BACK_RETRIES: Final = 5
+"""A store that has lost a part of itself may answer late or with a fault: that is no lost object.
+What it says it has not is missing at once."""
 
-DIFFERING: Final = ("wrong-content", "torn-content", "wrong-length")
+CONTENT_ERROR_CLASSES: Final = ("wrong-content", "torn-content", "wrong-length")
 """Classes of errors of objects that are there, and not as they were put."""
 
 END_LIMIT_S: Final = 60.0
@@ -147,7 +148,7 @@ def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: i
 
 
 def read_back_document(
-    job: ObjectsJob, data_set: Document, new_prefix: str, seed: int, objects: int, limit_s: float
+    job: ObjectsJob, data_set: Document, new_prefix: str, seed: int, objects: int, runtime_s: float
 ) -> Document:
     """Read and compare the objects that a load of that prefix and seed has put, each once."""
     reading = replace(job, get=1, get_range=0, put=0, head=0, list=0, rate=None)
@@ -158,13 +159,11 @@ def read_back_document(
         **load_document(reading, {**data_set, "count": objects}, new_prefix, 1),
         "reads_new": True,
         "seed": seed,
-        "runtime_s": limit_s,
-        "interval_ms": READ_BACK_INTERVAL_MS,
+        "runtime_s": runtime_s,
+        "timeout_s": job.timeout_s,
+        # What is read back is of no interval: one line.
+        "interval_ms": math.ceil(runtime_s * 1000),
     }
-
-
-READ_BACK_RETRIES: Final = 5
-"""A store that has lost a part of itself may answer late: that is no lost object."""
 
 
 def load_time_and_output_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
@@ -313,17 +312,27 @@ def _size_counts(kinds: Mapping[str, Any]) -> Iterator[SizeCount]:
         for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]:
             match row:
                 case [int(limit_bytes), dict(table)]:
-                    bins, numbers = parse_bins(table)
                     yield SizeCount(
                         operation=operation.key,
                         limit_bytes=limit_bytes,
-                        done=require_count(table, "ios"),
                         bytes=require_count(table, "bytes"),
-                        lat_sum_ns=require_count(table, "lat_sum_ns"),
-                        bins=tuple(zip(bins.tolist(), numbers.tolist(), strict=True)),
+                        **_binned_latencies(table),
                     )
                 case _:
                     raise LineError(f"it told sizes of '{operation.key}' that are none")
+
+
+def _binned_latencies(table: Mapping[str, Any]) -> dict[str, Any]:
+    """How many operations, the sum of their latencies, and their bins."""
+    bins, numbers = parse_bins(table)
+    done = require_count(table, "ios")
+    if int(numbers.sum()) != done:
+        raise LineError(f"it told {done} operations, and latencies of {numbers.sum()}")
+    return {
+        "done": done,
+        "lat_sum_ns": require_count(table, "lat_sum_ns"),
+        "bins": tuple(zip(bins.tolist(), numbers.tolist(), strict=True)),
+    }
 
 
 def _endpoint_counts(table: object) -> list[EndpointCount]:
@@ -346,13 +355,7 @@ def _endpoint_latencies(kinds: Mapping[str, Any]) -> Iterator[EndpointLatency]:
     for operation in (*ObjectOperation, *ObjectRequest):
         table = kinds.get(operation.key)
         if isinstance(table, dict):
-            bins, numbers = parse_bins(table)
-            yield EndpointLatency(
-                operation=operation.key,
-                done=require_count(table, "ios"),
-                lat_sum_ns=require_count(table, "lat_sum_ns"),
-                bins=tuple(zip(bins.tolist(), numbers.tolist(), strict=True)),
-            )
+            yield EndpointLatency(operation=operation.key, **_binned_latencies(table))
 
 
 def parse_read_back(answer: object, objects: int) -> ReadBackCount:
@@ -361,13 +364,15 @@ def parse_read_back(answer: object, objects: int) -> ReadBackCount:
     table = optional_table(optional_table(counts, "kinds"), ObjectOperation.OBJECT_GET.key)
     compared, errors = optional_count(table, "operations"), optional_table(table, "attempt_errors")
     missing = optional_count(errors, "NoSuchKey")
-    differing = sum(optional_count(errors, name) for name in DIFFERING)
+    differing = sum(optional_count(errors, name) for name in CONTENT_ERROR_CLASSES)
+    if (total := compared + missing + differing) > objects:
+        raise LineError(f"it read {total} objects back, where {objects} were put")
     return ReadBackCount(
         objects=objects,
         compared=compared,
         missing=missing,
         differing=differing,
-        unread=max(objects - compared - missing - differing, 0),
+        unread=objects - total,
     )
 
 

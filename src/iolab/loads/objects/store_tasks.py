@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from iolab.core.object_store import ObjectStore
-from iolab.errors import EngineError, HostError
+from iolab.errors import EngineError, HostError, Interrupted
+from iolab.hosts.barrier import StopRequest, run_with_background
 from iolab.hosts.engine_lines import LineError
 from iolab.hosts.host import Host
 from iolab.hosts.remote_process import exit_fault, run_process
@@ -60,13 +61,22 @@ async def run_store_task(
     directory: str = "/",
     endpoints: Sequence[str] = (),
     limit_s: float = TASK_LIMIT_S,
-    halt: asyncio.Event | None = None,
+    stop: StopRequest | None = None,
+    parse: Callable[[Any], Any] = lambda answer: answer,
 ) -> Any:  # noqa: ANN401 - of any shape
-    """A task of the engine on a host; its answer. EngineError with what the server said."""
+    """A task of the engine on a host; its answer, as `parse` reads it.
+
+    EngineError with what the server said, and where `parse` raises a LineError; Interrupted where a
+    request to stop ended it.
+    """
     spec = {**access.document(endpoints or access.store.endpoints, REQUEST_TIMEOUT_S), **document}
     command = engine_command(access, spec, directory, limit_s=limit_s)
     printed = bytearray()
-    ending = await run_process(host, command, halt or asyncio.Event(), printed.extend)
+    halt = asyncio.Event()
+    work = run_process(host, command, halt, printed.extend)
+    ending = await (run_with_background(work, stop.forward_to_event(halt)) if stop else work)
+    if ending.halted:
+        raise Interrupted(f"s3 on host '{host.name}' was stopped.", "Resume the session to go on.")
     faults = task_faults(bytes(printed))
     if faults:
         raise EngineError(
@@ -75,7 +85,7 @@ async def run_store_task(
     if how := exit_fault(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
     try:
-        return parse_task_answer(bytes(printed), answer_key)
+        return parse(parse_task_answer(bytes(printed), answer_key))
     except LineError as fault:
         raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
 

@@ -15,7 +15,7 @@ from iolab.errors import Fault, HostError
 from iolab.loads.objects.data_set import ObjectDataSet, required_data_set
 from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
-from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob
+from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob, ceiling_key
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
@@ -69,9 +69,11 @@ class ObjectsStudyKind(LoadStudyKind):
     ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
-        reasons = _ceiling_time_items(study, self.runs_of_kind(runs))
-        own = _read_back_items(study, self.runs_of_kind(runs))
-        demand = replace(demand, ceiling_measurements=reasons, own_preparation=own)
+        ceiling_items = _ceiling_time_items(study, self.runs_of_kind(runs))
+        read_back_items = _read_back_items(study, self.runs_of_kind(runs))
+        demand = replace(
+            demand, ceiling_measurements=ceiling_items, own_preparation=read_back_items
+        )
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
             return demand
@@ -83,7 +85,9 @@ class ObjectsStudyKind(LoadStudyKind):
                 size / (LAYOUT_BYTES_PER_S * makers), data_set.object_count / LAYOUT_PUTS_PER_S
             )
         text = f"{counted_noun(len(data_sets), 'set')} of objects, {format_bytes(total)}"
-        return replace(demand, own_preparation=((text, seconds), *own), set_up_bytes=total)
+        return replace(
+            demand, own_preparation=((text, seconds), *read_back_items), set_up_bytes=total
+        )
 
     def host_faults(
         self,
@@ -127,7 +131,7 @@ def _read_back_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[st
     """What reading back takes: about as long as it was put."""
     count = sum(ObjectsJob.require_type(run.point.job).read_back for run in runs)
     seconds = study.method.load_seconds_range[1]
-    text = f"what {counted_noun(count, 'run')} put, read back"
+    text = f"reading back what {counted_noun(count, 'run')} put"
     return ((text, count * seconds),) if count else ()
 
 
@@ -135,13 +139,7 @@ def _ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple
     """How long the engine's ceiling takes to measure, once for each kind of load."""
     if not study.method.generator_limit:
         return ()
-    kinds = {
-        (
-            ObjectsJob.require_type(run.point.job).for_ceiling,
-            frozenset(load_host_names_of_point(study, run.point)),
-        )
-        for run in runs
-    }
+    kinds = {ceiling_key(run.point, load_host_names_of_point(study, run.point)) for run in runs}
     text = f"{counted_noun(len(kinds), 'kind')} of load: s3's ceiling, on a null target"
     return ((text, len(kinds) * CEILING_S),) if kinds else ()
 

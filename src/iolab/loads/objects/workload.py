@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Self, TypeAlias
 
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
-from iolab.core.run import HostDetails, HostRun
+from iolab.core.run import HostDetails, HostRun, Point
 from iolab.core.workload import (
     BY_BANDWIDTH,
     AnyJob,
@@ -122,6 +122,10 @@ class SizeSpread(Record):
     sigma: float
     min_bytes: int
     max_bytes: int
+
+
+PUT_OPERATIONS: Final = (ObjectOperation.OBJECT_PUT.key, ObjectOperation.OBJECT_MULTIPART.key)
+"""Those that make a new object each."""
 
 
 class ObjectsJob(AnyJob, Record, tag="objects"):
@@ -297,6 +301,14 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return True
 
 
+CeilingKey: TypeAlias = tuple[ObjectsJob, frozenset[str]]
+
+
+def ceiling_key(point: Point, hosts: Iterable[str]) -> CeilingKey:
+    """What runs have in common whose ceiling is measured once: a kind of load, and the hosts."""
+    return ObjectsJob.require_type(point.job).for_ceiling, frozenset(hosts)
+
+
 def lognormal_mean_bytes(spread: SizeSpread) -> float:
     """The mean of the sizes, cut off on both sides."""
 
@@ -311,10 +323,6 @@ def lognormal_mean_bytes(spread: SizeSpread) -> float:
     inside = below(high, square) - below(low, square)
     mean = spread.median_bytes * math.exp(square / 2) * inside
     return mean + low * below(low, 0.0) + high * (1 - below(high, 0.0))
-
-
-PUT_OPERATIONS: Final = (ObjectOperation.OBJECT_PUT.key, ObjectOperation.OBJECT_MULTIPART.key)
-"""Those that make a new object each."""
 
 
 class RequestCount(Record):
@@ -364,8 +372,9 @@ class EndpointCount(Record):
 class ReadBackCount(Record):
     """What became of the objects that a run put, by reading all of them after it.
 
-    `missing` are those that the server says it has not, though it acknowledged them; `differing`
-    have other contents; `unread` could not be read for another reason.
+    `missing` are those that the server says it has not: of `objects` some may be of PUTs that
+    failed; `differing` have other contents; `unread` could not be read for another reason, of which
+    `fault` tells where reading back failed as a whole.
     """
 
     objects: int
@@ -373,6 +382,7 @@ class ReadBackCount(Record):
     missing: int
     differing: int
     unread: int
+    fault: str = ""
 
 
 class ObjectsRun(HostDetails, Record, tag="objects"):
@@ -382,7 +392,8 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     is how far the server's clock is ahead of the host's, by the least and the greatest answer. Of
     the processor's time `tls_ns` went to encryption, `contents_ns` and `verify_ns` to making and
     comparing contents. `left_uploads` are those that were begun and not ended. `sizes` are of jobs
-    whose objects have several. `read_back` is of jobs that ask for it.
+    whose objects have several. `read_back` is of jobs that ask for it. `ceiling_has_tls` where the
+    host's ceiling has the processor time that encryption took.
     """
 
     counts: tuple[RequestCount, ...]
@@ -410,13 +421,12 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     backlog: tuple[int, ...]
     sizes: tuple[SizeCount, ...] = ()
     read_back: ReadBackCount | None = None
+    ceiling_has_tls: bool = False
 
     @property
-    def begun_puts(self) -> tuple[int, int]:
-        """PUTs of whole objects, and how many of them failed."""
-        puts = [count for count in self.counts if count.operation in PUT_OPERATIONS]
-        failed = sum(count.failed for count in puts)
-        return sum(count.done for count in puts) + failed, failed
+    def failed_puts(self) -> int:
+        """PUTs of whole objects that failed; the others are `put_objects`."""
+        return sum(count.failed for count in self.counts if count.operation in PUT_OPERATIONS)
 
     @property
     def done(self) -> int:
