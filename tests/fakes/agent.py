@@ -159,6 +159,11 @@ class FakeAgent:
     async def _snapshot(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "sample", **self._sample()}
 
+    @property
+    def open_watches(self) -> tuple[int, ...]:
+        """The requests of watches that are not called off."""
+        return tuple(self._watches)
+
     async def _watch(self, request: FakeRequest) -> dict[str, Any]:
         off = self._watches[request.id] = asyncio.Event()
         while not off.is_set():

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
 from iolab.core.events import Notice, SessionStarted, SessionStatus
 from iolab.core.host import Role
 from iolab.core.run import RunStatus
+from iolab.session.context import SessionContext
+from iolab.session.driver import LoadDriver
+from iolab.session.process_driver import ProcessDriver
 from tests.fakes.machine import DEVICE, machine_facts
 from tests.fakes.script import FakeScript
 from tests.session.stage import HOST, STUDY, Stage
@@ -48,6 +54,31 @@ def test_a_storage_node_is_watched_and_counted_in_every_run() -> None:
     (started,) = stage.notes.of(SessionStarted)
     assert dict(started.facts)["s1"].target is None
     stage.assert_left_clean()
+
+
+def test_what_follows_the_load_begins_when_nothing_is_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watches: list[list[int]] = []
+    while_measured: list[int] = []
+    measure = ProcessDriver.measure
+
+    async def count_watches_of_load(
+        self: ProcessDriver, session: SessionContext, *rest: Any
+    ) -> None:
+        await measure(self, session, *rest)
+        while_measured.append(len(stage.hosts["s1"].agent.open_watches))
+
+    async def count_watches(*_: object) -> None:
+        watches.append([len(host.agent.open_watches) for host in stage.hosts.values()])
+
+    monkeypatch.setattr(ProcessDriver, "measure", count_watches_of_load)
+    monkeypatch.setattr(LoadDriver, "after_measure", count_watches)
+    tables = HOST.format(name="c1") + storage("s1")
+    stage = Stage({"c1": FakeScript(), "s1": FakeScript()}, text=STUDY.format(hosts=tables))
+    assert stage.play().status is SessionStatus.DONE, stage.fault
+    assert while_measured == [1] * 3
+    assert watches == [[0, 0]] * 3
 
 
 def test_a_node_is_watched_only_for_the_configurations_that_it_serves() -> None:
