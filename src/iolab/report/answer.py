@@ -31,6 +31,7 @@ from iolab.report.matrix import (
     value_text_in_matrix_unit,
     workload_rows,
 )
+from iolab.report.not_in_study import not_in_study_sentence
 from iolab.report.numbers import (
     NOT_MEASURABLE,
     TOO_FEW_REPEATS,
@@ -84,11 +85,11 @@ _OPERATIONS: Final = ("1/s", "ops/s")
 class Answer(Record):
     """The first page: the answer, how far it can be trusted, its figures and their charts.
 
-    `conclusion` says what to take and why. `detail_texts` are sentences on the load that it needs
-    and on what limits it, `trust_texts` on runs, repeats, intervals, and on what is wrong with the
-    session as a whole. `failed_runs_text` is a sentence on runs that did not end well. `caveats`
-    are those of the `caveat_count` that there are which touch a figure of the page, the gravest of
-    them.
+    `conclusion` says what to take and why. `detail_texts` are sentences on the load that it needs,
+    on what limits it and on what was not measured, `trust_texts` on runs, repeats, intervals, and
+    on what is wrong with the session as a whole. `failed_runs_text` is a sentence on runs that did
+    not end well. `caveats` are those of the `caveat_count` that there are which touch a figure of
+    the page, the gravest of them.
     """
 
     sentence: str
@@ -179,6 +180,7 @@ def build_answer(
             for text in (
                 sufficient_load_sentence(figures),
                 bottlenecks_sentence(brief.study, brief.bottlenecks),
+                not_in_study_sentence(brief),
             )
             if text and not conclusion.startswith(text)
         ),

@@ -1,0 +1,74 @@
+"""What a reader looks for on the first page, and the study did not measure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from iolab.core.workload import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from iolab.analysis.points import PointSummary
+    from iolab.core.workload import AnyJob, Workload
+    from iolab.report.brief import Brief
+
+_MEAN_LATENCY: Final = "_lat_ns_mean"
+"""The end of the key of each operation's mean latency."""
+
+_READ_OPERATIONS: Final = frozenset({"read", "scan", "seek", "read_modify_write"})
+_WRITE_OPERATIONS: Final = frozenset(
+    {"write", "update", "insert", "delete", "merge", "read_modify_write"}
+)
+
+
+def not_in_study_sentence(brief: Brief) -> str:
+    """`Not in this study: pure writes, prices.`; empty where it has all.
+
+    Loads with an answer of their own are not told by reads and writes.
+    """
+    has_own_answer = bool(brief.kinds.answer_text(brief.study, brief.points))
+    missing = [] if has_own_answer else [*_missing_loads(brief)]
+    if not any(owner.cost for owner in brief.study.configurations):
+        missing.append("prices")
+    return f"Not in this study: {', '.join(missing)}." if missing else ""
+
+
+def _missing_loads(brief: Brief) -> Iterator[str]:
+    """The operations that no workload does alone, a mix, and the latency without a queue."""
+    measured = [_reads_and_writes(workload, brief.points) for workload in brief.study.workloads]
+    known = [kinds for kinds in measured if any(kinds)]
+    if not known:
+        return
+    if (True, False) not in known:
+        yield "pure reads"
+    if (False, True) not in known:
+        yield "pure writes"
+    if (True, True) not in known:
+        yield "mixed reads and writes"
+    if not any(_may_keep_one_request(point.job) for point in brief.plan.points):
+        yield "latency at one request at a time"
+
+
+def _reads_and_writes(workload: Workload, points: Sequence[PointSummary]) -> tuple[bool, bool]:
+    """Whether a workload reads, and whether it writes; by its results where its job does not say.
+
+    A job that only trims does neither, and so does one without results.
+    """
+    if directions := workload.job.data_directions:
+        return Direction.READ in directions, Direction.WRITE in directions
+    operations = {
+        key.removesuffix(_MEAN_LATENCY)
+        for point in points
+        if point.key.workload == workload.id
+        for key in point.metrics
+        if key.endswith(_MEAN_LATENCY)
+    }
+    return bool(operations & _READ_OPERATIONS), bool(operations & _WRITE_OPERATIONS)
+
+
+def _may_keep_one_request(job: AnyJob) -> bool:
+    """Whether a client keeps one request in flight, also where that is not known."""
+    loads = [getattr(job, axis, 0) for axis in job.load_axes]
+    return (job.total_iodepth or math.prod(loads or [0])) <= 1

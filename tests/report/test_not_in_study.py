@@ -1,0 +1,63 @@
+"""What a reader looks for and the study lacks is told on the first page, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from iolab.core.workload import BY_IOPS
+from iolab.loads.fileio.workload import Access
+from iolab.report.not_in_study import not_in_study_sentence
+from tests.report import shared
+from tests.report.priced import euros
+from tests.report.synthetic import job, source_of, study_of, workload
+
+
+def _sentence(accesses: tuple[Access, ...], depth: int = 8, *, is_priced: bool = False) -> str:
+    made = shared.brief("sweep")
+    workloads = [
+        workload(f"w{place}", "", job(access, 4096, depth, numjobs=1), (), BY_IOPS)
+        for place, access in enumerate(accesses)
+    ]
+    cost = euros(1000) if is_priced else None
+    owners = tuple(replace(owner, cost=cost) for owner in made.study.configurations)
+    told = study_of("made", "Made", "What?", owners, tuple(workloads))
+    return not_in_study_sentence(replace(made, study=told, plan=source_of(told).plan, points=()))
+
+
+EVERY = (Access.RANDREAD, Access.WRITE, Access.RANDRW)
+
+
+def test_a_study_with_all_of_it_says_nothing() -> None:
+    assert not _sentence(EVERY, 1, is_priced=True)
+
+
+@pytest.mark.parametrize(
+    ("accesses", "depth", "is_priced", "lacking"),
+    [
+        (EVERY, 1, False, "prices"),
+        (EVERY, 8, True, "latency at one request at a time"),
+        (EVERY[1:], 1, True, "pure reads"),
+        (EVERY[::2], 1, True, "pure writes"),
+        (EVERY[:2], 1, True, "mixed reads and writes"),
+        (EVERY[2:], 1, False, "pure reads, pure writes, prices"),
+    ],
+)
+def test_what_a_study_lacks_is_named(
+    accesses: tuple[Access, ...], depth: int, *, is_priced: bool, lacking: str
+) -> None:
+    assert _sentence(accesses, depth, is_priced=is_priced) == f"Not in this study: {lacking}."
+
+
+def test_operations_on_keys_are_taken_from_their_results() -> None:
+    sentence = not_in_study_sentence(shared.brief("keys"))
+    assert "pure reads" not in sentence
+    assert "prices" in sentence
+
+
+def test_metadata_is_not_told_by_reads_and_writes() -> None:
+    made = shared.brief("files")
+    only = tuple(own for own in made.study.workloads if not own.job.data_directions)
+    assert only
+    brief = replace(made, study=replace(made.study, workloads=only))
+    assert not_in_study_sentence(brief) == "Not in this study: prices."
