@@ -81,7 +81,7 @@ def test_a_configuration_has_one_row_with_the_figures_of_what_limits_it() -> Non
     alpha, beta = table.rows
     assert [alpha[0].text, beta[0].text] == ["Alpha", "Beta"]
     assert tells(alpha[1].text, "Processors", "Random read 4 KiB", "Random write 4 KiB", "device")
-    processors, _, device = alpha[2].text.partition("device nvme0n1: ")
+    processors, _, device = alpha[2].text.partition("device nvme0n1 ")
     assert tells(processors, "97 %")
     assert "device" not in processors  # of the resource that is named, and of no other
     assert tells(device, "100 %")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import (
+    STEADY_HALF_WIDTH,
     WORTHWHILE_GAIN_SHARE,
     BottleneckCause,
     BottleneckDecision,
@@ -226,7 +227,8 @@ class Recommendation(Record):
     figures are for: `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the
     figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
     all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
-    behind it, None of capacity.
+    behind it, None of capacity. `mean_kinds` are the kinds of performance whose means it is the
+    mean of, each counting once.
     """
 
     need: BuyerNeed
@@ -243,6 +245,7 @@ class Recommendation(Record):
     metric: str
     level: Level | None
     runs: tuple[RunKey, ...]
+    mean_kinds: tuple[str, ...] = ()
 
 
 Finding = (
@@ -579,7 +582,7 @@ def bottleneck_findings(
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _decisive_load_step(members, point, names, best.metric)
-        decision = decide_bottleneck(watched[key], step)
+        decision = decide_bottleneck(watched[key], step, is_steady=_is_steady_rate(best))
         steps = decision.step.runs if decision.step else ()
         yield BottleneckFinding(
             configuration=best.configuration,
@@ -591,6 +594,13 @@ def bottleneck_findings(
             level=best.level,
             runs=tuple(dict.fromkeys((key, *steps))),
         )
+
+
+def _is_steady_rate(best: BestPointFinding) -> bool:
+    """Whether repeats gave one rate to within what only a set limit does."""
+    half = best.value.half_width
+    is_rate = metric_spec(best.metric).better is BetterDirection.HIGHER
+    return is_rate and best.value.n >= REPLICATED and half is not None and half <= STEADY_HALF_WIDTH
 
 
 def _contention_law(

@@ -528,4 +528,5 @@ def _performance_recommendation(
         metric="",
         level=contenders.level,
         runs=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
+        mean_kinds=tuple(contenders.scores_by_side),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep
+from iolab.analysis.bottleneck.decision import STEADY_HALF_WIDTH, BottleneckCause, LoadStep
 from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary, has_higher_load
 from iolab.core.configuration import LOCAL_HOST
@@ -86,6 +86,11 @@ _SHARES_NOTE: Final = (
     "share that its own I/Os took of the engine's."
 )
 
+_EVIDENCE_NOTE: Final = (
+    "Evidence is of the median run of each best point, whose rate may differ from the mean of "
+    "repeats in the matrix."
+)
+
 _NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
 
 _CAUSES_WITH_DEVICE_NAME: Final = (
@@ -119,6 +124,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.LOAD: "not saturated: go deeper",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
+    BottleneckCause.STEADY_RATE: "a set limit, by its constant rate",
     BottleneckCause.BEYOND: "not watched",
     BottleneckCause.NONE: "not known",
 }
@@ -159,6 +165,7 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
     BottleneckCause.DEVICE_OPEN: Resource.DEVICE,
     BottleneckCause.LOAD: Resource.DEVICE,
     BottleneckCause.PROCESSORS: Resource.PROCESSORS,
+    BottleneckCause.STEADY_RATE: Resource.PROCESSORS,
     BottleneckCause.CORE: Resource.CORE,
     BottleneckCause.JOB: Resource.JOB,
     BottleneckCause.PORT: Resource.PORT,
@@ -389,6 +396,13 @@ def _software_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
+def _steady_rate_text(finding: BottleneckFinding) -> str:  # noqa: ARG001 - as all of them
+    return (
+        "seems held at a limit that was set and not watched: its repeats have one rate although "
+        "other load filled the processors"
+    )
+
+
 def _unobserved_limit_text(finding: BottleneckFinding) -> str:
     return f"has met a limit that was not watched: {_load_step_without_busy_resource_text(finding)}"
 
@@ -430,6 +444,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.LOAD: _offered_load_text,
     BottleneckCause.ENGINE: _engine_limit_text,
     BottleneckCause.SOFTWARE: _software_limit_text,
+    BottleneckCause.STEADY_RATE: _steady_rate_text,
     BottleneckCause.BEYOND: _unobserved_limit_text,
     BottleneckCause.NONE: _no_bottleneck_text,
 }
@@ -482,7 +497,10 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     note = f"{_LAWS_NOTE} {_SHARES_NOTE}"
     shares = (best_point_limits_table(study, limits, brief.run_anchors), note)
     names = (busiest_resources_table(study, limits), _NAMES_NOTE)
-    group = ChartGroup("", (), bottlenecks_table(study, limits, points), "", (shares, names))
+    repeats = any(len(best.runs) > 1 for best in brief.best_points)
+    evidence_note = _EVIDENCE_NOTE if repeats else ""
+    table = bottlenecks_table(study, limits, points)
+    group = ChartGroup("", (), table, evidence_note, (shares, names))
     return ReportSection(ANCHOR, TITLE, "", (group,), in_appendix=False)
 
 
@@ -560,9 +578,11 @@ def _limit_cells(
         for cause, alike in groups
     ]
     evidence = [_evidence_text(alike) for _, alike in groups]
-    several = len(groups) > 1
     parts = [
-        f"{cause.partition(':')[0]}: {text}" if several else text
+        text
+        # A limit's evidence begins with its name.
+        if len(groups) == 1 or text.startswith(cause.removeprefix("likely "))
+        else f"{cause}: {text}"
         for (cause, _), text in zip(groups, evidence, strict=True)
         if text != DASH
     ]
@@ -754,6 +774,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.ENGINE: "Check ioengine and direct: fewer I/Os are in flight than were "
         "asked for.",
         BottleneckCause.SOFTWARE: "Profile clients and servers for locks and limits.",
+        BottleneckCause.STEADY_RATE: "Look for a limit of the provider, the control group or the "
+        "device, and stop the other load.",
         BottleneckCause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
         BottleneckCause.NONE: f"Raise {load} to find the limit.",
     }
@@ -783,6 +805,8 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """
     cause = findings[0].decision.cause
     parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
+    if cause is BottleneckCause.STEADY_RATE:
+        parts.insert(0, f"repeats give one rate (±{percent_text(STEADY_HALF_WIDTH)} or less)")
     if cause is BottleneckCause.ENGINE:
         parts += [f"{_in_flight_text(limit)} I/Os in flight" for limit in findings[:1]]
     if cause in (
@@ -878,11 +902,8 @@ def _value_range_text(values: Sequence[float], unit: str) -> str:
 
 def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
-    uses = [
-        limit.decision.use
-        for limit in findings
-        if limit.decision.cause is BottleneckCause.PROCESSORS
-    ]
+    causes = (BottleneckCause.PROCESSORS, BottleneckCause.STEADY_RATE)
+    uses = [limit.decision.use for limit in findings if limit.decision.cause in causes]
     shares = [
         (use.is_own_load, max(use.share - use.is_own_load, 0.0))
         for use in uses

@@ -382,7 +382,9 @@ def _per_unit_text(recommendation: Recommendation) -> str:
 
 def _over_workloads_text(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
-    mean = " (geometric mean)" if several else ""
+    kinds = recommendation.mean_kinds
+    of = f" of {list_text(kinds)}, each weighing the same" if len(kinds) > 1 else ""
+    mean = f" (geometric mean{of})" if several else ""
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"
 
 

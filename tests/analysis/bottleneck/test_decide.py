@@ -310,3 +310,41 @@ def test_reads_that_a_cache_answers_use_no_limit() -> None:
     assert use is not None
     assert use.share == pytest.approx(0.01)
     assert decide_bottleneck(cached, BENT).cause is not BottleneckCause.IO_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("at_device", "is_direct", "share"),
+    [
+        (36_400.0, True, 0.976),
+        (36_400.0, False, 0.888),
+        (35_000.0, True, 0.854),
+        (41_500.0, True, 0.976),
+    ],
+)
+def test_samples_that_miss_a_part_of_the_window_hide_no_limit(
+    at_device: float, *, is_direct: bool, share: float
+) -> None:
+    """Direct I/O reaches the device, whose counters are sampled: a cache would take more of it."""
+    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=41_000),))}
+    job = replace(JOB, direct=is_direct)
+    seen = watched(record({**QUIET, **disk(0.4, ios=at_device)}, job=job), known)
+    use = seen.busiest_use(Resource.IO_LIMIT)
+    assert use is not None
+    assert use.share == pytest.approx(share, rel=1e-3)
+
+
+def test_a_constant_rate_beside_processors_that_others_fill_is_a_set_limit() -> None:
+    full = record({**disk(0.05, each_ns=80_000), **cores(*[0.97] * 8)})
+
+    def found_with(percent: float, *, is_steady: bool) -> tuple[BottleneckCause, bool]:
+        totals = replace(
+            engine_totals(None, None), user_cpu_percent=percent, system_cpu_percent=0.0
+        )
+        run = replace(full, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
+        found = decide_bottleneck(watched(run), BENT, is_steady=is_steady)
+        return found.cause, found.is_certain
+
+    assert found_with(2.0, is_steady=True) == (BottleneckCause.STEADY_RATE, False)
+    assert found_with(2.0, is_steady=False) == (BottleneckCause.PROCESSORS, False)
+    # Cores that the load itself fills give one rate, too.
+    assert found_with(60.0, is_steady=True) == (BottleneckCause.PROCESSORS, True)

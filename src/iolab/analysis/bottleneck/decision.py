@@ -38,6 +38,10 @@ MOST_OF_LATENCY: Final = 0.5
 NEARLY_ALL_LATENCY: Final = 0.8
 """The same where processors are full, too: what is left of the latency may wait for these."""
 
+STEADY_HALF_WIDTH: Final = 0.003
+"""Half of the interval of repeats, as a share, up to which a rate is that of a set limit, where
+other load fills the processors: what waits for these varies by per cents."""
+
 QUEUE_KEPT: Final = 0.8
 """Share of the I/Os asked for that must be in flight: with fewer the engine does not keep up."""
 
@@ -144,6 +148,8 @@ class BottleneckCause(StrEnum):
     """The engine kept fewer I/Os in flight than asked, with time to spare on every core."""
     SOFTWARE = "software"
     """More load no longer raises the rate, and nothing that it passes through is busy."""
+    STEADY_RATE = "steady-rate"
+    """Others filled the processors, and still the rate did not vary: a limit that was set."""
     BEYOND = "beyond"
     """The same where the storage itself was not watched."""
     NONE = "none"
@@ -164,8 +170,13 @@ class BottleneckDecision(Record):
     other_full_resources: tuple[ResourceUse, ...] = ()
 
 
-def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
-    """What the evidence supports; `step` is None where no other load was measured."""
+def decide_bottleneck(
+    resources: RunResources, step: LoadStep | None, *, is_steady: bool = False
+) -> BottleneckDecision:
+    """What the evidence supports; `step` is None where no other load was measured.
+
+    `is_steady` is whether repeats gave one rate, to within `STEADY_HALF_WIDTH`.
+    """
     flight = resources.concurrency
     if flight is not None and flight.loop is not IssueRule.CLOSED:
         paced = _pacing_cause(flight)
@@ -182,6 +193,8 @@ def decide_bottleneck(resources: RunResources, step: LoadStep | None) -> Bottlen
         is_outside = full[0].resource in _LIMITS_OUTSIDE
         also = (*full[1:], *aside)[:1] if is_outside else ()
         sure = not _is_mostly_other_load(full[0])
+        if not sure and is_steady:
+            return BottleneckDecision(BottleneckCause.STEADY_RATE, is_certain=False, use=full[0])
         return BottleneckDecision(
             _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
         )

@@ -50,6 +50,9 @@ PORT_DIRECTIONS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
 QUEUE_SHARE: Final = 0.5
 """Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
 
+REACHED_DEVICE_SHARE: Final = 0.9
+"""Of what a client did, from which a device that shows less in coarse samples did all."""
+
 _LIMITED_RATES: Final = {
     READS: ("read_iops", Direction.READ),
     WRITES: ("write_iops", Direction.WRITE),
@@ -319,6 +322,8 @@ def _io_limit_uses(
     """How much of each limit of its control groups a client's own I/Os at its device used.
 
     Others may use the device, too, and a cache may answer the load: of the two rates the lower.
+    What bypasses caches and nearly all reaches the device counts as the engine counts it: samples
+    of the device's counters do not begin and end with the window.
     """
     seconds = float(view.load.seconds[index])
     if facts is None or seconds <= 0:
@@ -332,7 +337,8 @@ def _io_limit_uses(
             at_device = device_metric_means(view, host, "disk", metric, window).get(limit.device)
             if not allowed or own <= 0 or at_device is None:
                 continue
-            rate = min(own, at_device)
+            reaches_device = view.job.direct and at_device >= REACHED_DEVICE_SHARE * own
+            rate = min(own, max(at_device, allowed) if reaches_device else at_device)
             name = f"{limit.device} {counted}"
             yield ResourceUse(Resource.IO_LIMIT, host, Role.CLIENT, name, rate / allowed, rate=rate)
 
