@@ -31,6 +31,18 @@ def test_a_client_without_a_free_core_may_be_the_limit(busy: float, expected: Le
     assert level(check_cpu_bound_client, healthy(), telemetry=telemetry) is expected
 
 
+@pytest.mark.parametrize(("percent", "others"), [(1.0, True), (90.0, False)])
+def test_cores_that_others_fill_are_not_called_the_load_of_the_client(
+    percent: float, *, others: bool
+) -> None:
+    totals = replace(engine_totals(None, None), user_cpu_percent=percent, system_cpu_percent=0.0)
+    telemetry = (series("busy_share", [0.95] * 30),)
+    answer = ask(check_cpu_bound_client, healthy(totals=totals), telemetry=telemetry)
+    assert answer.level is INDICATIVE
+    assert ("other work" in answer.message) is others
+    assert ("the client may be" in answer.message) is not others
+
+
 @pytest.mark.parametrize(("system", "expected"), [(20.0, VALID), (84.9, VALID), (85, INDICATIVE)])
 def test_a_job_that_never_waits_may_be_the_limit(system: float, expected: Level) -> None:
     totals = replace(engine_totals(None, None), user_cpu_percent=10.0, system_cpu_percent=system)

@@ -18,6 +18,7 @@ from iolab.report.answer import (
     answer_sentence,
     build_answer,
     confidence_line,
+    gravest_caveats_sentence,
 )
 from iolab.report.best import (
     BestFigure,
@@ -383,6 +384,31 @@ def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
     text = other_load_sentence(study, [run, calm, calm])
     assert tells(text, "70 %", "1 of 3 runs")
     assert other_load_sentence(study, [calm, *busy(0.3).runs]) == ""
+    # Every run that the caveat counts counts, also those in which others had less.
+    every = other_load_sentence(study, [run, *busy(0.3).runs, calm])
+    assert tells(every, "30 to 70 %", "2 of 3 runs")
+
+
+def test_every_invalid_run_has_its_check_in_trust() -> None:
+    first, second, third = shared.brief("sweep").results[:3]
+    caveats = [
+        Objection("start-skew", Level.INVALID, "Hosts began apart.", (first, second), 6),
+        Objection("engine-failed", Level.INVALID, "It failed.", (second,), 6),
+        Objection("guest-bound", Level.INVALID, "A guest was full.", (second, third), 6),
+        Objection("run-too-short", Level.INDICATIVE, "It was short.", (first, third), 6),
+    ]
+    text = gravest_caveats_sentence(caveats)
+    assert tells(text, "Hosts began apart.", "start-skew, 2 of 6 runs", "guest-bound in 1 run")
+    assert "engine-failed" not in text
+    assert "run-too-short" not in text
+
+
+def test_repeats_that_are_invalid_are_in_no_mean() -> None:
+    brief = shared.brief("sweep")
+    method = replace(brief.study.method, repeats=2)
+    done = replace(brief, study=replace(brief.study, method=method))
+    text = repeats_sentence(replace(RUNS, valid=5, invalid=1), done)
+    assert "those of its 2 repeats that are not invalid" in text
 
 
 def test_many_configurations_are_rows() -> None:

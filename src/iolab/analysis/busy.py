@@ -29,6 +29,9 @@ of the first and the last may miss the window."""
 FULL_DISK_LIMIT: Final = 0.95
 """The same of the limit on a guest's disk."""
 
+OWN_JOBS_MAJORITY: Final = 0.5
+"""Of busy processors the load's own jobs use at least this share, or most of it is of others."""
+
 NEAR_LIMIT: Final = 1 / 1.1
 """Of a limit on a rate that was used from this share less than a tenth is left, which is the least
 that tells a rate that still rises: bursts that the limit cuts off lower the mean by as much."""

@@ -214,7 +214,24 @@ def gravest_caveats_sentence(caveats: Sequence[Objection]) -> str:
     texts = [
         f"{caveat.message} ({caveat.code}, {_affected_run_count_text(caveat)})" for caveat in first
     ]
-    return f"Why {level.value}: {' '.join(texts)}"
+    return f"Why {level.value}: {' '.join([*texts, *_other_reason_texts(own, first, level)])}"
+
+
+def _other_reason_texts(
+    caveats: Sequence[Objection], told: Sequence[Objection], level: Level
+) -> Iterator[str]:
+    """Which checks make the runs invalid that those told do not; nothing of lesser levels."""
+    if level is not Level.INVALID:
+        return
+    covered = {run.key for caveat in told for run in caveat.runs}
+    parts = []
+    for caveat in caveats:
+        more = {run.key for run in caveat.runs} - covered
+        if caveat.level is level and more:
+            covered |= more
+            parts.append(f"{caveat.code} in {counted_noun(len(more), 'run')}")
+    if parts:
+        yield f"Of the others: {', '.join(parts)}."
 
 
 def _affected_run_count_text(objection: Objection) -> str:
@@ -466,7 +483,11 @@ def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
     reach = f"±{percent_text(most)}"
     if percent_text(least) != percent_text(most):
         reach = f"±{percent_text(least)} to {reach}"
-    few = "".join(f"; {number} of {len(sound)} have {why}" for why, number in lacking.items())
+    few = "".join(
+        f"; {number} of {len(sound)} have "
+        f"{'too few repeats for their spread' if why == TOO_FEW_REPEATS else why}"
+        for why, number in lacking.items()
+    )
     return f" 95 % intervals of the figures: {reach}{few}."
 
 

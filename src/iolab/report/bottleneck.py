@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import STEADY_HALF_WIDTH, BottleneckCause, LoadStep
+from iolab.analysis.busy import OWN_JOBS_MAJORITY
 from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary, has_higher_load
 from iolab.core.configuration import LOCAL_HOST
@@ -39,9 +40,6 @@ STOLEN_SHARE_SHOWN: Final = 0.02
 
 SERIAL_SHARE_SHOWN: Final = 0.01
 """Share of serial work from which it can be told from none."""
-
-OWN_JOBS_MAJORITY: Final = 0.5
-"""Of busy processors the load's own jobs use at least this share, or most of it is of others."""
 
 NEAR_LIMIT_SHARE: Final = 0.9
 """A resource that was used so much is near its limit, though not shown to be at it."""
@@ -152,6 +150,10 @@ _OTHER_LOAD_REMEDY: Final = (
 )
 """The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
 
+_NODE_PROCESSORS_REMEDY: Final = (
+    "Give the node more cores, or stop what else it runs; guests without KVM need many times the "
+    "cores."
+)
 
 _CAUSES_WITHOUT_RESOURCE: Final = (
     BottleneckCause.SOFTWARE,
@@ -759,6 +761,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
         BottleneckCause.PROCESSORS: _OTHER_LOAD_REMEDY
         if _is_mostly_other_load(use)
+        else _NODE_PROCESSORS_REMEDY
+        if use is not None and use.role is Role.HYPERVISOR
         else "Add clients or processors.",
         BottleneckCause.CORE: "Spread the load over more jobs; move interrupts off that core.",
         BottleneckCause.JOB: "Raise numjobs: each job has one core and no more.",
@@ -836,6 +840,8 @@ def _named_resource_evidence(findings: Sequence[BottleneckFinding]) -> list[str]
     if not text or not shares:
         return []
     name = names.pop() if len(names) == 1 else ""
+    if resource is Resource.PROCESSORS and {use.role for use in uses if use} == {Role.HYPERVISOR}:
+        text = f"the node's {text}"
     return [text.format(name=name, share=_share_range_text(shares)).replace("  ", " ")]
 
 
@@ -1000,6 +1006,8 @@ def _cause_text(finding: BottleneckFinding) -> str:
     # Processors are no sure limit where hardly any of what they did was the load.
     if decision.cause is BottleneckCause.PROCESSORS and not decision.is_certain:
         doubt += "other load on the "
+    elif decision.cause is BottleneckCause.PROCESSORS and _is_mostly_other_load(decision.use):
+        name = "that other load fills"
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
 
 

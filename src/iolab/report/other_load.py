@@ -58,7 +58,7 @@ def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     own = [result for result in done if result.workload not in served]
     parts = [
         *_other_load_parts(own, _other_processor_share, "{} of the cores"),
-        *_other_load_parts(done, _other_io_share, "I/O before the start {} of the load"),
+        *_other_load_parts(done, _other_io_share, "I/O before the start {} of the load", least=0.0),
     ]
     if not parts:
         return ""
@@ -66,11 +66,18 @@ def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
 
 
 def _other_load_parts(
-    results: Sequence[Result], share_of_run: Callable[[Result], float], text: str
+    results: Sequence[Result],
+    share_of_run: Callable[[Result], float],
+    text: str,
+    *,
+    least: float = DOMINANT_OTHER_SHARE,
 ) -> list[str]:
-    """The range of shares of the runs in which others had most, and in how many they had."""
-    shares = [share for run in results if (share := share_of_run(run)) >= DOMINANT_OTHER_SHARE]
-    if not shares:
+    """The range of shares in the runs, and of how many, where others had most in any of them.
+
+    Runs with less than `least` are left out.
+    """
+    shares = [share for run in results if (share := share_of_run(run)) > 0 and share >= least]
+    if max(shares, default=0.0) < DOMINANT_OTHER_SHARE:
         return []
     span = _share_range_text(min(shares), max(shares))
     runs = counted_noun(len(results), "run")
@@ -90,7 +97,10 @@ def _share_range_text(least: float, most: float) -> str:
 
 
 def _other_io_share(result: Result) -> float:
-    return _other_load_share(result, _DEVICE_EVIDENCE)
+    """What others did on the devices, in runs that the check objects to: as caveats count them."""
+    code, _ = _DEVICE_EVIDENCE
+    is_told = any(objection.code == code for objection in result.verdict.objections)
+    return _other_load_share(result, _DEVICE_EVIDENCE) if is_told else 0.0
 
 
 def _other_processor_share(result: Result) -> float:

@@ -210,8 +210,10 @@ def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
     if not verdict_counts.runs or number == "1":
         return ""
     has_sound = 0 < verdict_counts.invalid < verdict_counts.runs
-    left_out = " that are not invalid" if has_sound else ""
-    return f"Each figure: geometric mean of {number} repeats{left_out}."
+    if has_sound:
+        own = "its" if number == "its" else f"its {number}"
+        return f"Each figure: geometric mean of those of {own} repeats that are not invalid."
+    return f"Each figure: geometric mean of {number} repeats."
 
 
 def _repeat_count_text(brief: Brief) -> str:

@@ -103,7 +103,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
             continue
         jobs = None if view.job.has_busy_polling else job_core_use_share(host)
         yield from _processor_uses(
-            view, host.host, Role.CLIENT, window, _engine_cpu_share(view, host)
+            view, host.host, Role.CLIENT, window, engine_cpu_share(view, host)
         )
         if jobs is not None and view.job.total_iodepth:
             yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
@@ -149,7 +149,7 @@ def _processor_uses(
         yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
-def _engine_cpu_share(view: RunView, host: HostRun) -> float | None:
+def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
     """What all jobs of a host used of its processors; not of those that poll all the time.
 
     By the engine's own count, of loads that are not counted so by that of its threads. Of loads

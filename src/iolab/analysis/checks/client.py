@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.busy import is_full, job_core_use_share
+from iolab.analysis.bottleneck.resource_use import engine_cpu_share
+from iolab.analysis.busy import OWN_JOBS_MAJORITY, is_full, job_core_use_share
 from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
@@ -68,16 +69,23 @@ def check_cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
         "agent_cpu_share": view.mean_metric(index, "agent", None, "cpu_share"),
     }
     where = view.host_suffix_text(host)
-    if cores is not None and is_pinned_to_some_cores(host, view.facts_of_host(host)):
+    is_pinned = is_pinned_to_some_cores(host, view.facts_of_host(host))
+    if cores is not None and is_pinned:
         where += " that the load may use"
     if host.host in view.self_limited_hosts:
         return not_applicable_answer(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
     if cores is not None and is_full(Resource.PROCESSORS, cores):
+        own = None if is_pinned else engine_cpu_share(view, host)
+        why = "the client may be the limit"
+        if own is not None and own < OWN_JOBS_MAJORITY * cores:
+            why = (
+                f"the load's own jobs used {percent_text(own)} of them, so other work (or the "
+                "kernel for the load) may be the limit"
+            )
         return indicative_answer(
-            f"All cores{where} were {percent_text(cores)} busy: the client may be the limit.",
-            **evidence,
+            f"All cores{where} were {percent_text(cores)} busy: {why}.", **evidence
         )
     if job is not None and is_full(Resource.JOB, job):
         return indicative_answer(

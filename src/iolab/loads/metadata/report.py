@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import NamedOperation, Workload
@@ -210,9 +210,37 @@ def _operation_best_figures(
 def _operation_objection(
     statistics: OperationStatistics, point: PointStatistics
 ) -> tuple[str, str]:
-    """Why an operation is of its level: its runs' own objections come first."""
-    reason = gravest_objection_code_and_text(
-        (statistics.median_result, *point.results), statistics.level
+    """Why an operation is of its level: its runs' own objections come first.
+
+    One to another phase makes the whole run invalid, and is told as that.
+    """
+    runs = (statistics.median_result, *point.results)
+    name = statistics.operation.display_name
+    reason = _phase_objection(runs, statistics.level, name) or gravest_objection_code_and_text(
+        runs, statistics.level
     )
     doubt = statistics.repeats_disagree_check
     return (doubt.code, doubt.message) if doubt and not reason[0] else reason
+
+
+def _phase_objection(
+    runs: Sequence[Result], level: Level, operation: str
+) -> tuple[str, str] | None:
+    """The objection to an operation; else to its run, and which phase that is about.
+
+    None where none of a run of that level names a phase.
+    """
+    found = [
+        (objection, objection.evidence.get("phase"))
+        for run in runs
+        if run.verdict.level is level
+        for objection in run.verdict.objections
+        if objection.level is level
+    ]
+    for objection, phase in found:
+        if phase == operation:
+            return objection.code, objection.message
+    if not found or found[0][1] is None:
+        return None
+    objection, phase = found[0]
+    return objection.code, f"Its run is {level.value} by {phase} ({objection.code})."
